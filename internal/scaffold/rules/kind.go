@@ -12,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -121,10 +122,16 @@ func definedBy(object *unstructured.Unstructured) []Kind {
 		return value
 	}
 	k := Kind{Group: text("group"), Kind: text("names", "kind"), Resource: text("names", "plural"), Namespaced: text("scope") != string(apiextensionsv1.ClusterScoped)}
-	if k.Kind == "" || k.Resource == "" {
+	if !k.isValid() {
 		return nil
 	}
 	return []Kind{k}
+}
+
+// isValid reports whether a server can have the kind.
+func (k Kind) isValid() bool {
+	isGroup := k.Group == "" || len(validation.IsDNS1123Subdomain(k.Group)) == 0
+	return isGroup && len(validation.IsDNS1123Label(k.Resource)) == 0 && kindName.MatchString(k.Kind)
 }
 
 // complete merges kinds, and lets definitions say how they are addressed.

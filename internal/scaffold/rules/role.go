@@ -6,6 +6,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -32,14 +33,21 @@ func (r rule) String() string {
 	if r.names != "" {
 		names = ", resourceNames: " + r.names
 	}
-	return fmt.Sprintf("# %s\n- {apiGroups: [%s], resources: [%s]%s, verbs: %s}\n", r.why, quoted(r.group), r.resources, names, r.verbs)
+	return fmt.Sprintf("# %s\n- {apiGroups: [%q], resources: [%s]%s, verbs: %s}\n", inComment(r.why), r.group, quoted(r.resources), names, r.verbs)
 }
 
-func quoted(group string) string {
-	if group == "" {
-		return `""`
+// quoted quotes names that are separated by commas.
+func quoted(names string) string {
+	parts := strings.Split(names, ", ")
+	for i, part := range parts {
+		parts[i] = strconv.Quote(part)
 	}
-	return group
+	return strings.Join(parts, ", ")
+}
+
+// inComment returns a text, such as the name of a file, for a comment of a template.
+func inComment(text string) string {
+	return strings.NewReplacer("{{", "{ {", "}}", "} }").Replace(strings.Join(strings.Fields(text), " "))
 }
 
 // YAML returns the manifests of the service account, the roles and their bindings. Rights for kinds

@@ -45,7 +45,7 @@ func TestRightsInOneNamespaceExcludeKindsWithoutNamespace(t *testing.T) {
 	}
 	text, err := o.YAML(builtIn("Deployment"))
 	cluster := strings.Count(text, "kind: ClusterRole\n")
-	if err != nil || cluster != 1 || !strings.Contains(text, "resourceNames: [kube-system]") || !strings.Contains(text, "resources: [deployments]") {
+	if err != nil || cluster != 1 || !strings.Contains(text, "resourceNames: [kube-system]") || !strings.Contains(text, `resources: ["deployments"]`) {
 		t.Errorf("error %v, got\n%s", err, text)
 	}
 }

@@ -67,27 +67,47 @@ func (s *scanner) read(files fs.FS, dir, prefix string) error {
 			return err
 		}
 		relative := strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")
-		parts := strings.Split(relative, "/")
-		switch {
-		case path.Ext(name) == ".tgz" && len(parts) > 1 && parts[len(parts)-2] == "charts":
-			content, err := fs.ReadFile(files, name)
-			if err != nil {
-				return err
-			}
-			return s.readPacked(content, prefix+relative+"/")
-		case slices.Contains(parts[:len(parts)-1], "templates"):
-			content, err := fs.ReadFile(files, name)
-			s.files = append(s.files, file{prefix + relative, string(content)})
-			return err
-		case slices.Contains(parts[:len(parts)-1], "crds"):
-			content, err := fs.ReadFile(files, name)
-			if err == nil {
-				s.readDefinitions(prefix+relative, content)
-			}
+		if placeOf(relative) == "" {
+			return nil
+		}
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
 			return err
 		}
-		return nil
+		return s.take(prefix, relative, content)
 	})
+}
+
+// placeOf returns which folder of a chart, or of a sub-chart that is a folder, a file is in: templates, crds, or
+// charts if it is a packed sub-chart; empty if it is another one.
+func placeOf(name string) string {
+	for {
+		folder, rest, found := strings.Cut(name, "/")
+		switch {
+		case !found:
+			return ""
+		case folder == "templates", folder == "crds":
+			return folder
+		case folder == "charts" && path.Ext(rest) == ".tgz" && !strings.Contains(rest, "/"):
+			return folder
+		case folder != "charts":
+			return ""
+		}
+		_, name, _ = strings.Cut(rest, "/") // the folder of the sub-chart
+	}
+}
+
+// take takes a file of a chart.
+func (s *scanner) take(prefix, name string, content []byte) error {
+	switch placeOf(name) {
+	case "templates":
+		s.files = append(s.files, file{prefix + name, string(content)})
+	case "crds":
+		s.readDefinitions(prefix+name, content)
+	case "charts":
+		return s.readPacked(content, prefix+name+"/")
+	}
+	return nil
 }
 
 // maxPacked bounds a packed sub-chart.
@@ -112,16 +132,7 @@ func (s *scanner) readPacked(content []byte, prefix string) error {
 			return fmt.Errorf("%s: %w", prefix, err)
 		}
 		_, name, _ := strings.Cut(header.Name, "/")
-		folders := strings.Split(path.Dir(name), "/")
-		switch {
-		case path.Ext(name) == ".tgz":
-			err = s.readPacked(text, prefix+name+"/")
-		case slices.Contains(folders, "templates"):
-			s.files = append(s.files, file{prefix + name, string(text)})
-		case slices.Contains(folders, "crds"):
-			s.readDefinitions(prefix+name, text)
-		}
-		if err != nil {
+		if err := s.take(prefix, name, text); err != nil {
 			return err
 		}
 	}
@@ -129,7 +140,7 @@ func (s *scanner) readPacked(content []byte, prefix string) error {
 
 // readDefinitions reads a file of the folder crds, which is no template.
 func (s *scanner) readDefinitions(name string, content []byte) {
-	for _, document := range regexp.MustCompile(`(?m)^---.*$`).Split(string(content), -1) {
+	for _, document := range separator.Split(string(content), -1) {
 		object := &unstructured.Unstructured{}
 		if yaml.Unmarshal([]byte(document), &object.Object) != nil || object.GetKind() == "" {
 			continue // Helm refuses it when the chart is loaded
@@ -148,9 +159,10 @@ func (s *scanner) parse(f file) error {
 		return errors.Join(fmt.Errorf("%s does not parse", f.name), err)
 	}
 	for _, match := range looked.FindAllStringSubmatch(f.text, -1) {
-		k := kindIn(match[1], match[2])
-		k.Read, k.Origins = true, []string{f.name}
-		s.kinds = append(s.kinds, k)
+		if k := kindIn(match[1], match[2]); k.isValid() {
+			k.Read, k.Origins = true, []string{f.name}
+			s.kinds = append(s.kinds, k)
+		}
 	}
 	isTemplate := !strings.HasPrefix(path.Base(f.name), "_") && path.Base(f.name) != "NOTES.txt"
 	for name, tree := range trees {
@@ -170,6 +182,8 @@ var (
 	// topLevel is a line with an apiVersion or a kind of an object, and nested one in a list.
 	topLevel = regexp.MustCompile(`(?m)^(apiVersion|kind):[ \t]*(.*)$`)
 	nested   = regexp.MustCompile(`(?m)^[ \t-]*(apiVersion|kind):[ \t]*(.*)$`)
+	// list is the kind of an object that holds others.
+	list = regexp.MustCompile(`(?m)^kind:[ \t]*["']?List["']?[ \t]*$`)
 	// testHook marks an object that is not rendered.
 	testHook = regexp.MustCompile(`(?m)helm\.sh/hook["']?:[ \t]*["']?(test|test-success|test-failure)["']?[ \t]*$`)
 	// looked is a call of the function lookup with a literal type.
@@ -185,7 +199,7 @@ func (s *scanner) scan(t file) {
 			continue
 		}
 		line := topLevel
-		if isList(document) {
+		if list.MatchString(document) {
 			line = nested
 		}
 		var versions []string
@@ -205,12 +219,6 @@ func (s *scanner) scan(t file) {
 			s.define(document)
 		}
 	}
-}
-
-// isList reports whether the object of a document is a list of others.
-func isList(document string) bool {
-	match := regexp.MustCompile(`(?m)^kind:[ \t]*["']?List["']?[ \t]*$`).FindString(document)
-	return match != ""
 }
 
 // add notes the kinds that a pair of apiVersions and kind may be.
@@ -272,7 +280,7 @@ func (s *scanner) define(document string) {
 			k.Namespaced = value != "Cluster"
 		}
 	}
-	if k.Group != "" && k.Kind != "" && k.Resource != "" {
+	if k.Group != "" && k.isValid() {
 		s.defined = append(s.defined, k)
 	}
 }

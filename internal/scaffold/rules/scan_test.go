@@ -200,10 +200,19 @@ spec:
 		},
 		"sub-charts": {
 			files: map[string]string{
-				"charts/one/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\n",
-				"charts/two.tgz":              packed(t, map[string]string{"two/templates/a.yaml": "apiVersion: v1\nkind: Secret\n", "two/values.yaml": "kind: X"}),
+				"files/templates/a.j2": "{% if %}kind: Nothing{{ if }}", "files/b.tgz": "no chart",
+				"charts/one/charts/deep/templates/a.yaml": "apiVersion: batch/v1\nkind: Job\n",
+				"charts/one/templates/a.yaml":             "apiVersion: v1\nkind: ConfigMap\n",
+				"charts/two.tgz":                          packed(t, map[string]string{"two/templates/a.yaml": "apiVersion: v1\nkind: Secret\n", "two/values.yaml": "kind: X"}),
 			},
-			want: []string{"configmaps", "secrets"},
+			want: []string{"configmaps", "secrets", "jobs.batch"},
+		},
+		"names that no server has": {
+			files: map[string]string{
+				"crds/a.yaml":      `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: example.com, names: {kind: Gear, plural: 'x], verbs: ["*"'}}}`,
+				"templates/a.yaml": `{{ lookup "*/v1" "Secret" "" "" }}`,
+			},
+			want: []string{"customresourcedefinitions.apiextensions.k8s.io cluster"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
