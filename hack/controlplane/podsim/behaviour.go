@@ -33,6 +33,7 @@ type behaviour struct {
 	ends       bool   // containers end by themselves, after run, with exitCode
 	run        time.Duration
 	exitCode   int32
+	reason     string // why containers end; empty if it follows from exitCode
 	terminate  time.Duration
 }
 
@@ -69,6 +70,11 @@ func (b *behaviour) read(name, value string) (err error) {
 			return errors.New("the reason is empty")
 		}
 		b.waiting, b.message = value, cmp.Or(b.message, "set by an annotation")
+	case "message":
+		b.message = value
+	case "reason":
+		b.reason = value
+	case "log": // see logs.go
 	case "exit-code":
 		var code int64
 		if code, err = strconv.ParseInt(value, 10, 32); err == nil && (code < 0 || code > 255) {

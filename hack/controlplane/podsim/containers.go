@@ -4,6 +4,7 @@
 package podsim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -107,7 +108,7 @@ func (m moment) creating() string {
 // that waits between crashes has crashed before.
 func (m moment) waits(status *corev1.ContainerStatus) {
 	if m.behaviour.waiting == crashLoop {
-		m.ended(status, 1, 1, m.behaviour.start, m.behaviour.start)
+		m.ended(status, 1, cmp.Or(m.behaviour.exitCode, 1), m.behaviour.start, m.behaviour.start)
 		status.LastTerminationState = status.State
 	}
 	status.State = waiting(m.behaviour.waiting, m.behaviour.message)
@@ -182,7 +183,7 @@ func (m moment) ended(status *corev1.ContainerStatus, restarts, exitCode int32, 
 	status.Started = new(false)
 	reason := "Completed"
 	if exitCode != 0 {
-		reason = "Error"
+		reason = cmp.Or(m.behaviour.reason, "Error")
 	}
 	status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: exitCode, Reason: reason, ContainerID: status.ContainerID,

@@ -13,13 +13,17 @@
 //   - Claims of its storage classes get volumes: "standard", the default, at once;
 //     "standard-wait" when a pod that uses the claim is scheduled.
 //   - Services of type LoadBalancer get an address.
+//   - Logs are served to the API server, as a kubelet does, on loopback.
 //
 // Annotations on a pod make it misbehave:
 //
 //	podsim.corbel.run/ready-after: 5s           ready only so long after its start
 //	podsim.corbel.run/never-ready: "true"       runs, is never ready
 //	podsim.corbel.run/waiting: ErrImagePull     containers do not start, for this reason
+//	podsim.corbel.run/message: it is gone       what the state of such containers says
 //	podsim.corbel.run/exit-code: "1"            containers end with this code
+//	podsim.corbel.run/reason: OOMKilled         why they end
+//	podsim.corbel.run/log: it is broken         what the log of each container holds
 //	podsim.corbel.run/run-for: 2s               containers end after this time
 //	podsim.corbel.run/terminate-after: 3s       time to terminate, at most the grace period
 //

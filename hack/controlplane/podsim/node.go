@@ -20,7 +20,8 @@ import (
 func nodeAddress(index int) string { return fmt.Sprintf("192.0.2.%d", 1+index%250) }
 
 // newNode is Ready from the beginning, and so large that no test fills it.
-func newNode(index int, name string, now time.Time) *corev1.Node {
+// The name of the host is an address, because the API server connects to it for logs, at the port.
+func newNode(index int, name string, port int32, now time.Time) *corev1.Node {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("256"),
 		corev1.ResourceMemory:           resource.MustParse("1Ti"),
@@ -45,9 +46,10 @@ func newNode(index int, name string, now time.Time) *corev1.Node {
 			Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: nodeAddress(index)},
-				{Type: corev1.NodeHostName, Address: name},
+				{Type: corev1.NodeHostName, Address: "127.0.0.1"},
 			},
-			Conditions: nodeConditions(now),
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port}},
+			Conditions:      nodeConditions(now),
 			NodeInfo: corev1.NodeSystemInfo{
 				KubeletVersion:          version.Get().GitVersion,
 				ContainerRuntimeVersion: "podsim://1.0.0",

@@ -29,10 +29,11 @@ type nodes struct {
 	client kubernetes.Interface
 	lister corelisters.NodeLister
 	names  []string
+	port   int32 // where logs are served
 }
 
-func newNodes(s *simulator) *nodes {
-	n := &nodes{client: s.client, lister: s.informers.Core().V1().Nodes().Lister()}
+func newNodes(s *simulator, port int32) *nodes {
+	n := &nodes{client: s.client, lister: s.informers.Core().V1().Nodes().Lister(), port: port}
 	for i := range s.options.nodes {
 		n.names = append(n.names, fmt.Sprintf("node-%d", i))
 	}
@@ -53,14 +54,14 @@ func (n *nodes) handle(ctx context.Context, name string) (time.Duration, error) 
 	node, err := n.lister.Get(name)
 	switch {
 	case apierrors.IsNotFound(err):
-		_, err = n.client.CoreV1().Nodes().Create(ctx, newNode(i, name, time.Now()), metav1.CreateOptions{})
+		_, err = n.client.CoreV1().Nodes().Create(ctx, newNode(i, name, n.port, time.Now()), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return 0, nil // its event is on the way
 		}
-	case err == nil && !nodeReady(node):
-		// We were away so long that the node was given up.
+	case err == nil && (!nodeReady(node) || node.Status.DaemonEndpoints.KubeletEndpoint.Port != n.port):
+		// We were away, perhaps so long that the node was given up.
 		node = node.DeepCopy()
-		node.Status = newNode(i, name, time.Now()).Status
+		node.Status = newNode(i, name, n.port, time.Now()).Status
 		_, err = n.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 	}
 	return 0, err

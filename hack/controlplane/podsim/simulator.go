@@ -47,7 +47,11 @@ func simulate(ctx context.Context, client kubernetes.Interface, o options) error
 		return err
 	}
 	core := s.informers.Core().V1()
-	nodes, volumes := newNodes(s), newVolumes(s)
+	port, err := serveLogs(ctx, core.Pods().Lister())
+	if err != nil {
+		return err
+	}
+	nodes, volumes := newNodes(s, port), newVolumes(s)
 	parts := []part{
 		{newLoop("Node", nodes.handle), core.Nodes().Informer(), 2},
 		{newLoop("Pod", newPods(s, nodes).handle), core.Pods().Informer(), 16},
