@@ -52,13 +52,19 @@ help: ## Show this list.
 .PHONY: demo
 demo: assets ## Show the life of a component on a real control plane (KEEP=1: leave it running).
 	@mkdir -p bin
-	$(GO) build -o bin/ ./examples/shop ./examples/shop/demo
+	$(GO) build -o bin/ ./examples/shop ./examples/shop/demo ./cmd/corbel
 	@$(WITH_ASSETS) KEEP="$(KEEP)" bin/demo
+
+.PHONY: demo-picture
+demo-picture: ## Run the demo, and draw a part of what it prints into docs/demo.svg.
+	@mkdir -p bin
+	@$(MAKE) --no-print-directory demo > bin/demo.txt
+	$(GO) run ./hack/picture tree plan why history < bin/demo.txt > docs/demo.svg
 
 ##@ Test
 
 .PHONY: test
-test: forget-times lint assets test-pure helmparity controlplane-test test-live ## Run everything that gates a change, and print what took longest.
+test: forget-times lint assets test-pure helmparity test-ops controlplane-test test-live ## Run everything that gates a change, and print what took longest.
 	@bin/gotest -times $(TIMES) -slowest 10
 
 .PHONY: forget-times
@@ -94,6 +100,11 @@ test-live: assets bin/gotest
 .PHONY: helmparity
 helmparity: bin/gotest ## Compare rendered charts with those of helm template (CORBEL_HELM_CHARTS=folder: more charts).
 	cd test/helmparity && $(GO) vet ./... && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+
+# A module of its own: the query engine of Prometheus and an interpreter of Lua.
+.PHONY: test-ops
+test-ops: bin/gotest ## Test the alerts, the dashboard and the health checks that corbel init writes.
+	cd test/ops && $(GO) vet ./... && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
@@ -138,8 +149,8 @@ bench-compare: bin/tools/benchstat ## Compare the benchmarks of single functions
 	COUNT='$(COUNT)' BENCH='$(BENCH)' GO='$(GO)' hack/bench-compare.sh '$(BASE)'
 
 .PHONY: scaffold-fleet
-scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), and try N=20 of them on a control plane.
-	@$(WITH_ASSETS) $(GO) run ./hack/scaffoldfleet -charts "$(CHARTS)" -live $(or $(N),20) -limit $(or $(LIMIT),0)
+scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), and run N=20 of them on a control plane, CRASHES=5 of these with crashes.
+	@$(WITH_ASSETS) $(GO) run ./hack/scaffoldfleet -charts "$(CHARTS)" -limit $(or $(LIMIT),0) -rights $(or $(N),20) -crashes $(or $(CRASHES),5) -faults $(or $(FAULTS),0)
 
 ##@ Check
 
@@ -171,6 +182,7 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 	cd hack/tools && $(GO) mod tidy -diff
 	cd hack/controlplane && $(GO) mod tidy -diff
 	cd test/helmparity && $(GO) mod tidy -diff
+	cd test/ops && $(GO) mod tidy -diff
 	cd test/bench/flux && $(GO) mod tidy -diff && $(GO) vet ./...
 	cd test/bench/helm && $(GO) mod tidy -diff
 	@$(MAKE) --no-print-directory lint controlplane-vet

@@ -13,17 +13,21 @@
 #   bench  packages with benchmarks, whatever they need
 #
 # A package needs a control plane if its tests depend on test/env, directly or not.
-# The packages with the most test files are first: if several run at a time, the
-# longest must not be the last.
+# The packages with the most test files are first, and with them the slow ones of few
+# files: if several run at a time, the longest must not be the last.
 set -euo pipefail
 
 module=$(go list -m)
 
+# Packages that take a minute or more.
+slow="internal/command pkg/component/componenttest examples/shop examples/bucket"
+
 # Each line: the package and whether the binary of its tests contains test/env.
 tested() {
 	go list -test -f '{{.ImportPath}} {{len .TestGoFiles}} {{len .XTestGoFiles}}{{range .Deps}} {{.}}{{end}}' ./... |
-		awk -v env="$module/test/env" '
-			$2 !~ /^\[/ { files[$1] = $2 + $3 }
+		awk -v env="$module/test/env" -v m="$module/" -v slow="$slow" '
+			BEGIN { n = split(slow, list, " "); for (i = 1; i <= n; i++) more[m list[i]] = 50 }
+			$2 !~ /^\[/ { files[$1] = $2 + $3 + more[$1] }
 			$1 ~ /\.test$/ && NF > 3 {
 				needs = 0
 				for (i = 4; i <= NF; i++) if ($i == env) needs = 1
@@ -53,9 +57,9 @@ for set in "$@"; do
 	pure) tested | awk '$2 == 0 { print $1 }' ;;
 	closed) pure 1 ;;
 	open) pure 0 ;;
-	mixed) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") != 1 { print $1 }' ;;
+	mixed) tested | awk -v m="$module" '$2 == 1 && (index($1, m "/test/") != 1 || $1 == m "/test/documented") { print $1 }' ;;
 	# Benchmarks have their own target; their package may hold tests all the same.
-	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 { print $1 }' ;;
+	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 && $1 != m "/test/documented" { print $1 }' ;;
 	bench) benchmarked ;;
 	*) echo "packages.sh: unknown set of packages: $set" >&2; exit 2 ;;
 	esac

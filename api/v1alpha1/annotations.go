@@ -68,6 +68,16 @@ const (
 	// Example: shop.example.com/delete-policy: orphan-on-delete
 	// Also: the field deletePolicy of PolicySpec; the option DeletePolicy
 	AnnotationDeletePolicy = "delete-policy"
+	// AnnotationAllowBreakingChanges lets a CustomResourceDefinition be changed in place so that objects or clients
+	// of its type break: a field is removed, a version is not served any more, a value is not allowed
+	// any more. Without it such a change is refused, and nothing of the definition is written. It belongs on
+	// the manifest only as long as the change is meant.
+	//
+	// On: dependent objects that are definitions
+	// Format: true or false
+	// Default: false
+	// Example: shop.example.com/allow-breaking-changes: "true"
+	AnnotationAllowBreakingChanges = "allow-breaking-changes"
 	// AnnotationDriftPolicy decides what happens when another client changes or deletes the object. On the
 	// component it counts for all its dependents that have none of their own.
 	//
@@ -242,6 +252,25 @@ const (
 	// Default: none
 	// Example: shop.example.com/approve: 1f2e3d4c5b6a79880a1b
 	AnnotationApprove = "approve"
+	// AnnotationPreview asks the operator what it would do for the component, which is not changed by it. The command
+	// corbel plan sets it, and shows the answer, which the operator writes into a Secret beside the component. After ten
+	// minutes the operator deletes the Secret and removes the annotation.
+	//
+	// On: the component
+	// Set by: the command corbel
+	// Format: a nonce; what is asked follows it: edited, delete, or diff with two revisions
+	// Example: shop.example.com/preview: 1779963751-mfrggzdfmztwq2lk delete
+	// Also: the option DisablePreviews
+	AnnotationPreview = "preview"
+	// AnnotationConfirmDeletion confirms that the component is to be deleted. It counts only if the chart of the
+	// operator was installed with deletionProtection; then the API server refuses the deletion
+	// without it. Corbel itself does not read it.
+	//
+	// On: the component, or the CustomResourceDefinition of the components
+	// Format: the name of the object
+	// Default: nothing is confirmed
+	// Example: shop.example.com/confirm-deletion: main
+	AnnotationConfirmDeletion = "confirm-deletion"
 	// AnnotationAllowEmpty lets a component that renders nothing
 	// remove all its dependents. Otherwise that counts as a mistake.
 	//

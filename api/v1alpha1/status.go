@@ -233,6 +233,16 @@ const (
 	// State: Error
 	// What to do: correct the manifests, the chart or the spec, as the message says.
 	ReasonInvalid = "Invalid"
+	// ReasonBreakingChange means that the manifests change a CustomResourceDefinition that exists so that
+	// objects or clients of its type would break. Nothing of the definition was written, and what
+	// comes after it waits. The message lists the changes.
+	//
+	// Conditions: Ready False, Stalled True
+	// State: Error
+	// What to do: change the chart or the manifest so that nothing breaks, for example by a new version of the
+	// type. If the change is meant, set the annotation allow-breaking-changes: "true" on the manifest of the
+	// definition.
+	ReasonBreakingChange = "BreakingChange"
 	// ReasonSpecInvalid means that the spec or an annotation of the component cannot work as it is. The
 	// message lists all mistakes.
 	//

@@ -1,36 +1,23 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Corbel makes the project of an operator from a Helm chart, a kustomization or a folder of manifests, and
-// runs it on a control plane of its own.
+// Corbel makes the project of an operator from a Helm chart, a kustomization or a folder of manifests, runs it on a
+// control plane of its own, and looks at and steers the components of all operators in a cluster.
 package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/corbel-run/corbel/internal/cli"
+	"github.com/corbel-run/corbel/internal/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand().ExecuteContext(ctx)
+	err := command.New().ExecuteContext(ctx)
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-}
-
-// newCommand returns the program.
-func newCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use: "corbel", Short: "Make and run operators",
-		SilenceUsage: true, SilenceErrors: true,
-	}
-	root.AddCommand(initCommand(), devCommand(), controlPlaneCommand())
-	return root
+	os.Exit(cli.Report(err, os.Stderr))
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -93,6 +94,23 @@ func (b *bed) grant() {
 
 // skipNames is for controllers of one name in each test.
 var skipNames = config.Controller{SkipNameValidation: new(true)}
+
+// run runs the operator until the context ends.
+func run(ctx context.Context, config *rest.Config, managerOptions ctrl.Options) error {
+	scheme, err := options().Scheme()
+	if err != nil {
+		return err
+	}
+	managerOptions.Scheme = scheme
+	manager, err := ctrl.NewManager(config, managerOptions)
+	if err != nil {
+		return err
+	}
+	if _, err := options().SetUp(manager); err != nil {
+		return err
+	}
+	return manager.Start(ctx)
+}
 
 // start starts the operator as a user; the end of the test ends it.
 func (b *bed) start(user string, options ctrl.Options) {

@@ -15,13 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -191,16 +190,26 @@ func TestThePlanOfAShopNamesWhatAnEditChanges(t *testing.T) {
 	edited.TypeMeta = metav1.TypeMeta{APIVersion: shopv1alpha1.GroupVersion.String(), Kind: "Shop"}
 	text, err := yaml.Marshal(edited)
 	b.check(err)
-	config, err := env.Shared(t).ConfigFor(operatorUser)
-	b.check(err)
-	var printed strings.Builder
-	options := ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Controller: skipNames}
-	b.check(plan(t.Context(), config, options, strings.NewReader(string(text)), &printed))
-	for _, want := range []string{"revision 2 of Shop " + b.namespace + "/corner", "corner-migration", "corner-web", "spec.replicas"} {
-		if !strings.Contains(printed.String(), want) {
-			t.Errorf("the plan does not have %q:\n%s", want, printed.String())
+	plan := func(manifest string) (string, error) {
+		var printed strings.Builder
+		command := options().Command()
+		command.SetArgs([]string{"plan", "-f", "-", "--kubeconfig", env.Shared(t).Kubeconfig()})
+		command.SetIn(strings.NewReader(manifest))
+		command.SetOut(&printed)
+		err := command.ExecuteContext(t.Context())
+		return printed.String(), err
+	}
+	wants := func(text string, err error, wanted ...string) {
+		t.Helper()
+		b.check(err)
+		for _, want := range wanted {
+			if !strings.Contains(text, want) {
+				t.Errorf("the plan does not have %q:\n%s", want, text)
+			}
 		}
 	}
+	printed, err := plan(string(text))
+	wants(printed, err, "Shop "+b.namespace+"/corner: revision 1 → 2", "corner-migration", "corner-web", "spec.replicas  2 → 3")
 	// A Shop that does not exist gets its defaults, and may be the answer to a dry run.
 	minimal := fmt.Sprintf("{apiVersion: %s, kind: Shop, metadata: {namespace: %s, name: fresh}, spec: {databaseSecret: fresh}}", edited.APIVersion, b.namespace)
 	answered := &unstructured.Unstructured{}
@@ -208,18 +217,22 @@ func TestThePlanOfAShopNamesWhatAnEditChanges(t *testing.T) {
 	b.check(b.client.Create(t.Context(), answered, client.DryRunAll))
 	asJSON, err := answered.MarshalJSON()
 	b.check(err)
-	admin := env.Shared(t).Config()
 	for _, text := range []string{minimal, string(asJSON)} {
-		printed.Reset()
-		b.check(plan(t.Context(), admin, options, strings.NewReader(text), &printed))
-		for _, want := range []string{"revision 1 of Shop " + b.namespace + "/fresh", "fresh-cache", "fresh-web"} {
-			if !strings.Contains(printed.String(), want) {
-				t.Errorf("the plan of a new Shop does not have %q:\n%s", want, printed.String())
-			}
-		}
+		printed, err := plan(text)
+		wants(printed, err, "Shop "+b.namespace+"/fresh: revision 1, operator shop.example.com", "fresh-cache", "fresh-web")
 	}
-	if err := plan(t.Context(), config, options, strings.NewReader("kind: ["), &printed); err == nil || !strings.Contains(err.Error(), "read the Shop") {
-		t.Errorf("%v", err)
+	if _, err := plan("kind: ["); err == nil {
+		t.Error("there is no error about a file that is no YAML")
 	}
+
+	// The rights of the operator suffice to answer users who ask it.
+	asked := &unstructured.Unstructured{}
+	asked.SetGroupVersionKind(shopv1alpha1.GroupVersion.WithKind("Shop"))
+	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(edited), asked))
+	b.check(unstructured.SetNestedField(asked.Object, name, "status", "reconciler"))
+	changed := asked.DeepCopy()
+	b.check(unstructured.SetNestedField(changed.Object, int64(3), "spec", "replicas"))
+	answer, err := preview.Ask(t.Context(), b.client, preview.Question{Component: asked, Edited: changed, FieldOwner: "test"})
+	wants(string(answer.Plan), err, `"spec.replicas","old":"2","new":"3"`)
 	b.delete()
 }

@@ -76,6 +76,8 @@ func build(root string) (map[string]string, error) {
 		"events.md":      r.events,
 		"metrics.md":     r.metrics,
 		"limits.md":      r.limits,
+		"cli.md":         r.cli,
+		"../runbook.md":  r.runbook,
 	} {
 		p, err := write()
 		if err != nil {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -46,9 +48,10 @@ const name = "deploy.corbel.run"
 var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"}
 
 // Render renders the chart at the root of the files for a release in the namespace <chart>-system. The
-// operator is its first Deployment; without one that has a service account, there is an error.
-func Render(ctx context.Context, chart fs.FS) (Operator, error) {
-	generator, err := helm.New(chart, ".", helm.Options{DisableLookup: true})
+// operator is its first Deployment; without one that has a service account, there is an error. The version of
+// Kubernetes decides about rules of roles, too.
+func Render(ctx context.Context, chart fs.FS, kubeVersion string) (Operator, error) {
+	generator, err := helm.New(chart, ".", helm.Options{DisableLookup: true, KubeVersion: kubeVersion})
 	if err != nil {
 		return Operator{}, fmt.Errorf("the chart of the operator: %w", err)
 	}
@@ -122,24 +125,38 @@ func (o Operator) Apply(ctx context.Context, c client.Client) error {
 // servedWithin is how long a new type may take until it is served.
 const servedWithin = 30 * time.Second
 
-// awaitServed waits until a definition is established.
+// awaitServed waits until the server lists the kind of a definition. It does so a moment after the definition is
+// established.
 func awaitServed(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), live); err != nil {
-			return false, err
+	group, _, err := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, kindErr := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	if err := errors.Join(err, kindErr); err != nil {
+		return fmt.Errorf("%s: %w", definition.GetName(), err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, servedWithin, true, func(context.Context) (bool, error) {
+		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		if apimeta.IsNoMatchError(err) {
+			return false, nil
 		}
-		conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
-		return slices.ContainsFunc(conditions, func(condition any) bool {
-			fields, _ := condition.(map[string]any)
-			return fields["type"] == "Established" && fields["status"] == "True"
-		}), err
+		return err == nil, err
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the type of %s to be served: %w", definition.GetName(), err)
 	}
 	return nil
+}
+
+// VersionOf returns the version of Kubernetes that a server has.
+func VersionOf(config *rest.Config) (string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	version, err := client.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("ask the server for its version: %w", err)
+	}
+	return version.GitVersion, nil
 }
 
 // Rules returns the rules of the roles.

@@ -160,7 +160,7 @@ func (o *Orphans) find(ctx context.Context, kind Kind) ([]orphan, error) {
 	for {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		err := o.store.options.Client.List(ctx, page, client.HasLabels{o.store.options.Name + suffixLabel}, client.Limit(listSize), client.Continue(next))
+		err := o.store.options.Client.List(ctx, page, client.InNamespace(o.store.options.Only), client.HasLabels{o.store.options.Name + suffixLabel}, client.Limit(listSize), client.Continue(next))
 		if err != nil {
 			return found, fmt.Errorf("list the Secrets of inventories: %w", err)
 		}

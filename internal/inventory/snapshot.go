@@ -224,7 +224,7 @@ func (s *Snapshot) readChunks(ctx context.Context, full map[string]*corev1.Secre
 		object := full[key.String()]
 		if object == nil {
 			object = &corev1.Secret{}
-			if err := s.store.options.Client.Get(ctx, key, object); apierrors.IsNotFound(err) {
+			if err := s.store.reader.Get(ctx, key, object); apierrors.IsNotFound(err) {
 				s.lose(i, key.String(), chunk, errors.New("it does not exist"))
 				continue
 			} else if err != nil {

@@ -28,6 +28,8 @@ type Options struct {
 	FieldOwner string
 	// Namespace is where the Secrets of components without a namespace are kept.
 	Namespace string
+	// Only is the only namespace that the operator has rights in; empty: there may be others.
+	Only string
 	// Threshold is how large the items may be, in bytes of JSON, before they
 	// move to Secrets. Defaults to DefaultThreshold.
 	Threshold int
@@ -37,6 +39,7 @@ type Options struct {
 // for concurrent use; one caller at a time works on one component.
 type Store struct {
 	options Options
+	reader  client.Reader // of the options
 	limits  limits
 
 	mu sync.Mutex
@@ -75,7 +78,7 @@ func NewStore(options Options) *Store {
 	if options.Threshold <= 0 {
 		options.Threshold = DefaultThreshold
 	}
-	return &Store{options: options, limits: limitsFor(options.Threshold), cache: map[client.ObjectKey]cacheEntry{}, forbidden: map[string]time.Time{}}
+	return &Store{options: options, reader: options.Client, limits: limitsFor(options.Threshold), cache: map[client.ObjectKey]cacheEntry{}, forbidden: map[string]time.Time{}}
 }
 
 // FormatError means that a newer version wrote the inventory.

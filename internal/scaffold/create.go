@@ -37,22 +37,48 @@ func Create(ctx context.Context, o Options, source Source, corbel Corbel, target
 	if err := errors.Join(o.validate(), checkTarget(target)); err != nil {
 		return Report{}, err
 	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return Report{}, err
+	unmake, err := makeFolders(filepath.Dir(target))
+	if err != nil {
+		return Report{}, fmt.Errorf("the folder of the project cannot be made: %w", err)
 	}
+	defer unmake() // folders that are in use stay
 	stage, err := os.MkdirTemp(filepath.Dir(target), "."+o.Name+"-")
+	if err != nil {
+		return Report{}, fmt.Errorf("the folder of the project cannot be made: %w", err)
+	}
+	defer os.RemoveAll(stage)
+	samples, err := source.copyTo(stage)
 	if err != nil {
 		return Report{}, err
 	}
-	defer os.RemoveAll(stage)
-	if err := source.copyTo(stage); err != nil {
-		return Report{}, err
-	}
-	report, err := build(ctx, o, corbel, stage, tools)
+	report, err := build(ctx, &o, corbel, stage, samples, nil, tools)
 	if err != nil {
 		return Report{}, err
 	}
 	return report, move(stage, target)
+}
+
+// makeFolders makes a folder and those that lead to it. Unmake removes those that were made and are empty.
+func makeFolders(folder string) (unmake func(), err error) {
+	var made []string
+	for at := folder; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		made = append(made, at)
+	}
+	unmake = func() {
+		for _, folder := range made { // the innermost first
+			if os.Remove(folder) != nil {
+				return
+			}
+		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		unmake()
+		return nil, err
+	}
+	return unmake, nil
 }
 
 // move moves a folder to its place. A folder that exists there is filled, because a shell may be in it.
@@ -92,24 +118,37 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// build makes the whole project in a folder that has its source.
-func build(ctx context.Context, o Options, corbel Corbel, stage string, tools Toolchain) (Report, error) {
-	learned, err := learn(ctx, o, stage)
+// build makes the whole project in a folder that has its source. Previous is the project that is updated, or nil.
+func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples []sample, previous *project, tools Toolchain) (Report, error) {
+	learned, err := learn(ctx, o, stage, samples, previous.parameters(*o))
 	if err != nil {
 		return Report{}, err
 	}
 	c := contents{
-		Options: o, Corbel: corbel, ControllerGen: controllerGen, KubeVersion: kubeVersion, Folder: folders[o.Form],
-		Values: learned.code, Fields: learned.fields,
+		Options: *o, Corbel: corbel, ControllerGen: ControllerGen, KubeVersion: kubeVersion, Folder: folders[o.Form],
+		Values:     learned.code,
+		HasPatches: o.Patches || !learned.escalates, Escalates: learned.escalates, CreatesNamespaces: learned.createsNamespaces,
 	}
 	files, err := c.files()
 	if err != nil {
 		return Report{}, err
 	}
 	files["deploy/templates/rbac.yaml"] = []byte(learned.rights)
-	if files["samples/"+o.Variable()+".yaml"], err = sampleOf(o, learned.sample); err != nil {
+	if files[o.sampleFile()], err = sampleOf(*o, learned.sample, learned.unrendered); err != nil {
 		return Report{}, err
 	}
+	if learned.keepSample || learned.unrendered != "" { // the golden file is that of the sample of the author
+		tools.SkipGolden = true
+		previous.keep(files, goldenFile)
+	}
+	if learned.keepSample {
+		previous.keep(files, o.sampleFile())
+	}
+	table, err := fieldTable(files, *o)
+	if err != nil {
+		return Report{}, err
+	}
+	files[readmeFile] = withTable(files[readmeFile], table)
 	for name, content := range files {
 		if err := writeFile(filepath.Join(stage, filepath.FromSlash(name)), content); err != nil {
 			return Report{}, err
@@ -119,15 +158,13 @@ func build(ctx context.Context, o Options, corbel Corbel, stage string, tools To
 		return Report{}, err
 	}
 	notes := learned.notes
-	if size, err := crdSize(stage); err != nil {
+	if err := CheckDefinitions(stage); err != nil {
 		return Report{}, err
-	} else if size > maxCRD {
-		return Report{}, fmt.Errorf("the CustomResourceDefinition has %d KiB, and the API server accepts about %d: type fewer values, with --spec curated or --field", size>>10, maxCRD>>10)
 	}
 	if corbel.Folder != "" {
 		notes = append(notes, "go.mod replaces github.com/corbel-run/corbel by the checkout "+corbel.Folder+", because this program is no release")
 	}
-	record, err := recordOf(o, stage)
+	record, err := recordOf(*o, stage)
 	if err != nil {
 		return Report{}, err
 	}
@@ -136,6 +173,15 @@ func build(ctx context.Context, o Options, corbel Corbel, stage string, tools To
 
 // maxCRD is the limit of etcd for a request, less what an API server adds.
 const maxCRD = 1 << 20
+
+// CheckDefinitions returns an error if a CustomResourceDefinition of a project is too large for the API server.
+func CheckDefinitions(folder string) error {
+	size, err := crdSize(folder)
+	if err == nil && size > maxCRD {
+		err = fmt.Errorf("the CustomResourceDefinition has %d KiB, and the API server accepts about %d: type fewer values, with --spec curated or --field", size>>10, maxCRD>>10)
+	}
+	return err
+}
 
 // crdSize returns the size of the largest definition, as it is sent.
 func crdSize(stage string) (int, error) {
@@ -158,8 +204,14 @@ func crdSize(stage string) (int, error) {
 	return largest, nil
 }
 
-// sampleOf returns the manifest of a component with values of the chart.
-func sampleOf(o Options, values map[string]any) ([]byte, error) {
+// goldenFile is what the sample is rendered to.
+const goldenFile = "testdata/sample.golden"
+
+// sampleFile is the file of the sample.
+func (o Options) sampleFile() string { return "samples/" + o.Variable() + ".yaml" }
+
+// sampleOf returns the manifest of a component with values of the chart. Lacking says what it lacks, or is empty.
+func sampleOf(o Options, values map[string]any, lacking string) ([]byte, error) {
 	spec := map[string]any{}
 	if len(values) > 0 {
 		spec["values"] = values
@@ -167,6 +219,9 @@ func sampleOf(o Options, values map[string]any) ([]byte, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": o.Group + "/" + o.Version, "kind": o.Kind, "metadata": map[string]any{"name": "sample"}, "spec": spec,
 	})
+	if lacking != "" {
+		text = append([]byte("# Fill in spec.values; the chart cannot be rendered without: "+lacking+"\n"), text...)
+	}
 	return text, err
 }
 

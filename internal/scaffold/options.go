@@ -4,6 +4,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -29,12 +30,19 @@ type Options struct {
 	Version string `json:"version"`
 	// Spec says which values of a chart are typed.
 	Spec SpecMode `json:"spec,omitempty"`
-	// Fields are the paths of the values to type, in place of those that SpecCurated chooses.
+	// Fields are the paths of the values to type, in place of those that SpecCurated chooses. What it
+	// has chosen for a new project is recorded here, so that an update types the same values.
 	Fields []string `json:"fields,omitempty"`
 	// Namespaced gives the operator rights in its own namespace only.
 	Namespaced bool `json:"namespaced,omitempty"`
-	// Origin is the name of the source, without the folders that lead to it.
+	// Impersonate lets service accounts in the namespaces of components write their objects.
+	Impersonate bool `json:"impersonate,omitempty"`
+	// Patches adds the field patches to the spec also of an operator that writes roles or bindings.
+	Patches bool `json:"patches,omitempty"`
+	// Origin is the name of the source, without the folders that lead to it, or its address.
 	Origin string `json:"origin,omitempty"`
+	// Digest identifies the content of a source that has an address.
+	Digest string `json:"digest,omitempty"`
 	// Form is the form of the source.
 	Form Form `json:"form"`
 }
@@ -64,7 +72,8 @@ const (
 )
 
 var (
-	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+	// The name of a list of the kind is a label of DNS, too.
+	kindPattern    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,58}$`)
 	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 )
 
@@ -86,7 +95,7 @@ func (o *Options) validate() error {
 		mistake("the name of the folder, %q, becomes the name of the operator: it must have at least 4 small letters, digits and dashes, and begin with a letter", o.Name)
 	}
 	if !kindPattern.MatchString(o.Kind) {
-		mistake("--kind %q: must be a word that begins with a capital letter, such as Shop", o.Kind)
+		mistake("--kind %q: must be a word of at most 59 letters and digits that begins with a capital letter, such as Shop", o.Kind)
 	} else if o.Variable() == "groupversion" || o.Kind == "SchemeBuilder" {
 		mistake("--kind %q: must not be GroupVersion or SchemeBuilder, which are names of the project", o.Kind)
 	} else if strings.HasSuffix(o.Kind, "List") || strings.HasSuffix(o.Kind, "Spec") || strings.HasSuffix(o.Kind, "Status") || strings.HasSuffix(o.Kind, "Values") {
@@ -94,6 +103,8 @@ func (o *Options) validate() error {
 	}
 	if problems := validation.IsDNS1123Subdomain(o.Group); len(problems) > 0 || !strings.Contains(o.Group, ".") {
 		mistake("--group %q: must be a domain, such as shop.example.com", o.Group)
+	} else if len(o.Plural()+"."+o.Group) > validation.DNS1123SubdomainMaxLength {
+		mistake("--group %q: is too long: with the kind, it must not have more than %d characters", o.Group, validation.DNS1123SubdomainMaxLength)
 	} else if strings.HasSuffix(o.Group, ".k8s.io") || strings.HasSuffix(o.Group, ".kubernetes.io") {
 		mistake("--group %q: is reserved for Kubernetes", o.Group)
 	}
@@ -117,11 +128,12 @@ func (o *Options) validate() error {
 // setSource records the source.
 func (o *Options) setSource(source Source) {
 	if o.Form = source.Form; source.Path != "" {
-		o.Origin = filepath.Base(source.Path)
+		o.Origin, o.Digest = cmp.Or(source.Origin, filepath.Base(source.Path)), source.Digest
 	}
 }
 
-// Plural returns the resource of the component.
+// Plural returns the resource of the component, by the rules of English that Kubernetes uses for its kinds. The
+// CustomResourceDefinition has it from a marker, so that no other rules count.
 func (o Options) Plural() string {
 	singular := strings.ToLower(o.Kind)
 	switch {

@@ -35,8 +35,8 @@ type Corbel struct {
 }
 
 const (
-	// controllerGen is the version of controller-gen that projects use.
-	controllerGen = "v0.23.0"
+	// ControllerGen is the version of controller-gen that projects use.
+	ControllerGen = "v0.23.0"
 	// kubeVersion is the version of Kubernetes that samples are rendered for, without a cluster.
 	kubeVersion = "1.36.3"
 )
@@ -49,13 +49,19 @@ type contents struct {
 	KubeVersion   string
 	// Folder is where the source is; empty for a generator in Go.
 	Folder string
-	// Values are the types of the values, and Fields describe them.
+	// Values are the types of the values.
 	Values values.Code
-	Fields []field
+	// HasPatches is set if the spec has the field patches, Escalates if roles or bindings are rendered,
+	// and CreatesNamespaces if objects are in other namespaces than the component.
+	HasPatches, Escalates, CreatesNamespaces bool
 }
 
-// field is a row of the table of fields in the README.
-type field struct{ Path, Type, Default, Doc string }
+// Deployer is the name of the service accounts that write the objects of components with the option
+// Impersonate.
+const Deployer = "deployer"
+
+// Deployer returns the name of the service accounts.
+func (contents) Deployer() string { return Deployer }
 
 // targets are the files of a project that are made of a template, by their templates. The names
 // are templates, too.
@@ -74,8 +80,14 @@ var targets = map[string]string{
 	"deploy/Chart.yaml.tmpl":               "deploy/Chart.yaml",
 	"deploy/values.yaml.tmpl":              "deploy/values.yaml",
 	"deploy/templates/crd.yaml.tmpl":       "deploy/templates/crd.yaml",
+	"deploy/templates/deletion.yaml.tmpl":  "deploy/templates/deletion.yaml",
 	"deploy/templates/operator.yaml.tmpl":  "deploy/templates/operator.yaml",
 	"deploy/templates/uninstall.yaml.tmpl": "deploy/templates/uninstall.yaml",
+
+	"ops/alerts.yaml.tmpl":             "ops/alerts.yaml",
+	"ops/dashboard.json.tmpl":          "ops/dashboard.json",
+	"ops/argocd-health.lua.tmpl":       "ops/argocd-health.lua",
+	"ops/kube-state-metrics.yaml.tmpl": "ops/kube-state-metrics.yaml",
 }
 
 // files returns the files of the project that are made of templates.
@@ -125,43 +137,11 @@ func (c contents) execute(name, text string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// rows returns the rows of the fields of a spec.
-func rows(root *values.Field) []field {
-	var all []field
-	var add func(prefix string, f *values.Field)
-	add = func(prefix string, f *values.Field) {
-		at := strings.TrimPrefix(prefix+"."+f.Key, ".")
-		if len(f.Fields) > 0 {
-			for _, nested := range f.Fields {
-				add(at, nested)
-			}
-			return
-		}
-		row := field{Path: at, Type: typeName(f), Doc: oneLine(f.Doc)}
-		if f.Default != nil {
-			row.Default = oneLine(fmt.Sprint(f.Default))
-		}
-		all = append(all, row)
-	}
-	for _, f := range root.Fields {
-		add("", f)
-	}
-	return all
-}
-
-// typeName returns the type of a field for people.
-func typeName(f *values.Field) string {
-	if f.Core != "" {
-		return f.Core[strings.LastIndex(f.Core, ".")+1:]
-	}
-	return strings.ToLower(fmt.Sprint(f.Type))
-}
-
-// oneLine returns a text for the cell of a table.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "|", `\|`)), " ")
-	if runes := []rune(text); len(runes) > 160 {
-		text = string(runes[:160]) + "…"
+// oneLine returns a text in one line, cut after a number of characters.
+func oneLine(text string, limit int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > limit {
+		text = string(runes[:limit]) + "…"
 	}
 	return text
 }

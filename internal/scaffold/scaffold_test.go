@@ -32,7 +32,7 @@ func TestAllMistakesInOptionsAreListed(t *testing.T) {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
-	for _, kind := range []string{"ShopList", "ShopValues", "Sh op", "", "GroupVersion", "Groupversion", "SchemeBuilder"} {
+	for _, kind := range []string{"ShopList", "ShopValues", "Sh op", "", "GroupVersion", "Groupversion", "SchemeBuilder", strings.Repeat("A", 60)} {
 		o := Options{Name: "shop-operator", Kind: kind, Group: "shop.example.com", Form: FormChart}
 		if err := o.validate(); err == nil || !strings.Contains(err.Error(), "--kind") {
 			t.Errorf("%q: got %v", kind, err)
@@ -42,7 +42,10 @@ func TestAllMistakesInOptionsAreListed(t *testing.T) {
 	if err := good.validate(); err != nil || good.Module != "shop.example.com/shop-operator" || good.API() != "shop.example.com/shop-operator/api/v1alpha1" {
 		t.Errorf("got %+v, %v", good, err)
 	}
-	for kind, want := range map[string]string{"Shop": "shops", "Proxy": "proxies", "Gateway": "gateways", "Redis": "redises", "Box": "boxes"} {
+	for kind, want := range map[string]string{
+		"Shop": "shops", "Proxy": "proxies", "Policy": "policies", "Gateway": "gateways", "Ingress": "ingresses", "Prometheus": "prometheuses", "Redis": "redises",
+		"Box": "boxes", "Batch": "batches", "Mesh": "meshes", "Database": "databases",
+	} {
 		if got := (Options{Kind: kind}).Plural(); got != want {
 			t.Errorf("%s: got %s, want %s", kind, got, want)
 		}
@@ -84,10 +87,10 @@ func archive(t *testing.T, files map[string]string, links ...string) string {
 
 func TestSources(t *testing.T) {
 	folder := t.TempDir()
-	for name, text := range map[string]string{"Chart.yaml": "name: a", "templates/_helpers.tpl": "x", ".git/config": "x"} {
-		if err := writeFile(filepath.Join(folder, name), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+	writeFiles(t, folder, "Chart.yaml", "name: a", "templates/_helpers.tpl", "x", "templates/.hidden", "x", ".git/config", "x", "shared/a.txt", "x", "docs/a.md", "x",
+		"ci/deep/values.yaml", "x", "charts/db/README.md", "x", ".helmignore", "# what is not packed\n/docs/\nci/\n*.md\n")
+	if err := os.Symlink("shared", filepath.Join(folder, "linked")); err != nil {
+		t.Fatal(err)
 	}
 	outside := t.TempDir()
 	if err := os.Symlink("/etc/passwd", filepath.Join(outside, "Chart.yaml")); err != nil {
@@ -109,14 +112,14 @@ func TestSources(t *testing.T) {
 		"no kustomization":               {FormKustomize, folder, "is not a kustomization: it has no file kustomization.yaml"},
 		"a text":                         {FormChart, noChart, "it is not a packed chart"},
 		"a file for a kustomization":     {FormKustomize, noChart, "is not a folder"},
-		"a link that leads out of it":    {FormChart, outside, "Chart.yaml"},
+		"a link that leads out of it":    {FormChart, outside, "Chart.yaml is a link that leads to nothing or out of the folder"},
 		"a packed file that leads out":   {FormChart, archive(t, map[string]string{"a/../../b": "x"}), "is not inside the folder of the chart"},
 		"a packed link":                  {FormChart, archive(t, nil, "a/link"), "is neither a file nor a folder"},
 		"a packed file without a folder": {FormChart, archive(t, map[string]string{"Chart.yaml": "x"}), "is not inside the folder of the chart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage := t.TempDir()
-			err := Source{test.form, test.origin}.copyTo(stage)
+			_, err := Source{Form: test.form, Path: test.origin}.copyTo(stage)
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %q", err, test.want)
@@ -129,8 +132,10 @@ func TestSources(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(stage, "chart", "templates", "_helpers.tpl")); err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(filepath.Join(stage, "chart", ".git")); err == nil {
-				t.Error("the repository was copied")
+			for _, name := range []string{".git", "docs", "ci", "charts/db/README.md", "templates/.hidden"} {
+				if _, err := os.Stat(filepath.Join(stage, "chart", name)); err == nil {
+					t.Errorf("%s was copied, and Helm does not load it", name)
+				}
 			}
 		})
 	}
@@ -145,8 +150,8 @@ func TestMergeKeepsWhatTheAuthorHasChanged(t *testing.T) {
 		return files
 	}
 	base := file("same", "1", "newer", "1", "edited", "1", "both", "1\n2\n3\n4\n5\n", "clash", "1\n", "dropped", "1", "dropped and edited", "1", "removed", "1", "binary", "\x00")
-	ours := file("same", "1", "newer", "1", "edited", "mine", "both", "mine\n2\n3\n4\n5\n", "clash", "mine\n", "dropped", "1", "dropped and edited", "mine", "own", "mine", "binary", "\x00mine")
-	next := file("same", "1", "newer", "2", "edited", "1", "both", "1\n2\n3\n4\nnew\n", "clash", "new\n", "added", "new", "removed", "2", "binary", "\x00new")
+	ours := file("same", "1", "newer", "1", "edited", "mine", "both", "mine\n2\n3\n4\n5\n", "clash", "mine\n", "dropped", "1", "dropped and edited", "mine", "own", "mine", "added by both", "mine\n", "binary", "\x00mine")
+	next := file("same", "1", "newer", "2", "edited", "1", "both", "1\n2\n3\n4\nnew\n", "clash", "new\n", "added", "new", "added by both", "new\n", "removed", "2", "binary", "\x00new")
 	changed, conflicts, err := merge(t.Context(), base, ours, next)
 	if err != nil {
 		t.Fatal(err)
@@ -160,12 +165,12 @@ func TestMergeKeepsWhatTheAuthorHasChanged(t *testing.T) {
 	}
 	want := map[string]string{
 		"newer": "2", "both": "mine\n2\n3\n4\nnew\n", "added": "new", "dropped": "(removed)",
-		"clash": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n",
+		"clash": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n", "added by both": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n",
 	}
 	if diff := cmp.Diff(want, texts); diff != "" {
 		t.Errorf("changed (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"binary (it stays as it is)", "clash", "dropped and edited (it stays as it is)"}, conflicts); diff != "" {
+	if diff := cmp.Diff([]string{"added by both", "binary (it stays as it is)", "clash", "dropped and edited (it stays as it is)"}, conflicts); diff != "" {
 		t.Errorf("conflicts (-want +got):\n%s", diff)
 	}
 }
@@ -201,22 +206,63 @@ func TestTheRecordOfAProject(t *testing.T) {
 	}
 }
 
+func TestTheResourceIsTheSameEverywhere(t *testing.T) {
+	project := filepath.Join(t.TempDir(), "way-operator")
+	if _, err := Create(t.Context(), Options{Kind: "Gateway", Group: "shop.example.com"}, Source{Form: FormGo}, Corbel{Version: "v0.0.0"}, project, Toolchain{Go: "true"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"api/v1alpha1/gateway.go": "+kubebuilder:resource:path=gateways,singular=gateway,categories=corbel\n", "deploy/templates/rbac.yaml": `resources: ["gateways"]`,
+		"samples/gateway.yaml": "kind: Gateway\n", "README.md": "kubectl get gateways\n",
+	} {
+		if text := read(t, project, name); !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%s", name, want, text)
+		}
+	}
+}
+
+// script returns a go command that a test has written.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "go")
+	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
-	parent := t.TempDir()
-	target := filepath.Join(parent, "shop-operator")
 	o, goCode := Options{Kind: "Shop", Group: "shop.example.com"}, Source{Form: FormGo}
+	chart := func(files ...string) Source {
+		folder := t.TempDir()
+		writeFiles(t, folder, files...)
+		return Source{Form: FormChart, Path: folder}
+	}
+	head := "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
 	for name, test := range map[string]struct {
 		options Options
 		source  Source
 		tools   Toolchain
 		want    string
 	}{
-		"a mistake":       {Options{Kind: "Shop"}, goCode, Toolchain{}, "--group"},
-		"no source":       {o, Source{FormChart, "none"}, Toolchain{}, "there is no file or folder none"},
-		"no go command":   {o, goCode, Toolchain{Go: "no-go-command"}, "there is no go command"},
-		"a go that fails": {o, goCode, Toolchain{Go: "false"}, "resolve the modules (go mod tidy): exit status 1"},
+		"a mistake":                {Options{Kind: "Shop"}, goCode, Toolchain{}, "--group"},
+		"no source":                {o, Source{Form: FormChart, Path: "none"}, Toolchain{}, "there is no file or folder none"},
+		"no go command":            {o, goCode, Toolchain{Go: "no-go-command"}, "there is no go command"},
+		"a go that fails":          {o, goCode, Toolchain{Go: "false"}, "resolve the modules (go mod tidy): exit status 1"},
+		"no network":               {o, goCode, Toolchain{Go: script(t, "echo dial tcp: lookup proxy; exit 1")}, "modules cannot be downloaded; check the network and GOPROXY (go mod tidy)"},
+		"a definition of 1 MiB":    {o, goCode, Toolchain{Go: script(t, "mkdir -p deploy/files; head -c 1100000 /dev/zero | tr '\\0' x >deploy/files/crd.yaml")}, "has 1074 KiB, and the API server accepts about 1024: type fewer values"},
+		"values that are no YAML":  {o, chart("Chart.yaml", head, "values.yaml", "a: [1"), Toolchain{Go: "true"}, "the values of the chart: values.yaml is not valid YAML"},
+		"values that are a list":   {o, chart("Chart.yaml", head, "values.yaml", "[1]"), Toolchain{Go: "true"}, "values.yaml is a list; it has to be an object"},
+		"a schema that is none":    {o, chart("Chart.yaml", head, "values.schema.json", "{"), Toolchain{Go: "true"}, "values.schema.json is not valid JSON"},
+		"a chart that is not read": {o, chart("Chart.yaml", "name: [", "values.yaml", "a: 1"), Toolchain{Go: "true"}, "the chart cannot be loaded: chart chart: "},
+		"a library":                {o, chart("Chart.yaml", head+"type: library\n"), Toolchain{Go: "true"}, "library charts are not installable"},
+		"a missing sub-chart":      {o, chart("Chart.yaml", head+"dependencies: [{name: db, version: 1.0.0}]\n"), Toolchain{Go: "true"}, "the chart lacks sub-charts: run helm dependency build in its folder: "},
+		"a template that is none":  {o, chart("Chart.yaml", head, "templates/a.yaml", "{{ if }}"), Toolchain{Go: "true"}, "templates/a.yaml"},
+		"bad rules to ignore":      {o, chart("Chart.yaml", head, ".helmignore", "a/**"), Toolchain{Go: "true"}, ".helmignore: double-star (**) syntax is not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			parent := t.TempDir()
+			target := filepath.Join(parent, "made", "on the way", "shop-operator")
 			_, err := Create(t.Context(), test.options, test.source, Corbel{Version: "v0.0.0"}, target, test.tools)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
@@ -226,11 +272,26 @@ func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
 			}
 		})
 	}
-	if err := writeFile(filepath.Join(target, "mine"), []byte("x")); err != nil {
-		t.Fatal(err)
+	parent := t.TempDir()
+	writeFiles(t, parent, "shop-operator/mine", "x", "file", "x")
+	for want, target := range map[string]string{
+		"exists and is not empty":                  filepath.Join(parent, "shop-operator"),
+		"the folder of the project cannot be made": "/proc/none/shop-operator", // even root cannot write there
+		"the folder of the project cannot be used": filepath.Join(parent, "file", "shop-operator"),
+	} {
+		if _, err := Create(t.Context(), o, goCode, Corbel{}, target, Toolchain{Go: "true"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", target, err)
+		}
 	}
-	if _, err := Create(t.Context(), o, goCode, Corbel{}, target, Toolchain{}); err == nil || !strings.Contains(err.Error(), "exists and is not empty") {
-		t.Errorf("got %v", err)
+}
+
+// writeFiles writes files, given by name and text, into a folder.
+func writeFiles(t *testing.T, folder string, files ...string) {
+	t.Helper()
+	for i := 0; i < len(files); i += 2 {
+		if err := writeFile(filepath.Join(folder, files[i]), []byte(files[i+1])); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -276,8 +337,8 @@ func TestAnUpdateTakesItsSourceFromOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, source := range map[string]Source{
-		"is a part of the project":                       {FormChart, filepath.Join(folder, "chart")},
-		"made from a source of the form chart, not yaml": {FormYAML, t.TempDir()},
+		"is a part of the project":                       {Form: FormChart, Path: filepath.Join(folder, "chart")},
+		"made from a source of the form chart, not yaml": {Form: FormYAML, Path: t.TempDir()},
 	} {
 		if _, err := Update(t.Context(), folder, source, Corbel{}, Toolchain{Go: "false"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

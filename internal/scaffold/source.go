@@ -5,14 +5,19 @@ package scaffold
 
 import (
 	"archive/tar"
+	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+
+	"helm.sh/helm/v4/pkg/ignore"
 )
 
 // Source is what a project is made of.
@@ -20,6 +25,8 @@ type Source struct {
 	Form Form
 	// Path is a folder, or for a chart also a packed chart; empty for a generator in Go.
 	Path string
+	// Origin and Digest are recorded for a source that was fetched: its address, and what identifies its content.
+	Origin, Digest string
 }
 
 // folders are where the project keeps its source, by form.
@@ -31,31 +38,66 @@ const (
 	maxSourceBytes = 200 << 20
 )
 
-// copyTo copies the source into the folder of a project.
-func (s Source) copyTo(stage string) error {
+// copyTo copies the source into the folder of a project, and returns the sample values of a chart.
+func (s Source) copyTo(stage string) ([]sample, error) {
 	form, origin := s.Form, s.Path
 	if form == FormGo {
-		return nil
+		return nil, nil
 	}
 	target := filepath.Join(stage, folders[form])
 	info, err := os.Stat(origin)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file or folder %s", origin)
+		return nil, fmt.Errorf("there is no file or folder %s", origin)
 	case err != nil:
-		return err
+		return nil, err
 	case info.IsDir():
-		if err := copyFolder(origin, target); err != nil {
-			return fmt.Errorf("copy %s: %w", origin, err)
+		if err := copyFolder(form, origin, target); err != nil {
+			return nil, fmt.Errorf("copy %s: %w", origin, err)
 		}
 	case form == FormChart:
 		if err := unpack(origin, target); err != nil {
-			return fmt.Errorf("unpack %s: %w", origin, err)
+			return nil, fmt.Errorf("unpack %s: %w", cmp.Or(s.Origin, origin), err)
 		}
+		origin = target
 	default:
-		return fmt.Errorf("%s is not a folder", origin)
+		return nil, fmt.Errorf("%s is not a folder", origin)
 	}
-	return checkSource(form, origin, target)
+	if err := checkSource(form, cmp.Or(s.Origin, s.Path), target); err != nil || form != FormChart {
+		return nil, err
+	}
+	return samplesOf(origin)
+}
+
+// sample is a file with values to try a chart with.
+type sample struct {
+	name string
+	text []byte
+}
+
+// maxSamples limits how many files with sample values are rendered.
+const maxSamples = 50
+
+// samplesOf returns the files with values in the folder ci of a chart, also those that Helm ignores.
+func samplesOf(chart string) (samples []sample, err error) {
+	root, err := os.OpenRoot(chart)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), "ci", func(name string, entry fs.DirEntry, err error) error {
+		isYAML := path.Ext(name) == ".yaml" || path.Ext(name) == ".yml"
+		if err != nil || !isYAML || !entry.Type().IsRegular() || len(samples) == maxSamples {
+			return err
+		}
+		text, err := root.ReadFile(name)
+		samples = append(samples, sample{name, text})
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return samples, err
 }
 
 // checkSource returns an error if a folder does not hold what it should.
@@ -87,40 +129,100 @@ func (b *budget) take(bytes int64) error {
 	return nil
 }
 
-// copyFolder copies the regular files of a folder, also those that links within it lead to.
-func copyFolder(from, to string) error {
-	root, err := os.OpenRoot(from) // no link leads out of it
+// copier copies the files of a folder.
+type copier struct {
+	root *os.Root // no link leads out of it
+	to   string
+	// ignored are the rules of a chart for what Helm does not load; nil for none.
+	ignored *ignore.Rules
+	used    budget
+}
+
+// maxFolders limits how deep folders are nested, which links can multiply.
+const maxFolders = 40
+
+// copyFolder copies the files of a folder, also those that links within it lead to. What Helm ignores in a
+// chart, because of its .helmignore, is left out.
+func copyFolder(form Form, from, to string) (err error) {
+	c := &copier{to: to}
+	if c.root, err = os.OpenRoot(from); err != nil {
+		return err
+	}
+	defer c.root.Close()
+	if form == FormChart {
+		if c.ignored, err = ignoredBy(c.root); err != nil {
+			return err
+		}
+	}
+	return c.folder(".", 0)
+}
+
+// ignoredBy returns the rules of the .helmignore of a chart, and those that Helm adds.
+func ignoredBy(root *os.Root) (*ignore.Rules, error) {
+	text, err := root.ReadFile(ignore.HelmIgnore)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	rules, err := ignore.Parse(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ignore.HelmIgnore, err)
+	}
+	rules.AddDefaults()
+	return rules, nil
+}
+
+// folder copies what is in a folder.
+func (c *copier) folder(name string, depth int) error {
+	if depth > maxFolders {
+		return fmt.Errorf("%s: folders are nested deeper than %d levels", name, maxFolders)
+	}
+	entries, err := fs.ReadDir(c.root.FS(), name)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	var used budget
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
+	for _, entry := range entries {
+		if entry.Name() == ".git" {
+			continue
+		}
+		if err := c.entry(path.Join(name, entry.Name()), depth); err != nil {
 			return err
 		}
-		if entry.IsDir() {
-			if entry.Name() == ".git" {
-				return fs.SkipDir
-			}
+	}
+	return nil
+}
+
+// entry copies a file, or what is in a folder.
+func (c *copier) entry(name string, depth int) error {
+	info, err := c.root.Lstat(name)
+	if err != nil || c.ignores(name, info) {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if info, err = c.root.Stat(name); err != nil {
+			return fmt.Errorf("%s is a link that leads to nothing or out of the folder: put a copy in its place", name)
+		}
+		if c.ignores(name, info) { // some rules are for folders only
 			return nil
 		}
-		info, err := root.Stat(name)
-		if err != nil {
-			return err
-		}
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is neither a file nor a folder", name)
-		}
-		if err := used.take(info.Size()); err != nil {
-			return err
-		}
-		content, err := root.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return writeFile(filepath.Join(to, filepath.FromSlash(name)), content)
-	})
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is neither a file nor a folder", name)
+	}
+	if err := c.used.take(info.Size()); err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return c.folder(name, depth+1)
+	}
+	content, err := c.root.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(c.to, filepath.FromSlash(name)), content)
+}
+
+func (c *copier) ignores(name string, info fs.FileInfo) bool {
+	return c.ignored != nil && c.ignored.Ignore(name, info)
 }
 
 // unpack unpacks a packed chart, without the folder that is its first element.

@@ -25,7 +25,7 @@ type Toolchain struct {
 
 // complete makes the files that follow from the others.
 func (t Toolchain) complete(ctx context.Context, folder string) error {
-	controllerGen := "sigs.k8s.io/controller-tools/cmd/controller-gen@" + controllerGen
+	controllerGen := "sigs.k8s.io/controller-tools/cmd/controller-gen@" + ControllerGen
 	steps := []struct {
 		what string
 		args []string

@@ -13,7 +13,88 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/component"
 )
+
+// project is a project that exists.
+type project struct {
+	folder string
+	// base are the files as they were written last, and ours those of them that the author has.
+	base, ours map[string][]byte
+}
+
+// openProject reads a project for an update.
+func openProject(folder string) (*project, error) {
+	packed, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(baseFile)))
+	if err != nil {
+		return nil, fmt.Errorf("it is not known what the author has changed: %w", err)
+	}
+	p := &project{folder: folder}
+	if p.base, err = unpackFiles(packed); err != nil {
+		return nil, fmt.Errorf("read %s: %w", baseFile, err)
+	}
+	if p.ours, err = readThose(folder, p.base); err != nil {
+		return nil, err
+	}
+	return p, p.checkMarks()
+}
+
+// markStart and markEnd begin the lines around what could not be merged.
+const (
+	markStart = "<<<<<<< yours"
+	markEnd   = ">>>>>>> update"
+)
+
+// checkMarks returns an error if conflicts of an earlier update are not resolved.
+func (p *project) checkMarks() error {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(p.ours)) {
+		text := "\n" + string(p.ours[name])
+		if strings.Contains(text, "\n"+markStart) && strings.Contains(text, "\n"+markEnd) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the conflicts of the last update are not resolved: choose what stays between the marks <<<<<<< and >>>>>>> in %s", strings.Join(names, ", "))
+}
+
+// keep puts a file as it was written last among those of a new project, if there is one.
+func (p *project) keep(files map[string][]byte, name string) {
+	if p == nil {
+		return
+	}
+	if text, ok := p.base[name]; ok {
+		files[name] = text
+	}
+}
+
+// parameters returns the parameters of the sample that the author has; nil without a project or a sample that can be read.
+func (p *project) parameters(o Options) map[string]any {
+	if p == nil || o.Form != FormChart {
+		return nil
+	}
+	var object struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := yaml.Unmarshal(p.ours[o.sampleFile()], &object); err != nil || object.Spec == nil {
+		return nil
+	}
+	for _, name := range reserved {
+		if name != "values" {
+			delete(object.Spec, name)
+		}
+	}
+	if _, isObject := object.Spec["values"].(map[string]any); !isObject {
+		delete(object.Spec, "values")
+	}
+	return component.MergedParameters(object.Spec, "values")
+}
 
 // Update takes over a newer source, or a newer version of the library, into a project. Without a path, the
 // source is the one that was taken over last. What the author has changed is kept, and merged where the new
@@ -40,28 +121,17 @@ func Update(ctx context.Context, folder string, source Source, corbel Corbel, to
 	if err := o.validate(); err != nil {
 		return Report{}, fmt.Errorf("%s: %w", recordFile, err)
 	}
-	packed, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(baseFile)))
-	if err != nil {
-		return Report{}, fmt.Errorf("it is not known what the author has changed: %w", err)
-	}
-	base, err := unpackFiles(packed)
-	if err != nil {
-		return Report{}, fmt.Errorf("read %s: %w", baseFile, err)
-	}
-	stage, err := os.MkdirTemp("", o.Name+"-")
+	previous, err := openProject(folder)
 	if err != nil {
 		return Report{}, err
 	}
-	defer os.RemoveAll(stage)
-	if source.Path != "" {
-		err = source.copyTo(stage)
-	} else {
-		err = writeSource(o, base, stage)
-	}
+	work, err := os.MkdirTemp("", o.Name+"-")
 	if err != nil {
 		return Report{}, err
 	}
-	report, err := build(ctx, o, corbel, stage, tools)
+	defer os.RemoveAll(work)
+	last, stage := filepath.Join(work, "last"), filepath.Join(work, "next")
+	report, err := previous.next(ctx, &o, source, corbel, last, stage, tools)
 	if err != nil {
 		return Report{}, err
 	}
@@ -69,29 +139,68 @@ func Update(ctx context.Context, folder string, source Source, corbel Corbel, to
 	if err != nil {
 		return Report{}, err
 	}
-	ours, err := readThose(folder, base, next)
+	if previous.ours, err = readThose(folder, previous.base, next); err != nil {
+		return Report{}, err
+	}
+	if err := previous.take(ctx, o, next, &report); err != nil || len(report.Conflicts) > 0 {
+		return report, err
+	}
+	tools.SkipGolden = true // the author looks at what changes in them
+	if err := tools.complete(ctx, folder); err != nil {
+		return report, err
+	}
+	changed, err := WriteFieldTable(folder)
+	if err != nil { // the author may have made something else of the types
+		report.Notes = append(report.Notes, "the table of fields in "+readmeFile+" stays as it is: "+err.Error())
+	}
+	if changed && !slices.Contains(report.Files, readmeFile) {
+		report.Files = append(report.Files, readmeFile)
+	}
+	return report, nil
+}
+
+// next makes the project anew in the folder stage, of the newer source or of the one that was taken over last.
+func (p *project) next(ctx context.Context, o *Options, source Source, corbel Corbel, last, stage string, tools Toolchain) (Report, error) {
+	var samples []sample
+	err := errors.Join(os.MkdirAll(stage, 0o755), writeSource(*o, p.base, last))
+	switch {
+	case err != nil:
+	case source.Path != "":
+		samples, err = source.copyTo(stage)
+	default:
+		if err = writeSource(*o, p.base, stage); err == nil && o.Form == FormChart {
+			samples, err = samplesOf(filepath.Join(stage, folders[FormChart]))
+		}
+	}
 	if err != nil {
 		return Report{}, err
 	}
-	merged, conflicts, err := merge(ctx, base, ours, next)
+	var notes []string
+	if o.Form == FormChart {
+		if notes, err = keepTyped(o, os.DirFS(last), os.DirFS(stage)); err != nil {
+			return Report{}, err
+		}
+	}
+	report, err := build(ctx, o, corbel, stage, samples, p, tools)
+	report.Notes = append(report.Notes, notes...)
+	return report, err
+}
+
+// take changes the files of the project to those that were made anew, and records them.
+func (p *project) take(ctx context.Context, o Options, next map[string][]byte, report *Report) error {
+	sameTable(next[readmeFile], p.base, p.ours)
+	merged, conflicts, err := merge(ctx, p.base, p.ours, next)
 	if err != nil {
-		return Report{}, err
+		return err
 	}
 	report.Files, report.Conflicts = nil, conflicts
 	for _, name := range slices.Sorted(maps.Keys(merged)) {
 		report.Files = append(report.Files, name)
-		if err := change(filepath.Join(folder, filepath.FromSlash(name)), merged[name]); err != nil {
-			return report, fmt.Errorf("repeat the update: %w", err)
+		if err := change(p.folder, name, merged[name]); err != nil {
+			return fmt.Errorf("repeat the update: %w", err)
 		}
 	}
-	if err := writeRecord(o, folder, next); err != nil {
-		return report, err
-	}
-	if len(conflicts) > 0 {
-		return report, nil
-	}
-	tools.SkipGolden = true // the author looks at what changes in them
-	return report, tools.complete(ctx, folder)
+	return writeRecord(o, p.folder, next)
 }
 
 // isInside reports whether a path leads into a folder.
@@ -134,13 +243,16 @@ func readThose(folder string, sets ...map[string][]byte) (map[string][]byte, err
 	return files, nil
 }
 
-// change writes a file, or removes it if there is no content.
-func change(name string, content []byte) error {
+// change writes a file of a project. Without content, it removes the file, and the folders that are empty then.
+func change(folder, name string, content []byte) error {
+	file := filepath.Join(folder, filepath.FromSlash(name))
 	if content != nil {
-		return replaceFile(name, content)
+		return replaceFile(file, content)
 	}
-	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
+	}
+	for at := filepath.Dir(file); at != folder && os.Remove(at) == nil; at = filepath.Dir(at) {
 	}
 	return nil
 }
@@ -195,6 +307,9 @@ func mergeText(ctx context.Context, base, ours, next []byte) (merged []byte, cle
 	command := exec.CommandContext(ctx, "git", "merge-file", "-p", "-L", "yours", "-L", "before", "-L", "update", "ours", "base", "next")
 	command.Dir = folder
 	merged, err = command.Output()
+	if merged == nil {
+		merged = []byte{} // nil stands for a file that is removed
+	}
 	exit := &exec.ExitError{}
 	switch {
 	case err == nil:

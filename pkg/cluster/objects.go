@@ -157,8 +157,8 @@ func do(ctx context.Context, request *rest.Request, timeout time.Duration) ([]by
 	body, _ := result.Raw()
 	err := result.Error()
 	late := bounded.Err()
-	if err == nil && len(body) == 0 {
-		// A server that notices that we close the connection may end an answer that it has not started.
+	if err == nil {
+		// A server that notices that we close the connection may end its answer early, as if it were whole.
 		err = late
 	}
 	if status, answered := errors.AsType[*apierrors.StatusError](err); answered && status.ErrStatus.Message == "" {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -98,7 +99,7 @@ func (p Plan) summary() string {
 	}
 	for _, change := range p.Changes {
 		if change.Class == reconciler.ChangeRefused || change.Class == reconciler.ChangeBlocked {
-			problems = append(problems, fmt.Sprintf("%s %s: %s", change.Key, strings.ToLower(string(change.Class)), verdict.OneLine(change.Message)))
+			problems = append(problems, fmt.Sprintf("%s %s: %s", change.Key, strings.ToLower(string(change.Class)), sentence.OneLine(change.Message)))
 		}
 	}
 	if len(parts) == 0 {
@@ -153,7 +154,7 @@ func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome rec
 	annotation := h.settings.name + "/" + v1alpha1.AnnotationApprove
 	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
 	if other := obj.GetAnnotations()[annotation]; other != "" {
-		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", verdict.Shorten(other, 64))
+		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))
 	}
 	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
 }

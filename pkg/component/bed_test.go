@@ -70,15 +70,21 @@ type bed struct {
 
 var installed sync.Once
 
-// newBed sets up the operator. Configure may register hooks and change the clock.
-func newBed(t *testing.T, generator manifests.Generator, options component.ReconcilerOptions, configure ...func(*bed)) *bed {
+// installWidgets installs the definition of the component, once.
+func installWidgets(t *testing.T, e *env.Environment) {
 	t.Helper()
-	e := env.Shared(t)
 	installed.Do(func() {
 		if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"testdata/crds"}}); err != nil {
 			t.Fatal(err)
 		}
 	})
+}
+
+// newBed sets up the operator. Configure may register hooks and change the clock.
+func newBed(t *testing.T, generator manifests.Generator, options component.ReconcilerOptions, configure ...func(*bed)) *bed {
+	t.Helper()
+	e := env.Shared(t)
+	installWidgets(t, e)
 	b := &bed{T: t, env: e, user: "operator-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))}
 	b.client = must(client.New(e.Config(), client.Options{Scheme: newScheme(t)}))(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}

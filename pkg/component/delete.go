@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -89,7 +90,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 // lacked rights before its deletion makes no transition, so it gets an event.
 func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) error {
 	hint := h.abandonHint(obj)
-	message := verdict.Shorten(verdict.OneLine(redact.From(ctx).Text(err.Error())), conditions.MaxMessage-len(hint)) + hint
+	message := sentence.Shorten(sentence.OneLine(redact.From(ctx).Text(err.Error())), conditions.MaxMessage-len(hint)) + hint
 	if _, reason, before := obj.GetStatus().GetState(); reason == v1alpha1.ReasonForbidden && !strings.Contains(before, hint) {
 		h.telemetry.Warn(obj, reason, telemetry.Delete, message)
 	}

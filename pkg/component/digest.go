@@ -15,8 +15,8 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
-	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/summarize"
 )
@@ -41,7 +41,7 @@ func (h *handler[T]) reconcileAt(obj T) string {
 	if own == "" || at(flux).After(at(own)) {
 		own = flux
 	}
-	return verdict.Shorten(own, maxReconcileAt)
+	return sentence.Shorten(own, maxReconcileAt)
 }
 
 // noisyAnnotations are written by tools for their own use; a change of them is no
@@ -128,7 +128,7 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 
 func digestsOf(c Component, name string, found []references.Found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
-	for _, request := range []string{name + "/" + v1alpha1.AnnotationReconcileAt, fluxRequestedAt} {
+	for _, request := range []string{name + "/" + v1alpha1.AnnotationReconcileAt, name + "/" + v1alpha1.AnnotationPreview, fluxRequestedAt} {
 		delete(annotations, request)
 	}
 	if len(annotations) == 0 {

@@ -49,6 +49,7 @@ func TestDigest(t *testing.T) {
 		{"the status", func(w *widget) { w.Status.Note, w.Status.Revision = "x", 7 }, false, false},
 		{"what kubectl notes", func(w *widget) { w.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}" }, false, false},
 		{"requests for a reconcile", func(w *widget) {
+			w.Annotations["test.corbel.run/preview"] = "1779963751-mfrggzdfmztwq2lk"
 			w.Annotations["test.corbel.run/reconcile-at"], w.Annotations["reconcile.fluxcd.io/requestedAt"] = "now", "now"
 		}, false, false},
 		{"labels, finalizers, resourceVersion", func(w *widget) {

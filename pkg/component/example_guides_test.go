@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -53,6 +54,12 @@ var guideOptions = component.ReconcilerOptions{
 		Type:       reconciler.TypeInfo{Group: "queue.example.com", Kind: "Queue"},
 		Expression: "self.?status.?phase.orValue('') == 'Running'",
 	}},
+}
+
+// A manager that serves the profiles of Go (metrics.md).
+var _ = func(config *rest.Config) (ctrl.Manager, error) {
+	manager, err := ctrl.NewManager(config, ctrl.Options{PprofBindAddress: "127.0.0.1:8082"})
+	return manager, err
 }
 
 // A spec with references (howto-references.md).
@@ -210,3 +217,11 @@ var (
 	_ types.Unstructurable = (*AgentSpec)(nil)
 	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler, newProductionManager}
 )
+
+// tracing returns the options of a reconciler that makes spans.
+func tracing(exporter sdktrace.SpanExporter) component.ReconcilerOptions {
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithSampler(sdktrace.TraceIDRatioBased(0.1)))
+	return component.ReconcilerOptions{TracerProvider: provider}
+}
+
+var _ = tracing

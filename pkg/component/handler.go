@@ -47,6 +47,8 @@ type handler[T Component] struct {
 	cleanups *backoff.Activity[client.ObjectKey] // retries of cleanUpInventory
 	watches  *targets.Watches                    // may be nil
 
+	previews *previews[T] // nil if it answers none
+
 	telemetry *telemetry.Telemetry
 	triggers  triggers
 }

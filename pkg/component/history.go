@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/redact"
@@ -25,24 +27,46 @@ func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey,
 	if running == nil {
 		return nil, fmt.Errorf("reconciler %s: DiffRevisions was called before SetupWithManager", r.settings.name)
 	}
-	h, obj := running.handler, newComponent[T]()
-	ctx = redact.With(ctx, redact.New())
+	changes, _, err := running.handler.diffRevisions(ctx, key, from, to, func(T) error { return nil })
+	return changes, err
+}
+
+// diffRevisions also returns which of the objects are in the namespace of the component. The check may refuse the
+// component that was read.
+func (h *handler[T]) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(T) error) (changes []reconciler.PlannedChange, beside func(reconciler.Key) bool, err error) {
+	obj, secrets := newComponent[T](), redact.New()
+	ctx = redact.With(ctx, secrets)
+	defer func() { err = secrets.Error(err) }()
 	if err := h.local.Get(ctx, key, obj); err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", h.kind.Kind, key, err)
+		return nil, nil, fmt.Errorf("read %s %s: %w", h.kind.Kind, key, err)
+	}
+	if err := check(obj); err != nil {
+		return nil, nil, err
 	}
 	var sets [2]rendering.Rendering
 	for i, revision := range []int64{from, to} {
 		entry := obj.GetStatus().revisionInHistory(revision)
 		if entry == nil {
-			return nil, h.about(obj, fmt.Errorf("revision %d is not in its history", revision))
+			return nil, nil, h.about(obj, fmt.Errorf("revision %d is not in its history", revision))
 		}
 		request := h.renderRequest(obj, resolvedConfig{}, "", true)
 		request.Revision.Number, request.Stored = revision, entry.Digest
 		stored, err := h.renderer.Stored(ctx, request)
 		if err != nil {
-			return nil, h.about(obj, err)
+			return nil, nil, h.about(obj, err)
 		}
 		sets[i] = stored
 	}
-	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), nil
+	// References are not loaded, so a kubeconfig that comes from a Secret has no content.
+	own, ok := configurationOf[ClientConfiguration](obj)
+	remote := ok && own.GetKubeConfig() != nil
+	beside = func(object reconciler.Key) bool {
+		if object.Namespace != "" || remote {
+			return object.Namespace == key.Namespace && !remote
+		}
+		// Manifests may leave out the namespace, unless the kind has none.
+		mapping, err := h.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
+		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && sets[0].Namespace == key.Namespace && sets[1].Namespace == key.Namespace
+	}
+	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), beside, nil
 }

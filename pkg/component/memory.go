@@ -5,12 +5,14 @@ package component
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -194,7 +196,9 @@ type root struct {
 }
 
 func rootOf(c Component) root {
-	return root{c.GetUID(), c.GetGeneration(), maps.Clone(c.GetLabels()), maps.Clone(c.GetAnnotations())}
+	annotations := maps.Clone(c.GetAnnotations())
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasSuffix(key, "/"+v1alpha1.AnnotationPreview) })
+	return root{c.GetUID(), c.GetGeneration(), maps.Clone(c.GetLabels()), annotations}
 }
 
 func (s root) equal(other root) bool {

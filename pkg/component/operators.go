@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/lease"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -43,11 +44,6 @@ const (
 	//
 	// Limit: the time until an operator that waits for another one of its name looks at the lease again.
 	otherOperatorDelay = time.Minute
-	// leaseLeft is for how long the lease of another operator counts as held after it
-	// was renewed last. It allows for clocks that differ.
-	//
-	// Limit: the time for which the lease of another operator counts as held after it was renewed last.
-	leaseLeft = time.Minute
 )
 
 // operator is this operator as inventories name it.
@@ -121,13 +117,15 @@ func (h *handler[T]) isAlive(ctx context.Context, other, me v1alpha1.InventoryOp
 	if !ok || other.Lease == me.Lease || other.Key == me.Key {
 		return false
 	}
+	if only := h.settings.onlyNamespace; only != "" && namespace != only {
+		return false // it may not be read
+	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
-	lease := &coordinationv1.Lease{}
+	typed := &coordinationv1.Lease{}
 	if h.local.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, live) != nil ||
-		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, lease) != nil {
+		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, typed) != nil {
 		return false
 	}
-	held := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
-	return held && lease.Spec.RenewTime != nil && h.now().Sub(lease.Spec.RenewTime.Time) < leaseLeft
+	return lease.Of(typed, h.now()).Held
 }

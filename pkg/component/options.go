@@ -72,7 +72,7 @@ type ReconcilerOptions struct {
 	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and no
 	// manifest defines it. PolicyConfiguration takes precedence over it.
 	//
-	// Default: MissingNamespacesPolicyCreate
+	// Default: MissingNamespacesPolicyCreate; with the option Namespaced MissingNamespacesPolicyDoNotCreate
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
 	// ManagementPolicy is which changes to the dependents of a component are allowed at all. The
 	// annotation management-policy of the component takes precedence.
@@ -160,8 +160,17 @@ type ReconcilerOptions struct {
 	// another one in each cluster. If the operator may not get that namespace, a kubeconfig that
 	// leads to the local cluster is noticed only if this is the uid of the namespace.
 	//
-	// Default: the uid of the namespace kube-system, which the operator needs the right to get
+	// Default: the uid of the namespace kube-system, which the operator needs the right to get; with the
+	// option Namespaced that of OperatorNamespace
 	ClusterUID *string
+	// Namespaced says that the operator has rights in OperatorNamespace only, by a Role. Its components
+	// are there: set the manager's Cache.DefaultNamespaces to it, too. The uid of that namespace
+	// identifies the cluster, unless ClusterUID is set, so the option must not change as long as there
+	// are components; the operator needs the right to get it. A missing namespace is not created, and
+	// a kubeconfig that leads to the local cluster is noticed only with ClusterUID.
+	//
+	// Default: false: the operator has rights in the whole cluster
+	Namespaced bool
 	// RevisionHistoryLimit is how many revisions of a component are kept, so that it can be rolled
 	// back to one of them: in the status, and their manifests in a Secret beside the component,
 	// encrypted. The last revision that was ready is kept in addition. 0 keeps no manifests, so that
@@ -182,6 +191,12 @@ type ReconcilerOptions struct {
 	//
 	// Default: false: nothing waits
 	RequireApproval bool
+	// DisablePreviews keeps the operator from answering users who ask, by the annotation preview, what it
+	// would do for a component. Otherwise it needs the rights to get, list, create, patch and delete Secrets beside the
+	// components.
+	//
+	// Default: false: they are answered
+	DisablePreviews bool
 	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts nothing
 	// once the lease is so old that another process may lead.
 	//
@@ -208,17 +223,20 @@ type settings struct {
 	historyLimit      int
 	rollbackOnFailure bool
 	requireApproval   bool
+	noPreviews        bool
 
 	dialPolicy        cluster.DialPolicy // nil: the default of the pool
 	targetConcurrency int
 
 	// operatorNamespace is where the operator's own objects are.
 	operatorNamespace string
-	newClient         client.NewClientFunc                          // nil: client.New
-	concurrency       int                                           // 0: what the manager says
-	rateLimiter       workqueue.TypedRateLimiter[reconcile.Request] // may be nil
-	selector          labels.Selector                               // nil: everything
-	clusterUID        apitypes.UID                                  // empty: to be read
+	// onlyNamespace is the only one that the operator has rights in; empty: there may be others.
+	onlyNamespace string
+	newClient     client.NewClientFunc                          // nil: client.New
+	concurrency   int                                           // 0: what the manager says
+	rateLimiter   workqueue.TypedRateLimiter[reconcile.Request] // may be nil
+	selector      labels.Selector                               // nil: everything
+	clusterUID    apitypes.UID                                  // empty: to be read
 }
 
 // defaultHistoryLimit is how many revisions are kept, as of Deployments.
@@ -259,6 +277,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		historyLimit:      valueOr(options.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.RollbackOnFailure,
 		requireApproval:   options.RequireApproval,
+		noPreviews:        options.DisablePreviews,
 
 		dialPolicy:        options.TargetDialPolicy,
 		targetConcurrency: valueOr(options.TargetConcurrency, 1),
@@ -273,6 +292,10 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	var err error
 	if s.operatorNamespace, err = operatorNamespace(options.OperatorNamespace, processSurroundings()); err != nil {
 		errs = append(errs, err)
+	}
+	if options.Namespaced {
+		s.onlyNamespace = s.operatorNamespace
+		s.policies.MissingNamespaces = valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyDoNotCreate)
 	}
 	errs = append(errs, s.resolveSetup(options))
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {

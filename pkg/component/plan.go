@@ -11,11 +11,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -42,11 +45,18 @@ type PlanRequest[T Component] struct {
 	// although it is empty gets none: take the component from a dry run then. The status is that of the stored
 	// component, if there is one. Nil means the component as it is stored.
 	Edited T
+	// Manifest is the component with changes as a file has it, in place of Edited: the server adds the defaults of
+	// all fields that it leaves out. Its spec counts whole. Its labels and annotations are added to those that
+	// are stored; if it has a resourceVersion, so that it was read from the server, they take their place.
+	Manifest *unstructured.Unstructured
 	// Delete plans the deletion of the component.
 	Delete bool
 	// Generator takes the place of the generator of the reconciler, as another version of
 	// the operator would have it. Nil means that of the reconciler.
 	Generator manifests.Generator
+
+	// mustBeAdmitted: a Manifest that the server does not admit is an error, not an incomplete plan.
+	mustBeAdmitted bool
 }
 
 // Plan is everything that the reconciler would do for a component until the component is ready, or
@@ -58,6 +68,8 @@ type Plan struct {
 	UID       apitypes.UID `json:"uid,omitempty"`
 	// Revision is what the component has then.
 	Revision int64 `json:"revision,omitempty"`
+	// Remote: the objects are in another cluster than the component.
+	Remote bool `json:"remote,omitempty"`
 	// RollbackTo is the revision that the component is pinned to; 0 if to none.
 	RollbackTo int64 `json:"rollbackTo,omitempty"`
 	// Source is what is rendered.
@@ -80,23 +92,37 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 	if running == nil {
 		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.name)
 	}
+	return running.handler.planSafely(ctx, request, func(T) error { return nil })
+}
+
+// planSafely makes a plan in which there is no secret, nor in its error. The check may refuse the
+// component before anything else is done.
+func (h *handler[T]) planSafely(ctx context.Context, request PlanRequest[T], check func(T) error) (Plan, error) {
 	secrets := redact.New()
-	plan, err := running.handler.plan(redact.With(ctx, secrets), request)
+	plan, err := h.plan(redact.With(ctx, secrets), request, check)
 	return plan, secrets.Error(err)
 }
 
 // PlanAll plans all components that the reconciler has, as an upgrade of the operator would change
 // them if the generator is that of its next version; nil means the generator of the reconciler.
 // As many as concurrency are planned at the same time; less than 1 means 4. Report is called for
-// each of them, never by two at once. The error says why the components cannot be listed.
-func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generator, concurrency int, report func(client.ObjectKey, Plan, error)) error {
+// each of them, never by two at once. If namespaces are named, only their components are planned.
+// The error says why the components cannot be listed.
+func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generator, concurrency int, report func(client.ObjectKey, Plan, error), namespaces ...string) error {
 	running := r.running.Load()
 	if running == nil {
 		return fmt.Errorf("reconciler %s: PlanAll was called before SetupWithManager", r.settings.name)
 	}
-	keys, err := running.handler.listKeys(ctx)
-	if err != nil {
-		return err
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var keys []client.ObjectKey
+	for _, namespace := range namespaces {
+		found, err := running.handler.listKeys(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, found...)
 	}
 	if concurrency < 1 {
 		concurrency = defaultPlans
@@ -125,13 +151,13 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 // defaultPlans is how many components are planned at the same time.
 const defaultPlans = 4
 
-// listKeys returns the components that the reconciler selects.
-func (h *handler[T]) listKeys(ctx context.Context) ([]client.ObjectKey, error) {
+// listKeys returns the components of a namespace, or of all, that the reconciler selects.
+func (h *handler[T]) listKeys(ctx context.Context, namespace string) ([]client.ObjectKey, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(h.kind.GroupVersion().WithKind(h.kind.Kind + "List"))
 	var keys []client.ObjectKey
 	for {
-		if err := h.local.List(ctx, list, &client.ListOptions{LabelSelector: h.settings.selector, Limit: 500, Continue: list.Continue}); err != nil {
+		if err := h.local.List(ctx, list, &client.ListOptions{Namespace: namespace, LabelSelector: h.settings.selector, Limit: 500, Continue: list.Continue}); err != nil {
 			return nil, fmt.Errorf("list the components of kind %s: %w", h.kind.Kind, err)
 		}
 		for _, item := range list.Items {
@@ -145,15 +171,18 @@ func (h *handler[T]) listKeys(ctx context.Context) ([]client.ObjectKey, error) {
 
 // plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
 // leaves out what writes.
-func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T]) (Plan, error) {
+func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T], check func(T) error) (Plan, error) {
 	obj, incomplete, err := h.planned(ctx, request)
 	if err != nil {
+		return Plan{}, err
+	}
+	if err := check(obj); err != nil {
 		return Plan{}, err
 	}
 	p := Plan{Kind: h.kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
 	ctx = manifests.WithPreview(ctx)
 	if request.Delete || !obj.GetDeletionTimestamp().IsZero() {
-		p.Plan, err = h.planDeletion(ctx, obj)
+		err = h.planDeletion(ctx, obj, &p)
 	} else {
 		generator := request.Generator
 		if isNil(generator) {
@@ -171,6 +200,9 @@ func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T]) (Plan, er
 func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (obj T, incomplete string, err error) {
 	stored := newComponent[T]()
 	err = h.local.Get(ctx, request.Key, stored)
+	if request.Manifest != nil && client.IgnoreNotFound(err) == nil {
+		return h.plannedManifest(ctx, request, stored, err == nil)
+	}
 	if isNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
 		if err != nil {
 			err = fmt.Errorf("read %s %s: %w", h.kind.Kind, request.Key, err)
@@ -213,6 +245,73 @@ func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (obj T
 	return asked, incomplete, err
 }
 
+// plannedManifest is planned for an edited component as a file has it.
+func (h *handler[T]) plannedManifest(ctx context.Context, request PlanRequest[T], stored T, exists bool) (obj T, incomplete string, err error) {
+	if got := request.Manifest.GroupVersionKind(); got != h.kind {
+		return stored, "", fmt.Errorf("the edited object is a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), h.kind.Kind, h.kind.GroupVersion())
+	}
+	edited := request.Manifest.DeepCopy()
+	unstructured.RemoveNestedField(edited.Object, "status")
+	edited.SetNamespace(request.Key.Namespace)
+	edited.SetName(request.Key.Name)
+	edited.SetManagedFields(nil)
+	edited.SetUID("")
+	whole := edited.GetResourceVersion() != ""
+	edited.SetResourceVersion("")
+	ask := func() (*unstructured.Unstructured, error) {
+		asked := edited.DeepCopy()
+		if !exists {
+			return asked, h.local.Create(ctx, asked, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner))
+		}
+		asked.SetUID(stored.GetUID())
+		asked.SetResourceVersion(stored.GetResourceVersion())
+		asked.SetFinalizers(stored.GetFinalizers())
+		asked.SetOwnerReferences(stored.GetOwnerReferences())
+		if !whole {
+			asked.SetLabels(mergedMaps(stored.GetLabels(), asked.GetLabels()))
+			asked.SetAnnotations(mergedMaps(stored.GetAnnotations(), asked.GetAnnotations()))
+		}
+		return asked, h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner))
+	}
+	var asked *unstructured.Unstructured
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
+		var err error
+		if asked, err = ask(); apierrors.IsConflict(err) {
+			return errors.Join(err, h.local.Get(ctx, request.Key, stored))
+		}
+		return err
+	})
+	if incomplete, err = h.completed(stored, err); err != nil {
+		return stored, "", err
+	}
+	if request.mustBeAdmitted && incomplete != "" {
+		return stored, "", h.about(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
+	}
+	obj = newComponent[T]()
+	unstructured.RemoveNestedField(asked.Object, "status")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asked.Object, obj); err != nil {
+		return stored, "", fmt.Errorf("the edited %s %s: %w", h.kind.Kind, request.Key, err)
+	}
+	*obj.GetStatus() = *stored.GetStatus().DeepCopy()
+	if obj.SetGeneration(stored.GetGeneration() + 1); !exists {
+		obj.SetUID("") // each dry run has another one
+		obj.SetGeneration(1)
+	} else if incomplete != "" {
+		obj.SetDeletionTimestamp(stored.GetDeletionTimestamp())
+	}
+	return obj, incomplete, nil
+}
+
+// mergedMaps returns two maps as one, in which the second takes precedence.
+func mergedMaps(a, b map[string]string) map[string]string {
+	merged := maps.Clone(a)
+	if merged == nil {
+		return b
+	}
+	maps.Copy(merged, b)
+	return merged
+}
+
 // completed returns what became of the dry run by which the server completes and checks an edited
 // component. Without the right to that, or if a webhook allows no dry run, the component counts as
 // it is.
@@ -229,7 +328,7 @@ func (h *handler[T]) completed(edited T, err error) (incomplete string, _ error)
 
 // planApply plans what createOrUpdate does.
 func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.Generator, p *Plan) error {
-	resolved, t, err := h.planTarget(ctx, obj)
+	resolved, t, err := h.planTarget(ctx, obj, p)
 	if err != nil {
 		return err
 	}
@@ -299,44 +398,44 @@ func (h *handler[T]) planRendered(ctx context.Context, obj T, t targets.Connecti
 }
 
 // planDeletion plans what delete does.
-func (h *handler[T]) planDeletion(ctx context.Context, obj T) (reconciler.Plan, error) {
-	resolved, t, err := h.planTarget(ctx, obj)
+func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
+	resolved, t, err := h.planTarget(ctx, obj, p)
 	if err != nil {
-		return reconciler.Plan{}, err
+		return err
 	}
 	defer t.Release()
 	ctx = h.basicContext(ctx, obj)
 	left, err := h.code.previewHooks(ctx, postRead, obj)
 	if err != nil {
-		return reconciler.Plan{}, err
+		return err
 	}
 	digests, err := h.digestsOf(ctx, obj)
 	if err != nil {
-		return reconciler.Plan{}, err
+		return err
 	}
 	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
 	inventory, err := h.readInventory(ctx, obj)
 	if err != nil {
-		return reconciler.Plan{}, err
+		return err
 	}
 	protected, err := h.protected(obj)
 	if err != nil {
-		return reconciler.Plan{}, err
+		return err
 	}
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
 	}
 	if blocked, err := h.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
-		return reconciler.Plan{Version: reconciler.PlanVersion, Changes: blocked}, err
+		p.Plan = reconciler.Plan{Version: reconciler.PlanVersion, Changes: blocked}
+		return err
 	}
 	renderer := *h.renderer
 	renderer.Preview = true
 	if err := h.addDeleteHooks(ctx, &renderer, obj, &request, digests, &rendering.Last{}); err != nil {
-		return reconciler.Plan{}, err
+		return err
 	}
-	plan, err := t.Engine.PlanDeletion(ctx, request)
-	if err != nil {
-		return plan, h.aboutTarget(obj, err)
+	if p.Plan, err = t.Engine.PlanDeletion(ctx, request); err != nil {
+		return h.aboutTarget(obj, err)
 	}
 	for _, point := range []hookPoint{preDelete, postDelete} {
 		for i, hook := range h.code.hooks[point] {
@@ -346,9 +445,9 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T) (reconciler.Plan, 
 		}
 	}
 	for _, hook := range left {
-		plan.Incomplete = append(plan.Incomplete, hook+" is not run for a plan")
+		p.Incomplete = append(p.Incomplete, hook+" is not run for a plan")
 	}
-	return plan, nil
+	return nil
 }
 
 // blockedDeletion returns what blocks the deletion of the component, before anything of it is deleted.
@@ -380,7 +479,7 @@ func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Conne
 
 // planTarget returns the configuration of the component and a connection to its target. The
 // references are loaded, and not watched.
-func (h *handler[T]) planTarget(ctx context.Context, obj T) (resolvedConfig, targets.Connection, error) {
+func (h *handler[T]) planTarget(ctx context.Context, obj T, p *Plan) (resolvedConfig, targets.Connection, error) {
 	resolved, access, err := h.resolve(ctx, obj, func(ctx context.Context, obj T) references.Absence {
 		absent, _ := h.readReferences(ctx, obj)
 		return absent
@@ -388,6 +487,7 @@ func (h *handler[T]) planTarget(ctx context.Context, obj T) (resolvedConfig, tar
 	if err != nil {
 		return resolved, targets.Connection{}, err
 	}
+	p.Remote = access.Kubeconfig != nil
 	if _, err := h.digestKey.Get(ctx); err != nil {
 		return resolved, targets.Connection{}, err
 	}

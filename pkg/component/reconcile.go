@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +23,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return ctrl.Result{}, err
 	}
 	obj := session.Object
+	name := func() {}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
+		name = h.nameReconciler(obj)
 		switch session.Phase {
 		case lifecycle.PhaseClaim, lifecycle.PhaseApply:
 			h.noteFirstSeen(obj)
@@ -41,7 +44,10 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	if session.Gone {
 		h.forgetComponent(ctx, key)
 	}
-	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict { return h.report(ctx, obj, outcome) })
+	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
+		defer name()
+		return h.report(ctx, obj, outcome)
+	})
 }
 
 // settingsOf returns what the component says about its reconcile. One that is abandoned can be
@@ -50,9 +56,26 @@ func (h *handler[T]) settingsOf(obj T) lifecycle.Settings {
 	return lifecycle.Settings{Suspended: h.isSuspended(obj), Orphan: h.isAbandoned(obj)}
 }
 
+// nameReconciler returns a function that writes the name of the reconciler into the status, if anything
+// else of it has changed since. So a component at rest whose status an earlier version wrote is not
+// written because of the name.
+func (h *handler[T]) nameReconciler(obj T) func() {
+	status := obj.GetStatus()
+	if status.Reconciler == h.settings.name {
+		return func() {}
+	}
+	before := status.DeepCopy()
+	return func() {
+		if status := obj.GetStatus(); status.ObservedGeneration != obj.GetGeneration() || !equality.Semantic.DeepEqual(before, status) {
+			status.Reconciler = h.settings.name
+		}
+	}
+}
+
 // noteFirstSeen records in the status of a new component that it is reconciled.
 func (h *handler[T]) noteFirstSeen(obj T) {
 	if obj.GetStatus().State == "" {
+		obj.GetStatus().Reconciler = h.settings.name
 		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}), h.now())
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -234,7 +235,7 @@ func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation, now time.T
 // when.
 func driftMessage(drifted []reconciler.Deviation) string {
 	return verdict.FirstSentences(drifted, 0, func(d reconciler.Deviation) string {
-		return d.Key.String() + ": " + verdict.OneLine(d.Drift.String())
+		return d.Key.String() + ": " + sentence.OneLine(d.Drift.String())
 	})
 }
 
@@ -267,7 +268,7 @@ func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.
 	sentences := func(limit int) string {
 		rules := missing.String()
 		if len(rules) > limit {
-			rules = fmt.Sprintf("%d rules, all of which are in the log of the operator: %s", missing.Count(), verdict.Shorten(rules, limit))
+			rules = fmt.Sprintf("%d rules, all of which are in the log of the operator: %s", missing.Count(), sentence.Shorten(rules, limit))
 		}
 		if rules != "" {
 			rules = targets.UserOf(access) + " lacks rights: " + rules

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -41,7 +42,7 @@ func (h *handler[T]) pinOf(obj T, spec digests) (pin, error) {
 	if value := obj.GetAnnotations()[annotation]; value != "" {
 		to, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || to < 1 {
-			return pin{}, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, verdict.Shorten(value, 64))
+			return pin{}, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, sentence.Shorten(value, 64))
 		}
 		if current := status.currentRevision(); current == nil || current.RollbackTo != to {
 			if err := h.checkKept(status, to); err != nil { // before a revision is counted for it
@@ -169,7 +170,7 @@ func (h *handler[T]) rollBackFailed(obj T, message string) bool {
 		return false
 	}
 	status.Rollback = &v1alpha1.Rollback{
-		From: current.Revision, To: last.Revision, Digest: status.processing().revision, Message: verdict.Shorten(verdict.OneLine(message), verdict.MaxSentence),
+		From: current.Revision, To: last.Revision, Digest: status.processing().revision, Message: sentence.Shorten(sentence.OneLine(message), verdict.MaxSentence),
 	}
 	return true
 }
@@ -203,5 +204,5 @@ func (h *handler[T]) changedBy(obj T, pinned pin) string {
 	if ofSpec.Time == nil || pinned.isSet() {
 		ofSpec = last
 	}
-	return verdict.Shorten(ofSpec.Manager, 64)
+	return sentence.Shorten(ofSpec.Manager, 64)
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/inventory"
@@ -105,11 +106,14 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if r.settings.ofNamespaces {
 		lifecycle.WatchNamespaces(mgr, blder, gvk, r.settings.name)
 	}
+	if running.handler.previews != nil {
+		blder.Watches(newComponent[T](), running.handler.previews.events(), builder.OnlyMetadata, builder.WithPredicates(inShard(r.settings.selector)))
+	}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(lifecycle.Significant(r.settings.finalizer), inShard(r.settings.selector))).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector))).
 		WatchesRawSource(running.triggers.Source()).
 		Named(controllerName(gvk)).
 		Complete(r)
@@ -283,8 +287,10 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 			// One worker is left for the local cluster, whatever the others wait for.
 			Remote: max(workers-1, 0),
 		},
+		OnlyNamespace: r.settings.onlyNamespace,
+
 		DigestKey: key,
-		LocalUID:  targets.NewClusterUID(about.client, r.settings.clusterUID),
+		LocalUID:  targets.NewClusterUID(about.client, cmp.Or(r.settings.onlyNamespace, targets.KubeSystem), r.settings.clusterUID),
 		Queue:     about.triggers,
 	})
 	handler.digestKey, handler.targets = key, clusters
@@ -296,7 +302,12 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
 		return nil, err
 	}
-	for _, run := range []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.cleanUpOrphans} {
+	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.cleanUpOrphans}
+	if !r.settings.noPreviews {
+		handler.previews = newPreviews(handler)
+		runs = append(runs, handler.previews.run)
+	}
+	for _, run := range runs {
 		if err := mgr.Add(run); err != nil {
 			return nil, err
 		}
@@ -318,7 +329,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		now:      r.now,
 		inventory: inventory.NewStore(inventory.Options{
 			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
-			Namespace: r.settings.operatorNamespace, Threshold: r.inventoryThreshold,
+			Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
 		}),
 	}
 }

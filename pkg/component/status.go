@@ -77,6 +77,11 @@ type Status struct {
 	// +optional
 	Approval *v1alpha1.PendingApproval `json:"approval,omitempty"`
 
+	// Reconciler is the name of the reconciler that writes this status: the prefix of the labels and
+	// annotations of the dependent objects.
+	// +optional
+	Reconciler string `json:"reconciler,omitempty"`
+
 	// OwnerID is the value of the label owner-id, after the name of the reconciler and a
 	// slash, of the dependent objects.
 	// +optional

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -46,7 +47,7 @@ func (h *handler[T]) annotatedSuspension(obj T) (suspension, error) {
 	default:
 		until, err := time.Parse(time.RFC3339, value)
 		if err != nil {
-			return suspension{}, fmt.Errorf(`annotation %s: %q must be "true", "false" or a time such as "2026-12-01T08:00:00Z"`, name, verdict.Shorten(value, 64))
+			return suspension{}, fmt.Errorf(`annotation %s: %q must be "true", "false" or a time such as "2026-12-01T08:00:00Z"`, name, sentence.Shorten(value, 64))
 		}
 		s.until, s.ends = until, true
 		return s, nil
@@ -94,7 +95,7 @@ func (s suspension) String() string {
 		text += " until " + s.until.UTC().Format(time.RFC3339)
 	}
 	if reason := strings.TrimSpace(s.reason); reason != "" {
-		text += ": " + verdict.Shorten(reason, verdict.MaxSentence)
+		text += ": " + sentence.Shorten(reason, verdict.MaxSentence)
 	}
 	return text
 }

@@ -120,7 +120,7 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 // instructions are the annotations that say what is to be done with the component. They
 // belong to no generation. Others may be a hook's, in memory.
 func (h *handler[T]) instructions(obj T) map[string]string {
-	own := maps.Clone(obj.GetAnnotations())
+	own := withoutPreview(h.settings.name, obj.GetAnnotations())
 	maps.DeleteFunc(own, func(key, _ string) bool { return !strings.HasPrefix(key, h.settings.name+"/") })
 	return own
 }

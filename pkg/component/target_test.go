@@ -98,7 +98,7 @@ func TestAPlanWaitsForABusyTarget(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{})
 				h.targets = test.clusters
 				started := time.Now()
-				if _, _, err := h.planTarget(t.Context(), newWidget()); !errors.Is(err, test.want) {
+				if _, _, err := h.planTarget(t.Context(), newWidget(), &Plan{}); !errors.Is(err, test.want) {
 					t.Errorf("got %v, want %v", err, test.want)
 				}
 				if took := time.Since(started); took > targetPatience+time.Second {

@@ -156,22 +156,22 @@ func annotationChanged(annotation string) predicate.Predicate {
 // Significant lets events pass after which a reconcile of an object may do something
 // else than the one before: it was created or deleted, or its spec, labels, annotations or
 // our finalizer changed, or in deletion the finalizers of others. A change of the status
-// is nothing of that kind; most of them are our own.
-func Significant(finalizer string) predicate.Predicate {
+// is nothing of that kind; most of them are our own. Nor is a change of the annotations to ignore.
+func Significant(finalizer string, ignored ...string) predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld != nil && e.ObjectNew != nil && changed(e.ObjectOld, e.ObjectNew, finalizer)
+			return e.ObjectOld != nil && e.ObjectNew != nil && changed(e.ObjectOld, e.ObjectNew, finalizer, ignored)
 		},
 	}
 }
 
-func changed(before, after client.Object, finalizer string) bool {
+func changed(before, after client.Object, finalizer string, ignored []string) bool {
 	switch {
 	case before.GetUID() != after.GetUID(), before.GetGeneration() != after.GetGeneration():
 		return true
 	case before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero():
 		return true
-	case !maps.Equal(before.GetAnnotations(), after.GetAnnotations()):
+	case !maps.Equal(without(before.GetAnnotations(), ignored), without(after.GetAnnotations(), ignored)):
 		return true
 	case !maps.Equal(before.GetLabels(), after.GetLabels()):
 		// They are no part of the generation, but a handler may use them.
@@ -181,4 +181,16 @@ func changed(before, after client.Object, finalizer string) bool {
 	lost := slices.Contains(before.GetFinalizers(), finalizer) && !slices.Contains(after.GetFinalizers(), finalizer)
 	deleting := !after.GetDeletionTimestamp().IsZero()
 	return lost || deleting && !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
+}
+
+// without returns annotations without those to ignore.
+func without(annotations map[string]string, ignored []string) map[string]string {
+	if len(ignored) == 0 {
+		return annotations
+	}
+	annotations = maps.Clone(annotations)
+	for _, key := range ignored {
+		delete(annotations, key)
+	}
+	return annotations
 }

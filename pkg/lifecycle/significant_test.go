@@ -30,6 +30,8 @@ func TestSignificant(t *testing.T) {
 		{name: "the generation changed", after: []func(*widget.Widget){func(w *widget.Widget) { w.Generation++ }}, want: true},
 		{name: "another object of the same name", after: []func(*widget.Widget){func(w *widget.Widget) { w.UID = "other" }}, want: true},
 		{name: "an annotation changed", after: []func(*widget.Widget){func(w *widget.Widget) { w.Annotations = map[string]string{"a": "b"} }}, want: true},
+		{name: "an annotation changed that is to be ignored", before: []func(*widget.Widget){func(w *widget.Widget) { w.Annotations = map[string]string{"ignored": "a"} }},
+			after: []func(*widget.Widget){func(w *widget.Widget) { w.Annotations = map[string]string{"ignored": "b"} }}},
 		{name: "a label changed", after: []func(*widget.Widget){func(w *widget.Widget) { w.Labels = map[string]string{"a": "b"} }}, want: true},
 		{name: "deletion was asked for", after: []func(*widget.Widget){deleted}, want: true},
 		{name: "our finalizer was added", after: []func(*widget.Widget){finalizers(ours)}},
@@ -47,7 +49,7 @@ func TestSignificant(t *testing.T) {
 			for _, change := range test.after {
 				change(after)
 			}
-			if got := lifecycle.Significant(ours).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+			if got := lifecycle.Significant(ours, "ignored").Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})

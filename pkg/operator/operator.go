@@ -6,6 +6,7 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime/debug"
 
@@ -37,25 +38,36 @@ type Options[T component.Component] struct {
 	// Hooks adds hooks to the reconciler.
 	// Default: nil, which adds none
 	Hooks func(*component.Reconciler[T])
+	// CRDs are files with the CustomResourceDefinition of the component, in any folders. The command crd prints
+	// them, and the commands that need no cluster take the defaults of the component from them.
+	// Default: nil, which has none
+	CRDs fs.FS
 }
 
 // Main runs the command that the arguments of the process ask for, and ends the process: with 0, or
-// with 1 after an error, which it prints.
+// with 1 after an error, which it prints. The command plan has further exit codes.
 func Main[T component.Component](options Options[T]) {
-	if err := options.command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
-		os.Exit(1)
+	err := options.Command().ExecuteContext(ctrl.SetupSignalHandler())
+	code, coded := errors.AsType[exitError](err)
+	switch {
+	case err == nil:
+		os.Exit(0)
+	case coded:
+		os.Exit(int(code))
 	}
-	os.Exit(0)
+	fmt.Fprintln(os.Stderr, "error:", err)
+	os.Exit(1)
 }
 
-// command returns the program.
-func (o Options[T]) command() *cobra.Command {
+// Command returns the command that Main runs, so that a program can add commands of its own.
+func (o Options[T]) Command() *cobra.Command {
 	root := o.runCommand()
 	root.Use, root.Version = o.Name, version()
-	root.SilenceUsage = true
+	root.SilenceUsage, root.SilenceErrors = true, true
 	run := o.runCommand()
 	run.Use = "run"
-	root.AddCommand(run, o.uninstallCommand(), &cobra.Command{
+	root.AddCommand(o.offlineCommands()...)
+	root.AddCommand(run, o.planCommand(), o.uninstallCommand(), &cobra.Command{
 		Use: "version", Short: "Print the version of the program", Args: cobra.NoArgs,
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), version()) },
 	})
@@ -88,19 +100,9 @@ func (o Options[T]) Scheme() (*runtime.Scheme, error) {
 
 // SetUp adds the reconciler to a manager with the scheme, and returns it.
 func (o Options[T]) SetUp(manager ctrl.Manager) (*component.Reconciler[T], error) {
-	if o.Generator == nil {
-		return nil, errors.New("the option Generator is missing: it makes the generator of the dependent objects")
-	}
-	generator, err := o.Generator()
+	reconciler, err := o.reconciler()
 	if err != nil {
 		return nil, err
-	}
-	if o.Reconciler.Finalizer == nil {
-		o.Reconciler.Finalizer = new(o.Name + "/operator")
-	}
-	reconciler := component.NewReconciler[T](o.Name, generator, o.Reconciler)
-	if o.Hooks != nil {
-		o.Hooks(reconciler)
 	}
 	return reconciler, reconciler.SetupWithManager(manager)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -40,7 +41,7 @@ func widgets() Options[*widget.Widget] {
 }
 
 func TestTheVersionIsPrinted(t *testing.T) {
-	command, out := widgets().command(), &bytes.Buffer{}
+	command, out := widgets().Command(), &bytes.Buffer{}
 	command.SetArgs([]string{"version"})
 	command.SetOut(out)
 	if err := command.Execute(); err != nil || strings.TrimSpace(out.String()) == "" {
@@ -63,7 +64,7 @@ func TestMistakesInOptionsAndArguments(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, args := range [][]string{{"start"}, {"--leader"}, {"run", "now"}, {"uninstall", "--timeout=soon"}} {
-		command := widgets().command()
+		command := widgets().Command()
 		command.SetArgs(args)
 		command.SetOut(&bytes.Buffer{})
 		command.SetErr(&bytes.Buffer{})
@@ -84,7 +85,7 @@ func newFake(t *testing.T, objects ...client.Object) client.Client {
 
 func named(namespace, name string, finalizers ...string) *widget.Widget {
 	w := &widget.Widget{}
-	w.Namespace, w.Name, w.Finalizers = namespace, name, finalizers
+	w.Namespace, w.Name, w.Finalizers, w.UID = namespace, name, finalizers, apitypes.UID(namespace+"/"+name)
 	return w
 }
 

@@ -7,6 +7,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -27,6 +29,8 @@ type settings struct {
 	log             zap.Options
 }
 
+const watchUsage = "the namespaces of the components; by default all, or the own one of an operator that has rights in no other"
+
 // runCommand returns the command that runs the operator.
 func (o Options[T]) runCommand() *cobra.Command {
 	var s settings
@@ -45,12 +49,36 @@ func (o Options[T]) runCommand() *cobra.Command {
 	flags.StringVar(&s.metrics, "metrics-bind-address", ":8080", "the address of the metrics; 0 serves none")
 	flags.StringVar(&s.probes, "health-probe-bind-address", ":8081", "the address of /healthz and /readyz; 0 serves none")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "elect one of several replicas")
-	flags.StringSliceVar(&s.namespaces, "watch-namespace", nil, "the namespaces of the components; all by default")
+	flags.StringSliceVar(&s.namespaces, "watch-namespace", nil, watchUsage)
 	native := flag.NewFlagSet("", flag.ContinueOnError)
 	s.log.BindFlags(native)
 	flags.AddGoFlagSet(native)
 	flags.AddGoFlag(flag.Lookup("kubeconfig"))
 	return command
+}
+
+// namespace returns the namespace of the operator.
+func (o Options[T]) namespace() (string, error) {
+	if own := o.Reconciler.OperatorNamespace; own != nil {
+		return *own, nil
+	}
+	return component.OperatorNamespace()
+}
+
+// watched returns the namespaces of the components, of which there is one for an operator with rights in
+// its own namespace only.
+func (o Options[T]) watched(flag []string) ([]string, error) {
+	if !o.Reconciler.Namespaced {
+		return flag, nil
+	}
+	own, err := o.namespace()
+	if err != nil {
+		return nil, err
+	}
+	if len(flag) > 0 && !slices.Equal(flag, []string{own}) {
+		return nil, fmt.Errorf("--watch-namespace=%s: this operator has rights in its own namespace %s only", strings.Join(flag, ","), own)
+	}
+	return []string{own}, nil
 }
 
 // run runs the operator until the context ends.
@@ -62,6 +90,9 @@ func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) er
 	options := ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
 	}
+	if s.namespaces, err = o.watched(s.namespaces); err != nil {
+		return err
+	}
 	if len(s.namespaces) > 0 {
 		options.Cache.DefaultNamespaces = map[string]cache.Config{}
 		for _, namespace := range s.namespaces {
@@ -69,7 +100,7 @@ func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) er
 		}
 	}
 	if s.leaderElect {
-		namespace, err := component.OperatorNamespace()
+		namespace, err := o.namespace()
 		if err != nil {
 			return err
 		}

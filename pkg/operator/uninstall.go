@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +37,9 @@ func (o Options[T]) uninstallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if namespaces, err = o.watched(namespaces); err != nil {
+				return err
+			}
 			local, err := client.New(config, client.Options{Scheme: scheme})
 			if err != nil {
 				return err
@@ -45,7 +50,7 @@ func (o Options[T]) uninstallCommand() *cobra.Command {
 		},
 	}
 	command.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long it waits for the components to be gone")
-	command.Flags().StringSliceVar(&namespaces, "watch-namespace", nil, "the namespaces of the components; all by default")
+	command.Flags().StringSliceVar(&namespaces, "watch-namespace", nil, watchUsage)
 	return command
 }
 
@@ -62,7 +67,7 @@ func (o Options[T]) uninstall(ctx context.Context, c client.Client, namespaces [
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	deleted := map[client.ObjectKey]bool{}
+	deleted := map[types.UID]bool{}
 	var left []string
 	err = wait.PollUntilContextCancel(ctx, uninstallInterval, true, func(ctx context.Context) (bool, error) {
 		left = nil
@@ -78,13 +83,15 @@ func (o Options[T]) uninstall(ctx context.Context, c client.Client, namespaces [
 				item := &list.Items[i]
 				key := client.ObjectKeyFromObject(item)
 				left = append(left, key.String())
-				if deleted[key] || item.DeletionTimestamp != nil {
+				if deleted[item.UID] || item.DeletionTimestamp != nil {
 					continue
 				}
-				if err := c.Delete(ctx, item); client.IgnoreNotFound(err) != nil {
+				if err := c.Delete(ctx, item, client.Preconditions{UID: &item.UID}); apierrors.IsConflict(err) {
+					continue // it was created again; the next look finds it
+				} else if client.IgnoreNotFound(err) != nil {
 					return false, fmt.Errorf("delete %s %s: %w", kind.Kind, key, err)
 				}
-				deleted[key] = true
+				deleted[item.UID] = true
 				fmt.Fprintf(out, "deleting %s %s\n", kind.Kind, key)
 			}
 		}

@@ -109,6 +109,9 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		default:
 			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), AlreadyAllocated: execute.IsAllocationConflict(result.Err), Message: result.Err.Error()}
 			c.errs[key] = result.Err
+			if execute.IsBreaking(result.Err) {
+				c.errs[key] = &BreakingChangeError{Err: result.Err}
+			}
 			if execute.IsForbidden(result.Err) {
 				c.refused[key] = true
 			}

@@ -23,6 +23,18 @@ func (e *InvalidError) Error() string { return e.Err.Error() }
 // Unwrap returns the joined mistakes.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
+// BreakingChangeError means that a manifest changes a CustomResourceDefinition that exists so that
+// objects or clients of its type break, and no annotation allows it. The definition was not written.
+type BreakingChangeError struct {
+	Err error
+}
+
+// Error names the definition and lists the changes.
+func (e *BreakingChangeError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the refusal.
+func (e *BreakingChangeError) Unwrap() error { return e.Err }
+
 // OwnerConflictError means that an object belongs to another owner, and the
 // adoption policy forbids to adopt it.
 type OwnerConflictError struct {

@@ -102,6 +102,11 @@ type ReconcilerOptions struct {
 	//
 	// Default: nil; nothing is watched
 	Changed func(owner Owner, change Change)
+	// WatchNamespaces watches objects only in the namespaces that they are in. It is for a user with
+	// rights in namespaces only; without it, a watch of the whole cluster is tried first, and refused.
+	//
+	// Default: false
+	WatchNamespaces bool
 	// Now is the clock.
 	//
 	// Default: time.Now
@@ -120,6 +125,7 @@ type settings struct {
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
 	changed           func(Owner, Change) // nil: nothing is watched
+	watchNamespaces   bool
 	now               func() time.Time
 }
 
@@ -138,7 +144,10 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
 		hasher:      digest.Hasher{Key: o.DigestKey},
 		changed:     o.Changed,
-		now:         o.Now,
+
+		watchNamespaces: o.WatchNamespaces,
+
+		now: o.Now,
 	}
 	if s.now == nil {
 		s.now = time.Now

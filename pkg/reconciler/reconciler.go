@@ -54,7 +54,7 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 	}
 	r.observer = observe.New(target, observe.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
-		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed, Now: settings.now,
+		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed, WatchNamespaces: settings.watchNamespaces, Now: settings.now,
 	})
 	r.executor = execute.New(target, r.observer, execute.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,

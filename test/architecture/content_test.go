@@ -119,7 +119,6 @@ func TestDocuments(t *testing.T) {
 		{name: "Go in a guide has a label",
 			files: map[string]string{
 				"docs/a.md":         "text\n```go\nx()\n```\n<!-- output -->\n```go\ny()\n```\n  ```yaml\nz: 1\n  ```\n",
-				"docs/metrics.md":   "\n```go\nx()\n```\n",
 				"docs/deep/b.md":    "\n```go\nx()\n```\n",
 				"README.md":         "\n```go\nx()\n```\n",
 				"docs/reference.go": "package docs\n",

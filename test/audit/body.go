@@ -62,6 +62,8 @@ type ownership struct {
 	owner  string // the owner in clear text, without its uid
 	uid    string // of that owner
 	others []string
+	// preview: it is the Secret of a request for a preview.
+	preview bool
 }
 
 // otherTools are the annotations and labels by which other tools show that an object is theirs.
@@ -72,6 +74,7 @@ var otherTools = []string{
 
 func ownershipOf(b body, name string) ownership {
 	m := ownership{id: b.Metadata.Labels[name+"/owner-id"]}
+	m.preview = b.Kind == "Secret" && b.Metadata.Labels[name+"/preview-of"] != ""
 	if text := b.Metadata.Annotations[name+"/owner"]; text != "" {
 		cut := strings.LastIndex(text, "/")
 		m.owner, m.uid = text[:max(cut, 0)], text[cut+1:]

@@ -61,12 +61,17 @@ func pages(t *testing.T) []page {
 // block is a block of code between two fences.
 type block struct {
 	language string // empty: none is given
+	label    string // the comment in the line above it
 	line     int    // of the fence above it, counted from 1
 	text     string
 }
 
-// fence begins and ends a block. It may be indented, inside of a list.
-var fence = regexp.MustCompile("^( *)```([a-z]*)$")
+var (
+	// fence begins and ends a block. It may be indented, inside of a list.
+	fence = regexp.MustCompile("^( *)```([a-z]*)$")
+	// labelled is the line above a block that says more about it.
+	labelled = regexp.MustCompile("^ *<!-- (.*) -->$")
+)
 
 // split returns the blocks of a document, and its lines with those of blocks empty.
 func (p page) split() (blocks []block, prose []string) {
@@ -80,6 +85,11 @@ func (p page) split() (blocks []block, prose []string) {
 			continue
 		case current == nil:
 			indent, current = match[1], &block{language: match[2], line: i + 1}
+			if i > 0 {
+				if label := labelled.FindStringSubmatch(p.lines[i-1]); label != nil {
+					current.label = label[1]
+				}
+			}
 		case match != nil && match[2] == "":
 			blocks, current = append(blocks, *current), nil
 		default:

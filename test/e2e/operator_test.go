@@ -248,7 +248,7 @@ func (f *fixture) goneWithin(t testing.TB, bundle *Bundle, patience time.Duratio
 
 // patience is how long eventually waits; ample, because machines are slow
 // while they compile.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // eventually repeats a check until it succeeds, and fails the test with its
 // last error when the time is up.

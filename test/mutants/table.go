@@ -9,6 +9,7 @@ const (
 	executeTests    = "./pkg/reconciler/internal/execute"
 	observeTests    = "./pkg/reconciler/internal/observe"
 	planTests       = "./pkg/reconciler/internal/plan"
+	definitionTests = "./pkg/reconciler/internal/definition"
 	reconcilerTests = "./pkg/reconciler"
 	componentTests  = "./pkg/component"
 	lifecycleTests  = "./pkg/lifecycle"
@@ -92,6 +93,8 @@ var mutants = []mutant{
 	{"a namespace is orphaned before the timeout", "pkg/reconciler/internal/plan/remove.go", "!w.in.Now.Before(until)", "true", []string{planTests}},
 	{"a gap without a try counts as part of the timeout", "pkg/reconciler/internal/plan/namespaces.go", "w.in.Now.Sub(last.Time) > gap:", "gap < 0:", []string{planTests}},
 	{"names of objects in other namespaces are shown", "pkg/reconciler/internal/execute/instances.go", `return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace`, "return true", []string{executeTests}},
+	{"a field is removed from a definition", "pkg/reconciler/internal/definition/schema.go", `c.add(at, FieldRemoved, "the field is removed")`, "_ = at", []string{definitionTests}},
+	{"a stored version is removed from a definition", "pkg/reconciler/internal/definition/breaking.go", "case index < 0 && isStored:", "case false:", []string{definitionTests}},
 	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},
 	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", `ref.Kind == "none" || `, []string{reconcilerTests}},
 

@@ -13,10 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -75,20 +77,6 @@ func (d *demo) within(ctx context.Context, run func(*demo, context.Context) erro
 	return run(d, ctx)
 }
 
-// until shows the Shop until it is as expected, and returns how it is then. The
-// check says what is missing.
-func (d *demo) until(ctx context.Context, check func(view) error) (view, error) {
-	var seen view
-	err := d.poll(ctx, func() (err error) {
-		if seen, err = readView(ctx, d.client, shopKey); err != nil {
-			return err
-		}
-		d.screen.draw(seen)
-		return check(seen)
-	})
-	return seen, err
-}
-
 // poll calls the check until it is content, as long as the operator runs.
 func (d *demo) poll(ctx context.Context, check func() error) error {
 	ticker := time.NewTicker(interval)
@@ -117,7 +105,7 @@ func (d *demo) kubectl(ctx context.Context, stdin string, args ...string) error 
 
 // ask shows a command, runs it and returns what it prints.
 func (d *demo) ask(ctx context.Context, stdin string, args ...string) (output string, err error) {
-	d.screen.text("$ kubectl %s", quoted(args))
+	d.screen.text("$ kubectl %s", sentence.Command(args...))
 	if stdin != "" {
 		d.screen.text("%s", stdin)
 	}
@@ -131,21 +119,70 @@ func (d *demo) ask(ctx context.Context, stdin string, args ...string) (output st
 		err = context.Cause(ctx) // rather than that it was killed
 	}
 	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w\n%s", quoted(args), err, strings.TrimSpace(stderr.String()))
+		return "", fmt.Errorf("kubectl %s: %w\n%s", sentence.Command(args...), err, strings.TrimSpace(stderr.String()))
 	}
 	output = strings.TrimSpace(string(printed))
 	d.screen.text("%s", output)
 	return output, nil
 }
 
-// quoted returns a command line that a shell understands.
-func quoted(args []string) string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		words[i] = arg
-		if strings.ContainsAny(arg, " {}\"$*?&|;<>") {
-			words[i] = "'" + arg + "'"
-		}
+// corbel shows a command of corbel about the Shop and runs it. It returns what the command prints and its exit code; a
+// code above most is an error.
+func (d *demo) corbel(ctx context.Context, stdin string, most int, args ...string) (output string, code int, err error) {
+	args = append(args, "-n", shopKey.Namespace)
+	d.screen.text("$ corbel %s", sentence.Command(args...))
+	shown := &lines{screen: d.screen}
+	command := exec.CommandContext(ctx, filepath.Join(d.root, "bin", "corbel"), args...)
+	command.Env, command.Dir, command.Stdin = d.kubeEnv, d.root, strings.NewReader(stdin)
+	command.Stdout, command.Stderr = shown, shown
+	d.env.Adopt(command)
+	err = command.Run()
+	output, code = shown.kept.String(), command.ProcessState.ExitCode()
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case code >= 0 && code <= most:
+		return output, code, nil
+	case err == nil:
+		err = fmt.Errorf("it ended with %d", code)
 	}
-	return strings.Join(words, " ")
+	return output, code, fmt.Errorf("corbel %s: %w", sentence.Command(args...), err)
+}
+
+// why shows why the Shop is not Ready, and expects the cause to be named.
+func (d *demo) why(ctx context.Context, cause string) error {
+	output, code, err := d.corbel(ctx, "", 1, "why", shopName)
+	if err == nil && (code != 1 || !strings.Contains(output, cause)) {
+		err = fmt.Errorf("corbel why does not name %q", cause)
+	}
+	return err
+}
+
+// shop reads the Shop.
+func (d *demo) shop(ctx context.Context) (*shopv1alpha1.Shop, error) {
+	shop := &shopv1alpha1.Shop{}
+	return shop, d.client.Get(ctx, shopKey, shop)
+}
+
+// awaitReason waits until condition Ready of the Shop, in its current generation, has a reason, or a message, with a text.
+func (d *demo) awaitReason(ctx context.Context, text string) error {
+	return d.poll(ctx, func() error {
+		shop, err := d.shop(ctx)
+		if err != nil {
+			return err
+		}
+		_, reason, message := shop.Status.GetState()
+		if shop.Status.ObservedGeneration != shop.Generation || reason != text && !strings.Contains(message, text) {
+			return fmt.Errorf("condition Ready does not say %s, but %s: %s", text, reason, message)
+		}
+		return nil
+	})
+}
+
+// object reads an object beside the Shop.
+func (d *demo) object(ctx context.Context, apiVersion, kind, name string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(apiVersion)
+	object.SetKind(kind)
+	return object, d.client.Get(ctx, client.ObjectKey{Namespace: shopKey.Namespace, Name: name}, object)
 }

@@ -30,7 +30,7 @@ func startOperator(environment *env.Environment, program string) (*operator, err
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(program)
+	command := exec.Command(program, "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	command.Env = append(os.Environ(), "KUBECONFIG="+environment.Kubeconfig())
 	command.Stdout, command.Stderr = log, log
 	environment.Adopt(command)

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -22,26 +21,13 @@ func (d *demo) patchCache(ctx context.Context) error {
 	if err := d.patchShopWith(ctx, strings.Replace(patchManifest, "corner-cache", misspelled, 1)); err != nil {
 		return err
 	}
-	var message string
-	v, err := d.until(ctx, func(v view) error {
-		if v.shop == nil {
-			return v.ready()
-		}
-		status := &v.shop.Status
-		_, reason, text := status.GetState()
-		if message = text; reason != v1alpha1.ReasonSpecInvalid || status.ObservedGeneration != v.shop.Generation {
-			return fmt.Errorf("the Shop does not say that its spec is wrong, but %s: %s", reason, text)
-		}
-		if !strings.Contains(text, misspelled) {
-			return errors.New("the Shop does not say which patch is wrong: " + text)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := d.awaitReason(ctx, v1alpha1.ReasonSpecInvalid); err != nil {
 		return err
 	}
-	d.screen.endStep(v)
-	d.screen.say("the name was misspelled, and condition Ready says so: %s", message)
+	d.screen.say("the name was misspelled")
+	if err := d.why(ctx, misspelled); err != nil {
+		return err
+	}
 
 	if err := d.patchShopWith(ctx, patchManifest); err != nil {
 		return err

@@ -24,6 +24,9 @@ var shopManifest string
 // shopKey is the Shop of the manifest.
 var shopKey = client.ObjectKey{Namespace: "market", Name: "corner"}
 
+// shopName is what the commands call it.
+const shopName = "shop/corner"
+
 // The Jobs that are hooks of the chart.
 const (
 	migrationJob = "corner-migration"
@@ -92,8 +95,12 @@ func (d *demo) create(ctx context.Context) error {
 }
 
 func (d *demo) scale(ctx context.Context) error {
-	if err := d.plan(ctx, strings.Replace(shopManifest, "replicas: 2", "replicas: 3", 1)); err != nil {
+	output, _, err := d.corbel(ctx, strings.Replace(shopManifest, "replicas: 2", "replicas: 3", 1), 0, "plan", "-f", "-")
+	if err != nil {
 		return err
+	}
+	if !strings.Contains(output, "spec.replicas  2 → 3") {
+		return errors.New("the plan does not say that the replicas change")
 	}
 	if err := d.patchShop(ctx, `{"spec":{"replicas":3}}`); err != nil {
 		return err
@@ -108,28 +115,17 @@ func (d *demo) breakImage(ctx context.Context) error {
 	if err := d.patchShop(ctx, `{"spec":{"image":"registry.example.com/shop:broken"}}`); err != nil {
 		return err
 	}
-	const reason = "ImagePullBackOff"
-	var message string
-	v, err := d.until(ctx, func(v view) error {
-		if v.ready() == nil {
-			return errors.New("the Shop is Ready although its image is broken")
-		}
-		if v.shop == nil {
-			return v.ready()
-		}
-		if _, _, message = v.shop.Status.GetState(); !strings.Contains(message, reason) {
-			return fmt.Errorf("condition Ready does not say %s, but: %s", reason, message)
-		}
-		if web := v.find("Deployment", shopKey.Name+"-web"); status.Analyze(web, status.Options{}).Readiness != status.Ready {
-			return errors.New("the front end is broken, too")
-		}
-		return nil
-	})
-	if err == nil {
-		d.screen.endStep(v)
-		d.screen.say("condition Ready says why: %s", message)
+	if err := d.awaitReason(ctx, "ImagePullBackOff"); err != nil {
+		return err
 	}
-	return err
+	web, err := d.object(ctx, "apps/v1", "Deployment", shopKey.Name+"-web")
+	if err != nil {
+		return err
+	}
+	if status.Analyze(web, status.Options{}).Readiness != status.Ready {
+		return errors.New("the front end is broken, too")
+	}
+	return d.why(ctx, "registry.example.com/shop:broken")
 }
 
 func (d *demo) correct(ctx context.Context) error {
@@ -148,15 +144,7 @@ func (d *demo) remove(ctx context.Context) error {
 		return fmt.Errorf("the search for leftovers cannot be trusted: of a running Shop it finds only %v", before)
 	}
 	d.screen.say("%d objects in %d types are there because of the Shop, with those that Kubernetes derives, such as pods", len(before), types)
-	if err := d.kubectl(ctx, "", "-n", shopKey.Namespace, "delete", "shop", shopKey.Name, "--wait=false"); err != nil {
-		return err
-	}
-	if _, err := d.until(ctx, func(v view) error {
-		if v.shop != nil {
-			return v.ready()
-		}
-		return nil
-	}); err != nil {
+	if _, _, err := d.corbel(ctx, "", 0, "delete", shopName); err != nil {
 		return err
 	}
 	if err := d.hasRun(ctx, backupJob, 1, "it is a hook of the chart for the time before the deletion"); err != nil {
@@ -182,24 +170,28 @@ func (d *demo) patchShop(ctx context.Context, patch string) error {
 // pods that are ready, whatever the Shop says.
 func (d *demo) untilReady(ctx context.Context, replicas int64) error {
 	start := time.Now()
-	v, err := d.until(ctx, func(v view) error {
-		if err := v.ready(); err != nil {
+	if _, _, err := d.corbel(ctx, "", 0, "wait", shopName); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	if err := d.hasReplicas(ctx, replicas); err != nil {
+		return err
+	}
+	d.screen.say("Ready after %.1f s", took.Seconds())
+	_, _, err := d.corbel(ctx, "", 0, "tree", shopName)
+	return err
+}
+
+// hasReplicas expects the deployments of a Shop that is Ready to have so many pods that are ready.
+func (d *demo) hasReplicas(ctx context.Context, replicas int64) error {
+	for _, part := range []string{"web", "api", "worker"} {
+		deployment, err := d.object(ctx, "apps/v1", "Deployment", shopKey.Name+"-"+part)
+		if err != nil {
 			return err
 		}
-		for _, part := range []string{"web", "api", "worker"} {
-			deployment := v.find("Deployment", shopKey.Name+"-"+part)
-			if deployment == nil {
-				return fmt.Errorf("the Shop is Ready without Deployment %s", part)
-			}
-			if ready, _, _ := unstructured.NestedInt64(deployment.Object, "status", "readyReplicas"); ready != replicas {
-				return fmt.Errorf("the Shop is Ready, but Deployment %s has %d of %d replicas ready", part, ready, replicas)
-			}
+		if ready, _, _ := unstructured.NestedInt64(deployment.Object, "status", "readyReplicas"); ready != replicas {
+			return fmt.Errorf("the Shop is Ready, but Deployment %s has %d of %d replicas ready", part, ready, replicas)
 		}
-		return nil
-	})
-	if err == nil {
-		d.screen.endStep(v)
-		d.screen.say("Ready after %.1f s", time.Since(start).Seconds())
 	}
-	return err
+	return nil
 }

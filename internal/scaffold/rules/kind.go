@@ -143,6 +143,13 @@ func complete(kinds, defined []Kind) []Kind {
 	return Merge(kinds, nil)
 }
 
+// Without returns the kinds that are not in another list.
+func Without(kinds, others []Kind) []Kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool {
+		return slices.ContainsFunc(others, func(other Kind) bool { return other.groupKind() == k.groupKind() })
+	})
+}
+
 // Merge joins two lists of kinds.
 func Merge(a, b []Kind) []Kind {
 	byKind := map[schema.GroupKind]Kind{}

@@ -17,36 +17,64 @@ import (
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 func TestTheRightsOfAnOperator(t *testing.T) {
-	kinds := Merge(append(append(builtIn("Deployment"), builtIn("ClusterRole")...), append(builtIn("RoleBinding"),
-		Kind{Group: "monitoring.coreos.com", Kind: "ServiceMonitor", Resource: "servicemonitors", Namespaced: true, Optional: true, Origins: []string{"templates/a.yaml", "templates/b.yaml", "templates/c.yaml"}},
+	deployment, monitor := builtIn("Deployment"), Kind{Group: "monitoring.coreos.com", Kind: "ServiceMonitor", Resource: "servicemonitors", Namespaced: true, Optional: true, Origins: []string{"templates/a.yaml", "templates/b.yaml", "templates/c.yaml"}}
+	all := Merge(append(append(deployment, builtIn("ClusterRole")...), append(builtIn("RoleBinding"), monitor,
 		Kind{Group: "example.com", Kind: "Gear", Resource: "gears", Defined: true})...), nil)
-	got, err := Operator{
-		Account: "shop-operator", Group: "shop.example.com", Resource: "shops", Namespace: "{{ .Release.Namespace }}",
-	}.YAML(kinds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const file = "testdata/rbac.yaml"
-	if manifeststest.Update() {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want, err := os.ReadFile(file); err != nil || string(want) != got {
-		t.Errorf("%s is not what is written (error %v); if that is meant, run the test with -update:\n%s", file, err, got)
+	inNamespaces := Merge(append(deployment, append(builtIn("RoleBinding"), monitor)...), nil)
+	for file, test := range map[string]struct {
+		operator Operator
+		kinds    []Kind
+	}{
+		"rbac.yaml":                        {Operator{}, all},
+		"rbac-namespaces.yaml":             {Operator{CreatesNamespaces: true}, deployment},
+		"rbac-namespaced.yaml":             {Operator{Namespaced: true}, inNamespaces},
+		"rbac-impersonate.yaml":            {Operator{Deployer: "deployer"}, inNamespaces},
+		"rbac-impersonate-namespaced.yaml": {Operator{Deployer: "deployer", Namespaced: true}, inNamespaces},
+	} {
+		t.Run(file, func(t *testing.T) {
+			o := test.operator
+			o.Account, o.Group, o.Resource, o.Namespace = "shop-operator", "shop.example.com", "shops", "{{ .Release.Namespace }}"
+			got, err := o.YAML(test.kinds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := "testdata/" + file
+			if manifeststest.Update() {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(file); err != nil || string(want) != got {
+				t.Errorf("%s is not what is written (error %v); if that is meant, run the test with -update:\n%s", file, err, got)
+			}
+			if o.Namespaced && strings.Contains(got, "ClusterRole\n") {
+				t.Error("it has a ClusterRole")
+			}
+		})
 	}
 }
 
-func TestRightsInOneNamespaceExcludeKindsWithoutNamespace(t *testing.T) {
-	o := Operator{Account: "a", Group: "g", Resource: "r", Namespace: "n", Namespaced: true}
-	_, err := o.YAML(append(builtIn("ClusterRole"), append(builtIn("Deployment"), builtIn("Namespace")...)...))
-	if err == nil || !strings.Contains(err.Error(), "have no namespace: ClusterRole, Namespace") {
-		t.Errorf("got %v", err)
+func TestRightsInNamespacesExcludeKindsWithoutNamespace(t *testing.T) {
+	for want, o := range map[string]Operator{"--namespaced": {Namespaced: true}, "--impersonate": {Deployer: "deployer"}} {
+		_, err := o.YAML(append(builtIn("ClusterRole"), append(builtIn("Deployment"), builtIn("Namespace")...)...))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), ": ClusterRole, Namespace") {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
-	text, err := o.YAML(builtIn("Deployment"))
-	cluster := strings.Count(text, "kind: ClusterRole\n")
-	if err != nil || cluster != 1 || !strings.Contains(text, "resourceNames: [kube-system]") || !strings.Contains(text, `resources: ["deployments"]`) {
-		t.Errorf("error %v, got\n%s", err, text)
+}
+
+func TestRolesAndBindingsEscalate(t *testing.T) {
+	role, read := builtIn("Role"), builtIn("Role")
+	read[0].Read = true
+	for name, test := range map[string]struct {
+		kinds []Kind
+		want  bool
+	}{
+		"a role": {role, true}, "a binding": {builtIn("ClusterRoleBinding"), true}, "a role that is read": {read, false}, "a workload": {builtIn("Deployment"), false},
+	} {
+		if got := Escalates(test.kinds); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }
 

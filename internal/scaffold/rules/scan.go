@@ -202,27 +202,33 @@ func (s *scanner) scan(t file) {
 		if list.MatchString(document) {
 			line = nested
 		}
-		var versions []string
-		counted := false // the versions belong to a kind
-		for _, match := range line.FindAllStringSubmatch(document, -1) {
-			if match[1] == "apiVersion" {
-				if counted {
-					versions, counted = nil, false
-				}
-				versions = append(versions, match[2])
-				continue
+		var versions, kinds []string // that belong together
+		add := func() {
+			for _, kind := range kinds {
+				s.add(t.name, versions, kind, len(kinds) > 1)
 			}
-			counted = true
-			s.add(t.name, versions, match[2])
 		}
+		for _, match := range line.FindAllStringSubmatch(document, -1) {
+			switch {
+			case match[1] == "kind":
+				kinds = append(kinds, match[2])
+			case len(kinds) > 0:
+				add()
+				versions, kinds = []string{match[2]}, nil
+			default:
+				versions = append(versions, match[2])
+			}
+		}
+		add()
 		if strings.Contains(document, "CustomResourceDefinition") {
 			s.define(document)
 		}
 	}
 }
 
-// add notes the kinds that a pair of apiVersions and kind may be.
-func (s *scanner) add(origin string, versions []string, kind string) {
+// add notes the kinds that a pair of apiVersions and kind may be. If there are other kinds, the
+// apiVersion of one may be that of another.
+func (s *scanner) add(origin string, versions []string, kind string, others bool) {
 	kinds, complete := s.valuesOf(kind, kindName)
 	if !complete {
 		s.unknown = append(s.unknown, origin+": kind: "+readable(kind))
@@ -243,6 +249,9 @@ func (s *scanner) add(origin string, versions []string, kind string) {
 		if found = consistent(Merge(found, nil)); len(found) == 0 {
 			found = builtIn(name)
 		}
+		if others && slices.ContainsFunc(found, func(k Kind) bool { return !k.Optional }) {
+			found = slices.DeleteFunc(found, func(k Kind) bool { return k.Optional }) // another kind has that apiVersion
+		}
 		if len(found) == 0 {
 			s.unknown = append(s.unknown, origin+": apiVersion of "+name)
 		}
@@ -257,8 +266,18 @@ func (s *scanner) add(origin string, versions []string, kind string) {
 // group of Kubernetes does not have.
 func consistent(kinds []Kind) []Kind {
 	return slices.DeleteFunc(kinds, func(k Kind) bool {
-		return k.Optional && clientgoscheme.Scheme.IsGroupRegistered(k.Group) && k.Group != "policy"
+		return k.Optional && ofKubernetes(k.Group) && !slices.Contains(removed, k.Kind)
 	})
+}
+
+// ofKubernetes reports whether Kubernetes itself serves the group, so that its kinds are known.
+func ofKubernetes(group string) bool {
+	for elsewhere := range servedElsewhere {
+		if elsewhere.Group == group {
+			return true
+		}
+	}
+	return clientgoscheme.Scheme.IsGroupRegistered(group)
 }
 
 // define notes the kind of a definition that is a template, as far as it is literal.

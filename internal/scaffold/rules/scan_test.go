@@ -139,8 +139,33 @@ kind: Deployment
 ---
 apiVersion: policy/v1beta1
 kind: PodSecurityPolicy
+---
+{{ if .Values.monitor }}
+apiVersion: monitoring.coreos.com/v1
+{{ else }}
+apiVersion: v1
+{{ end }}
+{{ if .Values.monitor }}
+kind: PodMonitor
+{{ else }}
+kind: Service
+{{ end }}
+---
+apiVersion: {{ if .Values.serverless }}serving.knative.dev/v1{{ else }}v1{{ end }}
+kind: Service
+---
+{{ if .Values.policy }}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+{{ else }}
+apiVersion: apiregistration.k8s.io/v1
+{{ end }}
+kind: Secret
 `},
-			want: []string{"deployments.apps", "jobs.batch", "podsecuritypolicies.policy optional cluster"},
+			want: []string{
+				"secrets", "services", "deployments.apps", "jobs.batch", "podmonitors.monitoring.coreos.com optional", "poddisruptionbudgets.policy", "podsecuritypolicies.policy optional cluster",
+				"services.serving.knative.dev optional",
+			},
 		},
 		"the default of a value": {
 			files: map[string]string{

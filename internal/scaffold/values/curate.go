@@ -60,17 +60,20 @@ var wishes = []wish{
 // asides are parts of keys of what belongs to helpers of the application, not to it.
 var asides = []string{"global", "volumepermissions", "initcontainer", "sysctl", "test", "diagnostic", "exporter", "rbac", "serviceaccount", "servicemonitor", "hook", "default"}
 
-// Curate returns a copy of the tree with the values that users of a chart set most: at most 15
+// mainNames are keys of the component that a chart is named for, the best one first, if none has its name.
+var mainNames = []string{"main", "app", "server", "primary", "master", "controller", "operator", "web"}
+
+// Curated returns the paths of the values that users of a chart set most, for [Select]: at most 15
 // leaves of image, replicas, resources, ingress, persistence, service, existing secrets,
 // autoscaling, metrics and placement. Of several candidates, the one that is nested least is
-// taken, and the first one of those.
-func Curate(root *Field) *Field {
+// taken; of those, one of the component with the name of the chart or a usual name like server, and else the first one.
+func Curated(root *Field, chart string) []string {
 	byDepth := candidatePaths(root, nil)
 	slices.SortStableFunc(byDepth, func(a, b candidate) int { return len(a.keys) - len(b.keys) })
-	taken := map[string]bool{}
+	var taken []string
 	leaves := 0
 	// Of a chart with several components, one is the main component.
-	component := ""
+	component := mainComponent(root, chart)
 	for _, wish := range wishes {
 		chosen, ok := wish.find(byDepth, component)
 		if !ok {
@@ -78,7 +81,7 @@ func Curate(root *Field) *Field {
 		}
 		if total, _ := Leaves(chosen.field); leaves+total <= maxCurated {
 			leaves += total
-			taken[strings.Join(chosen.keys, ".")] = true
+			taken = append(taken, strings.Join(chosen.keys, "."))
 			// Replicas decide nothing: those of a database are often a component of their own.
 			above := chosen.keys[:len(chosen.keys)-1]
 			if component == "" && len(above) > min(1, len(wish.parents)) && !slices.Equal(wish.kinds, isNumber) {
@@ -86,7 +89,23 @@ func Curate(root *Field) *Field {
 			}
 		}
 	}
-	return filter(root, "", func(path string) bool { return taken[path] })
+	return taken
+}
+
+// mainComponent returns the key of the component that a chart is made for; empty if no name tells.
+func mainComponent(root *Field, chart string) string {
+	plain := func(name string) string { return strings.ToLower(strings.Join(wordsOf(name), "")) }
+	for _, name := range append([]string{chart}, mainNames...) {
+		for _, field := range root.Fields {
+			isWorkload := slices.ContainsFunc(field.Fields, func(f *Field) bool {
+				return slices.Contains([]string{"image", "resources", "replicas", "replicaCount"}, f.Key)
+			})
+			if isWorkload && name != "" && plain(field.Key) == plain(name) {
+				return field.Key
+			}
+		}
+	}
+	return ""
 }
 
 // candidate is a field and the keys that lead to it.
@@ -117,8 +136,8 @@ func isAside(key string) bool {
 	return slices.ContainsFunc(asides, func(word string) bool { return strings.Contains(lower, word) })
 }
 
-// find returns the candidate that fulfils a wish with the least depth; of those, one with the best
-// key, and of those, one of the component.
+// find returns the candidate that fulfils a wish with the least depth; of those, one of the component, and of
+// those, one with the best key.
 func (w wish) find(candidates []candidate, component string) (best candidate, found bool) {
 	bestRank := 0
 	for _, c := range candidates {
@@ -129,9 +148,9 @@ func (w wish) find(candidates []candidate, component string) (best candidate, fo
 		if key < 0 {
 			continue
 		}
-		rank := 2 * key
+		rank := key
 		if c.keys[0] != component {
-			rank++
+			rank += len(w.keys)
 		}
 		if !found || rank < bestRank {
 			best, bestRank, found = c, rank, true

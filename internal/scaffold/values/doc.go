@@ -13,7 +13,7 @@
 // A schema or a comment that says no more than "an object" or "a list" leaves the details to the
 // sources after it. A value that no source describes is [Any]: it accepts everything.
 //
-// [Curate] and [Select] reduce the tree, and [GoTypes] writes it as Go structs with kubebuilder markers.
+// [Curated] and [Select] reduce the tree, and [GoTypes] writes it as Go structs with kubebuilder markers.
 //
 // What the Go types cannot express: a null that removes a default of the chart, keys that are not
 // in the tree, and fractions where the type is [IntOrString].

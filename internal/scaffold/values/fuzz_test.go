@@ -25,7 +25,7 @@ func FuzzLearn(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, tree := range []*Field{root, Curate(root)} {
+		for _, tree := range []*Field{root, curated(t, root, "")} {
 			code, err := GoTypes(tree, "Fuzz")
 			if err != nil {
 				t.Fatal(err)

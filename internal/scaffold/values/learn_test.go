@@ -209,6 +209,12 @@ func TestLearnFromComments(t *testing.T) {
 				"a Integer Comment default=1 min=1 max=9", "b List Comment default=[]", "b[] String Comment enum=[x y]",
 				"c Map Comment default=map[x:1]", "c[] Integer Comment", "d String Value default= minLength=2 pattern=^a",
 			}},
+		{name: "keys below a key", values: "# @schema\n# type: object\n# properties:\n#   x: {type: string, enum: [a, b]}\n#   y:\n#     type: object\n#     properties:\n#       z: {type: integer, minimum: 1}\n# @schema\na:\n  x: a\n" +
+			"b:\n  # @schema\n  # type: [integer, \"null\"]\n  # @schema\n  c:\n  d: # @schema type:[string,null]\n  e: # @schema properties:{f: {type: boolean}}\n    g: 1\n",
+			want: []string{
+				"a Object Comment", "a.x String Comment default=a enum=[a b]", "a.y Object Comment", "a.y.z Integer Comment min=1",
+				"b Object Value", "b.c Integer Comment", "b.d String Comment", "b.e Object Comment", "b.e.g Integer Value default=1", "b.e.f Bool Comment",
+			}},
 		{name: "mistakes", values: "# @schema\n# - x\n# @schema\na: 1\n# @schema\n# type: string\nb: 1\n# @schema minimum:[\nc: 1",
 			want:  []string{"a Integer Value default=1", "b Integer Value default=1", "c Integer Value default=1"},
 			notes: []string{"a has an @schema comment that is no YAML object", "b has an @schema comment without an end", "c has an @schema comment whose minimum is no YAML"}},

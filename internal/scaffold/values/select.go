@@ -13,7 +13,7 @@ import (
 // is the keys of a field, with dots between them ("image.tag"); the path of an object selects all
 // that is below it. Elements of lists have no path. Unknown paths are one error.
 func Select(root *Field, paths []string) (*Field, error) {
-	known := pathsBelow(root, "")
+	known := Paths(root)
 	var problems []string
 	wanted := map[string]bool{}
 	for _, path := range paths {
@@ -31,6 +31,9 @@ func Select(root *Field, paths []string) (*Field, error) {
 	}
 	return filter(root, "", func(path string) bool { return wanted[path] }), nil
 }
+
+// Paths returns the paths of all fields of a tree, in their order.
+func Paths(root *Field) []string { return pathsBelow(root, "") }
 
 // pathsBelow returns the paths of all fields of an object, in their order.
 func pathsBelow(object *Field, path string) []string {

@@ -87,16 +87,34 @@ func TestSelectRefuses(t *testing.T) {
 	}
 }
 
-func TestCurate(t *testing.T) {
+// curated returns the tree of the curated values.
+func curated(t *testing.T, root *Field, chart string) *Field {
+	t.Helper()
+	paths := Curated(root, chart)
+	if len(paths) == 0 {
+		return &Field{Type: Object}
+	}
+	selected, err := Select(root, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selected
+}
+
+func TestCurated(t *testing.T) {
 	for _, test := range []struct {
-		name, values string
-		want         []string
+		name, chart, values string
+		want                []string
 	}{
 		{name: "nothing is known", values: "a: 1\nb: {c: 2}"},
 		{name: "the top level comes first", values: "web: {replicas: 1, resources: {}}\nreplicas: 2\nsidecar: {image: {tag: v1}}\nimage: {tag: v2, pullPolicy: Always, debug: true}",
 			want: []string{"web", "web.resources", "replicas", "image", "image.tag", "image.pullPolicy"}},
-		{name: "one component", values: "db: {resources: {}, persistence: {size: 1Gi}}\nweb: {replicas: 2, resources: {}, service: {type: ClusterIP}}\ncache: {service: {type: ClusterIP}, persistence: {size: 1Gi}}\nimage: {tag: x}",
-			want: []string{"db", "db.resources", "db.persistence", "db.persistence.size", "web", "web.replicas", "web.service", "web.service.type", "image", "image.tag"}},
+		{name: "one component", values: "db: {resources: {}, persistence: {size: 1Gi}}\nfront: {replicas: 2, resources: {}, service: {type: ClusterIP}}\ncache: {service: {type: ClusterIP}, persistence: {size: 1Gi}}\nimage: {tag: x}",
+			want: []string{"db", "db.resources", "db.persistence", "db.persistence.size", "front", "front.replicas", "front.service", "front.service.type", "image", "image.tag"}},
+		{name: "the component with the name of the chart", chart: "argo-cd", values: "controller: {image: {tag: a}, replicas: 1, resources: {}}\nargoCD: {image: {tag: b}, replicas: 1, resources: {}}",
+			want: []string{"argoCD", "argoCD.image", "argoCD.image.tag", "argoCD.replicas", "argoCD.resources"}},
+		{name: "the component with a usual name", values: "alertmanager: {image: {tag: a}, replicaCount: 1, resources: {}, persistence: {size: 1Gi}}\nserver: {image: {tag: b}, replicaCount: 1, resources: {}, persistence: {size: 1Gi}, service: {type: x}}",
+			want: []string{"server", "server.image", "server.image.tag", "server.replicaCount", "server.resources", "server.persistence", "server.persistence.size", "server.service", "server.service.type"}},
 		{name: "helpers are not the application", values: "global: {image: {tag: x}}\nmetrics: {enabled: true, resources: {}, image: {tag: y}, service: {type: x}}\nvolumePermissions: {resources: {}}",
 			want: []string{"metrics", "metrics.enabled"}},
 		{name: "not more than fifteen", values: "image: {repository: a, tag: b, pullPolicy: c}\nreplicaCount: 1\nresources: {}\ningress: {enabled: true, hosts: [{host: a, path: b}], className: c, tls: []}\n" +
@@ -105,7 +123,7 @@ func TestCurate(t *testing.T) {
 				"persistence.size", "service", "service.type", "auth", "auth.existingSecret", "autoscaling", "autoscaling.enabled", "metrics", "metrics.enabled", "nodeSelector", "tolerations"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			curated := Curate(learnText(t, test.values))
+			curated := curated(t, learnText(t, test.values), test.chart)
 			if diff := cmp.Diff(test.want, pathsBelow(curated, "")); diff != "" {
 				t.Errorf("the fields differ (-want +got):\n%s", diff)
 			}

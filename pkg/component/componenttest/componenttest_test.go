@@ -6,9 +6,11 @@ package componenttest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -252,10 +254,11 @@ func TestAnUpgradeThatWritesWithoutAChangeFails(t *testing.T) {
 func noteRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{noteVersion.Group}, Resources: []string{"notes"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
-		{APIGroups: []string{noteVersion.Group}, Resources: []string{"notes/status"}, Verbs: []string{"update", "patch"}},
+		{APIGroups: []string{noteVersion.Group}, Resources: []string{"notes/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}},
 	}
 }
@@ -288,4 +291,35 @@ func TestRightsThatLackAVerbFail(t *testing.T) {
 		t.Errorf("it waited %s although a request was refused", took)
 	}
 	check(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, nil) }).wants(t, "there are no rules to test")
+}
+
+func TestRightsFailIfTheLeaderElectionIsForbidden(t *testing.T) {
+	o := notes(t, noteTemplates)
+	rules := slices.DeleteFunc(noteRules(), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "leases" })
+	o.Timeout = 20 * time.Second
+	check(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) }).
+		wants(t, "is forbidden: the operator needs get on leases of the API group \"coordination.k8s.io\"")
+}
+
+func TestRightsOfNoUseFail(t *testing.T) {
+	o := notes(t, noteTemplates)
+	o.Chart = fstest.MapFS{
+		"Chart.yaml":        {Data: []byte("{apiVersion: v2, name: notes, version: 1.0.0}")},
+		"templates/a.yaml":  {Data: []byte("apiVersion: v1\nkind: Secret\n---\n{{ tpl .Values.extra $ }}\n")}, // the ConfigMap is of values
+		"templates/or.yaml": {Data: []byte("{{ if .Values.job }}\napiVersion: batch/v1\nkind: Job\n{{ end }}\n")},
+	}
+	rules := append(noteRules(),
+		rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "create", "deletecollection"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
+	got := check(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) })
+	const want = `rules of no use, neither to Corbel nor in any branch of the manifests: remove them:
+- {apiGroups: [""], resources: [nodes], verbs: [list]}
+- {apiGroups: ["apps"], resources: [deployments], verbs: [create]}
+- {apiGroups: ["batch"], resources: [jobs], verbs: [deletecollection]}`
+	if diff := cmp.Diff([]string{want}, got.errors); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+	if logged := strings.Join(got.logs, "\n"); !strings.Contains(logged, `{apiGroups: ["batch"], resources: [jobs], verbs: [get, create, deletecollection]}`) {
+		t.Errorf("logged: %s", logged)
+	}
 }

@@ -17,15 +17,14 @@ import (
 // Reads are no points of a crash: what the server holds is the same as after the write
 // before them.
 //
-// Of the cases only each every-th is run; 0 or 1 runs all. Each is a sub-test, which can be run
+// Of the cases only one in every is run, by turns before and after a write; 0 or 1 runs all. Each is a sub-test, which can be run
 // alone by its name. A case in which the operator needs fewer writes than without a crash, and
 // so does not reach the fatal one, is an ordinary lifecycle.
 func (o Operator[T]) TestCrashes(t testing.TB, obj T, edit func(T), every int) {
 	t.Helper()
 	reference := o.prepare(t, obj).play(t, edit, &connection{}, nil)
 	cases, ran, crashed := pointsOf(reference.writes), 0, 0
-	for n := 0; n < len(cases); n += max(every, 1) {
-		p := cases[n]
+	for _, p := range oneIn(every, cases) {
 		run(t, p.String(), func(t testing.TB) {
 			t.Helper()
 			ran++
@@ -68,4 +67,19 @@ func pointsOf(writes int) []point {
 		points = append(points, point{n + 1, false}, point{n + 1, true})
 	}
 	return points
+}
+
+// oneIn returns one in every points. Those before and after a write alternate, and so do those that are returned:
+// with an even step, all would be before a write.
+func oneIn(every int, points []point) []point {
+	every = max(every, 1)
+	var chosen []point
+	for n := 0; n < len(points); n += every {
+		at := n
+		if every%2 == 0 && n/every%2 == 1 {
+			at++
+		}
+		chosen = append(chosen, points[at])
+	}
+	return chosen
 }

@@ -20,7 +20,11 @@ import (
 // Objects that exist are changed.
 func Deploy(t testing.TB, config *rest.Config, chart fs.FS) (as *rest.ImpersonationConfig, rules []rbacv1.PolicyRule) {
 	t.Helper()
-	operator, err := deploy.Render(t.Context(), chart)
+	version, err := deploy.VersionOf(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err := deploy.Render(t.Context(), chart, version)
 	if err != nil {
 		t.Fatal(err)
 	}

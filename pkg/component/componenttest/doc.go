@@ -10,7 +10,8 @@
 //   - TestCrashes does the same, once per write of the operator, with a crash there,
 //   - TestFaults does it with a server that answers part of the requests with errors,
 //   - TestUpgrade lets another version of the operator take over,
-//   - TestRights expects that the rules of the operator suffice, and says which are not used.
+//   - TestRights expects that the operator is refused nothing with its rules, and that none of them is of no
+//     use; it says which are not used.
 //
 // A typical test of an operator:
 //
@@ -31,7 +32,7 @@
 // The end of a case is the right one if
 //
 //   - there are the same dependents with the same content as without crashes and faults; the
-//     values of Secrets are not compared,
+//     values of Secrets, and checksums in annotations, are not compared,
 //   - no object was created more often than without them,
 //   - the conditions of the component keep the rules of package conditionstest,
 //   - after the deletion nothing is left: no dependent, no object that the operator

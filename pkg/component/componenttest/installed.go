@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,6 +45,8 @@ type Installed[T component.Component] struct {
 	process   *process
 	network   *connection
 	seesAll   bool         // the operator sees all namespaces
+	ofLease   string       // the namespace of the lease of the operator; empty: it has none
+	shared    bool         // the namespace is not of this case only
 	interrupt func() error // an error ends each wait; nil for none
 }
 
@@ -81,6 +84,12 @@ func (i *Installed[T]) Delete(t testing.TB) {
 // prepare makes the namespace with the prerequisites. The component does not exist yet.
 func (o Operator[T]) prepare(t testing.TB, obj T) *Installed[T] {
 	t.Helper()
+	return o.prepareWithin(t, obj, "")
+}
+
+// prepareWithin is prepare in a namespace that exists; if it is empty, a new one is made.
+func (o Operator[T]) prepareWithin(t testing.TB, obj T, within string) *Installed[T] {
+	t.Helper()
 	o.check(t)
 	i := &Installed[T]{operator: o, Component: obj.DeepCopyObject().(T), record: &record{}}
 	fail := func(what string, err error) {
@@ -96,13 +105,21 @@ func (o Operator[T]) prepare(t testing.TB, obj T) *Installed[T] {
 	fail("make a client of the discovery", err)
 	i.kind, err = apiutil.GVKForObject(obj, o.Scheme)
 	fail("find the type of the component", err)
-	mapping, err := i.Client.RESTMapper().RESTMapping(i.kind.GroupKind(), i.kind.Version)
-	fail("find the type of the component on the server", err)
-	i.resource = mapping.Resource
+	i.poll(t, "the type of the component to be served", func(context.Context) error { // a new one is listed a moment later
+		mapping, err := i.Client.RESTMapper().RESTMapping(i.kind.GroupKind(), i.kind.Version)
+		if err == nil {
+			i.resource = mapping.Resource
+		}
+		return err
+	})
 
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "componenttest-"}}
-	fail("create a namespace", i.Client.Create(t.Context(), namespace))
-	i.Namespace = namespace.Name
+	if i.shared = within != ""; i.shared {
+		i.Namespace = within
+	} else {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "componenttest-"}}
+		fail("create a namespace", i.Client.Create(t.Context(), namespace))
+		i.Namespace = namespace.Name
+	}
 	if i.isNamespaced() {
 		i.Component.SetNamespace(i.Namespace)
 	}
@@ -110,6 +127,13 @@ func (o Operator[T]) prepare(t testing.TB, obj T) *Installed[T] {
 		given := given.DeepCopyObject().(client.Object)
 		if namespaced, err := i.Client.IsObjectNamespaced(given); err == nil && namespaced && given.GetNamespace() == "" {
 			given.SetNamespace(i.Namespace)
+		}
+		if binding, ok := given.(*rbacv1.RoleBinding); ok {
+			for n := range binding.Subjects {
+				if subject := &binding.Subjects[n]; subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == "" {
+					subject.Namespace = i.Namespace
+				}
+			}
 		}
 		fail("create the prerequisite "+given.GetName(), client.IgnoreAlreadyExists(i.Client.Create(t.Context(), given)))
 	}
@@ -139,7 +163,7 @@ func (i *Installed[T]) start(t testing.TB, network *connection) {
 	if i.seesAll || !i.isNamespaced() {
 		namespace = ""
 	}
-	i.process = i.operator.start(t, namespace, network.wrap)
+	i.process = i.operator.start(t, namespace, i.ofLease, network.wrap)
 }
 
 // create creates the component.
@@ -346,6 +370,9 @@ func (i *Installed[T]) end(t testing.TB) {
 	}
 	for _, o := range left {
 		remove(o.bare())
+	}
+	if i.shared {
+		return
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.Namespace}}
 	if err := client.IgnoreNotFound(i.Client.Delete(ctx, namespace)); err != nil {

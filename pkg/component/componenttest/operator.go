@@ -8,12 +8,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,10 +38,18 @@ type Operator[T component.Component] struct {
 	// SetUp adds the reconciler to a manager. It is called for every start of the operator,
 	// also for the one after a crash, so it has to make a new reconciler each time.
 	SetUp func(ctrl.Manager) error
-	// As is the user that the operator acts as. By default it is that of Config.
+	// As is the user that the operator acts as. A service account must exist. By default it is the user
+	// of Config.
 	As *rest.ImpersonationConfig
+	// Namespaced lets TestRights create the component in the namespace of the service account As, for an
+	// operator that has rights in its own namespace only.
+	Namespaced bool
+	// Chart is the Helm chart, at the root of the files, that the operator renders. TestRights then
+	// fails if the operator has a right to a kind that is in no branch of its templates.
+	Chart fs.FS
 	// Prerequisites are created in the namespace of each case before the component, such as
-	// Secrets that its spec refers to. They need not name a namespace.
+	// Secrets that its spec refers to. They need not name a namespace, nor need the service accounts
+	// that a RoleBinding among them has as subjects.
 	Prerequisites []client.Object
 	// Retained are objects that may be there after the deletion of the component, such as
 	// dependents that are orphaned. Each is a pattern, as for path.Match, of a kind and a
@@ -49,6 +62,9 @@ type Operator[T component.Component] struct {
 	// Timeout is how long each state is waited for. Default 2 minutes.
 	Timeout time.Duration
 }
+
+// leaseName is the name of the lease of an operator under test.
+const leaseName = "componenttest"
 
 const (
 	defaultTimeout = 2 * time.Minute
@@ -80,6 +96,44 @@ func (o Operator[T]) config() *rest.Config {
 	return c
 }
 
+// configOfOperator returns the configuration of the operator. It has a token of a service account, because who is
+// impersonated cannot impersonate others.
+func (o Operator[T]) configOfOperator(ctx context.Context) (*rest.Config, error) {
+	config := o.config()
+	if o.As == nil {
+		return config, nil
+	}
+	namespace, name := o.account()
+	if namespace == "" {
+		config.Impersonate = *o.As
+		return config, nil
+	}
+	accounts, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	if request, err = accounts.ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("get a token of ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	config = rest.AnonymousClientConfig(config)
+	config.QPS, config.Burst, config.BearerToken = -1, -1, request.Status.Token
+	return config, nil
+}
+
+// account returns the service account that the operator acts as; it is empty if it acts as another user.
+func (o Operator[T]) account() (namespace, name string) {
+	if o.As == nil {
+		return "", ""
+	}
+	account, isAccount := strings.CutPrefix(o.As.UserName, "system:serviceaccount:")
+	namespace, name, found := strings.Cut(account, ":")
+	if !isAccount || !found {
+		return "", ""
+	}
+	return namespace, name
+}
+
 // process is a running operator.
 type process struct {
 	cancel context.CancelFunc
@@ -88,12 +142,13 @@ type process struct {
 }
 
 // start runs the operator until it is stopped. All its requests go through the transport.
-// Without a namespace it sees components in all namespaces.
-func (o Operator[T]) start(t testing.TB, namespace string, wrap func(http.RoundTripper) http.RoundTripper) *process {
+// Without a namespace it sees components in all namespaces. With the namespace of a lease it is elected
+// as the leader first.
+func (o Operator[T]) start(t testing.TB, namespace, ofLease string, wrap func(http.RoundTripper) http.RoundTripper) *process {
 	t.Helper()
-	cfg := o.config()
-	if o.As != nil {
-		cfg.Impersonate = *o.As
+	cfg, err := o.configOfOperator(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	cfg.ContentType = runtime.ContentTypeJSON // what is created is read from the answers
 	cfg.Wrap(wrap)
@@ -105,6 +160,13 @@ func (o Operator[T]) start(t testing.TB, namespace string, wrap func(http.RoundT
 	}
 	if namespace != "" {
 		options.Cache = cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}
+	}
+	if ofLease != "" {
+		lock, err := component.NewLeaderLock(cfg, ofLease, leaseName)
+		if err != nil {
+			t.Fatalf("make the lock of the leader election: %v", err)
+		}
+		options.LeaderElection, options.LeaderElectionResourceLockInterface, options.LeaderElectionReleaseOnCancel = true, lock, true
 	}
 	manager, err := ctrl.NewManager(cfg, options)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -155,6 +156,7 @@ func (i *Installed[T]) normal(live *unstructured.Unstructured, words *strings.Re
 			data[key] = "a value that is not compared"
 		}
 	}
+	hideChecksums(o.Object)
 	if i.operator.Normalize != nil {
 		i.operator.Normalize(o)
 	}
@@ -164,6 +166,29 @@ func (i *Installed[T]) normal(live *unstructured.Unstructured, words *strings.Re
 	}
 	content := map[string]any{}
 	return content, json.Unmarshal([]byte(words.Replace(strings.ReplaceAll(string(text), i.ownerID, "$OWNER"))), &content)
+}
+
+// checksum is the form of a digest in hexadecimal.
+var checksum = regexp.MustCompile(`^[0-9a-f]{32,128}$`)
+
+// hideChecksums replaces the checksums in annotations, also in those of pod templates: they may be those of Secrets,
+// whose values are random and not compared. What else they are of is compared itself.
+func hideChecksums(content map[string]any) {
+	for key, value := range content {
+		nested, isMap := value.(map[string]any)
+		if !isMap {
+			continue
+		}
+		hideChecksums(nested)
+		if key != "annotations" {
+			continue
+		}
+		for name, text := range nested {
+			if text, isText := text.(string); isText && checksum.MatchString(text) {
+				nested[name] = "a checksum that is not compared"
+			}
+		}
+	}
 }
 
 // removeNodePorts removes the ports of the nodes from a Service.
@@ -193,10 +218,11 @@ func (o object) bare() *unstructured.Unstructured {
 
 // nameOf is "Kind name", or "Kind namespace/name" if the namespace is not that of the component.
 func (i *Installed[T]) nameOf(o object) string {
-	if o.namespace == "" || o.namespace == i.Namespace {
-		return o.Kind + " " + strings.ReplaceAll(o.name, i.Namespace, "$NAMESPACE")
+	name := o.name
+	if o.namespace != "" && o.namespace != i.Namespace {
+		name = o.namespace + "/" + name
 	}
-	return o.Kind + " " + strings.ReplaceAll(o.namespace, i.Namespace, "$NAMESPACE") + "/" + o.name
+	return o.Kind + " " + strings.ReplaceAll(name, i.Namespace, "$NAMESPACE")
 }
 
 // matches reports whether one of the patterns names the object.
@@ -224,7 +250,7 @@ func (i *Installed[T]) leftovers(ctx context.Context) ([]object, error) {
 	for o := range i.record.creations() {
 		live := o.bare()
 		switch err := i.Client.Get(ctx, client.ObjectKeyFromObject(live), live); {
-		case err == nil && !isKeyOfDigests(o) && !isGarbage(live):
+		case err == nil && !isOfOperator(o) && !isGarbage(live):
 			left = append(left, o)
 		case err != nil && !isUnserved(err):
 			return nil, err
@@ -239,6 +265,11 @@ func (i *Installed[T]) leftovers(ctx context.Context) ([]object, error) {
 // components.
 func isKeyOfDigests(o object) bool {
 	return o.Kind == "Secret" && strings.HasSuffix(o.name, "-digest-key")
+}
+
+// isOfOperator reports whether an object is of the operator itself: the key of its digests and its lease.
+func isOfOperator(o object) bool {
+	return isKeyOfDigests(o) || o.Kind == "Lease" && o.name == leaseName
 }
 
 // isGarbage reports whether only the garbage collector of the cluster has to remove the object.
@@ -271,7 +302,7 @@ func (i *Installed[T]) inNamespace(ctx context.Context) ([]object, error) {
 			}
 			for n := range list.Items {
 				o := object{kind, i.Namespace, list.Items[n].Name}
-				if !isGarbage(&list.Items[n]) && !isOfEveryNamespace(o) {
+				if !isGarbage(&list.Items[n]) && !isOfEveryNamespace(o) && !isOfOperator(o) {
 					found = append(found, o)
 				}
 			}

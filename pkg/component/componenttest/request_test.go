@@ -79,3 +79,22 @@ func TestUnusedRulesAreThoseThatNoRequestNeeds(t *testing.T) {
 		t.Errorf("unused rules (-want +got):\n%s", diff)
 	}
 }
+
+func TestCrashesAreBeforeAndAfterWritesAlsoIfFewAreRun(t *testing.T) {
+	for every, want := range map[int]string{
+		0: "before 1, after 1, before 2, after 2, before 3, after 3, before 4, after 4",
+		1: "before 1, after 1, before 2, after 2, before 3, after 3, before 4, after 4",
+		2: "before 1, after 2, before 3, after 4",
+		3: "before 1, after 2, before 4",
+		4: "before 1, after 3",
+		9: "before 1",
+	} {
+		var got []string
+		for _, p := range oneIn(every, pointsOf(4)) {
+			got = append(got, strings.Replace(p.String(), "write ", "", 1))
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("one in %d: got %s, want %s", every, got, want)
+		}
+	}
+}

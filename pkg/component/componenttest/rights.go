@@ -15,56 +15,124 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/scaffold/rules"
 )
 
 // TestRights goes through the lifecycle of TestLifecycle with an operator that acts as a user
-// with the rules, and expects that the server refuses no write, and no read of a type that the
-// operator writes: the first such answer 403 ends the test. Other reads may be refused, as
-// Corbel looks at some things that it can do without; they are logged. The operator sees
-// components in all namespaces.
+// with the rules and is elected as the leader, and expects that the server refuses nothing: the
+// first answer 403 ends the test. The operator sees components in all namespaces, unless the field
+// Namespaced is set.
 //
 // If the field As is nil, the test grants the rules, for the whole cluster, to a user of its
-// own. Otherwise As is the user of the operator, who has the rules already; that tests
+// own. Otherwise As is the user of the operator, who has the rights already; that tests
 // Roles in namespaces, and bindings, too.
 //
-// It returns, and logs, the rules that no request used. That does not mean that they are of no
-// use: an operator that never repaired anything during the test did not need to.
-// Left out are verbs that do not show in a request, such as bind and escalate.
+// A right that is of no use is a failure: a verb that Corbel never needs for the resource or, with
+// the field Chart, a kind that is in no branch of the templates. Rights that no request used
+// for another reason are returned and logged: other values, or an operator that had something to
+// repair, may use them. Left out are verbs that do not show in a request, such as bind and escalate.
 func (o Operator[T]) TestRights(t testing.TB, obj T, edit func(T), rules []rbacv1.PolicyRule) (unused []rbacv1.PolicyRule) {
 	t.Helper()
 	if len(rules) == 0 {
 		t.Fatal("there are no rules to test: pass those of the operator's roles")
 	}
-	i := o.prepare(t, obj)
+	own, _ := o.account()
+	within := ""
+	if o.Namespaced {
+		if within = own; within == "" {
+			t.Fatal("the field Namespaced needs a service account in the field As: its namespace is that of the operator")
+		}
+	}
+	i := o.prepareWithin(t, obj, within)
 	if o.As == nil {
 		defer i.grant(t, rules)()
 	}
-	i.seesAll = true
-	i.interrupt = func() error {
-		_, err := refused(i.record.all(0))
-		return err
-	}
+	i.seesAll, i.ofLease = !o.Namespaced, cmp.Or(own, i.Namespace)
+	i.interrupt = func() error { return refused(i.record.all(0)) }
 	i.play(t, edit, &connection{}, nil)
-	others, err := refused(i.record.all(0))
-	if err != nil {
+	if err := refused(i.record.all(0)); err != nil {
 		t.Error(err)
 	}
-	if len(others) > 0 {
-		t.Logf("refused, without harm:\n%s", strings.Join(others, "\n"))
-	}
 	unused = unusedRules(rules, i.record.all(0))
+	useless, err := i.useless(unused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(useless) > 0 {
+		t.Errorf("rules of no use, neither to Corbel nor in any branch of the manifests: remove them:\n%s", listed(useless))
+	}
 	if len(unused) > 0 {
-		lines := make([]string, 0, len(unused))
-		for _, r := range unused {
-			lines = append(lines, fmt.Sprintf("- {apiGroups: [%q], resources: [%s], verbs: [%s]}", r.APIGroups[0], r.Resources[0], strings.Join(r.Verbs, ", ")))
-		}
-		t.Logf("rules that no request used:\n%s", strings.Join(lines, "\n"))
+		t.Logf("rules that no request used:\n%s", listed(unused))
 	}
 	return unused
+}
+
+// listed returns rules as lines of YAML.
+func listed(rules []rbacv1.PolicyRule) string {
+	lines := make([]string, 0, len(rules))
+	for _, r := range rules {
+		lines = append(lines, fmt.Sprintf("- {apiGroups: [%q], resources: [%s], verbs: [%s]}", r.APIGroups[0], r.Resources[0], strings.Join(r.Verbs, ", ")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// useless returns those of the unused rules that nothing can use. The kinds are those of the chart, and of the
+// objects that the operator created. Without a chart only the verbs are looked at: the kinds depend on the generator.
+func (i *Installed[T]) useless(unused []rbacv1.PolicyRule) (useless []rbacv1.PolicyRule, err error) {
+	var kinds []rules.Kind
+	complete := i.operator.Chart != nil
+	if complete {
+		var unknown []string
+		if kinds, unknown, err = rules.ScanChart(i.operator.Chart, "."); err != nil {
+			return nil, err
+		}
+		complete = len(unknown) == 0
+	}
+	if !complete {
+		for _, r := range unused {
+			kinds = append(kinds, rules.Kind{Group: r.APIGroups[0], Resource: r.Resources[0], Namespaced: true})
+		}
+	}
+	created := map[schema.GroupKind]bool{} // in a namespace or not; the sample may hold kinds that are in no template
+	for o, c := range i.record.creations() {
+		if !c.bookkeeping && !isOfOperator(o) {
+			created[o.GroupKind()] = o.namespace != ""
+		}
+	}
+	for _, r := range unused {
+		resource := schema.GroupVersionResource{Group: r.APIGroups[0], Resource: r.Resources[0]}
+		kind, err := i.Client.RESTMapper().KindFor(resource)
+		if apimeta.IsNoMatchError(err) {
+			continue // it is not served, so nothing of it was created
+		} else if err != nil {
+			return nil, fmt.Errorf("find the kind of %s: %w", resource.GroupResource(), err)
+		}
+		if namespaced, ok := created[kind.GroupKind()]; ok {
+			kinds = append(kinds, rules.Kind{Group: resource.Group, Resource: resource.Resource, Namespaced: namespaced})
+		}
+	}
+	uses := rules.Operator{Group: i.kind.Group, Resource: i.resource.Resource}.Uses(kinds)
+	for _, r := range unused {
+		var verbs []string
+		for _, verb := range r.Verbs {
+			if !slices.ContainsFunc(uses, func(use rbacv1.PolicyRule) bool {
+				return slices.Contains(use.APIGroups, r.APIGroups[0]) && slices.Contains(use.Resources, r.Resources[0]) && slices.Contains(use.Verbs, verb)
+			}) {
+				verbs = append(verbs, verb)
+			}
+		}
+		if len(verbs) > 0 {
+			r.Verbs = verbs
+			useless = append(useless, r)
+		}
+	}
+	return useless, nil
 }
 
 // grant lets the operator act as a user who has the rules. The function that it returns takes
@@ -121,15 +189,8 @@ func (i *Installed[T]) inForce(ctx context.Context, user string, rules []rbacv1.
 	return nil
 }
 
-// refused returns an error that lists the requests that were answered with 403 and matter:
-// all writes, and the reads of types that the operator writes. others are the rest.
-func refused(requests []request) (others []string, err error) {
-	written := map[schema.GroupResource]bool{}
-	for _, q := range requests {
-		if q.isWrite() {
-			written[q.resource.GroupResource()] = true
-		}
-	}
+// refused returns an error that lists the requests that were answered with 403.
+func refused(requests []request) error {
 	var errs []error
 	seen := map[string]bool{}
 	for _, q := range requests {
@@ -137,20 +198,14 @@ func refused(requests []request) (others []string, err error) {
 			continue
 		}
 		seen[q.String()] = true
-		if !written[q.resource.GroupResource()] || q.looksForLostInventories() {
-			others = append(others, q.String())
+		if q.resource.Resource == "" {
+			errs = append(errs, fmt.Errorf("%s is forbidden", q))
 			continue
 		}
 		errs = append(errs, fmt.Errorf("%s is forbidden: the operator needs %s on %s of the API group %q",
 			q, strings.Join(q.verbs(), " and "), q.resourceOfRule(), q.resource.Group))
 	}
-	return others, errors.Join(errs...)
-}
-
-// looksForLostInventories reports whether a request is the list of all Secrets, without
-// which the inventories of components that are gone are not found.
-func (q request) looksForLostInventories() bool {
-	return q.method == http.MethodGet && q.resource.GroupResource() == (schema.GroupResource{Resource: "secrets"}) && q.namespace == "" && !q.watch
+	return errors.Join(errs...)
 }
 
 // resourceOfRule is the resource, and the subresource, as a rule has it.

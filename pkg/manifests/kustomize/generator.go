@@ -6,6 +6,7 @@ package kustomize
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -84,6 +85,9 @@ func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
 	if !in.tree.folders[g.folder] {
 		return in, fmt.Errorf("folder %q: %w", g.folder, in.tree.missing(g.folder))
 	}
+	if err := in.tree.checkDialect(g.folder, g.options.IgnoreFile); err != nil {
+		return in, err
+	}
 	if err := in.tree.irregular[g.options.IgnoreFile]; err != nil {
 		return in, err
 	}
@@ -95,7 +99,9 @@ func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
 		return in, err
 	}
 	// Without templates all is known already.
-	_, err = in.checked(in.tree, g.folder, g.options.Limits)
+	if _, err = in.checked(in.tree, g.folder, g.options.Limits); err != nil {
+		err = errors.Join(err, in.tree.findActions(g.folder, in.ignored))
+	}
 	return in, err
 }
 
@@ -165,6 +171,9 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 		return nil, err
 	}
 	built, size, err := build(ctx, plan, g.options.Limits)
+	if err != nil && g.texts == nil {
+		err = errors.Join(err, g.tree.findActions(g.folder, g.ignored))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ package targets
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -17,17 +16,21 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
-// ClusterUID identifies the local cluster. It is read with the identity of the operator,
-// because others rarely have the right to.
+// ClusterUID identifies the local cluster by the uid of a namespace. It is read with the
+// identity of the operator, because others rarely have the right to.
 type ClusterUID struct {
-	client client.Client
-	known  atomic.Pointer[apitypes.UID]
+	client    client.Client
+	namespace string
+	known     atomic.Pointer[apitypes.UID]
 }
 
-// NewClusterUID returns a ClusterUID. It reads the uid with the client, unless that is
-// configured.
-func NewClusterUID(c client.Client, configured apitypes.UID) *ClusterUID {
-	u := &ClusterUID{client: c}
+// KubeSystem is the namespace that identifies a cluster for everyone who may read it.
+const KubeSystem = "kube-system"
+
+// NewClusterUID returns a ClusterUID. It reads the uid of the namespace with the client, unless
+// one is configured.
+func NewClusterUID(c client.Client, namespace string, configured apitypes.UID) *ClusterUID {
+	u := &ClusterUID{client: c, namespace: namespace}
 	if configured != "" {
 		u.known.Store(&configured)
 	}
@@ -39,15 +42,15 @@ func (u *ClusterUID) get(ctx context.Context) (apitypes.UID, error) {
 		return *known, nil
 	}
 	namespace := &corev1.Namespace{}
-	err := u.client.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace)
+	err := u.client.Get(ctx, client.ObjectKey{Name: u.namespace}, namespace)
 	switch {
 	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("read the uid of the namespace kube-system, which identifies the cluster: %w; "+
-			"give the operator the right to get it, or set the option ClusterUID", err)
+		return "", fmt.Errorf("read the uid of the namespace %s, which identifies the cluster: %w; "+
+			"give the operator the right to get it, or set the option ClusterUID", u.namespace, err)
 	case err != nil:
-		return "", fmt.Errorf("read the uid of the namespace kube-system, which identifies the cluster: %w", err)
+		return "", fmt.Errorf("read the uid of the namespace %s, which identifies the cluster: %w", u.namespace, err)
 	case namespace.UID == "":
-		return "", errors.New("the namespace kube-system has no uid to identify the cluster by")
+		return "", fmt.Errorf("the namespace %s has no uid to identify the cluster by", u.namespace)
 	}
 	u.known.Store(&namespace.UID)
 	return namespace.UID, nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,8 @@ type Options struct {
 	// Engine are the options of engines. The key of the digests and the handling of changes
 	// are filled in.
 	Engine reconciler.ReconcilerOptions
+	// OnlyNamespace is the only namespace that the operator has rights in; empty: there may be others.
+	OnlyNamespace string
 	// Pool are the options of the pool of targets. Its callbacks are filled in.
 	Pool target.Options
 	// DigestKey must have been read before a component is connected.
@@ -77,6 +80,8 @@ type Targets struct {
 	digestKey *DigestKey
 	localUID  *ClusterUID
 	queue     Queue
+	// onlyNamespace is Options.OnlyNamespace.
+	onlyNamespace string
 
 	mu      sync.Mutex
 	engines map[cluster.Target]Engine
@@ -96,8 +101,11 @@ func New(config *rest.Config, options Options) *Targets {
 		digestKey: options.DigestKey,
 		localUID:  options.LocalUID,
 		queue:     options.Queue,
-		engines:   map[cluster.Target]Engine{},
-		watching:  map[reconciler.Owner]Engine{},
+
+		onlyNamespace: options.OnlyNamespace,
+
+		engines:  map[cluster.Target]Engine{},
+		watching: map[reconciler.Owner]Engine{},
 	}
 	t.options.Changed = options.Queue.DependentChanged
 	options.Pool.Requeue, options.Pool.Evicted, options.Pool.Busy = options.Queue.RequestFull, t.close, t.isWatched
@@ -115,12 +123,21 @@ func (t *Targets) Connect(access target.Access, component client.ObjectKey) (Con
 	if err != nil {
 		return Connection{}, err
 	}
-	return t.connect(lease, access.Kubeconfig == nil)
+	return t.connect(lease, access.Kubeconfig == nil, t.isConfined(access, component.Namespace))
+}
+
+// isConfined reports whether the user of an access has rights in namespaces only, as far as that is known: a
+// service account in the namespace of the component usually has no more.
+func (t *Targets) isConfined(access target.Access, namespace string) bool {
+	if access.Kubeconfig != nil {
+		return false
+	}
+	return access.User == "" && t.onlyNamespace != "" || namespace != "" && strings.HasPrefix(access.User, ServiceAccountUser(namespace, ""))
 }
 
 // connect returns the connection of a lease, which it releases if that fails.
-func (t *Targets) connect(lease *target.Lease, local bool) (Connection, error) {
-	engine, err := t.engineOf(lease.Target, local)
+func (t *Targets) connect(lease *target.Lease, local, confined bool) (Connection, error) {
+	engine, err := t.engineOf(lease.Target, local, confined)
 	if err != nil {
 		lease.Release()
 		return Connection{}, fmt.Errorf("make an engine for the target cluster: %w", err)
@@ -132,15 +149,16 @@ func (t *Targets) connect(lease *target.Lease, local bool) (Connection, error) {
 	return Connection{Client: lease.Target.Client(), Engine: engine, Target: lease.Target, lease: lease}, nil
 }
 
-// engineOf returns the engine for a target, which may be in the local cluster.
-func (t *Targets) engineOf(chosen cluster.Target, local bool) (Engine, error) {
+// engineOf returns the engine for a target, which may be in the local cluster, and the user of which may be
+// confined to namespaces.
+func (t *Targets) engineOf(chosen cluster.Target, local, confined bool) (Engine, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, ok := t.engines[chosen]; ok {
 		return known, nil
 	}
 	options := t.options
-	options.DigestKey = t.digestKey.Cached()
+	options.DigestKey, options.WatchNamespaces = t.digestKey.Cached(), confined
 	identified := chosen
 	if local {
 		identified = localTarget{chosen, t.localUID}

@@ -34,7 +34,7 @@ func newTargets(queue Queue) *Targets {
 		Engine:    reconciler.ReconcilerOptions{Scheme: scheme},
 		Pool:      target.Options{Cluster: cluster.Options{Scheme: scheme}},
 		DigestKey: NewDigestKey(fake.NewFakeClient(), keySecret),
-		LocalUID:  NewClusterUID(fake.NewFakeClient(), ""),
+		LocalUID:  NewClusterUID(fake.NewFakeClient(), KubeSystem, ""),
 		Queue:     queue,
 	})
 }
@@ -46,7 +46,7 @@ func TestNoEngineIsKeptForATargetThatIsEvictedBeforeItsEngineIsMade(t *testing.T
 		t.Fatal(err)
 	}
 	ts.pool.Close()
-	connection, err := ts.connect(lease, true)
+	connection, err := ts.connect(lease, true, false)
 	if err != nil || connection.Engine == nil {
 		t.Fatalf("the reconcile that has the lease cannot go on: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -186,7 +187,7 @@ func (a *Activity) noteEvents(action Action) []events.Event {
 			event.Type = corev1.EventTypeWarning
 		}
 		event.Note = verdict.FirstSentences(notes, a.more[reason], func(note reconciler.Note) string {
-			return note.Key.String() + ": " + verdict.OneLine(note.Message)
+			return note.Key.String() + ": " + sentence.OneLine(note.Message)
 		})
 		if key := notes[0].Key; len(notes) == 1 {
 			event.Related = &corev1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}

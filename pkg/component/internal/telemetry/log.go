@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -70,7 +71,7 @@ func (a *Activity) logNotes(ctx context.Context, s Subject) {
 		}
 		if n > 0 {
 			logf.FromContext(ctx).Info(strings.ToLower(reason), "component", s.Name, "revision", s.Revision, "objects", n, "first", first,
-				"why", verdict.Shorten(verdict.OneLine(why), verdict.MaxSentence))
+				"why", sentence.Shorten(sentence.OneLine(why), verdict.MaxSentence))
 		}
 	}
 }

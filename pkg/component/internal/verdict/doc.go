@@ -6,5 +6,6 @@
 //
 // [Evaluate] is pure: the same [Facts] give the same [Verdict], and the table of its test is the
 // specification. Errors of the engine get their meaning here. Messages name the objects that
-// a component waits for; [FailureReasons] asks the pods of a workload why it is not ready.
+// a component waits for; [FailureReasons] asks the pods of a workload why it is not ready;
+// internal/pods has the words.
 package verdict

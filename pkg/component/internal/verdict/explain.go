@@ -79,6 +79,9 @@ func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*reconciler.InvalidError); ok {
 		return v1alpha1.ReasonInvalid, true
 	}
+	if _, ok := err.(*reconciler.BreakingChangeError); ok {
+		return v1alpha1.ReasonBreakingChange, true
+	}
 	if _, ok := err.(*InvalidError); ok {
 		return v1alpha1.ReasonSpecInvalid, true
 	}

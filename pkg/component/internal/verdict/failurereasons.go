@@ -6,7 +6,6 @@ package verdict
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/pods"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -121,102 +121,13 @@ func podsReason(ctx context.Context, wait reconciler.Wait, reader client.Reader)
 	if err != nil {
 		return "", err
 	}
-	pods := &corev1.PodList{}
-	err = reader.List(ctx, pods, client.InNamespace(wait.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
+	list := &corev1.PodList{}
+	err = reader.List(ctx, list, client.InNamespace(wait.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
 	if err != nil {
 		return "", err
 	}
-	return worstReason(pods.Items), nil
-}
-
-// severity orders reasons.
-type severity int
-
-const (
-	fine severity = iota
-	starting
-	unready
-	broken
-)
-
-// worstReason picks the worst pod; of equally bad ones the first by name, so that
-// the message stays the same as long as nothing changes.
-func worstReason(pods []corev1.Pod) string {
-	worst, name, text := fine, "", ""
-	for i := range pods {
-		pod := &pods[i]
-		if !pod.DeletionTimestamp.IsZero() {
-			continue
-		}
-		s, t := podReason(pod)
-		if s > worst || s == worst && s > fine && pod.Name < name {
-			worst, name, text = s, pod.Name, t
-		}
+	if worst, found := pods.Worst(list.Items); found {
+		return worst.String(), nil
 	}
-	if worst == fine {
-		return ""
-	}
-	return fmt.Sprintf("pod %s: %s", name, text)
-}
-
-// podReason returns what is wrong with a pod. Messages of the container runtime are
-// left out, because they may hold what is secret.
-func podReason(pod *corev1.Pod) (severity, string) {
-	worst, text := fine, ""
-	note := func(s severity, t string) {
-		if s > worst {
-			worst, text = s, t
-		}
-	}
-	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-		note(broken, pod.Status.Reason)
-	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			note(broken, Shorten(condition.Reason+": "+OneLine(condition.Message), maxPodMessage))
-		}
-	}
-	for _, container := range pod.Status.InitContainerStatuses {
-		note(containerReason(pod, container, true))
-	}
-	for _, container := range pod.Status.ContainerStatuses {
-		note(containerReason(pod, container, false))
-	}
-	return worst, text
-}
-
-// maxPodMessage is how much of the scheduler's explanation is shown.
-const maxPodMessage = 160
-
-// imageReasons are why a container waits for its image.
-var imageReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
-
-// imageOf returns the image of a container as the pod asks for it.
-func imageOf(pod *corev1.Pod, name string) string {
-	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if container.Name == name {
-			return container.Image
-		}
-	}
-	return ""
-}
-
-func containerReason(pod *corev1.Pod, container corev1.ContainerStatus, init bool) (severity, string) {
-	state := container.State
-	switch {
-	case state.Waiting != nil && (state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing"):
-		return starting, state.Waiting.Reason
-	case state.Waiting != nil && slices.Contains(imageReasons, state.Waiting.Reason) && imageOf(pod, container.Name) != "":
-		return broken, Shorten(fmt.Sprintf("%s: image %s", state.Waiting.Reason, imageOf(pod, container.Name)), maxPodMessage)
-	case state.Waiting != nil && state.Waiting.Reason != "":
-		if last := container.LastTerminationState.Terminated; last != nil {
-			return broken, fmt.Sprintf("%s (exit code %d)", state.Waiting.Reason, last.ExitCode)
-		}
-		return broken, state.Waiting.Reason
-	case state.Terminated != nil && state.Terminated.ExitCode != 0:
-		return broken, fmt.Sprintf("container %s ended with exit code %d", container.Name, state.Terminated.ExitCode)
-	case state.Running != nil && !container.Ready && !init:
-		return unready, fmt.Sprintf("container %s is not ready", container.Name)
-	}
-	return fine, ""
+	return "", nil
 }

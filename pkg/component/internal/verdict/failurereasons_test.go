@@ -37,59 +37,6 @@ func waitingFor(reason string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "pulling with password hunter2"}}
 }
 
-func TestWorstReason(t *testing.T) {
-	crashing := container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})
-	tests := []struct {
-		name string
-		pods []*corev1.Pod
-		want string
-	}{
-		{"no pods", nil, ""},
-		{"a running pod", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-		})}, ""},
-		{"an image that cannot be pulled, without the runtime's message", []*corev1.Pod{pod("a", container(waitingFor("ImagePullBackOff")))}, "pod a: ImagePullBackOff"},
-		{"it is the image of the pod's spec that is named", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
-			container(waitingFor("ErrImagePull"))(p)
-			p.Spec.Containers = []corev1.Container{{Name: "sidecar", Image: "registry.example.com/proxy:1"}, {Name: "web", Image: "registry.example.com/web:typo"}}
-		})}, "pod a: ErrImagePull: image registry.example.com/web:typo"},
-		{"the image of an init container", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "not an image"}}
-			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: waitingFor("InvalidImageName")}}
-		})}, "pod a: InvalidImageName: image not an image"},
-		{"a container that crashes", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
-			crashing(p)
-			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3}
-		})}, "pod a: CrashLoopBackOff (exit code 3)"},
-		{"an init container that failed", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
-			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: waitingFor("PodInitializing")}}
-		})}, "pod a: container init ended with exit code 1"},
-		{"a pod that finds no node", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available"}}
-		})}, "pod a: Unschedulable: 0/2 nodes are available"},
-		{"an evicted pod", []*corev1.Pod{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })}, "pod a: Evicted"},
-		{"the worst comes before the first", []*corev1.Pod{pod("a", container(waitingFor("ContainerCreating"))), pod("b", crashing)}, "pod b: CrashLoopBackOff"},
-		{"of equals the first by name", []*corev1.Pod{pod("b", crashing), pod("a", crashing)}, "pod a: CrashLoopBackOff"},
-		{"a probe that fails", []*corev1.Pod{pod("a", container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}))}, "pod a: container web is not ready"},
-		{"a pod that is being deleted does not count", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
-			crashing(p)
-			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-		})}, ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var pods []corev1.Pod
-			for _, p := range test.pods {
-				pods = append(pods, *p)
-			}
-			if got := worstReason(pods); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 // counter counts the lists of a reader, and can fail them.
 type counter struct {
 	client.Reader

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -45,67 +45,36 @@ const MaxSentence = 320
 // byImportance, and why; reasons holds, by waitID, what else is known about some.
 func WaitingMessage(waits []reconciler.Wait, reasons map[string]string) string {
 	return FirstSentences(byImportance(waits), 0, func(wait reconciler.Wait) string {
-		sentence := wait.Key.String()
+		text := wait.Key.String()
 		if wait.Message != "" {
-			sentence += ": " + OneLine(wait.Message)
+			text += ": " + sentence.OneLine(wait.Message)
 		}
 		if reason := reasons[waitID(wait)]; reason != "" {
-			sentence += "; " + reason
+			text += "; " + reason
 		}
-		return sentence
+		return text
 	})
 }
 
 // BlockersMessage names the first few objects that block a deletion.
 func BlockersMessage(blockers []reconciler.Blocker) string {
 	return FirstSentences(blockers, 0, func(blocker reconciler.Blocker) string {
-		return blocker.Dependent + ": " + OneLine(blocker.Message)
+		return blocker.Dependent + ": " + sentence.OneLine(blocker.Message)
 	})
 }
 
 // FirstSentences joins the sentences about the first few items, and counts the others; more is
 // the number of those that are not among the items.
-func FirstSentences[E any](items []E, more int, sentence func(E) string) string {
+func FirstSentences[E any](items []E, more int, about func(E) string) string {
 	var sentences []string
 	for _, item := range items[:min(len(items), MaxNamed)] {
-		sentences = append(sentences, Shorten(sentence(item), MaxSentence))
+		sentences = append(sentences, sentence.Shorten(about(item), MaxSentence))
 	}
 	message := strings.Join(sentences, "; ")
 	if more += len(items) - len(sentences); more > 0 {
 		message += fmt.Sprintf("; and %d more", more)
 	}
 	return message
-}
-
-// OneLine makes one line of the several that joined errors have.
-func OneLine(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "":
-			continue
-		case strings.HasSuffix(b.String(), ":"):
-			b.WriteString(" ")
-		case b.Len() > 0:
-			b.WriteString("; ")
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
-// Shorten cuts the text at a character and shows that it did.
-func Shorten(text string, limit int) string {
-	const ellipsis = "…"
-	if len(text) <= limit {
-		return text
-	}
-	limit -= len(ellipsis)
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + ellipsis
 }
 
 // ObjectCount is "1 object" or "57 objects".

@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -137,7 +138,7 @@ func Evaluate(f Facts) Verdict {
 	case f.Skipped != "":
 		return Verdict{
 			State: v1alpha1.StateSuspended, Ready: metav1.ConditionUnknown,
-			Reason: v1alpha1.ReasonSuspended, Message: OneLine(f.Secrets.Text(f.Skipped)), After: f.SkippedFor,
+			Reason: v1alpha1.ReasonSuspended, Message: sentence.OneLine(f.Secrets.Text(f.Skipped)), After: f.SkippedFor,
 		}
 	case f.Blocked != "":
 		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionBlocked, f.Blocked)
@@ -165,12 +166,12 @@ func Evaluate(f Facts) Verdict {
 	case f.Unapproved != "":
 		return Verdict{
 			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
-			Reason: v1alpha1.ReasonApprovalRequired, Message: OneLine(f.Secrets.Text(f.Unapproved)), After: f.RegularRequeue(),
+			Reason: v1alpha1.ReasonApprovalRequired, Message: sentence.OneLine(f.Secrets.Text(f.Unapproved)), After: f.RegularRequeue(),
 		}
 	case f.RolledBack != "":
 		return Verdict{
 			State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true,
-			Reason: v1alpha1.ReasonRolledBack, Message: OneLine(f.Secrets.Text(f.RolledBack)), After: f.RegularRequeue(),
+			Reason: v1alpha1.ReasonRolledBack, Message: sentence.OneLine(f.Secrets.Text(f.RolledBack)), After: f.RegularRequeue(),
 		}
 	default:
 		return Verdict{
@@ -194,7 +195,7 @@ func evaluateError(f Facts) Verdict {
 	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.Intervals.Retry})
 	v := Verdict{
 		State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Reconciling: true,
-		Reason: computed.Reason, Message: Steady(f.Said, OneLine(f.Secrets.Text(computed.Message)), varying),
+		Reason: computed.Reason, Message: Steady(f.Said, sentence.OneLine(f.Secrets.Text(computed.Message)), varying),
 	}
 	switch computed.Outcome {
 	case result.Stalled:

@@ -228,7 +228,9 @@ func TestAnApplySurvivesTheRemovalOfAVersionThatManagersUsed(t *testing.T) {
 		b.must(step(plan.VerbCreate, old, plan.Observation{}))
 		b.otherClient(old, `spec: {theirs: "1", b: "2"}`)
 	}
-	b.must(step(plan.VerbReplace, b.desired(definition(current), v1alpha1.UpdatePolicyReplace), b.observe(crd)))
+	without := b.desired(definition(current), v1alpha1.UpdatePolicyReplace)
+	without.Policies.AllowBreakingChanges = true
+	b.must(step(plan.VerbReplace, without, b.observe(crd)))
 	eventually(t, "the version is gone", func() bool {
 		b.target.Types().Forget(crdKind(kind, "v1alpha1"))
 		_, err := b.target.Types().Resolve(t.Context(), crdKind(kind, "v1alpha1"))

@@ -50,6 +50,9 @@ const (
 	Invalid Class = "Invalid"
 	// Denied: an admission webhook or policy refused the write.
 	Denied Class = "Denied"
+	// Breaking: the manifest changes a definition so that objects or clients of its type break. Nothing was
+	// written.
+	Breaking Class = "Breaking"
 	// Forbidden: we may not do that.
 	Forbidden Class = "Forbidden"
 	// NotServed: the server does not serve the type.
@@ -101,6 +104,12 @@ func IsForbidden(err error) bool {
 // IsForbidden is for callers that do not import this package.
 func (e *Error) IsForbidden() bool { return e.Class == Forbidden }
 
+// IsBreaking reports whether a change of a definition was refused, because it breaks something.
+func IsBreaking(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Class == Breaking
+}
+
 // IsImmutable reports whether the server refused to change a field of the live object.
 func IsImmutable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -117,7 +126,10 @@ func classify(step plan.Step, err error) *Error {
 	status, answered := errors.AsType[*apierrors.StatusError](err)
 	_, notServed := errors.AsType[*cluster.NotServedError](err)
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
+	_, breaking := errors.AsType[*BreakingChangeError](err)
 	switch {
+	case breaking:
+		e.Class = Breaking
 	case errors.Is(err, errChanged):
 		e.Class = Conflict
 	case notServed || unserved:

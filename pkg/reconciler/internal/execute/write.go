@@ -53,6 +53,10 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	if err != nil {
 		return failed(step, err)
 	}
+	before, err := e.checkDefinition(ctx, resource, step)
+	if err != nil {
+		return failed(step, err)
+	}
 	if step.TakesOwnership() {
 		if err := confirmOwner(ctx); err != nil {
 			return failed(step, err)
@@ -74,7 +78,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 			live, err = e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
 		}
 	case plan.VerbReplace:
-		live, err = e.replace(ctx, resource, step)
+		live, err = e.replace(ctx, resource, step, before)
 	case plan.VerbMerge, plan.VerbOverride:
 		live, err = e.apply(ctx, resource, step)
 	case plan.VerbMark:
@@ -135,8 +139,8 @@ func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resour
 }
 
 // replace sends the manifest as a PUT. Finalizers and ownerReferences that others have
-// set stay. managedFields are not sent: the server keeps its own.
-func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+// set stay. managedFields are not sent: the server keeps its own. Live is the object, if it was read already.
+func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
 	carriers, err := e.carriersOf(ctx, resource, object.Object)
 	if err != nil {
@@ -147,9 +151,10 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 		return nil, err
 	}
 	if len(carriers) > 0 || len(ignored) > 0 || step.HasOwnerReferences {
-		live, err := e.readFirst(ctx, resource, step)
-		if err != nil {
-			return nil, err
+		if live == nil {
+			if live, err = e.readFirst(ctx, resource, step); err != nil {
+				return nil, err
+			}
 		}
 		object = object.DeepCopy()
 		metadata = object.Object["metadata"].(map[string]any)

@@ -47,6 +47,8 @@ type Options struct {
 	// Changed is called with changes of objects that other clients made; see package
 	// watch. If it is nil, nothing is watched.
 	Changed func(watch.Change)
+	// WatchNamespaces watches objects in the namespaces that they are in only.
+	WatchNamespaces bool
 	// Parallelism bounds the requests under way at once for one call.
 	// Defaults to DefaultParallelism.
 	Parallelism int
@@ -78,7 +80,7 @@ func New(target cluster.Target, options Options) *Observer {
 	o := &Observer{objects: target.Objects(), types: target.Types(), options: options, DriftChecks: NewDriftChecks()}
 	if options.Changed != nil {
 		o.store = watch.New(target, watch.Options{
-			Label: options.Name + "/" + v1alpha1.LabelOwnerID, Reduce: o.Reduce, Changed: options.Changed,
+			Label: options.Name + "/" + v1alpha1.LabelOwnerID, Reduce: o.Reduce, Changed: options.Changed, Namespaces: options.WatchNamespaces,
 		})
 	}
 	return o

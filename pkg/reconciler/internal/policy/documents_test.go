@@ -24,6 +24,9 @@ var documentedNames = []string{"shop.example.com", "greeting.example.com"}
 // yamlBlock is a block of YAML in a document.
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
+// comments are the lines of a block without content.
+var comments = regexp.MustCompile(`(?m)^#.*$`)
+
 // TestTheAnnotationsInTheDocumentsAreValid parses the annotations of all manifests in the how-tos,
 // as they are parsed when a component renders them.
 func TestTheAnnotationsInTheDocumentsAreValid(t *testing.T) {
@@ -38,6 +41,9 @@ func TestTheAnnotationsInTheDocumentsAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, block := range yamlBlock.FindAllStringSubmatch(string(content), -1) {
+			if strings.HasPrefix(strings.TrimSpace(comments.ReplaceAllString(block[1], "")), "- ") {
+				continue // a list, such as rules to add to a role
+			}
 			decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(block[1]), 1<<16)
 			for {
 				object := &unstructured.Unstructured{}

@@ -19,22 +19,23 @@ import (
 
 // readers read the value of an annotation into a set, by the annotation's suffix.
 var readers = map[string]func(set *Set, value string) error{
-	v1alpha1.AnnotationAdoptionPolicy:      func(s *Set, v string) error { return readEnum(&s.Adoption, adoptionPolicies, v) },
-	v1alpha1.AnnotationReconcilePolicy:     func(s *Set, v string) error { return readEnum(&s.Reconcile, reconcilePolicies, v) },
-	v1alpha1.AnnotationUpdatePolicy:        func(s *Set, v string) error { return readEnum(&s.Update, updatePolicies, v) },
-	v1alpha1.AnnotationRecreatePropagation: func(s *Set, v string) error { return readEnum(&s.RecreatePropagation, propagations, v) },
-	v1alpha1.AnnotationDeletePolicy:        func(s *Set, v string) error { return readEnum(&s.Delete, deletePolicies, v) },
-	v1alpha1.AnnotationDriftPolicy:         func(s *Set, v string) error { return readEnum(&s.Drift, driftPolicies, v) },
-	v1alpha1.AnnotationRunOn:               func(s *Set, v string) error { return readEnum(&s.RunOn, runOns, v) },
-	v1alpha1.AnnotationApplyOrder:          func(s *Set, v string) error { return readOrder(&s.Order.Apply, v) },
-	v1alpha1.AnnotationDeleteOrder:         func(s *Set, v string) error { return readOrder(&s.Order.Delete, v) },
-	v1alpha1.AnnotationPurgeOrder:          readPurgeOrder,
-	v1alpha1.AnnotationReapplyInterval:     readReapply,
-	v1alpha1.AnnotationStatusHint:          readHints,
-	v1alpha1.AnnotationReadyWhen:           readReadyWhen,
-	v1alpha1.AnnotationIgnoreFields:        readIgnoreFields,
-	v1alpha1.AnnotationDependsOn:           readDependsOn,
-	v1alpha1.AnnotationRevision:            readRevision,
+	v1alpha1.AnnotationAdoptionPolicy:       func(s *Set, v string) error { return readEnum(&s.Adoption, adoptionPolicies, v) },
+	v1alpha1.AnnotationReconcilePolicy:      func(s *Set, v string) error { return readEnum(&s.Reconcile, reconcilePolicies, v) },
+	v1alpha1.AnnotationUpdatePolicy:         func(s *Set, v string) error { return readEnum(&s.Update, updatePolicies, v) },
+	v1alpha1.AnnotationRecreatePropagation:  func(s *Set, v string) error { return readEnum(&s.RecreatePropagation, propagations, v) },
+	v1alpha1.AnnotationDeletePolicy:         func(s *Set, v string) error { return readEnum(&s.Delete, deletePolicies, v) },
+	v1alpha1.AnnotationDriftPolicy:          func(s *Set, v string) error { return readEnum(&s.Drift, driftPolicies, v) },
+	v1alpha1.AnnotationRunOn:                func(s *Set, v string) error { return readEnum(&s.RunOn, runOns, v) },
+	v1alpha1.AnnotationApplyOrder:           func(s *Set, v string) error { return readOrder(&s.Order.Apply, v) },
+	v1alpha1.AnnotationDeleteOrder:          func(s *Set, v string) error { return readOrder(&s.Order.Delete, v) },
+	v1alpha1.AnnotationPurgeOrder:           readPurgeOrder,
+	v1alpha1.AnnotationReapplyInterval:      readReapply,
+	v1alpha1.AnnotationStatusHint:           readHints,
+	v1alpha1.AnnotationReadyWhen:            readReadyWhen,
+	v1alpha1.AnnotationIgnoreFields:         readIgnoreFields,
+	v1alpha1.AnnotationDependsOn:            readDependsOn,
+	v1alpha1.AnnotationAllowBreakingChanges: func(s *Set, v string) error { return readFlag(&s.AllowBreakingChanges, v) },
+	v1alpha1.AnnotationRevision:             readRevision,
 }
 
 // others are annotations with our prefix that say nothing about a dependent:
@@ -52,6 +53,7 @@ var others = map[string]bool{
 	v1alpha1.AnnotationRequireApproval:   true,
 	v1alpha1.AnnotationApprove:           true,
 	v1alpha1.AnnotationAllowEmpty:        true,
+	v1alpha1.AnnotationConfirmDeletion:   true,
 	v1alpha1.AnnotationSkipDeleteHooks:   true,
 	v1alpha1.AnnotationAbandon:           true,
 }
@@ -110,6 +112,15 @@ func readEnum[T ~string](target *T, values []T, text string) error {
 		*target = value
 	}
 	return err
+}
+
+func readFlag(target *bool, text string) error {
+	flag, err := strconv.ParseBool(strings.TrimSpace(text))
+	if err != nil {
+		return fmt.Errorf("%s is neither true nor false", quote(text))
+	}
+	*target = flag
+	return nil
 }
 
 func readOrder(target *int16, text string) error {

@@ -59,6 +59,7 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 		{"a value from a YAML block, with a line end", annotate("update-policy", "recreate\n"), builtin(func(s *Set) { s.Update = v1alpha1.UpdatePolicyRecreate })},
 		{"delete policy", annotate("delete-policy", "orphan-on-apply"), builtin(func(s *Set) { s.Delete = v1alpha1.DeletePolicyOrphanOnApply })},
 		{"delete policy on delete", annotate("delete-policy", "OrphanOnDelete"), builtin(func(s *Set) { s.Delete = v1alpha1.DeletePolicyOrphanOnDelete })},
+		{"breaking changes", annotate("allow-breaking-changes", "true"), builtin(func(s *Set) { s.AllowBreakingChanges = true })},
 		{"drift policy", annotate("drift-policy", "report"), builtin(func(s *Set) { s.Drift = v1alpha1.DriftPolicyReport })},
 		{"drift policy in camel case", annotate("drift-policy", "Ignore"), builtin(func(s *Set) { s.Drift = v1alpha1.DriftPolicyIgnore })},
 		{"the least and the greatest order", annotate("apply-order", "-32768", "delete-order", "32767"), builtin(func(s *Set) { s.Order = Order{Apply: -32768, Delete: 32767} })},
@@ -105,6 +106,7 @@ func TestParseExplainsEveryMistake(t *testing.T) {
 		{"wrong reconcile policy", "reconcile-policy", "twice", `"twice" is not one of on-object-change, on-object-or-component-change, once`},
 		{"wrong update policy", "update-policy", "usual", `"usual" is not one of replace, ssa-merge, ssa-override, recreate`},
 		{"wrong delete policy", "delete-policy", "keep", `"keep" is not one of delete, orphan, orphan-on-apply, orphan-on-delete`},
+		{"a flag that is none", "allow-breaking-changes", "maybe", `"maybe" is neither true nor false`},
 		{"wrong drift policy", "drift-policy", "warn", `"warn" is not one of repair, report, ignore`},
 		{"wrong run-on", "run-on", "install", `"install" is not one of pre-delete, post-delete`},
 		{"order is no number", "apply-order", "first", `"first" is not an integer from -32768 to 32767`},
@@ -134,7 +136,7 @@ func TestParseExplainsEveryMistake(t *testing.T) {
 		{"reference without name", "depends-on", "apps/Deployment/", "is not a reference"},
 		{"reference with blanks", "depends-on", "Secret/a b", "is not a reference"},
 		{"no reference", "depends-on", ",", "names no object"},
-		{"misspelled annotation", "aply-order", "1", "is not known; known are adoption-policy, apply-order,"},
+		{"misspelled annotation", "aply-order", "1", "is not known; known are adoption-policy, allow-breaking-changes, apply-order,"},
 		{"nested name", "apply-order/x", "1", "is not known"},
 	}
 	for _, tt := range tests {

@@ -33,6 +33,8 @@ type Set struct {
 	ReadyWhen string
 	// IgnoreFields are JSON pointers (RFC 6901), sorted.
 	IgnoreFields []string
+	// AllowBreakingChanges lets a definition be changed so that objects or clients of its type break.
+	AllowBreakingChanges bool
 	// DependsOn are other dependents that must be ready before.
 	DependsOn []Reference
 	RunOn     RunOn

@@ -37,6 +37,8 @@ type Options struct {
 	// there are namespaces to be watched instead, ten times as long. Defaults to
 	// 1 minute.
 	Retry time.Duration
+	// Namespaces starts no reflector for a whole cluster, but for types without namespaces.
+	Namespaces bool
 }
 
 // wideRetry is how much longer the whole cluster is not tried again.
@@ -301,7 +303,7 @@ func (s *Store) endUnused(k *kind, now time.Time) {
 // startNeeded starts the reflectors that are needed, may be tried, and fit below
 // the limit: one for the whole cluster, and while that is refused one for each namespace.
 func (s *Store) startNeeded(k *kind, now time.Time) {
-	for _, namespace := range k.needed() {
+	for _, namespace := range k.needed(s.options.Namespaces) {
 		refusal, refused := k.refusals[namespace]
 		if s.reflectors < s.options.Limit && (!refused || !now.Before(refusal.until)) {
 			s.start(k, namespace)
@@ -309,12 +311,13 @@ func (s *Store) startNeeded(k *kind, now time.Time) {
 	}
 }
 
-// needed returns where reflectors are missing.
-func (k *kind) needed() (namespaces []string) {
-	if k.scopes[wide] == nil {
+// needed returns where reflectors are missing; if narrow, the whole cluster is not tried.
+func (k *kind) needed(narrow bool) (namespaces []string) {
+	narrow = narrow && k.key.namespaced
+	if k.scopes[wide] == nil && !narrow {
 		namespaces = append(namespaces, wide)
 	}
-	if refusal, refused := k.refusals[wide]; !refused || refusal.unserved || !k.key.namespaced {
+	if refusal, refused := k.refusals[wide]; !narrow && (!refused || refusal.unserved || !k.key.namespaced) {
 		return namespaces
 	}
 	for namespace := range k.users {
@@ -336,7 +339,7 @@ func (s *Store) due(k *kind) (next time.Time) {
 		earlier(since.Add(s.options.Linger))
 	}
 	if s.reflectors < s.options.Limit {
-		for _, namespace := range k.needed() {
+		for _, namespace := range k.needed(s.options.Namespaces) {
 			earlier(k.refusals[namespace].until)
 		}
 	}

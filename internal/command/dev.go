@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/deploy"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// devFlags are the flags of dev.
+type devFlags struct {
+	kubeconfig string
+	once       bool
+}
+
+// devCommand returns the command that runs the operator of a project.
+func devCommand() *cobra.Command {
+	var f devFlags
+	command := &cobra.Command{
+		Use:   "dev",
+		Short: "Run the operator of the project in this folder, apply its samples, and start again after each change of a file",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr()) },
+	}
+	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "use the current context of this file, in place of a control plane of its own")
+	command.Flags().BoolVar(&f.once, "once", false, "end when the samples are ready, and delete them")
+	return command
+}
+
+// dev is an operator under development.
+type dev struct {
+	folder string // of the project
+	config *rest.Config
+	client client.Client
+	// adopt lets a process end with this one; nil on a cluster that is not ours.
+	adopt   func(*exec.Cmd)
+	private string // folder of the kubeconfig of the operator
+	out     io.Writer
+
+	installed deploy.Operator
+	program   *program
+	samples   samples
+	told      map[string]string // what was printed last, by what it is about
+}
+
+func (f devFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
+	d := &dev{out: out, told: map[string]string{}}
+	if d.folder, err = os.Getwd(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(d.folder, "deploy", "Chart.yaml")); err != nil {
+		return fmt.Errorf("%s is not the project of an operator: it has no chart in deploy", d.folder)
+	}
+	if d.private, err = os.MkdirTemp("", "corbel-dev-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(d.private)) }()
+	if f.kubeconfig != "" {
+		d.config, err = clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	} else {
+		var environment *env.Environment
+		if environment, err = startEnvironment(ctx, progress); err == nil {
+			defer func() { err = errors.Join(err, environment.Stop()) }()
+			d.config, d.adopt = environment.Config(), environment.Adopt
+			fmt.Fprintf(out, "the control plane runs; export KUBECONFIG=%s\n", environment.Kubeconfig())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if d.client, err = client.New(d.config, client.Options{}); err != nil {
+		return err
+	}
+	defer d.stop()
+	if err := d.loop(ctx, f.once); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func startEnvironment(ctx context.Context, progress io.Writer) (*env.Environment, error) {
+	assets, err := controlPlane(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	return env.Start(ctx, env.Options{Cluster: true, Nodes: 3, Assets: assets})
+}
+
+// interval is how often files and samples are looked at.
+const interval = 300 * time.Millisecond
+
+// loop starts the operator, and again whenever a file of the project has changed. A mistake is printed, and
+// the next change is waited for; with once, the mistake and the readiness of the samples are its end.
+func (d *dev) loop(ctx context.Context, once bool) error {
+	files := ""
+	for {
+		var err error
+		if now := fingerprint(d.folder); now != files {
+			files = now
+			err = d.restart(ctx)
+		}
+		if err == nil {
+			err = d.program.failure()
+		}
+		ready := false
+		if err == nil && d.program != nil {
+			ready, err = d.samples.look(ctx, d.client, d.tell)
+		}
+		switch {
+		case err != nil && once:
+			return err
+		case err != nil && ctx.Err() == nil:
+			d.tell("error", err.Error())
+		case ready && once:
+			return d.remove(ctx)
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits until the next look.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(interval):
+		return nil
+	}
+}
+
+// tell prints what is new about something.
+func (d *dev) tell(about, text string) {
+	if d.told[about] != text {
+		d.told[about] = text
+		fmt.Fprintf(d.out, "%s: %s\n", about, text)
+	}
+}
+
+// restart builds the operator, installs its chart without workloads, and starts the operator as its service account.
+// The samples are read again.
+func (d *dev) restart(ctx context.Context) (err error) {
+	binary := filepath.Join(d.folder, "bin", "operator")
+	if err := goBuild(ctx, d.folder, binary); err != nil {
+		return err
+	}
+	d.stop()
+	delete(d.told, "error")
+	version, err := deploy.VersionOf(d.config)
+	if err != nil {
+		return err
+	}
+	if d.installed, err = deploy.Render(ctx, os.DirFS(filepath.Join(d.folder, "deploy")), version); err != nil {
+		return err
+	}
+	if err := d.installed.Apply(ctx, d.client); err != nil {
+		return err
+	}
+	if d.samples, err = readSamples(d.folder, d.installed); err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(d.private, "kubeconfig")
+	if err := writeKubeconfig(ctx, kubeconfig, d.config, d.client, d.installed); err != nil {
+		return err
+	}
+	// Another operator may lead on a cluster that is not ours.
+	if d.program, err = startProgram(binary, kubeconfig, d.installed, d.adopt == nil, d.adopt); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out, "the operator runs; its log is bin/operator.log")
+	return nil
+}
+
+// stop ends the operator.
+func (d *dev) stop() {
+	d.program.stop()
+	d.program = nil
+}
+
+// remove deletes the samples, and waits until they are gone.
+func (d *dev) remove(ctx context.Context) error {
+	for {
+		gone, err := d.samples.remove(ctx, d.client, d.tell)
+		if err = errors.Join(err, d.program.failure()); err != nil || gone {
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+	"oras.land/oras-go/v2/registry/remote/retry"
+)
+
+// Chart is a packed chart.
+type Chart struct {
+	// Origin is where it was fetched from, with its version, but without what is secret.
+	Origin string
+	// Digest is that of its manifest in a registry, or of the file of a web server.
+	Digest string
+	// Data is the packed chart.
+	Data []byte
+}
+
+// Client fetches charts. The zero value uses the credentials and the proxy of the user.
+type Client struct {
+	// PlainHTTP asks registries without TLS.
+	PlainHTTP bool
+	// Transport sends the requests; nil is that of net/http.
+	Transport http.RoundTripper
+}
+
+// maxChart limits the size of a packed chart, in bytes.
+const maxChart = 100 << 20
+
+// maxRedirects limits the redirects of a request.
+const maxRedirects = 10
+
+// schemes are the beginnings of what is fetched.
+var schemes = []string{"oci://", "https://", "http://"}
+
+// IsRemote reports whether a source is not on this machine.
+func IsRemote(source string) bool {
+	return slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(source, scheme) })
+}
+
+// Fetch fetches the chart with the address oci://REGISTRY/PATH[:VERSION][@DIGEST] or https://HOST/PATH.tgz.
+// An error names the address and says what to do.
+func (c Client) Fetch(ctx context.Context, source string) (Chart, error) {
+	address, err := url.Parse(source)
+	if err != nil { // without the address, which may hold a password
+		return Chart{}, errors.New("the address of the chart cannot be read: use oci://REGISTRY/PATH[:VERSION][@DIGEST] or https://HOST/PATH.tgz")
+	}
+	if address.User != nil {
+		return Chart{}, errors.New("the address of a chart must not hold a user or a password: use helm registry login or docker login")
+	}
+	var chart Chart
+	switch {
+	case strings.HasPrefix(source, "oci://"):
+		chart, err = c.fromRegistry(ctx, strings.TrimPrefix(source, "oci://"))
+	case address.Scheme == "https" || c.PlainHTTP:
+		chart, err = c.fromServer(ctx, address)
+	default:
+		err = errors.New("use https, or --plain-http if the server has no TLS")
+	}
+	if err != nil {
+		return Chart{}, fmt.Errorf("the chart %s cannot be fetched: %w", public(source), explained(ctx, address, err))
+	}
+	return chart, nil
+}
+
+// fromServer fetches a file of a web server.
+func (c Client) fromServer(ctx context.Context, address *url.URL) (Chart, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return Chart{}, err
+	}
+	response, err := c.http().Do(request)
+	if err != nil {
+		return Chart{}, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return Chart{}, fmt.Errorf("the server answers %s", response.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxChart+1))
+	switch {
+	case err != nil:
+		return Chart{}, err
+	case len(data) > maxChart:
+		return Chart{}, errTooLarge
+	case !isPacked(data):
+		return Chart{}, errNoChart
+	}
+	return Chart{Origin: public(address.String()), Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data)), Data: data}, nil
+}
+
+// http returns a client that tries again what may pass, as Helm does.
+func (c Client) http() *http.Client {
+	return &http.Client{Transport: retry.NewTransport(c.Transport), CheckRedirect: checkRedirect}
+}
+
+// checkRedirect refuses to leave TLS, and hands on no token of the address in the Referer. The client of registries keeps
+// the credentials from other servers itself.
+func checkRedirect(next *http.Request, before []*http.Request) error {
+	from := before[len(before)-1].URL
+	switch {
+	case len(before) >= maxRedirects:
+		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
+	case from.Scheme == "https" && next.URL.Scheme != "https":
+		return fmt.Errorf("%s redirects to %s, which has no TLS", from.Host, next.URL.Host)
+	}
+	next.Header.Del("Referer")
+	return nil
+}
+
+var (
+	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxChart>>20)
+	errNoChart  = errors.New("it is not a packed Helm chart")
+)
+
+// isPacked reports whether data may be a packed chart: it has the signature of gzip.
+func isPacked(data []byte) bool { return len(data) > 2 && data[0] == 0x1f && data[1] == 0x8b }
+
+// public returns an address without its query, which may hold a token.
+func public(address string) string {
+	if strings.HasPrefix(address, "oci://") {
+		return address
+	}
+	address, _, _ = strings.Cut(address, "?")
+	return address
+}
+
+// explained returns an error of a transfer as a sentence that says what to do.
+func explained(ctx context.Context, address *url.URL, err error) error {
+	var (
+		answer  *errcode.ErrorResponse
+		request *url.Error
+		network net.Error
+	)
+	if errors.As(err, &request) {
+		err = request.Err // the address is named already, and may hold a token
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, auth.ErrBasicCredentialNotFound),
+		errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
+		return fmt.Errorf("the registry refuses access: log in by helm registry login %[1]s, or docker login %[1]s: %[2]w", address.Host, err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return fmt.Errorf("the server has broken off: repeat the command: %w", err)
+	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData):
+		return fmt.Errorf("the registry has sent something else than its manifest says: %w", err)
+	case errors.Is(err, errdef.ErrSizeExceedsLimit):
+		return errTooLarge
+	case errors.As(err, &network):
+		return fmt.Errorf("the server cannot be reached: check the address and the network: %w", err)
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fmt.Errorf("the server has no TLS: add --plain-http if this is right: %w", err)
+	}
+	return err
+}

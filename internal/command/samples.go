@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/deploy"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// samples are the components of a project, with what is still to be applied.
+type samples struct {
+	all     []*unstructured.Unstructured
+	pending []*unstructured.Unstructured
+}
+
+// readSamples reads the folder samples. Those without a namespace get the only one that the operator watches,
+// or default.
+func readSamples(folder string, installed deploy.Operator) (samples, error) {
+	namespace := "default"
+	if slices.ContainsFunc(installed.Args, func(arg string) bool { return strings.HasPrefix(arg, "--watch-namespace") }) {
+		namespace = installed.Namespace
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "samples", "*.yaml"))
+	if err != nil {
+		return samples{}, err
+	}
+	var s samples
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return samples{}, err
+		}
+		objects, err := manifests.Decode("samples/"+filepath.Base(name), text)
+		if err != nil {
+			return samples{}, err
+		}
+		for _, object := range objects {
+			if object.GetNamespace() == "" {
+				object.SetNamespace(namespace)
+			}
+		}
+		s.all = append(s.all, objects...)
+	}
+	s.pending = slices.Clone(s.all)
+	return s, nil
+}
+
+// titleOf names an object.
+func titleOf(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// look applies what is not applied yet, tells the state of each sample, and reports whether all of them are ready.
+// A definition that was changed just now may not be served yet, so an error may pass.
+func (s *samples) look(ctx context.Context, c client.Client, tell func(about, text string)) (ready bool, err error) {
+	for len(s.pending) > 0 {
+		sample := s.pending[0]
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sample.DeepCopy()), client.FieldOwner("corbel"), client.ForceOwnership); err != nil {
+			return false, fmt.Errorf("apply %s: %w", titleOf(sample), err)
+		}
+		s.pending = s.pending[1:]
+	}
+	ready = len(s.all) > 0
+	for _, sample := range s.all {
+		live := sample.DeepCopy()
+		if err := c.Get(ctx, client.ObjectKeyFromObject(sample), live); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("read %s: %w", titleOf(sample), err)
+		} else if err != nil {
+			ready = false
+			continue
+		}
+		now := stateOf(live)
+		tell(titleOf(sample), now.String())
+		ready = ready && now.ready
+	}
+	return ready, nil
+}
+
+// remove deletes the samples, and reports whether they are gone.
+func (s *samples) remove(ctx context.Context, c client.Client, tell func(about, text string)) (gone bool, err error) {
+	gone = true
+	for _, sample := range s.all {
+		live := sample.DeepCopy()
+		err := c.Get(ctx, client.ObjectKeyFromObject(sample), live)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("read %s: %w", titleOf(sample), err)
+		case err != nil:
+			tell(titleOf(sample), "is gone")
+			continue
+		case live.GetDeletionTimestamp() == nil:
+			if err := c.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())}); client.IgnoreNotFound(err) != nil {
+				return false, fmt.Errorf("delete %s: %w", titleOf(sample), err)
+			}
+		default:
+			tell(titleOf(sample), stateOf(live).String())
+		}
+		gone = false
+	}
+	return gone, nil
+}
+
+// state is what the status of a component says.
+type state struct {
+	ready                     bool
+	reason, progress, message string
+	objects                   []string
+}
+
+// stateOf reads the status of a component.
+func stateOf(live *unstructured.Unstructured) state {
+	status := component.Status{}
+	content, _, _ := unstructured.NestedMap(live.Object, "status")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status); err != nil {
+		return state{reason: "Unknown", message: "the status cannot be read: " + err.Error()}
+	}
+	_, reason, message := status.GetState()
+	s := state{
+		ready:  status.IsReady() && status.ObservedGeneration == live.GetGeneration(),
+		reason: reason, message: message, progress: status.Progress,
+	}
+	for _, item := range status.Inventory.Items {
+		s.objects = append(s.objects, nameOf(item))
+	}
+	slices.Sort(s.objects)
+	return s
+}
+
+func nameOf(item v1alpha1.InventoryItem) string {
+	if item.Namespace == "" {
+		return item.Kind + " " + item.Name
+	}
+	return item.Kind + " " + item.Namespace + "/" + item.Name
+}
+
+// String returns the state as text; that of a component that is ready lists its objects.
+func (s state) String() string {
+	if s.reason == "" {
+		return "is not reconciled yet"
+	}
+	text := strings.Join(slices.DeleteFunc([]string{s.reason, s.progress}, func(part string) bool { return part == "" }), " ") + ": " + s.message
+	if s.ready {
+		text += "\n  " + strings.Join(s.objects, "\n  ")
+	}
+	return text
+}

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+var now = time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+
+// definition is the definition of the shop, with these fields of the status.
+func definition(fields ...string) *unstructured.Unstructured {
+	properties := map[string]any{}
+	for _, field := range fields {
+		properties[field] = map[string]any{"type": "string"}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "shops.shop.example.com"},
+		"spec": map[string]any{"versions": []any{map[string]any{
+			"name": "v1", "served": true, "subresources": map[string]any{"status": map[string]any{}},
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"properties": map[string]any{"status": map[string]any{"properties": properties}}}},
+		}}},
+		"status": map[string]any{"storedVersions": []any{"v1"}},
+	}}
+}
+
+// current are all fields of a status.
+var current = []string{
+	"observedGeneration", "appliedGeneration", "revision", "installedRevision", "source", "history", "rollback", "approval", "reconciler", "ownerID", "state",
+	"progress", "conditions", "lastAppliedAt", "processingSince", "processingDigest", "lastHandledReconcileAt", "inventory",
+}
+
+func leaseOf(namespace string, renewed time.Duration) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop.example.com"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("me"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(now.Add(-renewed))),
+		},
+	}
+}
+
+// reconciledBy is a component that an operator of a namespace reconciles.
+func reconciledBy(name, namespace string) *unstructured.Unstructured {
+	s := shop(map[string]any{"reconciler": "shop.example.com", "state": "Ready", "inventory": map[string]any{
+		"operator": map[string]any{"key": "key-" + namespace, "namespace": namespace, "lease": namespace + "/shop.example.com"},
+	}})
+	s.SetName(name)
+	return s
+}
+
+func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "shop-operator"}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	broken := deployment.DeepCopy()
+	broken.Status.AvailableReplicas = 0
+	unserved := definition(current...)
+	_ = unstructured.SetNestedStringSlice(unserved.Object, []string{"v0", "v1"}, "status", "storedVersions")
+	conflict := reconciledBy("corner", "system")
+	_ = unstructured.SetNestedSlice(conflict.Object, []any{map[string]any{"type": "OperatorConflict", "status": "True", "message": "two of them"}}, "status", "conditions")
+	for name, test := range map[string]struct {
+		objects []client.Object
+		want    string // part of a problem; empty if there must be none
+	}{
+		"all is well":            {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, ""},
+		"an outdated definition": {[]client.Object{definition(current[:8]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
+		"an unserved version":    {[]client.Object{unserved, reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "stored in version v0"},
+		"no definition":          {[]client.Object{reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "does not exist"},
+		"a dead operator":        {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Hour)}, "was not renewed for 1h0m0s"},
+		"no lease":               {[]client.Object{definition(current...), reconciledBy("corner", "system")}, "does not exist"},
+		"a broken Deployment":    {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), broken}, "has 0 of 1 replicas"},
+		"a second operator": {
+			[]client.Object{definition(current...), reconciledBy("a", "system"), reconciledBy("b", "other"), leaseOf("system", time.Second), leaseOf("other", time.Second)},
+			"2 operators in different namespaces are alive",
+		},
+		"a conflict":          {[]client.Object{definition(current...), conflict}, "two operators reconcile it: two of them"},
+		"never reconciled":    {[]client.Object{definition(current...), shop(nil)}, "1 of 1 were never reconciled"},
+		"an unreadable state": {[]client.Object{definition(current...), shop(map[string]any{"state": map[string]any{}})}, "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			findings, err := newServer(test.objects...).Check(t.Context(), []Type{shopType}, "", now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var problems []string
+			for _, finding := range findings {
+				if finding.Problem {
+					problems = append(problems, finding.About+": "+finding.Text)
+				}
+			}
+			found := slices.ContainsFunc(problems, func(text string) bool { return strings.Contains(text, test.want) })
+			if test.want == "" && len(problems) > 0 || test.want != "" && !found {
+				t.Errorf("%v", findings)
+			}
+		})
+	}
+}
+
+func TestAnOperatorOfSeveralTypesIsCheckedOnce(t *testing.T) {
+	s := newServer(definition(current...), reconciledBy("a", "system"), reconciledBy("b", "system"), leaseOf("system", time.Second))
+	if _, err := s.Check(t.Context(), []Type{shopType, shopType, shopType}, "", now); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.requests) != 8 { // three definitions, three lists, one lease and the Deployments beside it
+		t.Errorf("%d requests:\n%s", len(s.requests), strings.Join(s.requests, "\n"))
+	}
+}
+
+// reviews answers reviews.
+type reviews func(object client.Object)
+
+func (r reviews) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	r(object)
+	return nil
+}
+
+func TestRightsThatAreMissingAreNamed(t *testing.T) {
+	all := reviews(func(object client.Object) {
+		review := object.(*authorizationv1.SelfSubjectRulesReview)
+		review.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+	})
+	if findings, err := CheckRights(t.Context(), all, []Type{shopType}, "market"); err != nil || len(findings) > 0 {
+		t.Errorf("%v %v", findings, err)
+	}
+	some := reviews(func(object client.Object) {
+		review := object.(*authorizationv1.SelfSubjectRulesReview)
+		review.Status.ResourceRules = []authorizationv1.ResourceRule{
+			{Verbs: []string{"get", "list", "patch"}, APIGroups: []string{"shop.example.com"}, Resources: []string{"shops"}},
+			{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods", "events"}},
+			{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"one"}},
+		}
+	})
+	findings, err := CheckRights(t.Context(), some, []Type{shopType}, "market")
+	if err != nil || len(findings) != 2 || !strings.Contains(findings[0].Text, "get secrets") || !strings.Contains(findings[1].Text, "list replicasets.apps") {
+		t.Errorf("%v %v", findings, err)
+	}
+}
+
+func TestRulesFollowFromTheInventory(t *testing.T) {
+	item := func(kind, namespace, name string) v1alpha1.InventoryItem {
+		return v1alpha1.InventoryItem{Version: "v1", Kind: kind, Namespace: namespace, Name: name}
+	}
+	rules, err := (&newServer().Reader).Rules(v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{
+		item("ConfigMap", "b", "x"), item("ConfigMap", "b", "y"), item("Service", "b", "x"), item("Namespace", "", "b"), item("Gone", "b", "x"),
+	}})
+	if err == nil || !strings.Contains(err.Error(), "does not serve Gone any more") {
+		t.Error(err)
+	}
+	if len(rules) != 2 || rules[0].Rules[0].Resources[0] != "namespaces" || !slices.Equal(rules[1].Rules[0].Resources, []string{"configmaps", "services"}) {
+		t.Errorf("%+v", rules)
+	}
+	denied := reviews(func(object client.Object) {
+		review := object.(*authorizationv1.SubjectAccessReview)
+		review.Status.Allowed = review.Spec.ResourceAttributes.Verb != "delete" || review.Spec.ResourceAttributes.Resource != "services"
+	})
+	lacking, err := Lacking(t.Context(), denied, "system/operator", []Rules{{Namespace: "b", Rules: []rbacv1.PolicyRule{rules[1].Rules[0]}}})
+	if err != nil || !slices.Equal(lacking, []string{"delete services in namespace b"}) {
+		t.Errorf("%q %v", lacking, err)
+	}
+
+	// What is allowed in all namespaces is asked for once, not again for each of them.
+	var many []Rules
+	for i := range 20 {
+		many = append(many, Rules{Namespace: fmt.Sprintf("n%d", i), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "services"}, Verbs: verbs}}})
+	}
+	asked := 0
+	counting := reviews(func(object client.Object) {
+		asked++
+		denied(object)
+	})
+	lacking, err = Lacking(t.Context(), counting, "system/operator", many)
+	if err != nil || len(lacking) != 20 || asked != 2*len(verbs)+20 {
+		t.Errorf("%d requests: %q %v", asked, lacking, err)
+	}
+}

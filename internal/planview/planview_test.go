@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package planview
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func key(kind, name string) reconciler.Key {
+	return reconciler.Key{Kind: kind, Namespace: "market", Name: name}
+}
+
+// upgrade is a plan with all that a text has to show.
+func upgrade() View {
+	p := component.Plan{Kind: "Shop", Namespace: "market", Name: "corner", Revision: 5, Hash: "7f3a91c2"}
+	elsewhere := key("ConfigMap", "shared")
+	elsewhere.Namespace = "tools"
+	p.Changes = []reconciler.PlannedChange{
+		{Key: key("ConfigMap", "corner-settings"), Class: reconciler.ChangeUpdate, Verb: "override", Batch: 1, Stage: 1, Fields: []reconciler.FieldChange{
+			{Path: "data.GREETING", Old: "Welcome", New: "Hello"}, {Path: "data.NOTE", New: "two\nlines"}, {Path: "data.OLD", Old: "x"},
+		}, MoreFields: 2},
+		{Key: elsewhere, Class: reconciler.ChangeAdopt, Verb: "override", Batch: 1, Stage: 1, Fields: []reconciler.FieldChange{{Path: "data.a", Old: "***", New: "***"}}},
+		{Key: key("Deployment", "corner-api"), Class: reconciler.ChangeRestartsPods, Verb: "override", Batch: 1, Stage: 2, Fields: []reconciler.FieldChange{
+			{Path: "spec.template.spec.containers[name=api].image", Old: "shop/api:1.2", New: "shop/api:1.3"},
+		}},
+		{Key: key("PodDisruptionBudget", "corner-api"), Class: reconciler.ChangeCreate, Verb: "create", Batch: 1, Stage: 2, DependsOnCluster: "its type is not served yet"},
+		{Key: key("Job", "corner-migration"), Class: reconciler.ChangeRecreate, Verb: "delete", Batch: 2, Stage: 1, Hook: "pre-upgrade", Destructive: true},
+		{Key: key("Job", "corner-migration"), Class: reconciler.ChangeRecreate, Verb: "create", Batch: 2, Stage: 2, Hook: "pre-upgrade"},
+		{Key: key("Service", "corner-legacy"), Class: reconciler.ChangeDelete, Verb: "delete", Batch: 3, Stage: 1, Destructive: true},
+		{Key: key("PersistentVolumeClaim", "corner"), Class: reconciler.ChangeOrphan, Verb: "orphan", Batch: 3, Stage: 1},
+		{Key: key("StatefulSet", "corner-db"), Class: reconciler.ChangeRefused, Verb: "override", Batch: 3, Stage: 1, Message: "spec: Forbidden: updates to it are forbidden"},
+		{Key: key("ConfigMap", "taken"), Class: reconciler.ChangeBlocked, Message: "belongs to Helm release market/other"},
+	}
+	p.Until = []reconciler.PlannedWait{
+		{Batch: 2, Wait: reconciler.Wait{Key: key("Deployment", "corner-api")}},
+		{Batch: 2, Wait: reconciler.Wait{Key: key("Deployment", "corner-cart")}},
+	}
+	p.Waiting = []reconciler.Wait{{Key: key("ConfigMap", "taken"), Message: "belongs to Helm release market/other"}}
+	p.Drifted = []reconciler.Deviation{{Key: key("Deployment", "corner-cart"), Drift: reconciler.Drift{Fields: []string{"spec.replicas"}}}}
+	p.Notes = []reconciler.Note{{Key: key("Service", "corner-legacy"), Message: "it has a foreign finalizer"}}
+	p.Incomplete = []string{"pre-reconcile hook 1 is not run for a plan, because it is not marked by PreviewSafe"}
+	p.MissingRights = "- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [update]\n"
+	return View{Plan: p, Operator: "shop.example.com v1.3.0", Current: 4, Note: "suspended until 2026-12-01T00:00:00Z: audit", Hidden: 1}
+}
+
+// golden compares a text with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if manifeststest.Update() {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); if that is meant, run the test with -update:\n%s", file, diff)
+	}
+}
+
+func TestPlansAreShownAsText(t *testing.T) {
+	golden(t, "upgrade.txt", upgrade().Text())
+	golden(t, "nothing.txt", View{Plan: component.Plan{Kind: "Shop", Name: "corner", Revision: 2, Plan: reconciler.Plan{Changes: []reconciler.PlannedChange{}}}, Current: 2}.Text())
+	deletion := component.Plan{Kind: "Shop", Namespace: "market", Name: "corner", Remote: true}
+	deletion.Changes = []reconciler.PlannedChange{{Key: key("Service", "corner"), Class: reconciler.ChangeDelete, Verb: "delete", Batch: 1, Stage: 1}}
+	golden(t, "deletion.txt", View{Plan: deletion, Delete: true}.Text())
+	golden(t, "revisions.txt", Changes(upgrade().Plan.Changes[:4], "market"))
+}
+
+func TestPlansOfAllComponentsAreATable(t *testing.T) {
+	nothing := View{Plan: component.Plan{Kind: "Shop", Namespace: "stage", Name: "test"}}
+	rows := []Row{
+		{Component: "market/corner", View: upgrade()},
+		{Component: "old/legacy", Err: errors.New("it cannot be rendered:\nvalues.cache.size")},
+		{Component: "stage/test", View: nothing},
+	}
+	for format, file := range map[string]string{"text": "all.txt", "json": "all.json"} {
+		text, err := FormatAll(format, "Shop", rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, file, text)
+	}
+	asYAML, err := upgrade().Format("yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := upgrade().Format("json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fromYAML, fromJSON any
+	if err := errors.Join(yaml.Unmarshal([]byte(asYAML), &fromYAML), json.Unmarshal([]byte(asJSON), &fromJSON)); err != nil || !cmp.Equal(fromYAML, fromJSON) {
+		t.Errorf("YAML and JSON differ, error %v:\n%s", err, asYAML)
+	}
+	if _, err := upgrade().Format("xml"); err == nil {
+		t.Error("there is no error for an unknown format")
+	}
+}
+
+func TestTheExitCodeIsThatOfTheMostSeriousChange(t *testing.T) {
+	of := func(classes ...reconciler.ChangeClass) (p component.Plan) {
+		for _, class := range classes {
+			p.Changes = append(p.Changes, reconciler.PlannedChange{Class: class})
+		}
+		return p
+	}
+	for _, test := range []struct {
+		plan component.Plan
+		want int
+	}{
+		{of(), 0},
+		{of(reconciler.ChangeCreate), 2},
+		{of(reconciler.ChangeUpdate, reconciler.ChangeAdopt), 2},
+		{of(reconciler.ChangeUpdate, reconciler.ChangeRestartsPods), 3},
+		{of(reconciler.ChangeDelete, reconciler.ChangeCreate), 3},
+		{of(reconciler.ChangeRecreate), 3},
+		{of(reconciler.ChangeOrphan), 3},
+		{of(reconciler.ChangeRefused, reconciler.ChangeDelete), 4},
+		{of(reconciler.ChangeBlocked), 4},
+	} {
+		if got := ExitCode(test.plan); got != test.want {
+			t.Errorf("%v: got %d, want %d", test.plan.Changes, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Version is the form of an Answer. It changes when readers of an older form would misunderstand it.
+const Version = "corbel.run/preview/v1"
+
+const (
+	// Label is the suffix of the label of the Secrets: the uid of the component.
+	Label = "preview-of"
+	// secretType is the suffix of the type of the Secrets.
+	secretType = "preview"
+
+	entryEdited = "edited"
+	entryAnswer = "answer"
+
+	secretPrefix = "corbel-preview-"
+)
+
+const (
+	// Life is how long a request is answered, and how long an answer is kept.
+	//
+	// Limit: the time after which a request for a preview is not answered any more, and after which its answer is deleted.
+	Life = 10 * time.Minute
+	// MaxEdited is how large an edited component may be.
+	//
+	// Unit: bytes
+	// Limit: the JSON of an edited component for a preview by the running operator; a larger one is refused.
+	MaxEdited = 512 << 10
+	// maxAnswer is how large a compressed answer may be.
+	//
+	// Unit: bytes
+	// Limit: the compressed answer to a request for a preview; in the place of a larger one stands an error.
+	maxAnswer = 900 << 10
+	// maxUnpacked bounds what is read of an answer.
+	maxUnpacked = 256 << 20
+)
+
+// Actions of a Request.
+const (
+	// ActionPlan plans the component as it is stored.
+	ActionPlan = "plan"
+	// ActionEdited plans it as the Secret has it.
+	ActionEdited = "edited"
+	// ActionDelete plans its deletion.
+	ActionDelete = "delete"
+	// ActionDiff compares two revisions of its history.
+	ActionDiff = "diff"
+)
+
+// Request is what a user asks for. Its text, the value of the annotation, is one of
+//
+//	<nonce>
+//	<nonce> edited
+//	<nonce> delete
+//	<nonce> diff 3..5
+type Request struct {
+	Nonce  string
+	Action string
+	// From and To are the revisions of ActionDiff.
+	From, To int64
+}
+
+// encoding is that of the random part of a nonce: names of objects have lower case letters.
+var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// NewRequest returns a request with a nonce of its own.
+func NewRequest(action string, now time.Time) Request {
+	random := make([]byte, 10)
+	rand.Read(random) // never fails
+	return Request{Nonce: strconv.FormatInt(now.Unix(), 10) + "-" + encoding.EncodeToString(random), Action: action}
+}
+
+// String returns the value of the annotation.
+func (r Request) String() string {
+	switch r.Action {
+	case ActionPlan:
+		return r.Nonce
+	case ActionDiff:
+		return fmt.Sprintf("%s %s %d..%d", r.Nonce, r.Action, r.From, r.To)
+	default:
+		return r.Nonce + " " + r.Action
+	}
+}
+
+// form is the value of the annotation.
+var form = regexp.MustCompile(`^([0-9]{1,12}-[a-z2-7]{16})(?: (edited|delete|diff ([0-9]{1,18})\.\.([0-9]{1,18})))?$`)
+
+// ParseRequest reads the value of the annotation.
+func ParseRequest(text string) (Request, error) {
+	parts := form.FindStringSubmatch(text)
+	if parts == nil {
+		return Request{}, fmt.Errorf("%.64q is no request for a preview", text)
+	}
+	r := Request{Nonce: parts[1], Action: ActionPlan}
+	r.From, _ = strconv.ParseInt(parts[3], 10, 64) // has the form of a number, or is empty
+	r.To, _ = strconv.ParseInt(parts[4], 10, 64)
+	if parts[2] != "" {
+		r.Action, _, _ = strings.Cut(parts[2], " ")
+	}
+	return r, nil
+}
+
+// Asked returns when the request was made, as the clock of its user says.
+func (r Request) Asked() time.Time {
+	seconds, _, _ := strings.Cut(r.Nonce, "-")
+	n, _ := strconv.ParseInt(seconds, 10, 64) // of a parsed request it is a number
+	return time.Unix(n, 0)
+}
+
+// IsExpired reports whether the request is too old to be answered. One from the future is as old.
+func (r Request) IsExpired(now time.Time) bool {
+	return now.Sub(r.Asked()).Abs() >= Life
+}
+
+// SecretName is the name of the Secret of the request.
+func (r Request) SecretName() string { return secretPrefix + r.Nonce }
+
+// Answer is what the operator says.
+type Answer struct {
+	// Version is that of this package.
+	Version string `json:"version"`
+	// Request is the value of the annotation that is answered.
+	Request string `json:"request"`
+	// Error says why there is nothing else.
+	Error string `json:"error,omitempty"`
+	// Hidden counts the objects whose values are left out, because they are in another namespace or cluster.
+	Hidden int `json:"hidden,omitempty"`
+	// Plan is a component.Plan.
+	Plan json.RawMessage `json:"plan,omitempty"`
+	// Changes are those of Reconciler.DiffRevisions: a list of reconciler.PlannedChange.
+	Changes json.RawMessage `json:"changes,omitempty"`
+}
+
+// Owner is the component that a Secret belongs to.
+type Owner struct {
+	// Reconciler is the name of the reconciler.
+	Reconciler       string
+	APIVersion, Kind string
+	Name             string
+	UID              types.UID
+	// Namespace is that of the Secrets.
+	Namespace string
+}
+
+// Secret returns the Secret of a request, without content.
+func (o Owner) Secret(r Request) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: r.SecretName(),
+			Labels:          o.Labels(),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}},
+		},
+		Type: o.SecretType(),
+		Data: map[string][]byte{},
+	}
+}
+
+// Labels are those by which all Secrets of the component are found.
+func (o Owner) Labels() map[string]string {
+	return map[string]string{o.Reconciler + "/" + Label: string(o.UID)}
+}
+
+// Owns reports whether a Secret is one of a request about the component.
+func (o Owner) Owns(secret *corev1.Secret) bool {
+	return secret.Type == o.SecretType() && secret.Labels[o.Reconciler+"/"+Label] == string(o.UID) &&
+		IsName(secret.Name)
+}
+
+// SecretType is the type of all Secrets of requests about components of the reconciler.
+func (o Owner) SecretType() corev1.SecretType {
+	return corev1.SecretType(o.Reconciler + "/" + secretType)
+}
+
+// IsName reports whether a Secret of a request can have the name.
+func IsName(name string) bool { return strings.HasPrefix(name, secretPrefix) }
+
+// IsAnswered reports whether a Secret has an answer.
+func IsAnswered(secret *corev1.Secret) bool { return len(secret.Data[entryAnswer]) > 0 }
+
+// SetEdited puts an edited component into the Secret.
+func SetEdited(secret *corev1.Secret, object map[string]any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("the edited component: %w", err)
+	}
+	if len(text) > MaxEdited {
+		return fmt.Errorf("the edited component has %d bytes as JSON; the operator is asked about at most %d", len(text), MaxEdited)
+	}
+	secret.Data[entryEdited] = text
+	return nil
+}
+
+// EditedIn returns the edited component of a Secret.
+func EditedIn(secret *corev1.Secret) (map[string]any, error) {
+	text := secret.Data[entryEdited]
+	switch {
+	case len(text) == 0:
+		return nil, fmt.Errorf("Secret %s/%s has no edited component", secret.Namespace, secret.Name)
+	case len(text) > MaxEdited:
+		return nil, fmt.Errorf("the edited component has %d bytes as JSON; at most %d are planned", len(text), MaxEdited)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil || object == nil {
+		return nil, errors.New("the edited component is no JSON object")
+	}
+	return object, nil
+}
+
+// SetAnswer puts the answer into the Secret, in the place of the edited component.
+func SetAnswer(secret *corev1.Secret, answer Answer) error {
+	answer.Version = Version
+	packed, err := pack(answer)
+	if err != nil {
+		return err
+	}
+	if size := len(packed); size > maxAnswer {
+		answer = Answer{Version: Version, Request: answer.Request, Error: fmt.Sprintf(
+			"the answer has %d bytes, compressed, and at most %d fit into a Secret: use the command plan of the operator's own program", size, maxAnswer)}
+		if packed, err = pack(answer); err != nil {
+			return err
+		}
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[entryAnswer] = packed
+	delete(secret.Data, entryEdited)
+	return nil
+}
+
+func pack(answer Answer) ([]byte, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if err := errors.Join(json.NewEncoder(w).Encode(answer), w.Close()); err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// AnswerIn reads the answer in a Secret.
+func AnswerIn(secret *corev1.Secret) (Answer, error) {
+	about := func(err error) error {
+		return fmt.Errorf("the answer in Secret %s/%s cannot be read: %w", secret.Namespace, secret.Name, err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(secret.Data[entryAnswer]))
+	if err != nil {
+		return Answer{}, about(err)
+	}
+	var answer Answer
+	if err := json.NewDecoder(io.LimitReader(r, maxUnpacked)).Decode(&answer); err != nil {
+		return Answer{}, about(err)
+	}
+	if answer.Version != Version {
+		return Answer{}, about(fmt.Errorf("it has the version %q, and this program reads %s: use the release of corbel that the operator is built with", answer.Version, Version))
+	}
+	return answer, nil
+}

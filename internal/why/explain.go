@@ -1,0 +1,311 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
+// explainer goes from the component to the cause, as far as the answers lead. It notes which
+// question would lead further.
+type explainer struct {
+	facts Facts
+	now   time.Time
+	chain Chain
+	open  []Question
+	// remote: the dependents live in another cluster than the component, so they are not read.
+	remote bool
+}
+
+// Explain returns what the facts show. It is pure. A part that would need a further request is
+// left out.
+func Explain(facts Facts, now time.Time) Chain {
+	chain, _ := explain(facts, now)
+	return chain
+}
+
+// explain also returns the questions that would lead further.
+func explain(facts Facts, now time.Time) (Chain, []Question) {
+	e := &explainer{facts: facts, now: now}
+	e.explain()
+	return e.chain, e.open
+}
+
+// ask returns the answer to a question; it returns false, and notes the question, as long as there is none.
+func (e *explainer) ask(q Question) (Answer, bool) {
+	answer, ok := e.facts.Answers[q]
+	switch {
+	case e.remote:
+		const text = "the dependents: they live in the cluster of the kubeconfig in the spec"
+		if !slices.Contains(e.chain.Unknown, text) {
+			e.chain.Unknown = append(e.chain.Unknown, text)
+		}
+		return Answer{}, false
+	case !ok:
+		if !slices.Contains(e.open, q) {
+			e.open = append(e.open, q)
+		}
+	case answer.Err != nil && !answer.isMissing():
+		if text := unknown(q, answer.Err); !slices.Contains(e.chain.Unknown, text) {
+			e.chain.Unknown = append(e.chain.Unknown, text)
+		}
+	}
+	return answer, ok
+}
+
+// get asks for one object. It returns nil if there is none, or if it is not known.
+func (e *explainer) get(o Object) (found *unstructured.Unstructured, answered bool) {
+	answer, ok := e.ask(Question{Verb: verbGet, Object: o})
+	if !ok || !answer.exists() || len(answer.Objects) == 0 {
+		return nil, ok
+	}
+	return &answer.Objects[0], true
+}
+
+// events returns the messages of the warnings about an object, the newest first.
+func (e *explainer) events(o Object) []string {
+	answer, ok := e.ask(Question{Verb: verbList, Object: known("Event", o.Namespace, ""),
+		Fields: "involvedObject.kind=" + o.Kind + ",involvedObject.name=" + o.Name})
+	if !ok {
+		return nil
+	}
+	warnings := slices.DeleteFunc(slices.Clone(answer.Objects), func(event unstructured.Unstructured) bool {
+		return text(event, "type") != "Warning"
+	})
+	slices.SortStableFunc(warnings, func(a, b unstructured.Unstructured) int { return strings.Compare(when(b), when(a)) })
+	var messages []string
+	for _, event := range warnings {
+		messages = append(messages, text(event, "message"))
+	}
+	return messages
+}
+
+// when is the time of an event, in an order of texts.
+func when(event unstructured.Unstructured) string {
+	for _, path := range [][]string{{"series", "lastObservedTime"}, {"lastTimestamp"}, {"eventTime"}, {"metadata", "creationTimestamp"}} {
+		if at := text(event, path...); at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+func text(object unstructured.Unstructured, path ...string) string {
+	value, _, _ := unstructured.NestedString(object.Object, path...)
+	return value
+}
+
+// found ends the explanation: the links lead to a cause of the code, and the command is the next to type.
+func (e *explainer) found(code Code, command string, links ...Link) {
+	e.chain.Code, e.chain.Command = code, command
+	e.chain.Links = append(e.chain.Links, links...)
+}
+
+// component is the component as an object.
+func (e *explainer) component() Object {
+	gvk := e.facts.Object.GroupVersionKind()
+	return Object{gvk.Group, gvk.Version, gvk.Kind, e.facts.Object.GetNamespace(), e.facts.Object.GetName()}
+}
+
+// annotation is the name of an annotation of the component.
+func (e *explainer) annotation(name string) string {
+	prefix := e.facts.Reconciler
+	if prefix == "" {
+		prefix = e.component().Group
+	}
+	return prefix + "/" + name
+}
+
+func (e *explainer) explain() {
+	c, status := &e.chain, e.facts.Status
+	c.Component, c.State, c.Progress = e.component(), status.State, status.Progress
+	ready := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	observed := ready != nil && status.ObservedGeneration == e.facts.Object.GetGeneration()
+	deleting := e.facts.Object.GetDeletionTimestamp() != nil
+	if ready != nil {
+		c.Reason, c.Since = ready.Reason, &ready.LastTransitionTime
+		c.Ready = ready.Status == metav1.ConditionTrue && observed && !deleting
+	}
+	down, settled := e.operator(ready != nil)
+	switch {
+	case !settled:
+	case c.Ready:
+		if to := e.facts.Object.GetAnnotations()[e.annotation(v1alpha1.AnnotationRollbackTo)]; to != "" {
+			c.Notices = append(c.Notices, fmt.Sprintf("it is rolled back to revision %s, so changes of its spec are not applied; \"%s\" ends that",
+				to, c.Component.corbel("rollback", "--end")))
+		}
+		if len(down.links) > 0 {
+			last := down.links[len(down.links)-1]
+			c.Notices = append(c.Notices, fmt.Sprintf("the operator does not run, so changes are not noticed: %s: %s", last.Object, last.Message))
+			c.Command = down.command
+		}
+	case len(down.links) > 0:
+		e.found(down.code, down.command, down.links...)
+	case ready == nil:
+		e.found(NotSelected, c.Component.kubectl("get", "-o", "yaml"), Link{Object: c.Component,
+			Message: "no operator has reconciled it yet, although one runs: perhaps it watches other namespaces or selects other labels"})
+	default:
+		_, e.remote, _ = unstructured.NestedFieldNoCopy(e.facts.Object.Object, "spec", "kubeConfig")
+		e.byCondition(*ready)
+		if !observed && !deleting {
+			c.Notices = append(c.Notices, "the latest change of the component is not reconciled yet")
+		}
+	}
+}
+
+// byCondition explains what the condition Ready says.
+func (e *explainer) byCondition(ready metav1.Condition) {
+	switch ready.Reason {
+	case v1alpha1.ReasonSuspended:
+		e.suspended(ready.Message)
+		return
+	case v1alpha1.ReasonForbidden:
+		e.rights(ready.Message)
+		return
+	case v1alpha1.ReasonRolledBack: // what failed is not there any more
+		command := e.component().kubectl("describe")
+		if rollback := e.facts.Status.Rollback; rollback != nil {
+			command = e.component().corbel("diff", "--revision", fmt.Sprintf("%d..%d", rollback.To, rollback.From))
+		}
+		e.found(Unclassified, command, Link{Object: e.component(), Message: ready.Message, Field: "status.rollback"})
+		return
+	case v1alpha1.ReasonApprovalRequired:
+		// The plan first: an approval without a look at it is none.
+		e.found(Unclassified, e.component().corbel("plan"), Link{Object: e.component(), Message: ready.Message,
+			Field: annotationField(e.annotation(v1alpha1.AnnotationApprove))})
+		return
+	}
+	said := statements(ready.Message, e.facts.Status.Inventory)
+	for i, s := range said {
+		if c := e.component(); s.object.String() == c.String() {
+			said[i].object = c
+		}
+	}
+	e.heldBack(said)
+	for _, s := range said {
+		if _, waits := waitsFor(s.text, e.facts.Status.Inventory); !waits {
+			e.blame(s, ready.Message)
+			return
+		}
+	}
+	for _, s := range said { // all wait: the first says for which object
+		if first, _ := waitsFor(s.text, e.facts.Status.Inventory); first.Name != "" {
+			e.blame(statement{object: first, text: "is not ready"}, ready.Message)
+			return
+		}
+	}
+	e.blame(statement{object: e.component(), text: ready.Message}, ready.Message)
+}
+
+// maxHeldBack is how many objects are named that wait for the cause.
+const maxHeldBack = 3
+
+// heldBack notes which dependents wait for others: those that the message names, and those that were never written.
+func (e *explainer) heldBack(said []statement) {
+	var names []string
+	blamed := map[Object]bool{}
+	for _, s := range said {
+		if _, waits := waitsFor(s.text, e.facts.Status.Inventory); waits {
+			names = append(names, fmt.Sprintf("%s (%s)", s.object, s.text))
+		}
+		blamed[s.object] = true
+	}
+	for _, item := range e.facts.Status.Inventory.Items {
+		o := Object{item.Group, item.Version, item.Kind, item.Namespace, item.Name}
+		if item.UID == "" && item.RunOn == "" && item.Phase == v1alpha1.PhaseApplied && !blamed[o] && e.facts.Object.GetDeletionTimestamp() == nil {
+			names = append(names, o.String())
+		}
+	}
+	if more := len(names) - maxHeldBack; more > 0 {
+		names = append(names[:maxHeldBack], fmt.Sprintf("%d more", more))
+	}
+	e.chain.HeldBack = names
+}
+
+// blame explains what is said about one object. Some causes show in the words; for others the object is read.
+func (e *explainer) blame(s statement, message string) {
+	if e.byWords(s) {
+		return
+	}
+	// The first statement may be about less than the whole, such as a hook in Go that failed.
+	if m := hookError.FindStringSubmatch(message); m != nil {
+		e.found(HookFailed, e.operatorLogs(), Link{Object: e.component(), Message: message})
+		return
+	}
+	if m := missingObject.FindStringSubmatch(message); m != nil {
+		e.missingReference(m)
+		return
+	}
+	switch s.object.Kind {
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
+		e.workload(s.object, s.text)
+	case "PersistentVolumeClaim":
+		e.claim(s.object, s.text)
+	case "APIService":
+		e.apiService(s)
+	default:
+		e.found(Unclassified, s.object.kubectl("get", "-o", "yaml"), Link{Object: s.object, Message: s.text})
+	}
+}
+
+// byWords explains a statement by the first rule that it matches, if any does.
+func (e *explainer) byWords(s statement) bool {
+	for _, rule := range rules {
+		if m := rule.pattern.FindStringSubmatch(s.text); m != nil {
+			rule.explain(e, s, m)
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	hookError = regexp.MustCompile(`\b(?:pre|post)-(?:reconcile|delete) hook \d+: `)
+	// missingObject is a reference of the spec that leads nowhere.
+	missingObject = regexp.MustCompile(`(spec\.[^:\s]+): (Secret|ConfigMap) (\S+?)/(\S+) (does not exist|has no key (\S+))`)
+)
+
+// missingReference explains a reference of the spec to what does not exist.
+func (e *explainer) missingReference(m []string) {
+	code, o := MissingReference, known(m[2], m[3], m[4])
+	if strings.Contains(strings.ToLower(m[1]), "kubeconfig") {
+		code = KubeconfigMissing
+	}
+	e.found(code, kubectl(o.Namespace, "get", o.resource(), o.Name),
+		Link{Object: e.component(), Field: m[1], Message: fmt.Sprintf("refers to %s", o)},
+		Link{Object: o, Message: m[5]})
+}
+
+func (e *explainer) suspended(message string) {
+	component, annotations := e.component(), e.facts.Object.GetAnnotations()
+	suspend, policy := e.annotation(v1alpha1.AnnotationSuspend), e.annotation(v1alpha1.AnnotationManagementPolicy)
+	link := Link{Object: component, Message: message, Since: e.chain.Since}
+	var command string
+	switch {
+	case annotations[suspend] != "" && annotations[suspend] != "false":
+		link.Field, command = annotationField(suspend), component.kubectl("annotate", suspend+"-")
+	case strings.Contains(message, "management policy") && annotations[policy] != "":
+		link.Field, command = annotationField(policy), component.kubectl("annotate", policy+"-")
+	case strings.Contains(message, "management policy"):
+		// The annotation of the namespace counts for all components in it.
+		link = Link{Object: known("Namespace", "", component.Namespace), Field: annotationField(policy), Message: message}
+		command = link.Object.kubectl("annotate", policy+"-")
+	default:
+		link.Field = "spec.suspend"
+		command = component.kubectl("patch", "--type=merge", "-p", `{"spec":{"suspend":false}}`)
+	}
+	e.found(Suspended, command, link)
+}
+
+func annotationField(name string) string { return "metadata.annotations[" + name + "]" }

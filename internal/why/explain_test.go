@@ -1,0 +1,307 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+)
+
+// now is the time of the explanations.
+var now = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+// shop returns the facts about a component with this reason and message of the condition Ready.
+func shop(reason, message string) Facts {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "shop.example.com/v1", "kind": "Shop",
+		"metadata": map[string]any{"namespace": "market", "name": "corner", "generation": int64(3)}}}
+	status := metav1.ConditionUnknown
+	if reason == v1alpha1.ReasonReady {
+		status = metav1.ConditionTrue
+	}
+	return Facts{Object: object, Reconciler: "shop.example.com", Answers: map[Question]Answer{}, Status: component.Status{
+		ObservedGeneration: 3, State: v1alpha1.StateProcessing, Progress: "12/15",
+		Conditions: []metav1.Condition{{Type: "Ready", Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-3 * time.Minute))}},
+	}}
+}
+
+func (f Facts) with(q Question, objects ...string) Facts {
+	answer := Answer{}
+	for _, content := range objects {
+		object := unstructured.Unstructured{}
+		asJSON, err := yaml.YAMLToJSON([]byte(content))
+		if err == nil {
+			err = json.Unmarshal(asJSON, &object.Object)
+		}
+		if err != nil {
+			panic(err)
+		}
+		answer.Objects = append(answer.Objects, object)
+	}
+	f.Answers[q] = answer
+	return f
+}
+
+func (f Facts) without(q Question) Facts {
+	f.Answers[q] = Answer{Err: apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, q.Object.Name)}
+	return f
+}
+
+func get(kind, namespace, name string) Question {
+	return Question{Verb: verbGet, Object: known(kind, namespace, name)}
+}
+
+func list(kind, namespace, labels, fields string) Question {
+	return Question{Verb: verbList, Object: known(kind, namespace, ""), Labels: labels, Fields: fields}
+}
+
+const (
+	web = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: market, name: web, generation: 1}, spec: {replicas: 1, selector: {matchLabels: {app: web}}}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}}`
+	// podOf is the beginning of a pod.
+	podOf = `apiVersion: v1
+kind: Pod
+metadata: {namespace: market, name: web-1}
+spec: {containers: [{name: app, image: web, env: [{name: URL, valueFrom: {secretKeyRef: {name: db, key: url, optional: true}}}]}], volumes: [{name: files, secret: {secretName: files}}, {name: data, persistentVolumeClaim: {claimName: data}}]}
+status: `
+)
+
+// unreadyWeb are facts about a Deployment with one pod of this status.
+func unreadyWeb(status string) Facts {
+	return shop("Processing", "Deployment market/web: 0 of 1 replicas ready").
+		with(get("Deployment", "market", "web"), web).with(list("Pod", "market", "app=web", ""), podOf+status)
+}
+
+func TestExplain(t *testing.T) {
+	const webhook = `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{name: a.example.com}]}`
+	crash := `{containerStatuses: [{name: app, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}`
+	for _, test := range []struct {
+		name  string
+		facts Facts
+		// want are the code, the cause, its field and the command, in lines.
+		want string
+	}{
+		{"a webhook that refuses", shop("Error", `create ConfigMap market/x: admission webhook "a.example.com" denied the request: no`).
+			with(list("ValidatingWebhookConfiguration", "", "", "")).with(list("MutatingWebhookConfiguration", "", "", ""), webhook),
+			`AdmissionRefused
+MutatingWebhookConfiguration guard: refuses it: no
+webhooks[a.example.com]
+kubectl get mutatingwebhookconfiguration guard -o yaml`},
+		{"a webhook that does not answer", shop("Error", `create ConfigMap market/x: Internal error occurred: failed calling webhook "a.example.com": no endpoints available for service "guard"`).
+			with(list("ValidatingWebhookConfiguration", "", "", "")).with(list("MutatingWebhookConfiguration", "", "", ""), webhook),
+			`AdmissionRefused
+MutatingWebhookConfiguration guard: refuses it: no endpoints available for service "guard"
+webhooks[a.example.com]
+kubectl get mutatingwebhookconfiguration guard -o yaml`},
+		{"a taint", unreadyWeb(`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}"}]}`),
+			`Unschedulable
+Pod market/web-1: Unschedulable: 0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}
+spec.tolerations
+kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints`},
+		{"a volume of a Secret that does not exist", unreadyWeb(`{containerStatuses: [{name: app, state: {waiting: {reason: ContainerCreating}}}]}`).
+			with(list("Event", "market", "", "involvedObject.kind=Pod,involvedObject.name=web-1"),
+				`{type: Warning, message: 'MountVolume.SetUp failed for volume "files" : secret "files" not found'}`),
+			`MissingReference
+Secret market/files: does not exist
+
+kubectl -n market get secret files`},
+		{"a claim that does not exist", unreadyWeb(`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 'persistentvolumeclaim "data" not found'}]}`).
+			without(get("PersistentVolumeClaim", "market", "data")),
+			`MissingReference
+PersistentVolumeClaim market/data: does not exist
+
+kubectl -n market get persistentvolumeclaim data`},
+		{"a crash for an optional key that is missing", unreadyWeb(crash).with(get("Secret", "market", "db"), `{apiVersion: v1, kind: Secret, data: {host: aG9zdC0xMjM=, user: dXNlci0xMjM=}}`),
+			`MissingReference
+Secret market/db: the key url does not exist (keys: host, user)
+data.url
+kubectl -n market get secret db -o go-template='{{range $k, $v := .data}}{{$k}} {{end}}'`},
+		{"a crash without rights to Secrets and logs", func() Facts {
+			f := unreadyWeb(crash)
+			f.Answers[get("Secret", "market", "db")] = Answer{Err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", nil)}
+			f.NoLogs = true
+			return f
+		}(), `Crash
+Pod market/web-1: CrashLoopBackOff (exit code 1), 4 restarts
+
+kubectl -n market logs web-1 -c app --previous`},
+		{"no pods, for a quota that the events name", shop("Processing", "Deployment market/web: 0 of 1 replicas ready").
+			with(get("Deployment", "market", "web"), web).with(list("Pod", "market", "app=web", "")).
+			with(list("Event", "market", "", "involvedObject.kind=Deployment,involvedObject.name=web"),
+				`{type: Warning, lastTimestamp: "2026-11-25T11:00:00Z", message: old}`,
+				`{type: Warning, lastTimestamp: "2026-11-25T11:59:00Z", message: "pods is forbidden: exceeded quota: small, requested: cpu=1, used: cpu=0, limited: cpu=500m"}`),
+			`Quota
+ResourceQuota market/small: requested: cpu=1, used: cpu=0, limited: cpu=500m
+spec.hard[cpu]
+kubectl -n market describe resourcequota small`},
+		{"a Deployment that another client scaled to 0", shop("Processing", "Deployment market/web: 0 of 1 replicas ready").
+			with(get("Deployment", "market", "web"), strings.Replace(web, "replicas: 1, selector", "replicas: 0, selector", 1)).with(list("Pod", "market", "app=web", "")),
+			`Unclassified
+Deployment market/web: has 0 replicas, as its manifest or another client says
+spec.replicas
+kubectl -n market get deployment web -o yaml --show-managed-fields`},
+		{"a hook in Go", shop("Error", "pre-reconcile hook 1: the tenant is not known"),
+			"HookFailed\nShop market/corner: pre-reconcile hook 1: the tenant is not known\n\nkubectl -n market describe shop.shop.example.com corner"},
+		{"a finalizer on the component", shop("DeletionBlocked", "Shop market/corner: has the finalizer other.example.com/x, which is not ours"),
+			"ForeignFinalizer\nShop market/corner: cannot be removed while it has the finalizer other.example.com/x\nmetadata.finalizers\n" +
+				"kubectl -n market get shop.shop.example.com corner -o jsonpath='{.metadata.finalizers}'"},
+		{"a type that comes later", func() Facts {
+			f := shop("Processing", "Queue market/q: the type is not served yet")
+			f.Status.Inventory.Items = v1alpha1.InventoryItems{{Group: "queue.example.com", Version: "v1", Kind: "Queue", Namespace: "market", Name: "q"}}
+			return f
+		}(), "TypeNotServed\nQueue market/q: the type is not served yet\napiVersion\nkubectl api-resources --api-group=queue.example.com"},
+		{"only what waits is named", shop("Processing", "ConfigMap market/a: waits for Deployment market/web (apply-order 1); and 3 more").
+			without(get("Deployment", "market", "web")),
+			"Unclassified\nDeployment market/web: does not exist\n\nkubectl -n market describe deployment web"},
+		{"a user with a name that a shell would read in another way", shop("Forbidden", `ConfigMap market/x: User "Ann O'Hara; id" cannot get resource "configmaps" in API group "" in the namespace "market"`),
+			"RightsMissing\nUser Ann O'Hara; id: may not get configmaps in namespace market\n\n" + `kubectl -n market auth can-i get configmaps --as='Ann O'\''Hara; id'`},
+		{"a command in a message", shop("Error", "CustomResourceDefinition shops.example.com: there are foreign instances outside of namespace a (listed by kubectl get shops; id --all-namespaces)"),
+			"ForeignInstance\nCustomResourceDefinition shops.example.com: there are foreign instances outside of namespace a (listed by kubectl get shops; id --all-namespaces)\n\nkubectl get 'shops;' id --all-namespaces"},
+		{"an approval", func() Facts {
+			f := shop("ApprovalRequired", "revision 2 waits for its approval")
+			f.Status.Approval = &v1alpha1.PendingApproval{Hash: "25b2"}
+			return f
+		}(), "Unclassified\nShop market/corner: revision 2 waits for its approval\nmetadata.annotations[shop.example.com/approve]\n" +
+			"corbel plan shop.shop.example.com corner -n market"},
+		{"a rollback", func() Facts {
+			f := shop("RolledBack", "revision 5 failed: Deployment market/web: 1 of 3 replicas updated, 3 ready; revision 4 is applied")
+			f.Status.Rollback = &v1alpha1.Rollback{From: 5, To: 4}
+			return f
+		}(), "Unclassified\nShop market/corner: revision 5 failed: Deployment market/web: 1 of 3 replicas updated, 3 ready; revision 4 is applied\nstatus.rollback\n" +
+			"corbel diff shop.shop.example.com corner -n market --revision 4..5"},
+		{"a management policy of the namespace", shop("Suspended", "the management policy of the component is skip"),
+			"Suspended\nNamespace market: the management policy of the component is skip\nmetadata.annotations[shop.example.com/management-policy]\n" +
+				"kubectl annotate namespace market shop.example.com/management-policy-"},
+		{"dependents in another cluster", func() Facts {
+			f := unreadyWeb(crash)
+			f.Object.Object["spec"] = map[string]any{"kubeConfig": map[string]any{}}
+			return f
+		}(), "Unclassified\nDeployment market/web: 0 of 1 replicas ready\n\nkubectl -n market describe deployment web"},
+		{"a message of another version", shop("Error", "something failed"),
+			"Unclassified\nShop market/corner: something failed\n\nkubectl -n market get shop.shop.example.com corner -o yaml"},
+		{"a component that no operator has seen", func() Facts {
+			f := shop("", "")
+			f.Status = component.Status{ObservedGeneration: -1}
+			siblings := Question{Verb: verbList, Object: Object{Group: "shop.example.com", Version: "v1", Kind: "Shop"}}
+			return f.with(siblings, `{status: {inventory: {operator: {key: x, namespace: shop-system, lease: shop-system/shop.example.com}}}}`).
+				with(get("Lease", "shop-system", "shop.example.com"), `{spec: {holderIdentity: a, leaseDurationSeconds: 15, renewTime: "2026-11-25T11:00:00.000000Z"}}`).
+				with(list("Deployment", "shop-system", "", ""), strings.NewReplacer("market", "shop-system", "name: web", "name: shop-operator").Replace(web)).
+				with(list("Pod", "shop-system", "app=web", ""), strings.Replace(podOf, "market", "shop-system", 1)+`{containerStatuses: [{name: app, state: {waiting: {reason: ErrImagePull}}}]}`)
+		}(), "OperatorDown\nPod shop-system/web-1: ErrImagePull: image web\nspec.containers[app].image\nkubectl -n shop-system describe pod web-1"},
+		{"a component that the operator does not select", func() Facts {
+			f := shop("", "")
+			f.Status = component.Status{}
+			siblings := Question{Verb: verbList, Object: Object{Group: "shop.example.com", Version: "v1", Kind: "Shop"}}
+			return f.with(siblings).with(list("Lease", "", "", "metadata.name=shop.example.com"), `{metadata: {namespace: shop-system, name: shop.example.com}}`).
+				with(get("Lease", "shop-system", "shop.example.com"), `{spec: {holderIdentity: a, leaseDurationSeconds: 15, renewTime: "2026-11-25T11:59:59.000000Z"}}`)
+		}(), "NotSelected\nShop market/corner: no operator has reconciled it yet, although one runs: perhaps it watches other namespaces or selects other labels\n\nkubectl -n market get shop.shop.example.com corner -o yaml"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			chain, open := explain(test.facts, now)
+			cause := chain.Cause()
+			got := strings.Join([]string{string(chain.Code), cause.Object.String() + ": " + cause.Message, cause.Field, chain.Command}, "\n")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s\nopen: %v\nnot known: %v", diff, open, chain.Unknown)
+			}
+		})
+	}
+}
+
+func TestStatementsAreFoundInMessages(t *testing.T) {
+	for message, want := range map[string][]string{
+		"not ready after 20s: Deployment shop/api: 0 of 1 replicas ready; pod api-x: CrashLoopBackOff (exit code 1); ClusterRole a:b: waits for Deployment shop/api, which it depends on; and 3 more": {
+			"Deployment shop/api | 0 of 1 replicas ready; pod api-x: CrashLoopBackOff (exit code 1)",
+			"ClusterRole a:b | waits for Deployment shop/api, which it depends on; and 3 more"},
+		"create Service shop/a: is invalid; replace Deployment shop/b: spec.selector cannot be changed": {
+			"Service shop/a | is invalid", "Deployment shop/b | spec.selector cannot be changed"},
+		"generator: a.yaml:1: unclosed action": nil,
+	} {
+		var got []string
+		for _, s := range statements(message, v1alpha1.Inventory{}) {
+			got = append(got, s.object.String()+" | "+s.text)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", message, diff)
+		}
+	}
+}
+
+func TestTextOfAChain(t *testing.T) {
+	facts := unreadyWeb(`{containerStatuses: [{name: app, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, finishedAt: "2026-11-25T11:59:30Z"}}}]}`).
+		with(get("Secret", "market", "db"), `{apiVersion: v1, kind: Secret, data: {url: cG9zdGdyZXM6Ly9odW50ZXIy}}`)
+	facts.Status.Inventory.Items = v1alpha1.InventoryItems{{Version: "v1", Kind: "Service", Namespace: "market", Name: "later"}}
+	facts.Answers[Question{Verb: verbLog, Object: known("Pod", "market", "web-1"), Container: "app", Previous: true}] =
+		Answer{Text: "cannot connect to postgres://hunter2"}
+	const want = `Shop market/corner is not Ready since 3m (Processing, 12/15)
+└─ Deployment market/web: 0 of 1 replicas ready
+   └─ Pod market/web-1: CrashLoopBackOff (exit code 1), 4 restarts (since 30s)
+      log: "cannot connect to [redacted]"
+Held back by it: Service market/later
+Try: kubectl -n market logs web-1 -c app --previous
+`
+	if diff := cmp.Diff(want, Explain(facts, now).Text(now)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestALogThatMayHoldASecretIsLeftOut(t *testing.T) {
+	const (
+		status  = `{containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}`
+		secret  = `{apiVersion: v1, kind: Secret, data: {url: cG9zdGdyZXM6Ly9odW50ZXIy}}`
+		command = `; "kubectl -n market logs web-1 -c app" shows it`
+		leftOut = "the log of container app of Pod market/web-1: left out, because it may hold values of "
+	)
+	mounts := func(names ...string) string {
+		mounted, volumes := "", ""
+		for _, name := range names {
+			mounted += "{name: " + name + ", mountPath: /" + name + "},"
+			volumes += ", {name: " + name + ", projected: {sources: [{secret: {name: " + name + "}}]}}"
+		}
+		return strings.NewReplacer("env: [", "volumeMounts: ["+mounted+"{name: files, mountPath: /files}], env: [", "claimName: data}}", "claimName: data}}"+volumes).Replace(podOf)
+	}
+	refused := Answer{Err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", nil)}
+	for _, test := range []struct {
+		name, pod string
+		refused   string // a Secret that cannot be read
+		want      string // why the log is left out
+	}{
+		{"Secrets that are read", mounts("one"), "", ""},
+		{"more Secrets than are read", mounts("one", "two"), "", "4 Secrets, of which at most 3 are read"},
+		{"a Secret of a variable that cannot be read", podOf, "db", "Secret market/db, which cannot be read"},
+		{"a Secret of a volume that cannot be read", mounts(), "files", "Secret market/files, which cannot be read"},
+		{"a Secret of a projected volume that cannot be read", mounts("one"), "one", "Secret market/one, which cannot be read"},
+		{"a Secret of a volume of another container", podOf, "files", ""},
+	} {
+		facts := unreadyWeb("").with(list("Pod", "market", "app=web", ""), test.pod+status)
+		for _, name := range []string{"db", "files", "one", "two"} {
+			facts = facts.with(get("Secret", "market", name), secret)
+		}
+		if test.refused != "" {
+			facts.Answers[get("Secret", "market", test.refused)] = refused
+		}
+		facts.Answers[Question{Verb: verbLog, Object: known("Pod", "market", "web-1"), Container: "app"}] = Answer{Text: "postgres://hunter2 refused"}
+		chain := Explain(facts, now)
+		told := slices.Contains(chain.Unknown, leftOut+test.want+command)
+		if test.want == "" && (chain.Cause().Log != "[redacted] refused" || strings.Contains(strings.Join(chain.Unknown, ""), leftOut)) || test.want != "" && (chain.Cause().Log != "" || !told) {
+			t.Errorf("%s: log %q, %q", test.name, chain.Cause().Log, chain.Unknown)
+		}
+	}
+	// A log is not asked for before all Secrets are known.
+	facts := unreadyWeb(status)
+	facts.Answers[Question{Verb: verbLog, Object: known("Pod", "market", "web-1"), Container: "app"}] = Answer{Text: "postgres://hunter2 refused"}
+	if chain := Explain(facts, now); chain.Cause().Log != "" {
+		t.Errorf("log %q", chain.Cause().Log)
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Text is the chain for people, with line breaks. Times are relative to now.
+func (c Chain) Text(now time.Time) string {
+	var b strings.Builder
+	b.WriteString(c.headline(now) + "\n")
+	indent := ""
+	for _, link := range c.Links {
+		line := link.Object.String() + ": " + link.Message
+		if link.Since != nil && !link.Since.IsZero() {
+			line += fmt.Sprintf(" (since %s)", age(now, link.Since.Time))
+		}
+		fmt.Fprintf(&b, "%s└─ %s\n", indent, line)
+		indent += "   "
+		if link.Field != "" {
+			fmt.Fprintf(&b, "%sfield: %s\n", indent, link.Field)
+		}
+		if link.Log != "" {
+			fmt.Fprintf(&b, "%slog: %q\n", indent, link.Log)
+		}
+	}
+	if len(c.HeldBack) > 0 {
+		fmt.Fprintf(&b, "Held back by it: %s\n", strings.Join(c.HeldBack, ", "))
+	}
+	for _, notice := range c.Notices {
+		fmt.Fprintf(&b, "Note: %s\n", notice)
+	}
+	for _, unknown := range c.Unknown {
+		fmt.Fprintf(&b, "Not known: %s\n", unknown)
+	}
+	if c.Command != "" {
+		fmt.Fprintf(&b, "Try: %s\n", c.Command)
+	}
+	return b.String()
+}
+
+func (c Chain) headline(now time.Time) string {
+	line := c.Component.String() + " is Ready"
+	if !c.Ready {
+		line = c.Component.String() + " is not Ready"
+	}
+	if c.Since != nil && !c.Since.IsZero() {
+		line += " since " + age(now, c.Since.Time)
+	}
+	var facts []string
+	for _, fact := range []string{string(c.State), c.Reason, c.Progress} {
+		if fact != "" && fact != "Ready" && !slices.Contains(facts, fact) {
+			facts = append(facts, fact)
+		}
+	}
+	if len(facts) > 0 {
+		line += " (" + strings.Join(facts, ", ") + ")"
+	}
+	return line
+}
+
+func age(now, since time.Time) string { return duration.HumanDuration(max(now.Sub(since), 0)) }

@@ -1,0 +1,468 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corbel-run/corbel/internal/pods"
+	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/pkg/status"
+)
+
+func isWorkload(o Object) bool {
+	return slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"}, o.Kind)
+}
+
+// workload explains why a workload is not ready: in most cases one of its pods says it.
+func (e *explainer) workload(o Object, said string) {
+	said, _, _ = strings.Cut(said, "; pod ") // the pod follows as a link of its own
+	link := Link{Object: o, Message: said}
+	live, answered := e.get(o)
+	if live == nil {
+		if answered {
+			link.Message = "does not exist"
+		}
+		e.found(Unclassified, o.kubectl("describe"), link)
+		return
+	}
+	if computed := status.Analyze(live, status.Options{}); computed.Message != "" {
+		link.Message = computed.Message
+	}
+	link.Since = sinceUnready(*live)
+	if live.GetDeletionTimestamp() != nil {
+		link.Since = live.GetDeletionTimestamp()
+	}
+	if m := quotaOf(*live); m != "" && e.byWords(statement{object: o, text: m}) {
+		e.chain.Links[0].Since = link.Since
+		return
+	}
+	selector := selectorOf(*live)
+	if selector == "" {
+		e.found(Unclassified, o.kubectl("describe"), link)
+		return
+	}
+	answer, ok := e.ask(Question{Verb: verbList, Object: known("Pod", o.Namespace, ""), Labels: selector})
+	all := podsOf(answer.Objects)
+	worst, bad := pods.Worst(all)
+	switch {
+	case ok && answer.exists() && len(all) == 0:
+		e.withoutPods(o, link)
+	case !bad:
+		code := Unclassified
+		if o.Kind == "Job" {
+			code = JobFailed
+		}
+		e.found(code, o.kubectl("describe"), link)
+	default:
+		e.pod(link, worst, all)
+	}
+	if e.chain.Code == Crash && o.Kind == "Job" {
+		e.chain.Code = JobFailed
+	}
+}
+
+// withoutPods explains why a workload has no pods: the events of its controller say it.
+func (e *explainer) withoutPods(o Object, link Link) {
+	if replicas, found, _ := unstructured.NestedInt64(e.facts.answered(o).Object, "spec", "replicas"); found && replicas == 0 {
+		link.Field, link.Message = "spec.replicas", "has 0 replicas, as its manifest or another client says"
+		e.found(Unclassified, o.kubectl("get", "-o", "yaml", "--show-managed-fields"), link)
+		return
+	}
+	if messages := e.events(o); len(messages) > 0 {
+		s := statement{object: o, text: sentence.OneLine(messages[0])}
+		if e.byWords(s) {
+			return
+		}
+		link.Message += ": " + sentence.Shorten(s.text, maxMessage)
+	}
+	e.found(Unclassified, o.kubectl("describe"), link)
+}
+
+// answered returns an object that was asked for.
+func (f Facts) answered(o Object) unstructured.Unstructured {
+	if answer := f.Answers[Question{Verb: verbGet, Object: o}]; len(answer.Objects) > 0 {
+		return answer.Objects[0]
+	}
+	return unstructured.Unstructured{}
+}
+
+// quotaOf returns the message of a workload that cannot create pods for a quota.
+func quotaOf(live unstructured.Unstructured) string {
+	if failure := conditionOf(live, "ReplicaFailure"); failure != nil && text(*failure, "status") == "True" {
+		if message := text(*failure, "message"); strings.Contains(message, "exceeded quota") {
+			return message
+		}
+	}
+	return ""
+}
+
+// sinceUnready is since when a workload is not ready, as a condition of it says.
+func sinceUnready(live unstructured.Unstructured) *metav1.Time {
+	for _, kind := range []string{"Available", "Failed", "ReplicaFailure", "Progressing"} {
+		c := conditionOf(live, kind)
+		if c != nil && (text(*c, "status") == "True") == (kind == "Failed" || kind == "ReplicaFailure") {
+			return parseTime(text(*c, "lastTransitionTime"))
+		}
+	}
+	return nil
+}
+
+func parseTime(at string) *metav1.Time {
+	t, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return nil
+	}
+	return &metav1.Time{Time: t}
+}
+
+// selectorOf returns the selector of the pods of a workload, as a query has it.
+func selectorOf(live unstructured.Unstructured) string {
+	content, _, _ := unstructured.NestedMap(live.Object, "spec", "selector")
+	selector := &metav1.LabelSelector{}
+	if len(content) == 0 || runtime.DefaultUnstructuredConverter.FromUnstructured(content, selector) != nil {
+		return ""
+	}
+	return metav1.FormatLabelSelector(selector)
+}
+
+// pod explains what is wrong with a pod.
+func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
+	namespace := workload.Object.Namespace
+	o := known("Pod", namespace, f.Pod)
+	link := Link{Object: o, Message: f.Text}
+	if !f.Since.IsZero() {
+		link.Since = &metav1.Time{Time: f.Since}
+	}
+	switch {
+	case f.Restarts == 1:
+		link.Message += ", 1 restart"
+	case f.Restarts > 1:
+		link.Message += fmt.Sprintf(", %d restarts", f.Restarts)
+	}
+	if more := similar(all, f); more > 0 {
+		link.Message += fmt.Sprintf(" (and %d more)", more)
+	}
+	index := slices.IndexFunc(all, func(p corev1.Pod) bool { return p.Name == f.Pod })
+	field := containerField(all[index], f.Container)
+	switch f.Problem {
+	case pods.ImagePull:
+		link.Field = field + ".image"
+		e.found(ImagePull, o.kubectl("describe"), workload, link)
+	case pods.OutOfMemory:
+		link.Field = field + ".resources.limits.memory"
+		path := "." + strings.Replace(field, "["+f.Container+"]", `[?(@.name=="`+f.Container+`")]`, 1)
+		e.found(OutOfMemory, o.kubectl("get", "-o", "jsonpath={"+path+".resources}"), workload, link)
+	case pods.MissingReference:
+		e.missingEnvironment(workload, link, field, f, all[index])
+	case pods.Crash:
+		e.crash(workload, link, f, all[index])
+	case pods.Unschedulable:
+		link.Field = schedulingField(scheduled(all[index]))
+		e.found(Unschedulable, schedulingCommand(link.Field), workload, link)
+	case pods.VolumeUnbound:
+		e.unbound(workload, link, all[index])
+	case pods.NotReady:
+		link.Field = field + ".readinessProbe"
+		e.found(ProbeFails, o.kubectl("describe"), workload, link)
+	case pods.Starting:
+		if messages := e.events(o); len(messages) > 0 {
+			if m := mountOf.FindStringSubmatch(messages[0]); m != nil {
+				missing := known(kindOf[m[2]], namespace, m[3])
+				link.Field = "spec.volumes[" + m[1] + "]"
+				e.found(MissingReference, missing.kubectl("get"), workload, link, Link{Object: missing, Message: "does not exist"})
+				return
+			}
+			link.Message += ": " + sentence.Shorten(e.secrets(nil).Text(sentence.OneLine(messages[0])), maxMessage)
+		}
+		e.found(Unclassified, o.kubectl("describe"), workload, link)
+	default:
+		e.found(Unclassified, o.kubectl("describe"), workload, link)
+	}
+}
+
+// mountOf is the event about a volume of what does not exist.
+var (
+	mountOf = regexp.MustCompile(`MountVolume.SetUp failed for volume "([^"]+)" : (secret|configmap) "([^"]+)" not found`)
+	kindOf  = map[string]string{"secret": "Secret", "configmap": "ConfigMap"}
+)
+
+// similar counts the other pods with the same problem.
+func similar(all []corev1.Pod, f pods.Finding) int {
+	count := 0
+	for _, pod := range all {
+		if other, bad := pods.Worst([]corev1.Pod{pod}); bad && other.Pod != f.Pod && other.Problem == f.Problem {
+			count++
+		}
+	}
+	return count
+}
+
+// containerField is the path of a container in a pod.
+func containerField(pod corev1.Pod, name string) string {
+	if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name }) {
+		return "spec.initContainers[" + name + "]"
+	}
+	return "spec.containers[" + name + "]"
+}
+
+// scheduled is the message of the scheduler, of which the finding has the beginning.
+func scheduled(pod corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// schedulingField is the field of the pod that no node satisfies, as the scheduler says.
+func schedulingField(message string) string {
+	for _, hint := range [][2]string{
+		{"untolerated taint", "spec.tolerations"},
+		{"affinity/selector", "spec.nodeSelector, spec.affinity.nodeAffinity"},
+		{"anti-affinity", "spec.affinity.podAntiAffinity"},
+		{"affinity", "spec.affinity.podAffinity"},
+		{"topology spread", "spec.topologySpreadConstraints"},
+		{"Insufficient", "spec.containers[*].resources.requests"},
+		{"free ports", "spec.containers[*].ports[*].hostPort"},
+	} {
+		if strings.Contains(message, hint[0]) {
+			return hint[1]
+		}
+	}
+	return ""
+}
+
+func schedulingCommand(field string) string {
+	switch {
+	case field == "spec.tolerations":
+		return "kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints"
+	case strings.Contains(field, "resources"):
+		return "kubectl describe nodes"
+	}
+	return "kubectl get nodes --show-labels"
+}
+
+// unbound explains a claim of a pod that has no volume.
+func (e *explainer) unbound(workload, link Link, pod corev1.Pod) {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		o := known("PersistentVolumeClaim", pod.Namespace, volume.PersistentVolumeClaim.ClaimName)
+		live, answered := e.get(o)
+		switch {
+		case answered && live == nil:
+			link.Field = "spec.volumes[" + volume.Name + "]"
+			e.found(MissingReference, o.kubectl("get"), workload, link, Link{Object: o, Message: "does not exist"})
+			return
+		case live != nil && text(*live, "status", "phase") != "Bound":
+			e.chain.Links = append(e.chain.Links, workload, link)
+			e.claim(o, "is not bound to a volume")
+			return
+		}
+	}
+	e.found(VolumeUnbound, link.Object.kubectl("describe"), workload, link)
+}
+
+// claim explains why a claim has no volume, as its events say.
+func (e *explainer) claim(o Object, said string) {
+	link, command := Link{Object: o, Message: said}, o.kubectl("describe")
+	if live, _ := e.get(o); live != nil {
+		link.Message = "is not bound to a volume"
+		link.Since = new(live.GetCreationTimestamp())
+		if class := text(*live, "spec", "storageClassName"); class != "" {
+			link.Field = "spec.storageClassName"
+			link.Message += " of class " + class
+		}
+	}
+	if messages := e.events(o); len(messages) > 0 {
+		link.Message += ": " + sentence.Shorten(sentence.OneLine(messages[0]), maxMessage)
+		if strings.Contains(messages[0], "storageclass") {
+			command = "kubectl get storageclasses"
+		}
+	}
+	e.found(VolumeUnbound, command, link)
+}
+
+// containerOf returns a container of a pod.
+func containerOf(pod corev1.Pod, name string) corev1.Container {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if container.Name == name {
+			return container
+		}
+	}
+	return corev1.Container{}
+}
+
+// environmentOf returns the variables of a container that refer to Secrets, by the name of the Secret.
+func environmentOf(container corev1.Container) []corev1.EnvVar {
+	all := slices.Clone(container.Env)
+	for _, from := range container.EnvFrom {
+		if from.SecretRef != nil {
+			all = append(all, corev1.EnvVar{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: from.SecretRef.LocalObjectReference}}})
+		}
+	}
+	return slices.DeleteFunc(all, func(v corev1.EnvVar) bool { return v.ValueFrom == nil || v.ValueFrom.SecretKeyRef == nil })
+}
+
+// secretsOf returns the names of the Secrets that a container uses: those of its environment first, then those of its volumes.
+func secretsOf(pod corev1.Pod, container corev1.Container) []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, variable := range environmentOf(container) {
+		add(variable.ValueFrom.SecretKeyRef.Name)
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume.Name }) {
+			continue
+		}
+		if volume.Secret != nil {
+			add(volume.Secret.SecretName)
+		}
+		if volume.Projected != nil {
+			for _, source := range volume.Projected.Sources {
+				if source.Secret != nil {
+					add(source.Secret.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// missingEnvironment explains a variable that refers to what does not exist.
+func (e *explainer) missingEnvironment(workload, link Link, field string, f pods.Finding, pod corev1.Pod) {
+	o, key := known(f.Reference.Kind, pod.Namespace, f.Reference.Name), f.Reference.Key
+	link.Field = field + ".env"
+	cause := Link{Object: o, Message: "does not exist"}
+	command := kubectl(o.Namespace, "get", strings.ToLower(o.Kind)+"s")
+	if key != "" {
+		cause.Field, cause.Message = "data."+key, fmt.Sprintf("the key %s does not exist", key)
+		command = keysCommand(o)
+		if live, _ := e.get(o); live != nil {
+			cause.Message += keysText(*live)
+		}
+	}
+	e.found(MissingReference, command, workload, link, cause)
+}
+
+// keysCommand prints the keys of a Secret or ConfigMap, without their values.
+func keysCommand(o Object) string {
+	return o.kubectl("get", "-o", "go-template={{range $k, $v := .data}}{{$k}} {{end}}")
+}
+
+// keysText names the keys of a Secret or ConfigMap.
+func keysText(live unstructured.Unstructured) string {
+	data, _, _ := unstructured.NestedMap(live.Object, "data")
+	var keys []string
+	for key := range data {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	if len(keys) == 0 {
+		return " (it has no keys)"
+	}
+	return " (keys: " + sentence.Shorten(strings.Join(keys, ", "), maxMessage) + ")"
+}
+
+// maxSecrets is how many Secrets of a container are read, so that its log does not show their values. The log of a
+// container with more is not shown.
+const maxSecrets = 3
+
+// crash explains a container that ends: the last line of its log may say why. The Secrets that it uses are read,
+// to keep their values out of the line, and because a key that is missing is often the cause.
+func (e *explainer) crash(workload, link Link, f pods.Finding, pod corev1.Pod) {
+	logs := link.Object.kubectl("logs", "-c", f.Container)
+	previous := f.Restarts > 0
+	if previous {
+		logs += " --previous"
+	}
+	logs = strings.Replace(logs, "logs pod ", "logs ", 1)
+	container := containerOf(pod, f.Container)
+	if !e.facts.NoLogs {
+		question := Question{Verb: verbLog, Object: link.Object, Container: f.Container, Previous: previous}
+		link.Log = e.lastLine(question, secretsOf(pod, container), logs)
+	}
+	for _, variable := range environmentOf(container) {
+		ref := variable.ValueFrom.SecretKeyRef
+		o := known("Secret", pod.Namespace, ref.Name)
+		answer, ok := e.facts.Answers[Question{Verb: verbGet, Object: o}]
+		if !ok || ref.Key == "" {
+			continue
+		}
+		link.Field = containerField(pod, f.Container) + ".env[" + variable.Name + "]"
+		switch {
+		case answer.isMissing():
+			e.found(MissingReference, o.kubectl("get"), workload, link, Link{Object: o, Message: "does not exist"})
+			return
+		case answer.exists() && !hasKey(answer.Objects[0], ref.Key):
+			e.found(MissingReference, keysCommand(o), workload, link, Link{Object: o, Field: "data." + ref.Key,
+				Message: fmt.Sprintf("the key %s does not exist%s", ref.Key, keysText(answer.Objects[0]))})
+			return
+		}
+		link.Field = ""
+	}
+	e.found(Crash, logs, workload, link)
+}
+
+func hasKey(secret unstructured.Unstructured, key string) bool {
+	_, found, _ := unstructured.NestedFieldNoCopy(secret.Object, "data", key)
+	return found
+}
+
+// lastLine returns the last line of a log, without the values of the Secrets of these names. If one of them is not known,
+// the line may hold its value, so it is left out.
+func (e *explainer) lastLine(log Question, names []string, command string) string {
+	var secrets []unstructured.Unstructured
+	var leftOut string
+	if len(names) > maxSecrets {
+		leftOut = fmt.Sprintf("%d Secrets, of which at most %d are read", len(names), maxSecrets)
+	}
+	settled := true
+	for _, name := range names[:min(len(names), maxSecrets)] {
+		o := known("Secret", log.Object.Namespace, name)
+		switch answer, ok := e.ask(Question{Verb: verbGet, Object: o}); {
+		case !ok:
+			settled = false
+		case answer.exists():
+			secrets = append(secrets, answer.Objects...)
+		case !answer.isMissing() && leftOut == "":
+			leftOut = fmt.Sprintf("%s, which cannot be read", o)
+		}
+	}
+	if leftOut != "" {
+		e.chain.Unknown = append(e.chain.Unknown, fmt.Sprintf("%s: left out, because it may hold values of %s; \"%s\" shows it", log, leftOut, command))
+		return ""
+	}
+	answer, ok := e.ask(log)
+	if !ok || !settled || !answer.exists() {
+		return ""
+	}
+	return sentence.Shorten(sentence.OneLine(e.secrets(secrets).Text(answer.Text)), maxLog)
+}
+
+// secrets hides the values of the Secrets, and what looks like a credential.
+func (e *explainer) secrets(objects []unstructured.Unstructured) *redact.Secrets {
+	s := redact.New()
+	for i := range objects {
+		s.AddObjects(&objects[i])
+	}
+	return s
+}

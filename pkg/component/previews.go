@@ -1,0 +1,490 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// Users ask the operator what it would do for a component by an annotation; package
+// internal/preview has the protocol.
+
+const (
+	// previewWorkers is how many requests for previews are answered at the same time.
+	//
+	// Limit: the requests for previews that an operator answers at the same time; of one component it answers one at a time.
+	previewWorkers = 2
+	// maxPreviews is how many requests about a component wait, and how many answers are kept.
+	//
+	// Limit: the requests for previews of one component that wait for an answer, and its answers that are kept; further requests are
+	// dropped, and older answers are deleted.
+	maxPreviews = 8
+	// maxWaitingPreviews is how many requests wait in all.
+	//
+	// Limit: the requests for previews of all components that wait for an answer; further ones are dropped.
+	maxWaitingPreviews = 64
+	// previewTimeout bounds an answer.
+	//
+	// Limit: the time that the answer to a request for a preview may take; then it is an error.
+	previewTimeout = 50 * time.Second
+)
+
+// previews answers requests for previews.
+type previews[T Component] struct {
+	handler *handler[T]
+	life    time.Duration
+	// components are those with something to do: requests to answer, or Secrets to delete.
+	components workqueue.TypedDelayingInterface[client.ObjectKey]
+
+	mu     sync.Mutex
+	about  map[client.ObjectKey]*previewsOf
+	queued int // requests of all components
+}
+
+// previewsOf is what is known of the requests about one component.
+type previewsOf struct {
+	uid types.UID
+	// asked is the annotation as it was seen last.
+	asked   string
+	waiting []previewRequest
+	kept    []keptPreview
+	// unknown: this process has started since, and there may be Secrets that it does not know of.
+	unknown bool
+}
+
+// previewRequest is a request that waits.
+type previewRequest struct {
+	preview.Request
+	// perhapsAnswered: the process before this one may have answered it.
+	perhapsAnswered bool
+}
+
+// keptPreview is a Secret to delete.
+type keptPreview struct {
+	name string
+	uid  types.UID
+	due  time.Time
+}
+
+func newPreviews[T Component](h *handler[T]) *previews[T] {
+	return &previews[T]{
+		handler: h, life: preview.Life, about: map[client.ObjectKey]*previewsOf{},
+		components: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[client.ObjectKey]{}),
+	}
+}
+
+// withoutPreview returns annotations without the request for a preview, which is about the component and
+// no part of it.
+func withoutPreview(name string, annotations map[string]string) map[string]string {
+	own := maps.Clone(annotations)
+	delete(own, name+"/"+v1alpha1.AnnotationPreview)
+	return own
+}
+
+// events takes the requests from the events about components. It requeues no component.
+func (p *previews[T]) events() ctrlhandler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	annotation := p.handler.settings.name + "/" + v1alpha1.AnnotationPreview
+	return ctrlhandler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
+			p.see(ctx, e.Object, e.Object.GetAnnotations()[annotation], true)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) {
+			if asked := e.ObjectNew.GetAnnotations()[annotation]; asked != e.ObjectOld.GetAnnotations()[annotation] {
+				p.see(ctx, e.ObjectNew, asked, false)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { p.forget(client.ObjectKeyFromObject(e.Object)) },
+	}
+}
+
+// see takes a request. One that the component has had since before this process may be old, or answered.
+func (p *previews[T]) see(ctx context.Context, obj client.Object, asked string, before bool) {
+	if asked == "" {
+		return
+	}
+	key, log := client.ObjectKeyFromObject(obj), logf.FromContext(ctx)
+	request, err := preview.ParseRequest(asked)
+	if err != nil {
+		log.Info("ignored the annotation that asks for a preview", "namespace", key.Namespace, "name", key.Name, "error", err.Error())
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.about[key]
+	if of == nil || of.uid != obj.GetUID() {
+		p.drop(key)
+		of = &previewsOf{uid: obj.GetUID()}
+		p.about[key] = of
+	}
+	of.asked, of.unknown = asked, of.unknown || before
+	switch {
+	case before && request.IsExpired(p.handler.now()): // what is left of it is removed
+	case len(of.waiting) >= maxPreviews || p.queued >= maxWaitingPreviews:
+		log.Info("dropped a request for a preview: too many are waiting", "namespace", key.Namespace, "name", key.Name)
+	default:
+		of.waiting = append(of.waiting, previewRequest{request, before})
+		p.queued++
+	}
+	p.components.Add(key)
+}
+
+// forget drops what is known about a component that is gone. The garbage collector removes its Secrets.
+func (p *previews[T]) forget(key client.ObjectKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(key)
+}
+
+func (p *previews[T]) drop(key client.ObjectKey) {
+	if of := p.about[key]; of != nil {
+		p.queued -= len(of.waiting)
+		delete(p.about, key)
+	}
+}
+
+// run answers requests and deletes answers until the context ends. The manager runs it in the leader.
+func (p *previews[T]) run(ctx context.Context) error {
+	var workers sync.WaitGroup
+	for range previewWorkers {
+		workers.Go(func() {
+			for {
+				key, shutdown := p.components.Get()
+				if shutdown {
+					return
+				}
+				if ctx.Err() == nil {
+					p.work(ctx, key)
+				}
+				p.components.Done(key)
+			}
+		})
+	}
+	<-ctx.Done()
+	p.components.ShutDown()
+	workers.Wait()
+	return nil
+}
+
+// work does what is to be done about one component. Its queue works on each component once at a time.
+func (p *previews[T]) work(ctx context.Context, key client.ObjectKey) {
+	log := logf.FromContext(ctx).WithValues("namespace", key.Namespace, "name", key.Name)
+	ctx = logf.IntoContext(ctx, log)
+	if err := p.handler.settings.leaderLock.leading(); err != nil {
+		p.components.AddAfter(key, creating) // the process ends, or leads again
+		return
+	}
+	owner, request, unknown, ok := p.next(key)
+	if !ok {
+		return
+	}
+	if unknown {
+		p.takeOver(ctx, key, owner)
+	}
+	if request != nil {
+		kept, err := p.answer(ctx, key, owner, *request)
+		if err != nil {
+			log.Error(err, "a request for a preview cannot be answered", "request", request.String())
+		}
+		if kept != nil {
+			p.keep(key, owner.UID, *kept)
+		}
+	}
+	p.deleteDue(ctx, key, owner)
+}
+
+// next takes the next request about a component.
+func (p *previews[T]) next(key client.ObjectKey) (owner preview.Owner, request *previewRequest, unknown, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.about[key]
+	if of == nil {
+		return preview.Owner{}, nil, false, false
+	}
+	unknown, of.unknown = of.unknown, false
+	if len(of.waiting) > 0 {
+		request, of.waiting = &of.waiting[0], of.waiting[1:]
+		p.queued--
+	}
+	if len(of.waiting) > 0 {
+		p.components.Add(key)
+	}
+	apiVersion, kind := p.handler.kind.ToAPIVersionAndKind()
+	owner = preview.Owner{
+		Reconciler: p.handler.settings.name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid, Namespace: key.Namespace,
+	}
+	if owner.Namespace == "" {
+		owner.Namespace = p.handler.settings.operatorNamespace
+	}
+	return owner, request, unknown, true
+}
+
+// keep has a Secret deleted when it is due. Beyond some of them, the oldest are due at once.
+func (p *previews[T]) keep(key client.ObjectKey, uid types.UID, secrets ...keptPreview) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.about[key]
+	if of == nil || of.uid != uid {
+		return
+	}
+	now := p.handler.now()
+	of.kept = append(of.kept, secrets...)
+	for i := range max(len(of.kept)-maxPreviews, 0) {
+		of.kept[i].due = now
+	}
+	for _, secret := range secrets {
+		p.components.AddAfter(key, secret.due.Sub(now))
+	}
+}
+
+// takeOver finds the Secrets that the process before this one has left.
+func (p *previews[T]) takeOver(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := p.handler.local.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels(owner.Labels()), client.MatchingFields{"type": string(owner.SecretType())}); err != nil {
+		logf.FromContext(ctx).Info("answers to requests for previews that an earlier process has left stay until the component is gone", "error", err.Error())
+	}
+	var found []keptPreview
+	for _, item := range list.Items {
+		if !preview.IsName(item.Name) {
+			continue
+		}
+		found = append(found, keptPreview{item.Name, item.UID, item.CreationTimestamp.Add(p.life)})
+	}
+	slices.SortFunc(found, func(a, b keptPreview) int { return a.due.Compare(b.due) })
+	p.keep(key, owner.UID, found...)
+}
+
+// deleteDue deletes the Secrets that are due, and the annotation if nothing is left that it is about.
+func (p *previews[T]) deleteDue(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
+	now, log := p.handler.now(), logf.FromContext(ctx)
+	due := p.takeDue(key, owner.UID, now)
+	for _, secret := range due {
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: secret.name}}
+		err := p.handler.local.Delete(ctx, object, client.Preconditions{UID: &secret.uid})
+		if client.IgnoreNotFound(err) == nil || apierrors.IsConflict(err) {
+			continue
+		}
+		log.Error(err, "an answer to a request for a preview cannot be deleted", "secret", secret.name)
+		if !apierrors.IsForbidden(err) { // otherwise it stays until the component is gone
+			p.keep(key, owner.UID, keptPreview{secret.name, secret.uid, now.Add(previewRetry)})
+		}
+	}
+	if asked, done := p.finish(key, owner.UID, len(due) > 0, now); done {
+		if err := p.removeAnnotation(ctx, key, owner.UID, asked); err != nil {
+			log.Error(err, "the annotation that asked for a preview cannot be removed")
+		}
+	}
+}
+
+// previewRetry is when the deletion of an answer that failed is tried again.
+const previewRetry = time.Minute
+
+// takeDue returns the Secrets of a component that are due, and forgets them.
+func (p *previews[T]) takeDue(key client.ObjectKey, uid types.UID, now time.Time) (due []keptPreview) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.about[key]
+	if of == nil || of.uid != uid {
+		return nil
+	}
+	of.kept = slices.DeleteFunc(of.kept, func(secret keptPreview) bool {
+		if now.Before(secret.due) {
+			return false
+		}
+		due = append(due, secret)
+		return true
+	})
+	return due
+}
+
+// finish forgets a component with nothing left to do, and returns the annotation to remove. If nothing was deleted
+// and the request is no old one, another operator has answered it.
+func (p *previews[T]) finish(key client.ObjectKey, uid types.UID, deleted bool, now time.Time) (asked string, done bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.about[key]
+	if of == nil || of.uid != uid || len(of.kept)+len(of.waiting) > 0 {
+		return "", false
+	}
+	delete(p.about, key)
+	request, err := preview.ParseRequest(of.asked)
+	return of.asked, deleted || err == nil && request.IsExpired(now)
+}
+
+// removeAnnotation removes the annotation of a component if it is still the one that is named.
+func (p *previews[T]) removeAnnotation(ctx context.Context, key client.ObjectKey, uid types.UID, asked string) error {
+	path := "/metadata/annotations/" + strings.ReplaceAll(p.handler.settings.name, "~", "~0") + "~1" + v1alpha1.AnnotationPreview
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": uid},
+		{"op": "test", "path": path, "value": asked},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return err
+	}
+	component := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	component.SetGroupVersionKind(p.handler.kind)
+	err = p.handler.local.Patch(ctx, component, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(p.handler.settings.fieldOwner))
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or another request stands in its place
+	}
+	return err
+}
+
+// answer answers a request, and returns the Secret to delete. There is none if another operator answers.
+func (p *previews[T]) answer(ctx context.Context, key client.ObjectKey, owner preview.Owner, request previewRequest) (*keptPreview, error) {
+	answered, secret := owner.Secret(request.Request), &corev1.Secret{}
+	due := p.handler.now().Add(p.life)
+	var read bool
+	if request.Action == preview.ActionEdited || request.perhapsAnswered {
+		err := p.handler.local.Get(ctx, client.ObjectKeyFromObject(answered), secret)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("read Secret %s/%s: %w", answered.Namespace, answered.Name, err)
+		case err == nil && !owner.Owns(secret):
+			return nil, fmt.Errorf("Secret %s/%s has another type or is about another component; it is left as it is", answered.Namespace, answered.Name)
+		case err == nil && preview.IsAnswered(secret):
+			return nil, nil // takeOver has found it
+		}
+		if read = err == nil; !read && request.Action == preview.ActionEdited {
+			return nil, nil // it was withdrawn
+		}
+	}
+	answer, err := p.compute(ctx, key, owner, request.Request, secret)
+	if errors.Is(err, errOtherOperator) {
+		return nil, nil
+	}
+	if err != nil {
+		answer = preview.Answer{Error: err.Error()}
+	}
+	answer.Request = request.String()
+	if !read {
+		if err := preview.SetAnswer(answered, answer); err != nil {
+			return nil, err
+		}
+		err := p.handler.local.Create(ctx, answered, client.FieldOwner(p.handler.settings.fieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("write the answer: %w", err)
+		}
+		return &keptPreview{answered.Name, answered.UID, due}, nil
+	}
+	before := secret.DeepCopy()
+	kept := &keptPreview{secret.Name, secret.UID, due}
+	if err := preview.SetAnswer(secret, answer); err != nil {
+		return kept, err
+	}
+	err = p.handler.local.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.handler.settings.fieldOwner))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return kept, nil // it was answered by another process, or withdrawn
+	}
+	if err != nil {
+		return kept, fmt.Errorf("write the answer: %w", err)
+	}
+	return kept, nil
+}
+
+// errOtherOperator means that another operator reconciles the component, and answers.
+var errOtherOperator = errors.New("another operator of this name reconciles the component")
+
+// compute makes the answer. Its error is one for the user.
+func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner preview.Owner, request preview.Request, secret *corev1.Secret) (answer preview.Answer, err error) {
+	defer guard.Into(&err) // an edited component can be one that no code has met
+	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+	h := p.handler
+	check := func(obj T) error {
+		if obj.GetUID() != owner.UID {
+			return fmt.Errorf("%s %s was replaced by another one", h.kind.Kind, key)
+		}
+		return h.checkOperator(ctx, obj)
+	}
+	if request.Action == preview.ActionDiff {
+		changes, beside, err := h.diffRevisions(ctx, key, request.From, request.To, check)
+		if err != nil {
+			return preview.Answer{}, err
+		}
+		hidden := hideValues(changes, beside)
+		text, err := json.Marshal(append([]reconciler.PlannedChange{}, changes...)) // a list, also if nothing differs
+		return preview.Answer{Changes: text, Hidden: hidden}, err
+	}
+	asked := PlanRequest[T]{Key: key, Delete: request.Action == preview.ActionDelete}
+	if request.Action == preview.ActionEdited {
+		object, err := preview.EditedIn(secret)
+		if err != nil {
+			return preview.Answer{}, err
+		}
+		asked.Manifest, asked.mustBeAdmitted = &unstructured.Unstructured{Object: object}, true
+	}
+	plan, err := h.planSafely(ctx, asked, check)
+	if err != nil {
+		return preview.Answer{}, err
+	}
+	hidden := hideValues(plan.Changes, func(object reconciler.Key) bool { return object.Namespace == owner.Namespace && !plan.Remote })
+	text, err := json.Marshal(plan)
+	return preview.Answer{Plan: text, Hidden: hidden}, err
+}
+
+// checkOperator fails with errOtherOperator if the inventory of the component was sealed by another operator that runs.
+func (h *handler[T]) checkOperator(ctx context.Context, obj T) error {
+	other := obj.GetStatus().Inventory.Operator
+	if other == nil || h.settings.selector != nil {
+		return nil
+	}
+	me, err := h.operator(ctx)
+	if err == nil && h.isAlive(ctx, *other, *me) {
+		return errOtherOperator
+	}
+	return err
+}
+
+// hideValues removes the values of fields of objects that are not beside the answer, and
+// returns how many objects have such fields: a user who may read the Secrets of a namespace may not read others.
+func hideValues(changes []reconciler.PlannedChange, beside func(reconciler.Key) bool) (hidden int) {
+	for i := range changes {
+		change := &changes[i]
+		if len(change.Fields) == 0 || beside(change.Key) {
+			continue
+		}
+		hidden++
+		for j := range change.Fields {
+			field := &change.Fields[j]
+			for _, value := range []*string{&field.Old, &field.New} {
+				if *value != "" {
+					*value = difference.Masked
+				}
+			}
+		}
+	}
+	return hidden
+}

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// RenderOffline returns the manifests of a component as they are rendered for its installation, with its patches, and
+// without a cluster: what a template looks up does not exist, hooks do not run, and the time
+// is the beginning of 1970. It needs no setup.
+//
+// Notes are sentences about what is another than in a cluster: references of the spec that are not loaded, and
+// random values.
+func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []client.Object, notes []string, err error) {
+	if err := errors.Join(r.wiring()...); err != nil {
+		return nil, nil, r.setupError(err)
+	}
+	obj, err = copyOf(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, _ := finderFor[T]().Find(obj.GetSpec())
+	resolved, configErr := resolveConfig(obj, r.settings)
+	if err := errors.Join(configErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
+		return nil, nil, err
+	}
+	for _, reference := range found {
+		notes = append(notes, fmt.Sprintf("%s refers to an object that is not read without a cluster", reference.Path))
+	}
+	ctx = manifests.WithPreview(manifests.WithTime(ctx, time.Unix(0, 0).UTC()))
+	ctx = manifests.WithReconcilerName(manifests.WithComponent(ctx, obj), r.settings.name)
+	ctx = manifests.WithComponentName(manifests.WithComponentNamespace(ctx, obj.GetNamespace()), obj.GetName())
+	ctx = manifests.WithComponentRevision(manifests.WithComponentInstallation(ctx, true), 1)
+	ctx, randomness := manifests.WithRandomness(ctx)
+	generator := rendering.Patched(r.generator, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
+	objects, err = manifests.Generate(ctx, generator, resolved.namespace, resolved.name, obj.GetSpec())
+	if randomness.Used() {
+		notes = append(notes, "a template uses random values or the time, so another rendering may differ")
+	}
+	return objects, notes, err
+}

@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/corbel-run/corbel/internal/scaffold/rules"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/componenttest"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// installed returns the operator of widgets, with the rules that are generated for it, as its chart installs it.
+func installed(t *testing.T, name string, o rules.Operator, reconciler component.ReconcilerOptions) (componenttest.Operator[*widget.Widget], []rbacv1.PolicyRule) {
+	t.Helper()
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
+		t.Fatal(err)
+	}
+	namespace := name + "-system"
+	o.Account, o.Namespace, o.Group, o.Resource = name, "{{ .Release.Namespace }}", "test.corbel.run", "widgets"
+	text, err := o.YAML([]rules.Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, granted := componenttest.Deploy(t, config, fstest.MapFS{
+		"Chart.yaml":          {Data: []byte("{apiVersion: v2, name: " + name + ", version: 1.0.0}")},
+		"values.yaml":         {Data: []byte("{optionalRights: true, deployers: []}")},
+		"templates/rbac.yaml": {Data: []byte(text)},
+		"templates/operator.yaml": {Data: []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n" +
+			"spec: {template: {spec: {serviceAccountName: " + name + ", containers: [{name: operator}]}}}\n")},
+	})
+	options := widgets()
+	options.Reconciler = reconciler
+	options.Reconciler.OperatorNamespace = &namespace
+	scheme, err := options.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return componenttest.Operator[*widget.Widget]{
+		Config: config, Scheme: scheme, As: as, Namespaced: o.Namespaced,
+		SetUp: func(manager ctrl.Manager) error {
+			_, err := options.SetUp(manager)
+			return err
+		},
+	}, granted
+}
+
+// deployerIn returns the account that writes the objects in a namespace, with the rights of ClusterRoles there.
+func deployerIn(namespace, account string, roles ...string) []client.Object {
+	objects := []client.Object{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}}
+	for _, role := range roles {
+		objects = append(objects, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account + "-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+		})
+	}
+	return objects
+}
+
+func changed(w *widget.Widget) { w.Spec.Values = map[string]string{"other": "2"} }
+
+func TestAnOperatorOfOneNamespaceNeedsRolesOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules   rules.Operator
+		options component.ReconcilerOptions
+	}{
+		"confined":          {rules.Operator{Namespaced: true}, component.ReconcilerOptions{Namespaced: true}},
+		"confined-deployer": {rules.Operator{Namespaced: true, Deployer: "deployer"}, component.ReconcilerOptions{Namespaced: true, DefaultServiceAccount: new("deployer")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operator, granted := installed(t, name, test.rules, test.options)
+			operator.TestRights(t, named("", "main"), changed, granted)
+			// There is no binding in the cluster.
+			bindings := &rbacv1.ClusterRoleBindingList{}
+			c, err := client.New(operator.Config, client.Options{Scheme: operator.Scheme})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.List(t.Context(), bindings); err != nil {
+				t.Fatal(err)
+			}
+			for _, binding := range bindings.Items {
+				for _, subject := range binding.Subjects {
+					if subject.Namespace == name+"-system" {
+						t.Errorf("ClusterRoleBinding %s binds %s", binding.Name, subject.Name)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
+	const name = "acting"
+	operator, granted := installed(t, name, rules.Operator{Deployer: "deployer"}, component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+	for _, rule := range granted {
+		for _, verb := range rule.Verbs {
+			if verb == "impersonate" {
+				t.Errorf("it may impersonate without constraints: %v", rule)
+			}
+		}
+	}
+	operator.Prerequisites = deployerIn("", "deployer", name+"-deployer")
+	operator.TestRights(t, named("", "main"), changed, granted)
+
+	admin, err := client.New(operator.Config, client.Options{Scheme: operator.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "acting-"}}
+	if err := admin.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	tenant := namespace.Name
+	// Both accounts may do more than the operator.
+	more := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + "-more"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets", "pods"}, Verbs: []string{"*"}},
+	}}
+	objects := append(deployerIn(tenant, "deployer", name+"-deployer", more.Name), deployerIn(tenant, "other", name+"-deployer", more.Name)...)
+	for _, object := range append(objects, more) {
+		if err := admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name + "-system", Name: name}}
+	request := &authenticationv1.TokenRequest{}
+	if err := admin.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	as := func(account string) client.Client {
+		config := rest.AnonymousClientConfig(operator.Config)
+		config.BearerToken = request.Status.Token
+		if account != "" {
+			config.Impersonate.UserName = "system:serviceaccount:" + tenant + ":" + account
+		}
+		c, err := client.New(config, client.Options{Scheme: operator.Scheme, Mapper: admin.RESTMapper()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	object := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "mine"}}
+	}
+	deployer := as("deployer")
+	created := object()
+	for what, err := range map[string]error{
+		"create": deployer.Create(t.Context(), created),
+		"update": deployer.Update(t.Context(), created),
+		"get":    deployer.Get(t.Context(), client.ObjectKeyFromObject(created), object()),
+		"list":   deployer.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(tenant)),
+		"delete": deployer.Delete(t.Context(), created),
+	} {
+		if err != nil {
+			t.Errorf("%s as the account: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"write as another account":    as("other").Create(t.Context(), object()),
+		"read Secrets as the account": deployer.List(t.Context(), &corev1.SecretList{}, client.InNamespace(tenant)),
+		"create Pods as the account":  deployer.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}),
+		"read ConfigMaps itself":      as("").List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(tenant)),
+		"write ConfigMaps itself":     as("").Create(t.Context(), object()),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: got %v, want an error that is Forbidden", what, err)
+		}
+	}
+	err = as("other").Create(t.Context(), object())
+	if err == nil || !strings.Contains(err.Error(), "impersonate") {
+		t.Errorf("the server says %v", err)
+	}
+	t.Logf("the server says: %v; %v", err, deployer.List(t.Context(), &corev1.SecretList{}, client.InNamespace(tenant)))
+}

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// TestABreakingChangeOfADefinitionIsRefused changes a definition under each of the update policies: first so that
+// nothing breaks, then so that something does.
+func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
+	for plural, policy := range map[string]reconciler.UpdatePolicy{
+		"cogs": reconciler.UpdatePolicyReplace, "gears": reconciler.UpdatePolicySsaMerge, "racks": reconciler.UpdatePolicySsaOverride,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			b, counted := newPlanBench(t, reconciler.ReconcilerOptions{UpdatePolicy: &policy})
+			kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]
+			withFields := func(fields map[string]any, annotations map[string]string) *unstructured.Unstructured {
+				crd := definition(plural, kind)
+				version := crd.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+				version["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
+					"spec": map[string]any{"type": "object", "properties": fields},
+				}}}
+				crd.SetAnnotations(annotations)
+				return crd
+			}
+			text, number := map[string]any{"type": "string"}, map[string]any{"type": "integer"}
+			first := withFields(map[string]any{"size": number}, nil)
+			b.until("the definition", func() bool {
+				outcome, err := b.apply(first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return outcome.Done()
+			})
+			counted.reset()
+			b.mustApply(withFields(map[string]any{"size": number, "name": text}, nil))
+			if reads := counted.gets(first.GetName()); reads > 2 {
+				t.Errorf("%d reads of the definition for one harmless change: %v", reads, counted.all)
+			}
+
+			live := &unstructured.Unstructured{}
+			live.SetGroupVersionKind(first.GroupVersionKind())
+			version := func() string {
+				t.Helper()
+				if err := b.Get(t.Context(), client.ObjectKeyFromObject(first), live); err != nil {
+					t.Fatal(err)
+				}
+				return live.GetResourceVersion()
+			}
+			before := version()
+			breaking := withFields(map[string]any{"size": text}, nil)
+			const want = "version v1: .spec.name: the field is removed (FieldRemoved); version v1: .spec.size: the type changes from integer to string (TypeChanged)"
+			plan := b.foresee(counted, reconciler.ApplyRequest{Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{breaking}})
+			if len(plan.Changes) != 1 || plan.Changes[0].Class != reconciler.ChangeRefused || !strings.Contains(plan.Changes[0].Message, want) {
+				t.Errorf("got the plan\n%s", plan)
+			}
+			_, err := b.apply(breaking, instance(kind, "one"), config("beside", "1"))
+			refused, ok := errors.AsType[*reconciler.BreakingChangeError](err)
+			if !ok || !strings.Contains(refused.Error(), want) || !strings.Contains(refused.Error(), `annotation engine.corbel.run/allow-breaking-changes: "true"`) {
+				t.Errorf("got %v", err)
+			}
+			if version() != before {
+				t.Error("the definition was written")
+			}
+			if b.stands(b.in(instance(kind, "one"))) {
+				t.Error("an instance was written after a definition that was refused")
+			}
+
+			b.mustApply(withFields(map[string]any{"size": text}, map[string]string{engineName + "/" + v1alpha1.AnnotationAllowBreakingChanges: "true"}))
+			if version() == before {
+				t.Error("the definition was not written, although the annotation allows it")
+			}
+		})
+	}
+}
+
+// TestAnAdoptedDefinitionIsNotChangedSoThatObjectsBreak adopts a definition that is newer than its manifest.
+func TestAnAdoptedDefinitionIsNotChangedSoThatObjectsBreak(t *testing.T) {
+	b := newBench(t)
+	newer := definition("axles", "Axle")
+	version := newer.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	second := map[string]any{"name": "v2", "served": true, "storage": false, "schema": version["schema"]}
+	newer.Object["spec"].(map[string]any)["versions"] = []any{version, second}
+	if err := b.Create(t.Context(), newer); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.apply(definition("axles", "Axle"))
+	if _, ok := errors.AsType[*reconciler.BreakingChangeError](err); !ok || !strings.Contains(err.Error(), "version v2: it is removed, and it was served (ServedVersionRemoved)") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// gets returns how often an object was read.
+func (c *traffic) gets(name string) (n int) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, request := range c.all {
+		if strings.HasPrefix(request, "GET ") && strings.HasSuffix(request, "/"+name) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/definition"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+)
+
+// BreakingChangeError means that a manifest changes a definition that exists so that objects or clients of
+// its type break. Nothing was written.
+type BreakingChangeError struct {
+	// Changes are sentences.
+	Changes []string
+	// Annotation allows them.
+	Annotation string
+}
+
+// maxChanges bounds how many changes a message has.
+const maxChanges = 3
+
+// Error says what allows the changes, and lists the first of them.
+func (e *BreakingChangeError) Error() string {
+	named, more := e.Changes, ""
+	if len(named) > maxChanges {
+		named, more = named[:maxChanges], fmt.Sprintf(" and %d more", len(e.Changes)-maxChanges)
+	}
+	return "it is not changed, because objects or clients of its type would break, and its manifest does not have the annotation " +
+		e.Annotation + ": \"true\": " + strings.Join(named, "; ") + more
+}
+
+// checkDefinition reads the definition that a step changes in place, and returns an error if the change breaks
+// something and is not allowed. It is read only if it is written; what was read is returned, or nil.
+func (e *Executor) checkDefinition(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+	policies := step.Desired.Policies
+	switch {
+	case step.Key.GroupKind() != definitionKind, policies.AllowBreakingChanges, step.Verb == plan.VerbCreate, step.Verb == plan.VerbMark:
+		return nil, nil
+	case step.Reason == plan.ReasonReapply:
+		return nil, nil // neither the manifest nor the live definition has changed
+	}
+	live, err := e.readFirst(ctx, resource, step)
+	if err != nil {
+		return nil, err
+	}
+	changes := definition.Breaking(live.Object, step.Desired.Manifest.Object)
+	if policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable {
+		// The server refuses these, and then the definition is recreated, if there are no objects of its type.
+		changes = slices.DeleteFunc(changes, func(c definition.Change) bool { return c.Rule.Immutable() })
+	}
+	if len(changes) == 0 {
+		return live, nil
+	}
+	refused := &BreakingChangeError{Annotation: e.options.Name + "/" + v1alpha1.AnnotationAllowBreakingChanges}
+	for _, change := range changes {
+		refused.Changes = append(refused.Changes, change.String())
+	}
+	return nil, refused
+}

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ops
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"text/template"
+)
+
+// root is the root of the repository.
+const root = "../.."
+
+// project has what the templates of the folder ops read from the options of a project.
+type project struct{ Name, Kind, Group, Version, Variable, Plural string }
+
+var shop = project{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com", Version: "v1alpha1", Variable: "shop", Plural: "shops"}
+
+// controller is the value of the label of metrics.
+const controller = "shop.shop.example.com"
+
+// rendered returns a file as corbel init writes it for the project.
+func rendered(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "internal/scaffold/templates/ops", name+".tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, shop); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
