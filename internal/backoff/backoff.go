@@ -96,6 +96,8 @@ const (
 	errorJitter = 0.1
 	// errorCeiling leaves room for the jitter below the limit.
 	errorCeiling = errorLimit * 10 / 11
+	// Limit: the errors that count, at most, for the delay after the next one, if a component made progress since.
+	errorsWithProgress = 4
 )
 
 // RateLimiter says how long a controller's queue holds back a request that
@@ -121,6 +123,16 @@ func (l *RateLimiter) When(request reconcile.Request) time.Duration {
 	attempt := l.failures[request]
 	l.failures[request]++
 	return Jitter(Delay(attempt, errorBase, errorCeiling), errorJitter, l.random())
+}
+
+// Progress bounds the delay after the next failure of the request: something was done, so what fails next
+// is not what failed before. The delay is not the shortest one, because a request may do the same again and again.
+func (l *RateLimiter) Progress(request reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failures[request] > errorsWithProgress {
+		l.failures[request] = errorsWithProgress
+	}
 }
 
 // Forget drops the failures of the request.

@@ -66,7 +66,12 @@ func TestRateLimiter(t *testing.T) {
 	if l.NumRequeues(a) != 12 || l.When(b) != 200*ms {
 		t.Error("requests are not counted apart")
 	}
+	l.Progress(a)
+	if first, second := l.When(a), l.When(a); first != 3200*ms || second != 6400*ms {
+		t.Errorf("after some progress the delays are %s and %s", first, second)
+	}
 	l.Forget(a)
+	l.Progress(a) // of a request without failures is nothing
 	if l.NumRequeues(a) != 0 || l.When(a) != 200*ms {
 		t.Error("Forget did not forget")
 	}

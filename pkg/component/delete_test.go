@@ -11,9 +11,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -126,5 +128,43 @@ func TestADeletionThatIsForbiddenLikeTheApplyBeforeItIsAnEvent(t *testing.T) {
 	}
 	if _, _, message := obj.GetStatus().GetState(); !strings.HasSuffix(message, hint) || len(message) > 1024 {
 		t.Errorf("%d bytes: %s", len(message), message)
+	}
+}
+
+// A chart of many objects on a server that refuses requests now and then fails often in a row, each time for another object.
+func TestProgressShortensTheDelayAfterAnError(t *testing.T) {
+	for name, reconcile := range map[string]func(*testing.T, *handler[*widget], *widget){
+		"apply": func(t *testing.T, h *handler[*widget], obj *widget) { reconcileOnce(t, h, obj) },
+		"delete": func(t *testing.T, h *handler[*widget], obj *widget) {
+			obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
+			reconcileOnce(t, h, obj)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := &fakeEngine{err: errors.New("create ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory, Total: 3, Settled: 1}}
+			h, _ := testHandler(t, engine)
+			h.settings.ownLimiter = backoff.NewRateLimiter()
+			obj := newWidget()
+			obj.Finalizers, obj.Status.Inventory = []string{"test.corbel.run"}, someInventory
+			failures := func() int {
+				reconcile(t, h, obj)
+				request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+				h.settings.ownLimiter.When(request)
+				return h.settings.ownLimiter.NumRequeues(request)
+			}
+			for n := range 10 {
+				if got := failures(); got != n+1 {
+					t.Fatalf("%d failures count as %d", n+1, got)
+				}
+			}
+			engine.outcome.Steps = map[string]int{"replace": 5} // in vain: no more objects are done
+			if got := failures(); got != 11 {
+				t.Errorf("after writes in vain %d failures count, want 11", got)
+			}
+			engine.outcome.Settled = 2
+			if got := failures(); got != 5 {
+				t.Errorf("after progress %d failures count, want 5", got)
+			}
+		})
 	}
 }

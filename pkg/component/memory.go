@@ -11,6 +11,7 @@ import (
 
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
@@ -81,6 +82,17 @@ func (m *memory) resetIdle(key client.ObjectKey) {
 	defer m.mu.Unlock()
 	if known, ok := m.byKey[key]; ok {
 		known.idle.Reset()
+	}
+}
+
+// noteProgress shortens the delays of a component: while it waits, if something was written or another number of
+// objects is done, and after an error only in the latter case. An object that is written in vain is no progress.
+func (h *handler[T]) noteProgress(key client.ObjectKey, written, moved bool) {
+	if written || moved {
+		h.memory.resetIdle(key)
+	}
+	if moved && h.settings.ownLimiter != nil {
+		h.settings.ownLimiter.Progress(reconcile.Request{NamespacedName: key})
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -147,7 +148,8 @@ type ReconcilerOptions struct {
 	// RateLimiter says when a component is requeued after an error. It has no effect on
 	// SetupWithManagerAndBuilder, where the builder says it.
 	//
-	// Default: after 200 milliseconds, doubling up to two minutes
+	// Default: after 200 milliseconds, doubling up to two minutes; after about 3 seconds at most if
+	// another number of dependents is ready since the last error
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
 	// LabelSelector selects the components of this reconciler; the others are not touched, not even
 	// when they are deleted. So several operators can share the components of one type; a change of
@@ -232,11 +234,12 @@ type settings struct {
 	operatorNamespace string
 	// onlyNamespace is the only one that the operator has rights in; empty: there may be others.
 	onlyNamespace string
-	newClient     client.NewClientFunc                          // nil: client.New
-	concurrency   int                                           // 0: what the manager says
-	rateLimiter   workqueue.TypedRateLimiter[reconcile.Request] // may be nil
-	selector      labels.Selector                               // nil: everything
-	clusterUID    apitypes.UID                                  // empty: to be read
+	newClient     client.NewClientFunc // nil: client.New
+	concurrency   int                  // 0: what the manager says
+	rateLimiter   workqueue.TypedRateLimiter[reconcile.Request]
+	ownLimiter    *backoff.RateLimiter // is rateLimiter, unless the author has set another one
+	selector      labels.Selector      // nil: everything
+	clusterUID    apitypes.UID         // empty: to be read
 }
 
 // defaultHistoryLimit is how many revisions are kept, as of Deployments.

@@ -83,6 +83,10 @@ func TestOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if got.ownLimiter == nil || got.rateLimiter != got.ownLimiter {
+				t.Error("the rate limiter is not the default")
+			}
+			got.ownLimiter, got.rateLimiter = nil, nil
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(settings{})); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)
 			}

@@ -177,6 +177,10 @@ const defaultConcurrency = 5
 func (s *settings) resolveSetup(options ReconcilerOptions) error {
 	var errs []error
 	s.newClient, s.rateLimiter = options.NewClient, options.RateLimiter
+	if s.rateLimiter == nil {
+		s.ownLimiter = backoff.NewRateLimiter()
+		s.rateLimiter = s.ownLimiter
+	}
 	if options.MaxConcurrentReconciles != nil {
 		if s.concurrency = *options.MaxConcurrentReconciles; s.concurrency < 1 {
 			errs = append(errs, fmt.Errorf("option MaxConcurrentReconciles %d: must be at least 1", s.concurrency))
@@ -200,9 +204,6 @@ func (s *settings) resolveSetup(options ReconcilerOptions) error {
 // controllerOptions are what the options leave to the controller.
 func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
 	options := controller.Options{RateLimiter: s.rateLimiter, MaxConcurrentReconciles: s.concurrency}
-	if options.RateLimiter == nil {
-		options.RateLimiter = backoff.NewRateLimiter()
-	}
 	configured := mgr.GetControllerOptions()
 	if s.concurrency == 0 && configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
 		options.MaxConcurrentReconciles = defaultConcurrency
