@@ -57,7 +57,8 @@ type Operator[T component.Component] struct {
 	// namespace than that of the component starts with "<namespace>/".
 	Retained []string
 	// Normalize removes from a copy of a dependent what may differ between two
-	// installations, such as random values and digests of them. It may be nil.
+	// installations, such as random values and digests of them. It may be nil: values of Secrets, certificates and keys
+	// in PEM, and checksums in annotations are not compared anyway.
 	Normalize func(*unstructured.Unstructured)
 	// Timeout is how long each state is waited for. Default 2 minutes.
 	Timeout time.Duration

@@ -6,7 +6,9 @@ package componenttest
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"path"
@@ -157,6 +159,7 @@ func (i *Installed[T]) normal(live *unstructured.Unstructured, words *strings.Re
 		}
 	}
 	hideChecksums(o.Object)
+	o.Object = hideCertificates(o.Object).(map[string]any)
 	if i.operator.Normalize != nil {
 		i.operator.Normalize(o)
 	}
@@ -189,6 +192,30 @@ func hideChecksums(content map[string]any) {
 			}
 		}
 	}
+}
+
+// hideCertificates replaces certificates and keys in PEM, also in base64 as in the field caBundle of webhooks: charts
+// generate them, and those of Secrets are not compared either.
+func hideCertificates(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, nested := range value {
+			value[key] = hideCertificates(nested)
+		}
+	case []any:
+		for n, nested := range value {
+			value[n] = hideCertificates(nested)
+		}
+	case string:
+		text := value
+		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
+			text = string(decoded)
+		}
+		if block, _ := pem.Decode([]byte(text)); block != nil {
+			return "a certificate or key that is not compared"
+		}
+	}
+	return value
 }
 
 // removeNodePorts removes the ports of the nodes from a Service.

@@ -4,6 +4,8 @@
 package componenttest
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"strings"
 	"testing"
 
@@ -40,6 +42,21 @@ func TestChecksumsInAnnotationsAreNotCompared(t *testing.T) {
 	got := withDigest(digest)
 	hideChecksums(got)
 	if diff := cmp.Diff(withDigest("a checksum that is not compared"), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestCertificatesAreNotCompared(t *testing.T) {
+	certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("something")}))
+	content := func(bundle, data string) any {
+		return map[string]any{
+			"webhooks": []any{map[string]any{"clientConfig": map[string]any{"caBundle": bundle}, "name": "BEGIN", "replicas": int64(1)}},
+			"data":     map[string]any{"ca.crt": data, "text": "aGVsbG8="},
+		}
+	}
+	const hidden = "a certificate or key that is not compared"
+	got := hideCertificates(content(base64.StdEncoding.EncodeToString([]byte(certificate)), "# a comment\n"+certificate))
+	if diff := cmp.Diff(content(hidden, hidden), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
