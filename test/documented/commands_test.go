@@ -26,7 +26,6 @@ import (
 const shim = `#!/bin/bash
 name=${0##*/}
 printf '%s\0' "$PWD" "$name" "$@" >"$(mktemp "$CALLS/XXXXXXXX")"
-[ "$name $1 ${2%%@*}" = "go run github.com/corbel-run/corbel/cmd/corbel" ] && exec "${0%/*}/corbel" "${@:3}"
 case "$name $1" in
 "git clone") folder=$(basename "$2" .git) && mkdir -p "$folder" && ln -s "$REPOSITORY"/* "$folder" ;;
 "corbel init") [ "${2#-}" = "$2" ] && mkdir -p "$2" && cp "$REPOSITORY/internal/scaffold/templates/common/Makefile.tmpl" "$2/Makefile" ;;

@@ -77,7 +77,7 @@ func (d *demo) leaveRunning(ctx context.Context, err error) {
 	}
 	d.screen.say("The cluster and the operator keep running until Ctrl-C. In another terminal:")
 	d.screen.text("export KUBECONFIG=%s", d.env.Kubeconfig())
-	d.screen.text("%s get shops,all -A", d.env.Program("kubectl"))
 	d.screen.text("%s apply -f examples/shop/demo/shop.yaml", d.env.Program("kubectl"))
+	d.screen.text("bin/corbel tree -n %s %s", shopKey.Namespace, shopName)
 	<-ctx.Done()
 }
