@@ -193,8 +193,9 @@ func (e *explainer) byCondition(ready metav1.Condition) {
 		}
 	}
 	e.heldBack(said)
-	for _, s := range said {
+	for i, s := range said {
 		if _, waits := waitsFor(s.text, e.facts.Status.Inventory); !waits {
+			e.noteOthers(s.object, said[i+1:])
 			e.blame(s, ready.Message)
 			return
 		}
@@ -208,8 +209,8 @@ func (e *explainer) byCondition(ready metav1.Condition) {
 	e.blame(statement{object: e.component(), text: ready.Message}, ready.Message)
 }
 
-// maxHeldBack is how many objects are named that wait for the cause.
-const maxHeldBack = 3
+// maxNamed is how many objects are named that wait for the cause, or are to blame, too.
+const maxNamed = 3
 
 // heldBack notes which dependents wait for others: those that the message names, and those that were never written.
 func (e *explainer) heldBack(said []statement) {
@@ -227,10 +228,32 @@ func (e *explainer) heldBack(said []statement) {
 			names = append(names, o.String())
 		}
 	}
-	if more := len(names) - maxHeldBack; more > 0 {
-		names = append(names[:maxHeldBack], fmt.Sprintf("%d more", more))
+	e.chain.HeldBack = limited(names)
+}
+
+// noteOthers notes which other dependents are to blame, too.
+func (e *explainer) noteOthers(blamed Object, said []statement) {
+	var names []string
+	for _, s := range said {
+		_, waits := waitsFor(s.text, e.facts.Status.Inventory)
+		isDependent := slices.ContainsFunc(e.facts.Status.Inventory.Items, func(item v1alpha1.InventoryItem) bool {
+			return s.object == Object{item.Group, item.Version, item.Kind, item.Namespace, item.Name}
+		})
+		if name := s.object.String(); isDependent && !waits && s.object != blamed && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	e.chain.HeldBack = names
+	if len(names) > 0 {
+		e.chain.Notices = append(e.chain.Notices, "there is more: "+strings.Join(limited(names), ", "))
+	}
+}
+
+// limited keeps the first names of many.
+func limited(names []string) []string {
+	if more := len(names) - maxNamed; more > 0 {
+		return append(names[:maxNamed:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	return names
 }
 
 // blame explains what is said about one object. Some causes show in the words; for others the object is read.

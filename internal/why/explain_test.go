@@ -305,3 +305,16 @@ func TestALogThatMayHoldASecretIsLeftOut(t *testing.T) {
 		t.Errorf("log %q", chain.Cause().Log)
 	}
 }
+
+func TestMoreDependentsThatAreToBlameAreNoted(t *testing.T) {
+	facts := shop("Processing", "Deployment market/api: 0 of 1 replicas ready; Deployment market/web: 0 of 1 replicas ready; Service market/a: waits for Deployment market/api; "+
+		"Deployment other/web: is no dependent; Deployment market/c: failed; Deployment market/d: failed; Deployment market/e: failed")
+	for _, name := range []string{"api", "web", "c", "d", "e"} {
+		facts.Status.Inventory.Items = append(facts.Status.Inventory.Items,
+			v1alpha1.InventoryItem{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "market", Name: name, UID: "x"})
+	}
+	want := []string{"there is more: Deployment market/web, Deployment market/c, Deployment market/d, 1 more"}
+	if diff := cmp.Diff(want, Explain(facts, now).Notices); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
