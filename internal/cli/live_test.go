@@ -142,6 +142,15 @@ func (b *bed) showsDrift(t *testing.T) {
 	b.check(b.client.Patch(b.ctx, deployment, client.RawPatch("application/strategic-merge-patch+json",
 		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"registry.example.com/shop:9.9"}]}}}}`)), client.FieldOwner("kubectl-edit")))
 	b.check(b.client.Delete(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}))
+	b.until("the Deployment is rolled out", func() error {
+		if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return err
+		}
+		if s := deployment.Status; s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != 2 || s.Replicas != 2 || s.AvailableReplicas != 2 {
+			return fmt.Errorf("it has the status %v", s)
+		}
+		return nil
+	})
 	golden(t, "diff", b.run("diff", "shop/corner").text())
 	golden(t, "diff yaml", b.run("diff", "shop/corner", "-o", "yaml").text())
 	golden(t, "get suspended", b.run("get").text())

@@ -63,7 +63,7 @@ func TestWhy(t *testing.T) {
 	const text = `Shop market/corner is not Ready since 3m (Suspended)
 └─ Shop market/corner: suspended: incident 7 (since 3m)
    field: metadata.annotations[shop.example.com/suspend]
-Try: kubectl -n market annotate shop.shop.example.com corner shop.example.com/suspend-
+Try: corbel resume shop.shop.example.com corner -n market
 `
 	suspended := explained("corner", "Unknown", "Suspended", "suspended: incident 7")
 	ready := explained("main", "True", "Ready", "all is well")

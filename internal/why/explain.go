@@ -158,6 +158,7 @@ func (e *explainer) explain() {
 	default:
 		_, e.remote, _ = unstructured.NestedFieldNoCopy(e.facts.Object.Object, "spec", "kubeConfig")
 		e.byCondition(*ready)
+		e.noteRevision()
 		if !observed && !deleting {
 			c.Notices = append(c.Notices, "the latest change of the component is not reconciled yet")
 		}
@@ -207,6 +208,25 @@ func (e *explainer) byCondition(ready metav1.Condition) {
 		}
 	}
 	e.blame(statement{object: e.component(), text: ready.Message}, ready.Message)
+}
+
+// noteRevision notes that an earlier revision was ready, so that it can be compared with, and gone back to.
+func (e *explainer) noteRevision() {
+	history := e.facts.Status.History
+	if len(history) == 0 || history[0].ReadyAt != nil || history[0].RollbackTo != 0 || e.facts.Status.Rollback != nil || e.facts.Object.GetDeletionTimestamp() != nil {
+		return
+	}
+	ready := slices.IndexFunc(history, func(r v1alpha1.RevisionStatus) bool { return r.ReadyAt != nil })
+	if ready < 0 {
+		return
+	}
+	by := ""
+	if history[0].ChangedBy != "" {
+		by = " by " + history[0].ChangedBy
+	}
+	from, to := history[ready].Revision, history[0].Revision
+	e.chain.Notices = append(e.chain.Notices, fmt.Sprintf("revision %d%s was not ready yet, and revision %d was: \"%s\" shows what changed, and \"%s\" goes back",
+		to, by, from, e.component().corbel("diff", "--revision", fmt.Sprintf("%d..%d", from, to)), e.component().corbel("rollback", "--to", fmt.Sprint(from))))
 }
 
 // maxNamed is how many objects are named that wait for the cause, or are to blame, too.
@@ -317,7 +337,7 @@ func (e *explainer) suspended(message string) {
 	var command string
 	switch {
 	case annotations[suspend] != "" && annotations[suspend] != "false":
-		link.Field, command = annotationField(suspend), component.kubectl("annotate", suspend+"-")
+		link.Field, command = annotationField(suspend), component.corbel("resume")
 	case strings.Contains(message, "management policy") && annotations[policy] != "":
 		link.Field, command = annotationField(policy), component.kubectl("annotate", policy+"-")
 	case strings.Contains(message, "management policy"):

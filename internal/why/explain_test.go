@@ -318,3 +318,26 @@ func TestMoreDependentsThatAreToBlameAreNoted(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestAnEarlierRevisionThatWasReadyIsNoted(t *testing.T) {
+	before := metav1.NewTime(now.Add(-time.Hour))
+	failing := v1alpha1.RevisionStatus{Revision: 3, ChangedBy: "kubectl-patch"}
+	for name, test := range map[string]struct {
+		history []v1alpha1.RevisionStatus
+		want    []string
+	}{
+		"a change": {[]v1alpha1.RevisionStatus{failing, {Revision: 2}, {Revision: 1, ReadyAt: &before}}, []string{
+			`revision 3 by kubectl-patch was not ready yet, and revision 1 was: "corbel diff shop.shop.example.com corner -n market --revision 1..3" shows what changed, ` +
+				`and "corbel rollback shop.shop.example.com corner -n market --to 1" goes back`,
+		}},
+		"none was ready":          {[]v1alpha1.RevisionStatus{failing, {Revision: 2}}, nil},
+		"it was ready before":     {[]v1alpha1.RevisionStatus{{Revision: 3, ReadyAt: &before}, {Revision: 1, ReadyAt: &before}}, nil},
+		"it is a rollback itself": {[]v1alpha1.RevisionStatus{{Revision: 3, RollbackTo: 1}, {Revision: 1, ReadyAt: &before}}, nil},
+	} {
+		facts := shop("Processing", "Deployment market/api: 0 of 1 replicas ready")
+		facts.Status.History = test.history
+		if diff := cmp.Diff(test.want, Explain(facts, now).Notices); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

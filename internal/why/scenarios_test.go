@@ -296,7 +296,7 @@ spec:
 			name: "a component that is suspended", manifests: fixed(settings),
 			annotations: map[string]string{"test.corbel.run/suspend": "true", "test.corbel.run/suspend-reason": "incident 7"},
 			code:        Suspended, object: "Widget s21/main", field: "metadata.annotations[test.corbel.run/suspend]",
-			command: "kubectl -n s21 annotate widget.test.corbel.run main test.corbel.run/suspend-", message: "incident 7",
+			command: "corbel resume widget.test.corbel.run main -n s21", message: "incident 7",
 		},
 		{
 			name: "a kubeconfig that is gone", manifests: fixed(settings),
