@@ -252,6 +252,19 @@ const (
 	// Default: none
 	// Example: shop.example.com/approve: 1f2e3d4c5b6a79880a1b
 	AnnotationApprove = "approve"
+	// AnnotationAdoptHelmRelease names the revision of a Helm release that the component takes over when it is
+	// installed. The revision must be deployed and the last one of its release, and the namespace and the name of the
+	// release must be those of the deployment. Its objects are adopted whatever the adoption policy is, unless their own
+	// annotation adoption-policy says never or ignore; hooks do not run; random values and dates are kept as they are
+	// live. It counts until all objects are ready for the first time, and has no effect afterwards. The
+	// command corbel adopt sets it.
+	//
+	// On: the component
+	// Set by: the command corbel
+	// Format: namespace, name and revision of the release, separated by slashes
+	// Default: none
+	// Example: shop.example.com/adopt-helm-release: market/corner/7
+	AnnotationAdoptHelmRelease = "adopt-helm-release"
 	// AnnotationPreview asks the operator what it would do for the component, which is not changed by it. The command
 	// corbel plan sets it, and shows the answer, which the operator writes into a Secret beside the component. After ten
 	// minutes the operator deletes the Secret and removes the annotation.

@@ -104,6 +104,16 @@ type Rollback struct {
 	Message string `json:"message,omitempty"`
 }
 
+// AdoptedRelease is a Helm release that a component has taken over.
+type AdoptedRelease struct {
+	// Namespace is the namespace of the release.
+	Namespace string `json:"namespace"`
+	// Name is the name of the release.
+	Name string `json:"name"`
+	// Revision is the revision of the release that was taken over. The component counts its revisions from it.
+	Revision int64 `json:"revision"`
+}
+
 // PendingApproval is a plan that waits for its approval.
 type PendingApproval struct {
 	// Revision is what the plan leads to.

@@ -42,7 +42,7 @@ func definition(fields ...string) *unstructured.Unstructured {
 
 // current are all fields of a status.
 var current = []string{
-	"observedGeneration", "appliedGeneration", "revision", "installedRevision", "source", "history", "rollback", "approval", "reconciler", "ownerID", "state",
+	"observedGeneration", "appliedGeneration", "revision", "installedRevision", "source", "history", "rollback", "approval", "adoptedRelease", "reconciler", "ownerID", "state",
 	"progress", "conditions", "lastAppliedAt", "processingSince", "processingDigest", "lastHandledReconcileAt", "inventory",
 }
 
@@ -77,7 +77,7 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 		want    string // part of a problem; empty if there must be none
 	}{
 		"all is well":            {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, ""},
-		"an outdated definition": {[]client.Object{definition(current[:8]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
+		"an outdated definition": {[]client.Object{definition(current[:9]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
 		"an unserved version":    {[]client.Object{unserved, reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "stored in version v0"},
 		"no definition":          {[]client.Object{reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "does not exist"},
 		"a dead operator":        {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Hour)}, "was not renewed for 1h0m0s"},

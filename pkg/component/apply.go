@@ -62,6 +62,9 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	}
 	defer t.Release()
 	ctx = h.basicContext(ctx, obj)
+	if err := h.adopt(ctx, obj, t, h.renderer.Generator, &resolved); err != nil {
+		return result.Empty, err
+	}
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}

@@ -161,5 +161,6 @@ func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome rec
 
 // preparedOf is what a full reconcile knows about a component before it renders.
 func (h *handler[T]) preparedOf(obj T, resolved resolvedConfig, access target.Access, root root, allowEmpty bool) prepared {
+	resolved.adopted = nil // it is large, and needed for the rendering only
 	return prepared{config: resolved, access: access, allowEmpty: allowEmpty, root: root, until: h.now().Add(intervalsOf(obj).Requeue)}
 }

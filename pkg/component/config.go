@@ -28,6 +28,8 @@ type resolvedConfig struct {
 	intervals       verdict.Intervals
 	policies        reconciler.Policies
 	managedTypes    []reconciler.TypeInfo
+	// adopted is what a Helm release has rendered that the component takes over; nil if there is none.
+	adopted *rendering.Adopted
 }
 
 // resolveConfig resolves the configuration of a component, and returns every mistake.

@@ -121,6 +121,7 @@ func (h *handler[T]) renderRequest(obj T, resolved resolvedConfig, digest string
 	request := rendering.Request{
 		Component: obj, Namespace: resolved.namespace, Name: resolved.name,
 		Revision: revisions.Revision{Number: status.Revision, Digest: digest}, Rendered: rendered,
+		Adopted: resolved.adopted, HooksRan: status.takesOver(),
 		Retention: revisions.Retention{Limit: h.settings.historyLimit},
 	}
 	if current := status.currentRevision(); current != nil {

@@ -334,6 +334,9 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 	}
 	defer t.Release()
 	ctx = h.basicContext(ctx, obj)
+	if err := h.adopt(ctx, obj, t, generator, &resolved); err != nil {
+		return err
+	}
 	left, err := h.code.previewHooks(ctx, postRead, obj)
 	if err != nil {
 		return err

@@ -73,6 +73,11 @@ type Status struct {
 	// +optional
 	Rollback *v1alpha1.Rollback `json:"rollback,omitempty"`
 
+	// AdoptedRelease is the Helm release that the component has taken over, or is taking over as long
+	// as appliedGeneration is not set.
+	// +optional
+	AdoptedRelease *v1alpha1.AdoptedRelease `json:"adoptedRelease,omitempty"`
+
 	// Approval is set while the next revision waits for its approval.
 	// +optional
 	Approval *v1alpha1.PendingApproval `json:"approval,omitempty"`
@@ -189,6 +194,8 @@ func (s *Status) startProcessing(generation int64, now digests, at time.Time) bo
 	switch {
 	case s.Revision == 0 && s.AppliedGeneration != 0:
 		s.Revision = max(s.InstalledRevision, 1) + 1
+	case s.Revision == 0 && s.AdoptedRelease != nil:
+		s.Revision = max(s.AdoptedRelease.Revision, 1)
 	case s.Revision == 0 || before.revision != now.revision && (before.revision != "" || changed):
 		s.Revision++
 	}
@@ -326,8 +333,18 @@ func (s *Status) noteFailed() {
 
 // installs reports whether the revision is rendered as an installation: it was the first
 // that was applied, or none was. Versions that recorded no such revision used the first.
+// One that takes over a Helm release is what the release was.
 func (s *Status) installs() bool {
+	if s.takesOver() {
+		return s.AdoptedRelease.Revision <= 1
+	}
 	return s.AppliedGeneration == 0 || s.Revision <= max(s.InstalledRevision, 1)
+}
+
+// takesOver reports whether the revision is the one with which a Helm release is taken over: the first one that was
+// ready, or those before it.
+func (s *Status) takesOver() bool {
+	return s.AdoptedRelease != nil && (s.AppliedGeneration == 0 || s.Revision <= s.InstalledRevision)
 }
 
 // timedOut reports whether the current attempt exceeds the timeout.

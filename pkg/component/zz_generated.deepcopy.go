@@ -329,6 +329,11 @@ func (in *Status) DeepCopyInto(out *Status) {
 		*out = new(v1alpha1.Rollback)
 		**out = **in
 	}
+	if in.AdoptedRelease != nil {
+		in, out := &in.AdoptedRelease, &out.AdoptedRelease
+		*out = new(v1alpha1.AdoptedRelease)
+		**out = **in
+	}
 	if in.Approval != nil {
 		in, out := &in.Approval, &out.Approval
 		*out = new(v1alpha1.PendingApproval)

@@ -130,7 +130,8 @@ func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request
 		item := recorded[key]
 		request := observe.Request{Owner: in.Owner, Key: key, Desired: desired[key], Recorded: item, ForceRead: how.force}
 		// What exists and is ignored is never recorded: it would be created again and again.
-		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
+		// What is taken over exists.
+		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore && request.Desired.Policies.AdoptFrom == ""
 		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version

@@ -29,10 +29,16 @@ type Policies struct {
 	Delete            v1alpha1.DeletePolicy
 	Drift             v1alpha1.DriftPolicy
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
+	// AdoptHelmRelease is a Helm release whose objects are adopted whatever the adoption policy is, unless their own
+	// annotation says never or ignore. What also has another owner is not. Nil means none.
+	AdoptHelmRelease *HelmRelease
 	// ReapplyInterval is how often objects are refreshed although nothing
 	// changed; zero means never.
 	ReapplyInterval time.Duration
 }
+
+// HelmRelease identifies a release of Helm.
+type HelmRelease struct{ Namespace, Name string }
 
 // ApplyRequest asks to bring the cluster to the given objects.
 type ApplyRequest struct {

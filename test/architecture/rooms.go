@@ -114,6 +114,7 @@ var rooms = []Room{
 
 	{Path: "pkg/lifecycle", Floor: 4, Kind: Open},
 	{Path: "pkg/lifecycle/external", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
+	{Path: "internal/helmrelease", Floor: 4, Kind: Open},
 	{Path: "pkg/changes", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 
 	// Rooms of pkg/component: what does not depend on the type of a component.

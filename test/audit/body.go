@@ -66,9 +66,12 @@ type ownership struct {
 	preview bool
 }
 
+// helmRelease is the annotation by which Helm shows that an object is its own.
+const helmRelease = "meta.helm.sh/release-name"
+
 // otherTools are the annotations and labels by which other tools show that an object is theirs.
 var otherTools = []string{
-	"meta.helm.sh/release-name", "argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory",
+	helmRelease, "argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory",
 	"kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name", "kapp.k14s.io/app", "applyset.kubernetes.io/part-of",
 }
 

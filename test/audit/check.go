@@ -29,6 +29,8 @@ type Options struct {
 	// Impersonated is the user that writes to dependents must act as; empty
 	// means that it is not checked.
 	Impersonated string
+	// AdoptsReleases is set if components may take over what belongs to a Helm release alone.
+	AdoptsReleases bool
 	// AdoptsAlways is set if the default adoption policy is Always.
 	AdoptsAlways bool
 	// Killed is when the API server was killed, in the order of time. The log may lack

@@ -5,6 +5,7 @@ package audit
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -159,8 +160,9 @@ func (r *replay) checkWrite(k key, before *object, after body, now ownership) {
 	}
 	policy := strings.ToLower(after.Metadata.Annotations[r.options.Name+"/adoption-policy"])
 	others := len(before.owned.others) > 0 && before.owned.owner != now.owner || before.owned.id != "" && before.owned.id != now.id && before.owned.owner != now.owner
+	release := r.options.AdoptsReleases && policy != "never" && policy != "ignore" && before.owned.id == "" && slices.Equal(before.owned.others, []string{helmRelease})
 	switch {
-	case others && policy != "always" && (policy != "" || !r.options.AdoptsAlways):
+	case others && !release && policy != "always" && (policy != "" || !r.options.AdoptsAlways):
 		r.violate("S2", "it belongs to %s, and the adoption policy is %q", before.owned.describe(), policy)
 	case before.owned.isEmpty() && policy == "never" && c.items[k] != before.uid:
 		r.violate("S2", "it has no owner, and the adoption policy is never")

@@ -89,7 +89,7 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 	switch {
 	case k.Cause == cause:
 	case read.random.Used():
-		if err := r.findRandom(ctx, request, objects, k); err != nil {
+		if err := r.findRandom(ctx, request, objects, read, k); err != nil {
 			return nil, nil, err
 		}
 		k.Cause = cause
@@ -107,8 +107,12 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 //
 // Two renderings may have the same random value by chance, if there are few that it can be. A part
 // that was not found before, or is not found again, is worth a third one.
-func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, k *kept) error {
-	ctx = manifests.WithTime(ctx, k.Time)
+func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, read *answers, k *kept) error {
+	at := k.Time
+	if request.Adopted != nil && read.random.UsedTime() {
+		at = at.Add(anotherTime) // what is made of the time is found, too
+	}
+	ctx = manifests.WithTime(ctx, at)
 	again, _, err := r.generate(ctx, request)
 	if err != nil {
 		return err
@@ -120,6 +124,11 @@ func (r *Renderer) findRandom(ctx context.Context, request Request, objects []cl
 			return err
 		}
 		found = randomIn(objects, again, once)
+	}
+	if request.Adopted != nil {
+		if err := r.carryOver(manifests.WithTime(ctx, k.Time), request, found, k); err != nil {
+			return err
+		}
 	}
 	return k.keepParts(found, objects)
 }

@@ -85,6 +85,11 @@ type Request struct {
 	Pending bool
 	// Stored is the digest of what the history has of the revision; empty if it has nothing.
 	Stored string
+	// Adopted is what a Helm release has rendered that the component takes over; nil if there is none, or if its
+	// random values are kept already.
+	Adopted *Adopted
+	// HooksRan: the hooks of the revision have run before the component existed.
+	HooksRan bool
 	// Retention says how many revisions the history has.
 	revisions.Retention
 }
@@ -130,6 +135,9 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (Ren
 func (r *Last) start(request Request, now time.Time) {
 	if r.kept.isOf(request) {
 		return
+	}
+	if request.Adopted != nil && !request.Adopted.Time.IsZero() {
+		now = request.Adopted.Time
 	}
 	next := kept{component: request.Component.GetUID(), revision: request.Revision, keptContent: keptContent{Time: now}}
 	if r.kept.component == next.component {
@@ -222,6 +230,11 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	})
 	if err != nil {
 		return nil, read, err
+	}
+	if request.HooksRan {
+		if objects, err = r.withoutHooksThatRan(ctx, request, objects, read); err != nil {
+			return nil, read, err
+		}
 	}
 	read.noteServed(ctx)
 	return objects, read, nil

@@ -89,7 +89,8 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
 	// The object may have had another owner, now or in an attempt with an unknown outcome.
-	if step.Verb != plan.VerbCreate && step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways &&
+	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || step.Desired.Policies.AdoptFrom != ""
+	if step.Verb != plan.VerbCreate && takes &&
 		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed) {
 		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
 			return failed(step, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // ownerKey is a label or an annotation by which a tool says that it owns an object. Labels that only
@@ -29,7 +30,7 @@ type ownerKey struct {
 // toolKeys are the labels and annotations of ownership of well-known tools.
 var toolKeys = []ownerKey{
 	{"annotations", "meta.helm.sh/release-name", func(live *unstructured.Unstructured, value string) string {
-		return "Helm release " + join(live.GetAnnotations()["meta.helm.sh/release-namespace"], value)
+		return policy.HelmRelease(live.GetAnnotations()["meta.helm.sh/release-namespace"], value)
 	}, []string{"meta.helm.sh/release-namespace"}},
 	{"annotations", "argocd.argoproj.io/tracking-id", argoTitle, nil},
 	{"annotations", "config.k8s.io/owning-inventory", func(_ *unstructured.Unstructured, value string) string {

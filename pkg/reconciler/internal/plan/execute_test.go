@@ -149,7 +149,7 @@ func (w *world) write(s Step) error {
 	w.send(o, s)
 	// The ownership metadata of a former owner is removed with a second request, which is not sent
 	// if the answer to the first one was lost.
-	takesOver := s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Reason == ReasonAdopted || s.Reason == ReasonUnconfirmed)
+	takesOver := (s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || s.Desired.Policies.AdoptFrom != "") && (s.Reason == ReasonAdopted || s.Reason == ReasonUnconfirmed)
 	if takesOver && len(o.ownership.OtherOwners) > 0 && !w.lost[s.Key] {
 		o.ownership.OtherOwners = nil
 		w.touch(o)
@@ -263,7 +263,7 @@ func valueOf(s Step) string {
 // checkWrite looks at a write with the eyes of the object's true owner.
 func (w *world) checkWrite(o *object, s Step) {
 	adoption := s.Desired.Policies.Adoption
-	allowed := o.holder == heldByUs ||
+	allowed := o.holder == heldByUs || o.ownership.onlyOther(s.Desired.Policies.AdoptFrom) && o.ownership.OwnerID == "" ||
 		adoption == v1alpha1.AdoptionPolicyAlways && !(o.stolen && o.holder == heldByOther) ||
 		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == unheld || o.holder == heldByEarlier) ||
 		adoption == v1alpha1.AdoptionPolicyIgnore && o.holder == heldByEarlier

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // Owner is the component (or release) that owns the objects that are
@@ -94,12 +95,13 @@ const (
 // A record proves nothing by what it says, because the status of a component may be
 // writable for others. Evidence is what the object itself shows, or the seal of its
 // record, which only the operator can make.
-func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPolicy, live Observation) (relation, string) {
+func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Observation) (relation, string) {
 	ownership := live.Ownership
 	mine := ownership.OwnerID == me.ID && (ownership.Ref == (OwnerRef{}) || ownership.Ref.SameOwner(me.Ref))
-	// Under the policy Always an object that we adopted may still have the label and
-	// annotation of its last owner: they go with a request of their own, and may come back.
-	if len(ownership.OtherOwners) > 0 && !(mine && adoption == v1alpha1.AdoptionPolicyAlways) {
+	// An object that we adopted from another tool may still have the label and annotation of
+	// its last owner: they go with a request of their own, and may come back.
+	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.onlyOther(policies.AdoptFrom)
+	if len(ownership.OtherOwners) > 0 && !(mine && taken) {
 		return ownedByOther, strings.Join(ownership.OtherOwners, " and ")
 	}
 	switch {
@@ -121,6 +123,11 @@ func relate(me Owner, item v1alpha1.InventoryItem, adoption v1alpha1.AdoptionPol
 	default:
 		return unowned, ""
 	}
+}
+
+// onlyOther reports whether the only owner of another tool or reconciler is this one.
+func (o Ownership) onlyOther(title string) bool {
+	return title != "" && len(o.OtherOwners) == 1 && o.OtherOwners[0] == title
 }
 
 // isSealed reports whether the record proves that the live object is ours.
@@ -150,7 +157,7 @@ func ownerTitle(ownership Ownership) string {
 // Owns reports whether label and annotation are the owner's own, and no other owner's. The
 // annotation alone is enough, because it names the owner in full.
 func (o Owner) Owns(ownership Ownership) bool {
-	found, _ := relate(o, v1alpha1.InventoryItem{}, v1alpha1.AdoptionPolicyIfUnowned, Observation{Existence: Present, Ownership: ownership})
+	found, _ := relate(o, v1alpha1.InventoryItem{}, policy.Set{Adoption: v1alpha1.AdoptionPolicyIfUnowned}, Observation{Existence: Present, Ownership: ownership})
 	return found == ours || found == labelLost
 }
 
@@ -167,6 +174,9 @@ func (u *unit) mayRemove() bool {
 
 // mayAdopt reports whether the adoption policy allows to adopt the live object.
 func (u *unit) mayAdopt() bool {
+	if u.isTakenFrom() {
+		return true
+	}
 	switch u.desired.Policies.Adoption {
 	case v1alpha1.AdoptionPolicyAlways:
 		return true
@@ -177,4 +187,12 @@ func (u *unit) mayAdopt() bool {
 	default:
 		return u.relation == unowned || u.relation == earlier
 	}
+}
+
+// isTakenFrom reports whether the live object belongs to the owner that the component takes its objects from,
+// and to no other one.
+func (u *unit) isTakenFrom() bool {
+	ownership := u.live.Ownership
+	return u.relation == ownedByOther && ownership.onlyOther(u.desired.Policies.AdoptFrom) &&
+		ownership.OwnerID == "" && ownership.Ref == (OwnerRef{}) && ownership.Controller.UID == ""
 }

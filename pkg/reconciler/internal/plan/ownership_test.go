@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 func TestRelate(t *testing.T) {
@@ -22,6 +23,7 @@ func TestRelate(t *testing.T) {
 		seal      string
 		keyless   bool
 		adoption  v1alpha1.AdoptionPolicy
+		from      string
 		want      relation
 		owner     string
 	}{
@@ -59,6 +61,9 @@ func TestRelate(t *testing.T) {
 		{name: "ourselves as the controller", ownership: Ownership{Controller: Controller{Kind: "Shop", Name: "main", UID: theOwner.Ref.UID}}, want: unowned},
 		{name: "our label and annotation and that of another tool", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
 		{name: "our label and annotation and that of another tool, adopted with always", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
+		{name: "our label and annotation and that of the tool that we adopt from", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, from: "Helm release shop/web", want: ours},
+		{name: "our label and annotation and that of another release", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, from: "Helm release shop/web2", want: ownedByOther, owner: "Helm release shop/web"},
+		{name: "our label and annotation and those of several tools", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: []string{"Helm release shop/web", "Argo CD"}}, from: "Helm release shop/web", want: ownedByOther, owner: "Helm release shop/web and Argo CD"},
 		{name: "an earlier incarnation and another tool", ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
 		{name: "another component and another tool, always", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ownedByOther, owner: "Helm release shop/web"},
 	}
@@ -72,7 +77,7 @@ func TestRelate(t *testing.T) {
 			if adoption == "" {
 				adoption = v1alpha1.AdoptionPolicyIfUnowned
 			}
-			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, adoption, live)
+			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, policy.Set{Adoption: adoption, AdoptFrom: test.from}, live)
 			if got != test.want || owner != test.owner {
 				t.Errorf("got relation %d, owner %q; want %d, %q", got, owner, test.want, test.owner)
 			}
@@ -118,6 +123,44 @@ func TestAdoptionAndRemovalByRelation(t *testing.T) {
 				d.Policies.Adoption = adoption
 				if got := u.mayAdopt(); got != want {
 					t.Errorf("may be adopted under %s: got %t, want %t", adoption, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAnObjectIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
+	const release = "Helm release shop/web"
+	alone := Ownership{OtherOwners: []string{release}}
+	with := func(change func(*Ownership)) Ownership {
+		changed := alone
+		change(&changed)
+		return changed
+	}
+	tests := []struct {
+		name      string
+		ownership Ownership
+		from      string
+		want      bool
+	}{
+		{"the release", alone, release, true},
+		{"no release is adopted", alone, "", false},
+		{"a release with a similar name", alone, release + "-2", false},
+		{"also another tool", with(func(o *Ownership) { o.OtherOwners = []string{release, "Argo CD application web"} }), release, false},
+		{"also another component", with(func(o *Ownership) { o.OwnerID, o.Ref = theOther.ID, theOther.Ref }), release, false},
+		{"also the label of another component", with(func(o *Ownership) { o.OwnerID = theOther.ID }), release, false},
+		{"also a controller", with(func(o *Ownership) { o.Controller = Controller{Kind: "Deployment", Name: "web", UID: "d"} }), release, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for _, adoption := range []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyIgnore} {
+				policies := defaultPolicies()
+				policies.Adoption, policies.AdoptFrom = adoption, test.from
+				live := Observation{Existence: Present, UID: "u1", Ownership: test.ownership}
+				u := &unit{desired: &Desired{Policies: policies}, live: live}
+				u.relation, u.owner = relate(theOwner, v1alpha1.InventoryItem{}, policies, live)
+				if got := u.mayAdopt(); got != test.want {
+					t.Errorf("may be adopted under %s: got %t, want %t", adoption, got, test.want)
 				}
 			}
 		})

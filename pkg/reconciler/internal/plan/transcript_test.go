@@ -34,11 +34,12 @@ import (
 //	skip-hooks             deletes without the objects that run before and after it
 //	progress               lets the controllers do their work: objects get ready
 //	ready, unready, failed set what objects say about themselves
-//	existing               creates objects, with the owner none, other (another component), helm, controller, or earlier (us, before)
+//	existing               creates objects, with the owner none, other (another component), helm, helm-and-other, helm-elsewhere, controller, or earlier (us, before)
 //	steal, strip           put another owner's label on objects, or remove ours, with all=yes also our annotation
 //	control                lets a controller put itself into the ownerReferences of objects
 //	drift, remove          edit (as manager by=) and delete objects by hand
 //	drift-policy           sets the policy of the component, for all objects
+//	adopt-from             names the owner that objects are taken from whatever their adoption policy is
 //	conflict               says that another client changes objects again and again: by=, and for=, how long they are not written
 //	hold, release          add a finalizer, and remove it
 //	watch                  lets the component know objects from a watch from now on
@@ -118,6 +119,7 @@ var commands = map[string]command{
 	"existing":     existing,
 	"conflict":     conflict,
 	"drift-policy": driftPolicy,
+	"adopt-from":   adoptFrom,
 
 	"ready":   each(func(o *object, _ line) { o.status = Status{Readiness: Ready} }),
 	"unready": each(func(o *object, _ line) { o.status = Status{Message: "not available"} }),
@@ -247,6 +249,10 @@ func setOwner(o *object, by holder) {
 		o.ownership = Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}
 	case "helm":
 		o.ownership.OtherOwners = append(o.ownership.OtherOwners, "Helm release shop/web")
+	case "helm-and-other":
+		o.ownership = Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: []string{"Helm release shop/web"}}
+	case "helm-elsewhere":
+		o.ownership.OtherOwners = []string{"Helm release other/web"}
 	case "controller":
 		o.control()
 	case "earlier":
@@ -328,6 +334,13 @@ func driftPolicy(s *story, args []string, _ []line) (string, error) {
 		s.driver.desired[i].Policies.Drift = chosen
 	}
 	return "", err
+}
+
+func adoptFrom(s *story, args []string, _ []line) (string, error) {
+	for i := range s.driver.desired {
+		s.driver.desired[i].Policies.AdoptFrom = strings.Join(args, " ")
+	}
+	return "", nil
 }
 
 func conflict(s *story, _ []string, lines []line) (string, error) {

@@ -3,7 +3,10 @@
 
 package plan
 
-import "github.com/corbel-run/corbel/api/v1alpha1"
+import (
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
 
 // unit is everything known about one object.
 type unit struct {
@@ -84,11 +87,11 @@ func (u *unit) setLive(in Input) {
 		u.failure = &failure
 	}
 	if u.live.Existence == Present {
-		adoption := v1alpha1.AdoptionPolicyIfUnowned
+		policies := policy.Set{Adoption: v1alpha1.AdoptionPolicyIfUnowned}
 		if u.desired != nil {
-			adoption = u.desired.Policies.Adoption
+			policies = u.desired.Policies
 		}
-		u.relation, u.owner = relate(in.Owner, u.item, adoption, u.live)
+		u.relation, u.owner = relate(in.Owner, u.item, policies, u.live)
 	}
 	u.assumeDesiredManifest()
 }

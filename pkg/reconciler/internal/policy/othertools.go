@@ -59,6 +59,14 @@ const (
 	annotationArgo = "argocd.argoproj.io/sync-options"
 )
 
+// HelmRelease is how messages name a release of Helm, the owner that its annotations say.
+func HelmRelease(namespace, name string) string {
+	if namespace == "" {
+		return "Helm release " + name
+	}
+	return "Helm release " + namespace + "/" + name
+}
+
 // WithKeep returns the set with the nearest delete policy for what the labels and
 // annotations of a manifest say to other tools. It only adds protection: an object that
 // the set orphans stays orphaned. An annotation of ours, which Parse reads, takes

@@ -19,7 +19,7 @@ import (
 
 // readers read the value of an annotation into a set, by the annotation's suffix.
 var readers = map[string]func(set *Set, value string) error{
-	v1alpha1.AnnotationAdoptionPolicy:       func(s *Set, v string) error { return readEnum(&s.Adoption, adoptionPolicies, v) },
+	v1alpha1.AnnotationAdoptionPolicy:       readAdoption,
 	v1alpha1.AnnotationReconcilePolicy:      func(s *Set, v string) error { return readEnum(&s.Reconcile, reconcilePolicies, v) },
 	v1alpha1.AnnotationUpdatePolicy:         func(s *Set, v string) error { return readEnum(&s.Update, updatePolicies, v) },
 	v1alpha1.AnnotationRecreatePropagation:  func(s *Set, v string) error { return readEnum(&s.RecreatePropagation, propagations, v) },
@@ -56,6 +56,7 @@ var others = map[string]bool{
 	v1alpha1.AnnotationConfirmDeletion:   true,
 	v1alpha1.AnnotationSkipDeleteHooks:   true,
 	v1alpha1.AnnotationAbandon:           true,
+	v1alpha1.AnnotationAdoptHelmRelease:  true,
 }
 
 // Parse merges the annotations of an object into the defaults. The prefix is the
@@ -129,6 +130,18 @@ func readOrder(target *int16, text string) error {
 		return fmt.Errorf("%s is not an integer from -32768 to 32767", quote(text))
 	}
 	*target = int16(order)
+	return nil
+}
+
+// readAdoption reads the adoption policy. An object that its own manifest says must not be adopted is not taken from
+// another tool either.
+func readAdoption(set *Set, text string) error {
+	if err := readEnum(&set.Adoption, adoptionPolicies, text); err != nil {
+		return err
+	}
+	if set.Adoption == v1alpha1.AdoptionPolicyNever || set.Adoption == v1alpha1.AdoptionPolicyIgnore {
+		set.AdoptFrom = ""
+	}
 	return nil
 }
 

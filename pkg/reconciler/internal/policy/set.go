@@ -16,7 +16,10 @@ import (
 // Parse and Defaults build one, so code below this package never asks whether a
 // value is empty or wrong.
 type Set struct {
-	Adoption  v1alpha1.AdoptionPolicy
+	Adoption v1alpha1.AdoptionPolicy
+	// AdoptFrom is an owner of another tool, as messages name it. What belongs to it alone is adopted under each
+	// adoption policy. It is empty if there is none.
+	AdoptFrom string
 	Reconcile v1alpha1.ReconcilePolicy
 	Update    v1alpha1.UpdatePolicy
 	// RecreatePropagation is what becomes of the dependents of an object that is
@@ -99,7 +102,9 @@ const minReapply = time.Minute
 // Layer is one source of defaults, such as a component or the options of a
 // reconciler. Zero values say nothing.
 type Layer struct {
-	Adoption  v1alpha1.AdoptionPolicy
+	Adoption v1alpha1.AdoptionPolicy
+	// AdoptFrom is as in Set.
+	AdoptFrom string
 	Reconcile v1alpha1.ReconcilePolicy
 	Update    v1alpha1.UpdatePolicy
 	Delete    v1alpha1.DeletePolicy
@@ -126,6 +131,7 @@ func Defaults(layers ...Layer) (Set, error) {
 		if layer.Reapply > 0 && layer.Reapply < minReapply {
 			errs = append(errs, fmt.Errorf("reapply interval %s is shorter than %s", layer.Reapply, minReapply))
 		}
+		set.AdoptFrom = cmp.Or(set.AdoptFrom, layer.AdoptFrom)
 		set.Reapply = cmp.Or(set.Reapply, max(layer.Reapply, 0))
 	}
 	if err := errors.Join(errs...); err != nil {

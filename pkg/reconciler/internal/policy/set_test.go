@@ -133,3 +133,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestAnObjectIsNotTakenOverIfItsOwnManifestSaysSo(t *testing.T) {
+	defaults, err := Defaults(Layer{Adoption: v1alpha1.AdoptionPolicyNever, AdoptFrom: HelmRelease("market", "corner")}, Layer{AdoptFrom: "other"})
+	if err != nil || defaults.AdoptFrom != "Helm release market/corner" {
+		t.Fatalf("%+v, %v", defaults, err)
+	}
+	for value, taken := range map[string]bool{"": true, "if-unowned": true, "always": true, "never": false, "ignore": false} {
+		annotations := map[string]string{}
+		if value != "" {
+			annotations["test.corbel.run/adoption-policy"] = value
+		}
+		set, err := Parse("test.corbel.run", annotations, defaults)
+		if err != nil || (set.AdoptFrom != "") != taken {
+			t.Errorf("%q: taken from %q, %v", value, set.AdoptFrom, err)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helmrelease
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+const (
+	// maxRecord bounds a record as it is stored, in bytes. The API server allows objects of about 1 MiB.
+	//
+	// Unit: bytes
+	// Limit: the record of a Helm release that is adopted, as it is stored.
+	maxRecord = 2 << 20
+	// maxUnpacked bounds what a record expands to, in bytes. It has the chart with all its files.
+	//
+	// Unit: bytes
+	// Limit: the record of a Helm release that is adopted, when it is decompressed.
+	maxUnpacked = 64 << 20
+)
+
+// StatusDeployed is the status of a revision that Helm has installed, and not replaced.
+const StatusDeployed = "deployed"
+
+// Release is a revision of a release.
+type Release struct {
+	Reference
+	// Status is what Helm says about the revision, such as "deployed" or "pending-upgrade".
+	Status string
+	// Chart is the name of the chart, and ChartVersion its version.
+	Chart, ChartVersion string
+	// DeployedAt is when the revision was rendered; zero if the record does not say it.
+	DeployedAt time.Time
+	// Values are those that a user has set.
+	Values map[string]any
+	// Objects are the objects of the chart, and HookObjects those of its hooks, as they were rendered. Objects without
+	// a namespace are in that of the release, if their type has namespaces.
+	Objects, HookObjects []*unstructured.Unstructured
+}
+
+// record is what is read of the JSON.
+type record struct {
+	Name      string          `json:"name"`
+	Namespace string          `json:"namespace"`
+	Version   int64           `json:"version"`
+	Manifest  string          `json:"manifest"`
+	Config    json.RawMessage `json:"config"`
+	Info      struct {
+		Status       string `json:"status"`
+		LastDeployed string `json:"last_deployed"`
+	} `json:"info"`
+	Chart struct {
+		Metadata struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		} `json:"metadata"`
+	} `json:"chart"`
+	Hooks []struct {
+		Path     string `json:"path"`
+		Manifest string `json:"manifest"`
+	} `json:"hooks"`
+}
+
+// Decode reads the entry "release" of a record. The error is one sentence, and names no value of the record.
+func Decode(text []byte) (*Release, error) {
+	if len(text) > maxRecord {
+		return nil, fmt.Errorf("the record has %d bytes, and at most %d are read", len(text), maxRecord)
+	}
+	content, err := unpack(text)
+	if err != nil {
+		return nil, err
+	}
+	var r record
+	if err := json.Unmarshal(content, &r); err != nil {
+		return nil, errors.New("the record is no JSON of a release")
+	}
+	release := &Release{
+		Reference: Reference{Namespace: r.Namespace, Name: r.Name, Revision: r.Version},
+		Status:    r.Info.Status, Chart: r.Chart.Metadata.Name, ChartVersion: r.Chart.Metadata.Version,
+	}
+	switch {
+	case r.Name == "" || r.Namespace == "" || r.Version < 1:
+		return nil, errors.New("the record has no name, namespace or version of a release")
+	case r.Info.Status == "":
+		return nil, errors.New("the record has no status of the release")
+	}
+	// A time that cannot be read is worth no error: it only makes dates in manifests the same.
+	release.DeployedAt, _ = time.Parse(time.RFC3339Nano, r.Info.LastDeployed)
+	if len(r.Config) > 0 {
+		if err := utiljson.Unmarshal(r.Config, &release.Values); err != nil {
+			return nil, errors.New("the values in the record are no JSON object")
+		}
+	}
+	if release.Objects, err = objectsIn("the manifest", r.Manifest); err != nil {
+		return nil, err
+	}
+	for _, hook := range r.Hooks {
+		objects, err := objectsIn("the hook "+hook.Path, hook.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		release.HookObjects = append(release.HookObjects, objects...)
+	}
+	return release, nil
+}
+
+// unpack decodes base64 and, unless an old version of Helm has stored it as it is, decompresses.
+func unpack(text []byte) ([]byte, error) {
+	packed := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(packed, text)
+	if err != nil {
+		return nil, errors.New("the record is not base64")
+	}
+	packed = packed[:n]
+	if !bytes.HasPrefix(packed, []byte{0x1f, 0x8b}) {
+		return packed, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, errors.New("the record cannot be decompressed")
+	}
+	content, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("the record cannot be decompressed")
+	case len(content) > maxUnpacked:
+		return nil, fmt.Errorf("the record has more than %d bytes when it is decompressed", maxUnpacked)
+	}
+	return content, nil
+}
+
+// objectsIn reads the objects of a manifest as Helm does. What is wrong with them is not said, because it may have
+// values of Secrets.
+func objectsIn(what, text string) ([]*unstructured.Unstructured, error) {
+	objects, err := manifests.Decode("release", []byte(text), manifests.LastKeyWins)
+	if err != nil {
+		return nil, fmt.Errorf("%s in the record has documents that are no objects", what)
+	}
+	return manifests.WithoutLists(objects), nil
+}

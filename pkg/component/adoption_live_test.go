@@ -1,0 +1,456 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/slice"
+)
+
+// store is a chart with what makes a take-over hard: random passwords and certificates, checksums and dates in pod
+// templates, the revision of the release, and hooks of all kinds.
+func store(t testing.TB) manifests.Generator {
+	t.Helper()
+	const secret = `apiVersion: v1
+kind: Secret
+metadata: {name: core, labels: {app.kubernetes.io/managed-by: Helm}}
+stringData:
+  password: {{ randAlphaNum 20 | quote }}
+  ca: {{ (genCA "store" 365).Cert | b64enc }}
+  color: {{ .Values.values.color }}
+data:
+  token: {{ randAlphaNum 30 | b64enc }}
+`
+	const workload = `apiVersion: v1
+kind: PodTemplate
+metadata: {name: web}
+template:
+  metadata:
+    annotations:
+      checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
+      rolled: {{ now | date "2006-01-02T15:04:05" | quote }}
+      revision: {{ .Release.Revision | quote }}
+      upgrade: {{ .Release.IsUpgrade | quote }}
+  spec: {containers: [{name: main, image: "registry.example.com/web:1", env: [{name: ID, value: {{ uuidv4 | quote }}}]}]}
+`
+	hook := func(kind, name, when, policy, rest string) *fstest.MapFile {
+		text := "apiVersion: " + map[string]string{"Job": "batch/v1", "ConfigMap": "v1", "ServiceAccount": "v1"}[kind] + "\nkind: " + kind + "\nmetadata:\n  name: " + name +
+			"\n  annotations:\n    helm.sh/hook: " + when + "\n"
+		if policy != "" {
+			text += "    helm.sh/hook-delete-policy: " + policy + "\n"
+		}
+		return &fstest.MapFile{Data: []byte(text + rest)}
+	}
+	const job = "spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: \"registry.example.com/job:1\"}]}}}\n"
+	return must(helm.New(fstest.MapFS{
+		"Chart.yaml":              {Data: []byte("apiVersion: v2\nname: store\nversion: 1.0.0\n")},
+		"values.yaml":             {Data: []byte("values: {color: none}\n")},
+		"templates/secret.yaml":   {Data: []byte(secret)},
+		"templates/web.yaml":      {Data: []byte(workload)},
+		"templates/settings.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {color: {{ .Values.values.color }}}\n")},
+		"templates/service.yaml":  {Data: []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n")},
+		"templates/stays.yaml":    hook("Job", "migration", "pre-install,pre-upgrade", "", job),
+		"templates/went.yaml":     hook("Job", "greeting", "post-install,post-upgrade", "hook-succeeded", job),
+		"templates/first.yaml":    hook("Job", "first", "pre-install", "hook-succeeded", job),
+		"templates/account.yaml":  hook("ServiceAccount", "migrator", "pre-install,pre-upgrade", "before-hook-creation,hook-succeeded", ""),
+		"templates/defaults.yaml": hook("ConfigMap", "defaults", "pre-install", "", "data: {a: b}\n"),
+	}, ".", helm.Options{}))(t)
+}
+
+// release is a Helm release of the chart of a bed, in its namespace.
+type release struct {
+	name, status string
+	revision     int
+	// configMap: the record is a ConfigMap.
+	configMap bool
+}
+
+// install makes the objects and the record as Helm does, and returns the objects.
+func (b *bed) install(generator manifests.Generator, r release) []client.Object {
+	b.Helper()
+	b.auditOptions.AdoptsReleases = true
+	ctx := manifests.WithReconcilerName(b.Context(), operatorName)
+	ctx = manifests.WithComponentRevision(manifests.WithComponentInstallation(ctx, r.revision == 1), int64(r.revision))
+	ctx = manifests.WithTime(ctx, time.Now().Add(-90*24*time.Hour))
+	spec := &widget.Spec{Values: map[string]string{"color": "red"}}
+	rendered, err := manifests.Generate(ctx, generator, b.namespace, r.name, spec)
+	b.check(err)
+	var manifest strings.Builder
+	var hooks []map[string]any
+	var objects []client.Object
+	for _, object := range rendered {
+		u := object.(*unstructured.Unstructured)
+		hook := u.GetAnnotations()["helm.sh/hook"] != ""
+		annotations := u.GetAnnotations()
+		maps.DeleteFunc(annotations, func(key, _ string) bool {
+			return strings.HasPrefix(key, operatorName+"/") || strings.HasPrefix(key, "helm.corbel.run/")
+		})
+		u.SetAnnotations(annotations)
+		text := must(yaml.Marshal(u.Object))(b)
+		if hook {
+			hooks = append(hooks, map[string]any{"path": "templates/" + u.GetName() + ".yaml", "manifest": string(text)})
+			if strings.Contains(u.GetAnnotations()["helm.sh/hook-delete-policy"], "hook-succeeded") {
+				continue
+			}
+		} else {
+			fmt.Fprintf(&manifest, "---\n# Source: %s\n%s", u.GetName(), text)
+			u.SetAnnotations(merged(u.GetAnnotations(), map[string]string{"meta.helm.sh/release-name": r.name, "meta.helm.sh/release-namespace": b.namespace}))
+			u.SetLabels(merged(u.GetLabels(), map[string]string{"app.kubernetes.io/managed-by": "Helm"}))
+		}
+		u.SetNamespace(b.namespace)
+		b.check(b.client.Create(b.Context(), u, client.FieldOwner("helm")))
+		objects = append(objects, u)
+	}
+	text := recordText(b, map[string]any{
+		"name": r.name, "namespace": b.namespace, "version": r.revision, "manifest": manifest.String(), "hooks": hooks,
+		"info":   map[string]any{"status": r.status, "last_deployed": time.Now().Add(-90 * 24 * time.Hour).Format(time.RFC3339Nano)},
+		"chart":  map[string]any{"metadata": map[string]any{"name": "store", "version": "1.0.0"}},
+		"config": map[string]any{"values": map[string]any{"color": "red"}},
+	})
+	meta := metav1.ObjectMeta{
+		Namespace: b.namespace, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", r.name, r.revision),
+		Labels: map[string]string{"owner": "helm", "name": r.name, "status": r.status, "version": strconv.Itoa(r.revision)},
+	}
+	if r.configMap {
+		b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"release": text}}))
+	} else {
+		b.check(b.client.Create(b.Context(), &corev1.Secret{ObjectMeta: meta, Type: "helm.sh/release.v1", Data: map[string][]byte{"release": []byte(text)}}))
+	}
+	return objects
+}
+
+func recordText(t testing.TB, release map[string]any) string {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if err := json.NewEncoder(w).Encode(release); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(packed.Bytes())
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := maps.Clone(b)
+	maps.Copy(all, a)
+	return all
+}
+
+// withRelease makes the component that takes over a release.
+func (b *bed) withRelease(reference string) {
+	b.Helper()
+	w := &widget.Widget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "main", Annotations: map[string]string{operatorName + "/adopt-helm-release": reference}},
+		Spec:       widget.Spec{Values: map[string]string{"color": "red"}},
+	}
+	b.check(b.client.Create(b.Context(), w))
+}
+
+// contents returns the objects as they are, without what says who owns and manages them.
+func (b *bed) contents(objects []client.Object) map[string]any {
+	b.Helper()
+	all := map[string]any{}
+	for _, object := range objects {
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+		b.check(b.client.Get(b.Context(), client.ObjectKeyFromObject(object), live))
+		content := runtime.DeepCopyJSON(live.Object)
+		content["metadata"] = map[string]any{"uid": string(live.GetUID()), "generation": live.GetGeneration()}
+		delete(content, "status")
+		all[live.GetKind()+" "+live.GetName()] = content
+	}
+	return all
+}
+
+func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
+	for _, r := range []release{
+		{name: "main", status: "deployed", revision: 7},
+		{name: "main", status: "deployed", revision: 1},
+		{name: "main", status: "deployed", revision: 3, configMap: true},
+	} {
+		t.Run(fmt.Sprintf("revision %d", r.revision), func(t *testing.T) {
+			b := newBed(t, store(t), component.ReconcilerOptions{})
+			objects := b.install(store(t), r)
+			before := b.contents(objects)
+			b.withRelease(fmt.Sprintf("%s/main/%d", b.namespace, r.revision))
+
+			plan := b.plan(component.PlanRequest[*widget.Widget]{Key: b.key("main")})
+			for _, change := range plan.Changes {
+				if change.Class != reconciler.ChangeAdopt {
+					t.Errorf("planned: %s %s", change.Class, change.Key)
+				}
+				for _, field := range change.Fields {
+					if !strings.HasPrefix(field.Path, "metadata.labels") && !strings.HasPrefix(field.Path, "metadata.annotations") {
+						t.Errorf("planned: %s of %s, %q to %q", field.Path, change.Key, field.Old, field.New)
+					}
+				}
+			}
+			if len(plan.Changes) != len(objects) || plan.Revision != int64(r.revision) {
+				t.Errorf("the plan of revision %d has %d changes of %d objects", plan.Revision, len(plan.Changes), len(objects))
+			}
+
+			b.resetRequests()
+			w := b.until(component.StateReady)
+			want := []string{
+				"create secrets main-revisions", "patch jobs migration", "update configmaps defaults", "update configmaps settings", "update podtemplates web",
+				"update secrets core", "update services web",
+			}
+			if got := without(b.writes(), "widgets", "digest-key"); !slices.Equal(got, want) {
+				t.Errorf("writes: %v, want %v", got, want)
+			}
+			if diff := cmp.Diff(before, b.contents(objects)); diff != "" {
+				t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
+			}
+			adopted := &v1alpha1.AdoptedRelease{Namespace: b.namespace, Name: "main", Revision: int64(r.revision)}
+			if diff := cmp.Diff(adopted, w.Status.AdoptedRelease); diff != "" || w.Status.Revision != int64(r.revision) {
+				t.Errorf("revision %d, -want +got:\n%s", w.Status.Revision, diff)
+			}
+
+			// The record is not needed any more. A restart changes nothing.
+			b.check(b.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(b.namespace), client.MatchingLabels{"owner": "helm"}))
+			b.resetRequests()
+			for range 2 {
+				b.restart(store(t))
+				b.forward += 11 * time.Minute
+				if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil {
+					t.Fatalf("state %s, %v", w.Status.State, err)
+				}
+			}
+			if writes := b.writes(); len(writes) > 0 {
+				t.Errorf("writes at rest: %v", writes)
+			}
+
+			// The next revision is an upgrade: its hooks run.
+			b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
+			b.resetRequests()
+			b.eventually("the hook of the upgrade runs", func() error {
+				w, _, _ := b.reconcile()
+				if writes := b.writes(); !slices.Contains(writes, "create jobs migration") {
+					_, reason, message := w.Status.GetState()
+					return fmt.Errorf("writes %v; %s: %s", writes, reason, message)
+				}
+				return nil
+			})
+			if got := b.get().Status.Revision; got != int64(r.revision)+1 {
+				t.Errorf("revision %d after the upgrade", got)
+			}
+		})
+	}
+}
+
+func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
+	deployed := release{name: "main", status: "deployed", revision: 2}
+	with := func(change func(*release)) release {
+		r := deployed
+		change(&r)
+		return r
+	}
+	tests := []struct {
+		name      string
+		release   release
+		reference string // $NS is the namespace
+		spoil     func(b *bed)
+		reason    string // SpecInvalid by default
+		message   string
+	}{
+		{name: "missing", release: deployed, reference: "$NS/main/3", message: "Helm release $NS/main has no revision 3: there is neither a Secret nor a ConfigMap sh.helm.release.v1.main.v3"},
+		{name: "pending", release: with(func(r *release) { r.status = "pending-upgrade" }), message: "revision 2 of Helm release $NS/main cannot be adopted: it is pending-upgrade"},
+		{name: "failed", release: with(func(r *release) { r.status = "failed" }), message: "it is failed; it must be deployed"},
+		{name: "uninstalled", release: with(func(r *release) { r.status = "uninstalled" }), message: "it is uninstalled; it must be deployed"},
+		{name: "superseded", release: with(func(r *release) { r.status = "superseded" }), message: "it is superseded by a later one"},
+		{name: "of another namespace", release: deployed, reference: "other/main/2", message: "Helm release other/main cannot be adopted: the component is deployed as $NS/main"},
+		{name: "of another name", release: deployed, reference: "$NS/other/2", message: "Helm release $NS/other cannot be adopted: the component is deployed as $NS/main"},
+		{name: "no reference", release: deployed, reference: "main", message: "adopt-helm-release: \"main\" is not namespace, name and revision of a Helm release"},
+		{name: "a later revision", release: deployed, message: "the release has revision 3", spoil: func(b *bed) {
+			b.check(b.client.Create(b.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "sh.helm.release.v1.main.v3"}, Type: "helm.sh/release.v1"}))
+		}},
+		{name: "unreadable", release: deployed, message: "the record is not base64", spoil: func(b *bed) {
+			b.spoilRecord(func(secret *corev1.Secret) { secret.Data["release"] = []byte("?") })
+		}},
+		{name: "of another chart", release: deployed, message: "it is of the chart shop, and the operator renders store", spoil: func(b *bed) {
+			b.spoilRecord(func(secret *corev1.Secret) {
+				secret.Data["release"] = []byte(recordText(b, map[string]any{
+					"name": "main", "namespace": b.namespace, "version": 2, "info": map[string]any{"status": "deployed"},
+					"chart": map[string]any{"metadata": map[string]any{"name": "shop"}},
+				}))
+			})
+		}},
+		{name: "a Secret of another type", release: with(func(r *release) { r.revision = 5 }), message: "is not of the type helm.sh/release.v1", reference: "$NS/main/2", spoil: func(b *bed) {
+			b.check(b.client.Create(b.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "sh.helm.release.v1.main.v2"}}))
+		}},
+		{name: "an object of another release", release: deployed, reason: v1alpha1.ReasonOwnerConflict, message: "ConfigMap $NS/settings: belongs to Helm release $NS/other", spoil: func(b *bed) {
+			b.annotateSettings(map[string]any{"meta.helm.sh/release-name": "other"})
+		}},
+		{name: "an object that another tool has adopted, too", release: deployed, reason: v1alpha1.ReasonOwnerConflict, message: "belongs to Helm release $NS/main and inventory other", spoil: func(b *bed) {
+			b.annotateSettings(map[string]any{"config.k8s.io/owning-inventory": "other"})
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBed(t, store(t), component.ReconcilerOptions{})
+			b.install(store(t), test.release)
+			if test.spoil != nil {
+				test.spoil(b)
+			}
+			text := strings.NewReplacer("$NS", b.namespace)
+			if test.reference == "" {
+				test.reference = "$NS/main/2"
+			}
+			b.withRelease(text.Replace(test.reference))
+			b.resetRequests()
+			w := b.until(component.StateError)
+			reason := test.reason
+			if reason == "" {
+				reason = v1alpha1.ReasonSpecInvalid
+			}
+			if _, got, message := w.Status.GetState(); got != reason || !strings.Contains(message, text.Replace(test.message)) {
+				t.Errorf("%s: %s; want %s: %s", got, message, reason, text.Replace(test.message))
+			}
+			if test.reason != "" {
+				return // other objects may be written
+			}
+			if got := without(b.writes(), "widgets", "digest-key"); len(got) > 0 || w.Status.AdoptedRelease != nil || !w.Status.Inventory.IsEmpty() {
+				t.Errorf("written: %v, %v", got, w.Status.AdoptedRelease)
+			}
+		})
+	}
+}
+
+func (b *bed) spoilRecord(change func(*corev1.Secret)) {
+	b.Helper()
+	secret := &corev1.Secret{}
+	b.check(b.client.Get(b.Context(), b.key("sh.helm.release.v1.main.v2"), secret))
+	change(secret)
+	b.check(b.client.Update(b.Context(), secret))
+}
+
+func (b *bed) annotateSettings(annotations map[string]any) {
+	b.Helper()
+	patch := must(json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}}))(b)
+	b.check(b.client.Patch(b.Context(), configMapIn(b.namespace, "settings"), client.RawPatch("application/merge-patch+json", patch)))
+}
+
+func configMapIn(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func TestAnInstalledComponentDoesNotTakeOverARelease(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
+	b.until(component.StateReady)
+	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
+	w := b.until(component.StateError)
+	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, "only a new one can take over a release") {
+		t.Errorf("%s: %s", reason, message)
+	}
+}
+
+// TestATakeOverSurvivesACrashAtAnyRequest kills the operator before and after each request of a take-over, and replaces it.
+func TestATakeOverSurvivesACrashAtAnyRequest(t *testing.T) {
+	total, _ := takeOver(t, 0, false)
+	cases, ran, crashes := slice.FromEnvironment(t), 0, 0
+	for at := 1; at <= total; at++ {
+		for i, after := range []bool{false, true} {
+			if !cases.Has(2*at + i) {
+				continue
+			}
+			ran++
+			t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
+				if _, crashed := takeOver(t, at, after); crashed {
+					crashes++
+				}
+			})
+		}
+	}
+	t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashes)
+	if crashes < ran*9/10 {
+		t.Errorf("only %d of %d cases crashed", crashes, ran)
+	}
+}
+
+// takeOver takes a release over with an operator that is killed at a request, and returns how many requests it sent.
+func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
+	t.Helper()
+	b := newBed(t, store(t), component.ReconcilerOptions{})
+	objects := b.install(store(t), release{name: "main", status: "deployed", revision: 4})
+	before := b.contents(objects)
+	b.withRelease(b.namespace + "/main/4")
+	b.resetRequests()
+	k := &trap{at: at, after: after}
+	b.replace(k.wrap)
+	k.arm()
+	for deadline := time.Now().Add(patience); ; {
+		w, _, err := b.reconcile()
+		if w.Status.IsReady() {
+			break
+		}
+		if k.hit() && at > 0 {
+			b.replace(nil)
+			at = 0
+		}
+		if time.Now().After(deadline) {
+			_, reason, message := w.Status.GetState()
+			t.Fatalf("%s: %s; %v", reason, message, err)
+		}
+	}
+	if diff := cmp.Diff(before, b.contents(objects)); diff != "" {
+		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
+	}
+	counts := map[string]int{}
+	for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
+		if counts[write]++; strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") {
+			t.Errorf("it did %s", write)
+		}
+	}
+	twice := 0
+	for write, n := range counts {
+		if twice += n - 1; n > 2 {
+			t.Errorf("%s %d times", write, n)
+		}
+	}
+	// Whatever was under way at the crash may be sent again.
+	if len(counts) != len(objects) || twice > 0 && !k.hit() {
+		t.Errorf("writes of %d objects: %v", len(objects), counts)
+	}
+	k.mu.Lock()
+	requests = k.count
+	k.mu.Unlock()
+	return requests, k.hit()
+}
+
+// replace replaces the operator by another process, which sends its requests through a wrapper.
+func (b *bed) replace(wrap func(http.RoundTripper) http.RoundTripper) {
+	b.Helper()
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), component.ReconcilerOptions{})
+	b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
+}

@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rendering
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// anotherTime is added to the time of a rendering to find out what is made of it: all parts of a date differ.
+const anotherTime = (400*24+25)*time.Hour + 61*time.Minute + 61*time.Second
+
+// Adopted is what a Helm release has rendered.
+type Adopted struct {
+	// Objects are the objects, those of hooks among them.
+	Objects []*unstructured.Unstructured
+	// Time is when they were rendered; zero if it is not known.
+	Time time.Time
+}
+
+// object identifies an object of a release and of a rendering, in whatever version. Both may leave out the namespace.
+type adoptedObject struct {
+	schema.GroupKind
+	namespace, name string
+}
+
+func adoptedObjectOf(u *unstructured.Unstructured, namespace string) adoptedObject {
+	return adoptedObject{u.GroupVersionKind().GroupKind(), cmp.Or(u.GetNamespace(), namespace), u.GetName()}
+}
+
+// carryOver adds the values that random parts have live, or else in the release, to what is kept of the revision.
+// Values that are kept already stay.
+func (r *Renderer) carryOver(ctx context.Context, request Request, found randomParts, k *kept) error {
+	c, err := manifests.ClientFromContext(ctx)
+	if err != nil {
+		return err
+	}
+	before := map[adoptedObject]*unstructured.Unstructured{}
+	for _, object := range request.Adopted.Objects {
+		before[adoptedObjectOf(object, request.Namespace)] = object
+	}
+	known, live := map[string]bool{}, map[objectID]*unstructured.Unstructured{}
+	for _, value := range k.Values {
+		known[value.place()] = true
+	}
+	carried := randomParts{Values: slices.Clone(k.Values), Groups: slices.Clone(k.Groups)}
+	for _, value := range found.Values {
+		if known[value.place()] {
+			continue
+		}
+		object, read := live[value.Object]
+		if !read {
+			if object, err = liveObject(ctx, c, value.Object, request.Namespace); err != nil {
+				return err
+			}
+			live[value.Object] = object
+		}
+		gv, _ := schema.ParseGroupVersion(value.Object.APIVersion)
+		id := adoptedObject{gv.WithKind(value.Object.Kind).GroupKind(), cmp.Or(value.Object.Namespace, request.Namespace), value.Object.Name}
+		if of, exists := carriedValue(object, before[id], value); exists {
+			carried.Values = append(carried.Values, randomValue{Object: value.Object, Path: value.Path, Value: of})
+		}
+	}
+	for _, group := range found.Groups {
+		if slices.ContainsFunc(k.Groups, func(other randomGroup) bool { return other.objectGroup == group.objectGroup }) {
+			continue
+		}
+		gv, _ := schema.ParseGroupVersion(group.APIVersion)
+		var objects []map[string]any
+		for _, object := range request.Adopted.Objects {
+			id := adoptedObjectOf(object, request.Namespace)
+			if id.GroupKind == gv.WithKind(group.Kind).GroupKind() && id.namespace == cmp.Or(group.Namespace, request.Namespace) && !slices.Contains(group.Fixed, id.name) {
+				objects = append(objects, object.Object)
+			}
+		}
+		if len(objects) == len(group.Objects) {
+			carried.Groups = append(carried.Groups, randomGroup{objectGroup: group.objectGroup, Objects: objects})
+		}
+	}
+	if k.randomParts, err = plain(carried); err != nil {
+		return fmt.Errorf("the random values of the release: %w", err)
+	}
+	k.saved = false
+	return nil
+}
+
+// liveObject reads an object with a random part; nil if it does not exist.
+func liveObject(ctx context.Context, c client.Client, id objectID, namespace string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(id.APIVersion)
+	object.SetKind(id.Kind)
+	err := c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(id.Namespace, namespace), Name: id.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s, which has a random value: %w", id.Kind, id.Name, err)
+	}
+	return object, nil
+}
+
+// carriedValue returns the value that a random part has live. Of a part that is a map or a list it is that of the
+// release, because the live one has defaults, too.
+func carriedValue(live, before *unstructured.Unstructured, value randomValue) (any, bool) {
+	var rendered any
+	var exists bool
+	if before != nil {
+		rendered, exists = valueAt(before.Object, value.Path)
+	}
+	if live == nil || !isScalar(value.Value) || len(value.Path) == 0 {
+		return rendered, exists
+	}
+	if found, there := valueAt(live.Object, value.Path); there && isScalar(found) && (before == nil || sameLists(live.Object, before.Object, value.Path)) {
+		return found, true
+	}
+	if key, of := secretText(live, value.Path); of != nil {
+		if text, err := base64.StdEncoding.DecodeString(of[key]); err == nil {
+			return string(text), true
+		}
+	}
+	return rendered, exists
+}
+
+// secretText returns the key of a path that leads to the stringData of a Secret, and the data of the live one if it
+// has the key.
+func secretText(live *unstructured.Unstructured, path []any) (string, map[string]string) {
+	if live.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) || len(path) != 2 || path[0] != "stringData" {
+		return "", nil
+	}
+	key, _ := path[1].(string)
+	data, _, err := unstructured.NestedStringMap(live.Object, "data")
+	if _, there := data[key]; err != nil || !there {
+		return "", nil
+	}
+	return key, data
+}
+
+// sameLists reports whether the lists on a path have the same lengths, so that an index means the same.
+func sameLists(a, b any, path []any) bool {
+	for i, step := range path {
+		if _, isIndex := step.(int64); !isIndex {
+			continue
+		}
+		x, _ := valueAt(a, path[:i])
+		y, _ := valueAt(b, path[:i])
+		first, _ := x.([]any)
+		second, _ := y.([]any)
+		if len(first) != len(second) {
+			return false
+		}
+	}
+	return true
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any, nil:
+		return false
+	}
+	return true
+}
+
+// withoutHooksThatRan leaves out the objects that do their work once in each revision, because they did it before the
+// component existed. One that is still there becomes a dependent by its label and annotation alone, so that
+// the next revision can replace it.
+func (r *Renderer) withoutHooksThatRan(ctx context.Context, request Request, objects []client.Object, read *answers) ([]client.Object, error) {
+	var left []client.Object
+	for _, object := range objects {
+		hook, ok := object.(*unstructured.Unstructured)
+		if !ok || hook == nil || !r.ranForRevision(hook) || r.isForRollback(hook) {
+			left = append(left, object)
+			continue
+		}
+		c, err := manifests.ClientFromContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if quiet, ok := c.(*noting); ok {
+			c = quiet.Client // that it is there is an answer; what its status says is none
+		}
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(hook.GroupVersionKind())
+		err = c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(hook.GetNamespace(), request.Namespace), Name: hook.GetName()}, live)
+		switch {
+		case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
+		case err != nil:
+			return nil, fmt.Errorf("read the hook %s %s: %w", hook.GetKind(), hook.GetName(), err)
+		case live.GetDeletionTimestamp() == nil:
+			read.add("hook", string(live.GetUID()))
+			left = append(left, r.hookThatRan(hook))
+		}
+	}
+	return left, nil
+}
+
+// hookThatRan returns the manifest of a hook that is still there, without anything that could change it.
+func (r *Renderer) hookThatRan(hook *unstructured.Unstructured) *unstructured.Unstructured {
+	annotations := map[string]string{}
+	for key, value := range hook.GetAnnotations() {
+		if strings.HasPrefix(key, r.Name+"/") {
+			annotations[key] = value
+		}
+	}
+	for _, dropped := range []string{v1alpha1.AnnotationPurgeOrder, v1alpha1.AnnotationDependsOn, v1alpha1.AnnotationStatusHint} {
+		delete(annotations, r.Name+"/"+dropped)
+	}
+	for suffix, value := range map[string]string{
+		v1alpha1.AnnotationReconcilePolicy: "once-per-manifest", v1alpha1.AnnotationUpdatePolicy: "ssa-merge", v1alpha1.AnnotationReadyWhen: "true",
+	} {
+		annotations[r.Name+"/"+suffix] = value
+	}
+	stub := &unstructured.Unstructured{}
+	stub.SetGroupVersionKind(hook.GroupVersionKind())
+	stub.SetNamespace(hook.GetNamespace())
+	stub.SetName(hook.GetName())
+	stub.SetAnnotations(annotations)
+	return stub
+}
