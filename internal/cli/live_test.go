@@ -94,6 +94,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 	t.Run("steering", b.steers)
 	t.Run("watch", b.watches)
 	t.Run("deletion", b.showsDeletion)
+	t.Run("adoption", b.adopts)
 	t.Run("lost server", b.losesTheServer)
 }
 

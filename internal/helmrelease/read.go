@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,4 +112,42 @@ func recordOf(ctx context.Context, c client.Reader, r Reference) (kind schema.Gr
 func isUnusable(err error) bool {
 	_, unusable := errors.AsType[*UnusableError](err)
 	return unusable
+}
+
+// Records lists the records of a release, without their content: in Secrets and in ConfigMaps.
+func Records(ctx context.Context, c client.Reader, namespace, name string) ([]metav1.PartialObjectMetadata, error) {
+	var found []metav1.PartialObjectMetadata
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"owner": "helm", "name": name}); err != nil {
+			return nil, fmt.Errorf("list the records of Helm release %s/%s: %w", namespace, name, err)
+		}
+		for _, item := range list.Items {
+			if strings.HasPrefix(item.Name, "sh.helm.release.v1."+name+".v") {
+				item.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+				found = append(found, item)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Latest returns the last revision of a release, whatever its status is.
+func Latest(ctx context.Context, c client.Reader, namespace, name string) (Reference, error) {
+	records, err := Records(ctx, c, namespace, name)
+	if err != nil {
+		return Reference{}, err
+	}
+	latest := Reference{Namespace: namespace, Name: name}
+	for _, record := range records {
+		r := latest
+		if r.Revision, err = strconv.ParseInt(record.Labels["version"], 10, 64); err == nil && r.Revision > latest.Revision && record.Name == r.RecordName() {
+			latest = r
+		}
+	}
+	if latest.Revision == 0 {
+		return Reference{}, fmt.Errorf("there is no Helm release %s in namespace %s", name, namespace)
+	}
+	return latest, nil
 }

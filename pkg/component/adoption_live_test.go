@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -410,7 +411,9 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	b.replace(k.wrap)
 	k.arm()
 	for deadline := time.Now().Add(patience); ; {
-		w, _, err := b.reconcile()
+		// A process that was killed leaves a status without conditions.
+		_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
+		w := b.get()
 		if w.Status.IsReady() {
 			break
 		}

@@ -1,0 +1,351 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/helmrelease"
+	"github.com/corbel-run/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/internal/planview"
+	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// adoption are the flags of adopt helm.
+type adoption struct {
+	*frame
+	as, reconciler string
+	dryRun, retire bool
+	wait           waitFlags
+}
+
+const adoptHelmHelp = `Take over a Helm release as a new component, with the same objects, and without a restart.
+
+The values of the release become the spec of the component: a field of the same path where the spec has one, else below
+spec.values if the spec has that. A value with no place is named, and nothing is written.
+
+The component is created suspended, and the running operator is asked for its plan. Unless every change only makes an object that
+exists a dependent, by its labels and annotations, the component is deleted again, and what else would change is printed. Otherwise
+the suspension ends, and the command waits until the component is ready. With --retire it then deletes the records of the release, so
+that "helm uninstall" finds nothing; without, it prints the command that does so.
+
+The exit code is 0 if the release was taken over, and 1 if not.`
+
+func (f *frame) adoptCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "adopt", Short: "Take over what another tool has installed", Args: cobra.NoArgs,
+		Long:    "Take over what another tool has installed, as a new component with the same objects.",
+		Example: "  corbel adopt helm corner --as shop/corner -n market",
+	}
+	command.AddCommand(f.adoptHelmCommand())
+	return command
+}
+
+func (f *frame) adoptHelmCommand() *cobra.Command {
+	a := &adoption{frame: f}
+	command := &cobra.Command{
+		Use: "helm RELEASE --as KIND/NAME", Short: "Take over a Helm release as a new component", Long: adoptHelmHelp,
+		Example: "  corbel adopt helm corner --as shop/corner -n market --dry-run\n  corbel adopt helm corner --as shop/corner -n market --retire",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(c *cobra.Command, arguments []string) error { return a.run(c.Context(), arguments[0]) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&a.as, "as", "", "the kind and the name of the component")
+	flags.BoolVar(&a.dryRun, "dry-run", false, "print the component, and write nothing")
+	flags.BoolVar(&a.retire, "retire", false, "delete the records of the release when the component is ready")
+	flags.StringVar(&a.reconciler, "reconciler", "", "the name of the reconciler, if no other component and no Lease tells it")
+	a.wait.addTimeout(command)
+	flags.SortFlags = false
+	// Here --as names the component, and not a user to impersonate.
+	user := f.flags.Impersonate
+	f.flags.Impersonate = nil
+	f.addClusterFlags(command)
+	f.flags.Impersonate = user
+	completeNoFiles(command)
+	return command
+}
+
+func (a *adoption) run(ctx context.Context, release string) error {
+	if !strings.Contains(a.as, "/") {
+		return usage("name the component with --as KIND/NAME")
+	}
+	c, err := a.connect()
+	if err != nil {
+		return err
+	}
+	manifest, t, reference, err := a.component(ctx, c, release)
+	if err != nil {
+		return err
+	}
+	strict := client.WithFieldValidation(c.client, metav1.FieldValidationStrict)
+	if err := strict.Create(ctx, manifest.DeepCopy(), client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("the server refuses the component: %w", err)
+	}
+	if a.dryRun {
+		return a.printManifest(manifest)
+	}
+	if err := strict.Create(ctx, manifest, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("create the component: %w", err)
+	}
+	created := inspect.Component{Object: manifest, Type: t, Reconciler: a.reconciler}
+	if err := a.planned(ctx, created); err != nil {
+		if undo := a.deleteComponent(context.WithoutCancel(ctx), created); undo != nil {
+			return errors.Join(err, undo)
+		}
+		fmt.Fprintf(a.ErrOut, "%s is deleted again; the release is as it was\n", created)
+		return err
+	}
+	if err := a.take(ctx, c, created); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "%s has taken over %s\n", nameOf(created), reference.Title())
+	return a.retireRelease(ctx, c, reference)
+}
+
+// component returns the component that takes over the release, suspended.
+func (a *adoption) component(ctx context.Context, c *connection, name string) (*unstructured.Unstructured, inspect.Type, helmrelease.Reference, error) {
+	fail := func(err error) (*unstructured.Unstructured, inspect.Type, helmrelease.Reference, error) {
+		return nil, inspect.Type{}, helmrelease.Reference{}, err
+	}
+	kind, as, err := split([]string{a.as})
+	if err != nil {
+		return fail(err)
+	}
+	namespace, err := a.namespace()
+	if err != nil {
+		return fail(err)
+	}
+	t, err := resolve(c.reader, kind)
+	if err != nil {
+		return fail(err)
+	}
+	if !t.Component || !t.Namespaced {
+		return fail(fmt.Errorf("%s is no type of components in namespaces", t))
+	}
+	reference, err := helmrelease.Latest(ctx, c.client, namespace, name)
+	if err != nil {
+		return fail(err)
+	}
+	release, err := helmrelease.Read(ctx, c.client, reference)
+	if err != nil {
+		return fail(err)
+	}
+	specSchema, err := specSchemaOf(ctx, c.client, t)
+	if err != nil {
+		return fail(err)
+	}
+	spec, unmapped := specOf(release.Values, specSchema)
+	if len(unmapped) > 0 {
+		return fail(fmt.Errorf("the spec of %s has no place for these values of %s: %s", t.Kind, reference.Title(), strings.Join(unmapped, ", ")))
+	}
+	if a.reconciler == "" {
+		if a.reconciler, err = a.guessReconciler(ctx, c, t); err != nil {
+			return fail(err)
+		}
+	}
+	manifest := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	manifest.SetGroupVersionKind(t.GroupVersionKind)
+	manifest.SetNamespace(namespace)
+	manifest.SetName(as)
+	manifest.SetAnnotations(map[string]string{
+		a.reconciler + "/" + v1alpha1.AnnotationAdoptHelmRelease: reference.String(), a.reconciler + "/" + v1alpha1.AnnotationSuspend: "true",
+	})
+	return manifest, t, reference, nil
+}
+
+// guessReconciler returns the name of the reconciler of a type: that of another component or, if an operator holds a Lease
+// of that name, the group. A wrong one would not suspend the component.
+func (a *adoption) guessReconciler(ctx context.Context, c *connection, t inspect.Type) (string, error) {
+	found := errors.New("found")
+	name := ""
+	_, err := c.reader.List(ctx, t, inspect.Selection{}, func(other inspect.Component) error {
+		if name = other.Reconciler; name != "" {
+			return found
+		}
+		return nil
+	})
+	if name != "" {
+		return name, nil
+	}
+	if err == nil {
+		leases := &metav1.PartialObjectMetadataList{}
+		leases.SetGroupVersionKind(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "LeaseList"})
+		err = c.client.List(ctx, leases, client.MatchingFields{"metadata.name": t.Group})
+		if err == nil && len(leases.Items) > 0 {
+			return t.Group, nil
+		}
+	}
+	return "", errors.Join(err, fmt.Errorf("the name of the reconciler of %s is not known, because there is no other component and no Lease %s: name it with --reconciler", t, t.Group))
+}
+
+// printManifest prints a component as YAML.
+func (a *adoption) printManifest(manifest *unstructured.Unstructured) error {
+	annotations := manifest.GetAnnotations()
+	delete(annotations, a.reconciler+"/"+v1alpha1.AnnotationSuspend)
+	manifest.SetAnnotations(annotations)
+	text, err := yaml.Marshal(manifest.Object)
+	if err != nil {
+		return err
+	}
+	_, err = a.Out.Write(text)
+	return err
+}
+
+// planned asks the operator what it would do, and prints it. It is an error if that is more than to take ownership.
+func (a *adoption) planned(ctx context.Context, created inspect.Component) error {
+	suspended := goal{text: "seen by its operator", reached: func(c inspect.Component) bool { return c.Status.State == v1alpha1.StateSuspended }}
+	if err := a.waitFor(ctx, created, a.wait.timeout, suspended); err != nil {
+		return err
+	}
+	reader, err := a.reader()
+	if err != nil {
+		return err
+	}
+	seen, err := reader.Get(ctx, created.Type, client.ObjectKeyFromObject(created.Object))
+	if err != nil {
+		return err
+	}
+	if seen.Reconciler != a.reconciler {
+		return fmt.Errorf("the name of the reconciler of %s is %s, and not %s: set --reconciler", seen, seen.Reconciler, a.reconciler)
+	}
+	answer, err := a.ask(ctx, seen, preview.Question{})
+	if err != nil {
+		return err
+	}
+	view := planview.View{Operator: seen.Reconciler, Hidden: answer.Hidden}
+	if err := json.Unmarshal(answer.Plan, &view.Plan); err != nil {
+		return fmt.Errorf("the answer of the operator cannot be read: %w", err)
+	}
+	more := beyondOwnership(view.Plan.Changes)
+	text := ownershipOnly(seen, view.Plan.Changes)
+	if len(more) > 0 {
+		if text, err = view.Format("text"); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(a.Out, printers.EscapeTerminal(text)); err != nil {
+		return err
+	}
+	if len(more) > 0 {
+		return fmt.Errorf("more than the ownership would change: %s; make the values or the version of the chart the same as those of the release", strings.Join(more, "; "))
+	}
+	return nil
+}
+
+// ownershipOnly is a plan that makes objects dependents of the component, and changes nothing else.
+func ownershipOnly(c inspect.Component, changes []reconciler.PlannedChange) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s takes over %d objects, and changes nothing but labels and annotations of theirs:\n", c, len(changes))
+	for _, change := range changes {
+		fmt.Fprintf(&text, "  %s\n", change.Key)
+	}
+	return text.String()
+}
+
+// beyondOwnership returns what a plan changes besides labels and annotations of objects that exist.
+func beyondOwnership(changes []reconciler.PlannedChange) []string {
+	var more []string
+	for _, change := range changes {
+		about := fmt.Sprintf("%s: %s", change.Key, change.Class)
+		switch {
+		case change.Class != reconciler.ChangeAdopt && change.Message != "":
+			more = append(more, about+", "+change.Message)
+		case change.Class != reconciler.ChangeAdopt:
+			more = append(more, about)
+		case change.DependsOnCluster != "":
+			more = append(more, about+", but the server could not be asked: "+change.DependsOnCluster)
+		case change.MoreFields > 0:
+			more = append(more, fmt.Sprintf("%s, with more fields than a plan shows", about))
+		default:
+			for _, field := range change.Fields {
+				if !isMetadata(field.Path, "labels") && !isMetadata(field.Path, "annotations") {
+					more = append(more, fmt.Sprintf("%s: %s", change.Key, field.Path))
+				}
+			}
+		}
+	}
+	return more
+}
+
+// isMetadata reports whether a path leads to the labels or the annotations of the object itself.
+func isMetadata(path, field string) bool {
+	rest, found := strings.CutPrefix(path, "metadata."+field)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// take ends the suspension, and waits until the component is ready.
+func (a *adoption) take(ctx context.Context, c *connection, created inspect.Component) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": created.Object.GetUID(), "annotations": map[string]any{a.reconciler + "/" + v1alpha1.AnnotationSuspend: nil},
+	}})
+	if err != nil {
+		return err
+	}
+	if err := c.client.Patch(ctx, created.Object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("end the suspension of %s: %w", created, err)
+	}
+	return a.waitFor(ctx, created, a.wait.timeout, goal{text: "ready", reached: isReady, begun: func(c inspect.Component) bool { return c.Status.State != v1alpha1.StateSuspended }})
+}
+
+// retireRelease deletes the records of the release, or says how.
+func (a *adoption) retireRelease(ctx context.Context, c *connection, r helmrelease.Reference) error {
+	if !a.retire {
+		fmt.Fprintf(a.Out, "\"helm uninstall\" would still delete its objects. This command deletes its records, and nothing else:\n"+
+			"  kubectl -n %s delete secret,configmap -l owner=helm,name=%s\n", r.Namespace, r.Name)
+		return nil
+	}
+	records, err := helmrelease.Records(ctx, c.client, r.Namespace, r.Name)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		uid := record.UID
+		if err := c.client.Delete(ctx, &record, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete the record %s of %s: %w", record.Name, r.Title(), err)
+		}
+	}
+	fmt.Fprintf(a.Out, "the records of %s are deleted: %d\n", r.Title(), len(records))
+	return nil
+}
+
+// specSchemaOf returns the schema of the spec of a type.
+func specSchemaOf(ctx context.Context, c client.Reader, t inspect.Type) (apiextensionsv1.JSONSchemaProps, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := c.Get(ctx, client.ObjectKey{Name: t.String()}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("%s is defined by no CustomResourceDefinition", t)
+		}
+		return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("read the definition of %s: %w", t, err)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, definition); err != nil {
+		return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("the definition of %s: %w", t, err)
+	}
+	for _, version := range definition.Spec.Versions {
+		if version.Name == t.Version && version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
+			return version.Schema.OpenAPIV3Schema.Properties["spec"], nil
+		}
+	}
+	return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("the definition of %s has no schema of version %s", t, t.Version)
+}

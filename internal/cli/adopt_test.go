@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+func TestTheValuesOfAReleaseFindTheirPlaces(t *testing.T) {
+	type object = map[string]any
+	type props = map[string]apiextensionsv1.JSONSchemaProps
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	typed := props{
+		"image": {Type: "object", Properties: props{"tag": text}}, "labels": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+		"replicas": {Type: "integer"}, "suspend": {Type: "boolean"}, "maybe": {Type: "string", Nullable: true},
+	}
+	curated := props{"values": open}
+	for name, field := range typed {
+		curated[name] = field
+	}
+	tests := []struct {
+		name     string
+		values   object
+		fields   props
+		want     object
+		unmapped []string
+	}{
+		{"nothing", nil, typed, object{}, nil},
+		{"fields of the same path", object{"replicas": int64(3), "image": object{"tag": "1"}, "labels": object{"a": "b"}}, typed, object{"replicas": int64(3), "image": object{"tag": "1"}, "labels": object{"a": "b"}}, nil},
+		{"no such fields", object{"image": object{"tag": "1", "registry": "r"}, "other": object{"a": 1}}, typed, object{"image": object{"tag": "1"}}, []string{"image.registry", "other"}},
+		{"below values", object{"image": object{"tag": "1", "registry": "r"}, "other": object{"a": 1}}, curated, object{"image": object{"tag": "1"}, "values": object{"image": object{"registry": "r"}, "other": object{"a": 1}}}, nil},
+		{"a field of ours", object{"suspend": true}, typed, object{}, []string{"suspend"}},
+		{"a field of ours, below values", object{"suspend": true, "values": object{"a": 1}}, curated, object{"values": object{"suspend": true, "values": object{"a": 1}}}, nil},
+		{"a null", object{"maybe": nil, "replicas": nil}, typed, object{"maybe": nil}, []string{"replicas"}},
+		{"values that take no anything", object{"other": "a"}, props{"values": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}}}, object{}, []string{"other"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			spec, unmapped := specOf(test.values, apiextensionsv1.JSONSchemaProps{Properties: test.fields})
+			if diff := cmp.Diff([]any{test.want, test.unmapped}, []any{spec, unmapped}); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsMoreThanOwnership(t *testing.T) {
+	key := reconciler.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}
+	with := func(paths ...string) reconciler.PlannedChange {
+		change := reconciler.PlannedChange{Key: key, Class: reconciler.ChangeAdopt}
+		for _, path := range paths {
+			change.Fields = append(change.Fields, reconciler.FieldChange{Path: path})
+		}
+		return change
+	}
+	tests := []struct {
+		name   string
+		change reconciler.PlannedChange
+		want   []string
+	}{
+		{"labels and annotations", with("metadata.labels", `metadata.labels["app.kubernetes.io/managed-by"]`, "metadata.annotations.owner"), nil},
+		{"a value", with("metadata.labels.a", "data.a"), []string{"ConfigMap market/a: data.a"}},
+		{"a similar name", with("metadata.labelsOf"), []string{"ConfigMap market/a: metadata.labelsOf"}},
+		{"labels of a template", with("spec.template.metadata.labels.a"), []string{"ConfigMap market/a: spec.template.metadata.labels.a"}},
+		{"more fields", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeAdopt, MoreFields: 1}, []string{"ConfigMap market/a: Adopt, with more fields than a plan shows"}},
+		{"not asked", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeAdopt, DependsOnCluster: "webhook"}, []string{"ConfigMap market/a: Adopt, but the server could not be asked: webhook"}},
+		{"a creation", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeCreate}, []string{"ConfigMap market/a: Create"}},
+		{"a refusal", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeBlocked, Message: "why"}, []string{"ConfigMap market/a: Blocked, why"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, beyondOwnership([]reconciler.PlannedChange{test.change})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// helmInstalls makes the objects and the record of a release of the chart of the shops, as Helm does, and returns the Deployments.
+func (b *bed) helmInstalls(name string, revision int) {
+	b.Helper()
+	generator, err := helm.New(os.DirFS("../../examples/shop"), "chart", helm.Options{})
+	b.check(err)
+	ctx := manifests.WithReconcilerName(b.ctx, operatorName)
+	ctx = manifests.WithComponentRevision(manifests.WithComponentInstallation(ctx, false), int64(revision))
+	rendered, err := manifests.Generate(ctx, generator, market, name, shop(name).GetSpec())
+	b.check(err)
+	var manifest strings.Builder
+	for _, object := range rendered {
+		u := object.(*unstructured.Unstructured)
+		annotations := u.GetAnnotations()
+		maps.DeleteFunc(annotations, func(key, _ string) bool {
+			return strings.HasPrefix(key, operatorName+"/") || strings.HasPrefix(key, "helm.corbel.run/")
+		})
+		if annotations["helm.sh/hook"] != "" {
+			continue // it ran, and is gone
+		}
+		u.SetAnnotations(annotations)
+		definition := u.GetKind() == "CustomResourceDefinition"
+		if !definition {
+			text, err := yaml.Marshal(u.Object)
+			b.check(err)
+			fmt.Fprintf(&manifest, "---\n%s", text)
+			marks := map[string]string{"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": market}
+			maps.Copy(marks, annotations)
+			u.SetAnnotations(marks)
+			u.SetNamespace(market)
+		}
+		b.until(u.GetKind()+" "+u.GetName()+" exists", func() error { // a type may not be served yet
+			err := b.client.Create(b.ctx, u, client.FieldOwner("helm"))
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	var values map[string]any
+	text, err := json.Marshal(shop(name).Spec)
+	b.check(errors.Join(err, json.Unmarshal(text, &values)))
+	b.helmRecords(name, "deployed", revision, manifest.String(), values)
+}
+
+// helmRecords makes the record of a release.
+func (b *bed) helmRecords(name, status string, revision int, manifest string, values map[string]any) {
+	b.Helper()
+	content, err := json.Marshal(map[string]any{
+		"name": name, "namespace": market, "version": revision, "manifest": manifest, "config": values,
+		"info": map[string]any{"status": status}, "chart": map[string]any{"metadata": map[string]any{"name": "shop", "version": "1.0.0"}},
+	})
+	b.check(err)
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err = w.Write(content)
+	b.check(errors.Join(err, w.Close()))
+	b.check(b.client.Create(b.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: market, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision),
+			Labels: map[string]string{"owner": "helm", "name": name, "version": fmt.Sprint(revision), "status": status},
+		},
+		Type: "helm.sh/release.v1", Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(packed.Bytes()))},
+	}))
+}
+
+// adopts plays how an administrator takes over a Helm release.
+func (b *bed) adopts(t *testing.T) {
+	b = b.in(t)
+	b.helmInstalls("kiosk", 7)
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "kiosk-settings"}}
+	pods := func() string {
+		list := &corev1.PodList{}
+		b.check(b.client.List(b.ctx, list, client.InNamespace(market)))
+		var names []string
+		for _, pod := range list.Items {
+			if strings.HasPrefix(pod.Name, "kiosk-") {
+				names = append(names, string(pod.UID))
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	b.until("the pods of the release run", func() error {
+		if pods() == "" {
+			return errors.New("there are none")
+		}
+		return nil
+	})
+	exists := func() bool {
+		return b.client.Get(b.ctx, client.ObjectKeyFromObject(shop("kiosk")), shop("kiosk")) == nil
+	}
+
+	b.helmRecords("stall", "deployed", 1, "", map[string]any{"greeting": "a", "cache": map[string]any{"size": 1}, "suspend": true})
+	b.helmRecords("tent", "deployed", 1, "", nil)
+	b.helmRecords("tent", "pending-upgrade", 2, "", nil)
+	golden(t, "adopt unmapped", b.run("adopt", "helm", "stall", "--as", "shop/stall").text())
+	golden(t, "adopt pending", b.run("adopt", "helm", "tent", "--as", "shop/tent").text())
+	golden(t, "adopt no kind", b.run("adopt", "helm", "kiosk", "--as", "kiosk").text())
+	golden(t, "adopt no component", b.run("adopt", "helm", "kiosk", "--as", "configmap/kiosk").text())
+	another := b.run("adopt", "helm", "kiosk", "--as", "shop/other")
+	if another.code != 1 || !strings.Contains(another.err, "is deleted again") || !strings.Contains(another.err, "the component is deployed as market/other, and both must have the same name and namespace") {
+		t.Errorf("as another: %s", another.text())
+	}
+	golden(t, "adopt missing", b.run("adopt", "helm", "booth", "--as", "shop/booth").text())
+	golden(t, "adopt dry run", b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk", "--dry-run").text())
+	if exists() {
+		t.Error("a dry run has created the Shop")
+	}
+
+	b.check(b.client.Patch(b.ctx, settings, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"more":"by hand"}}`))))
+	more := b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk")
+	if more.code != 1 || !strings.Contains(more.err, "more than the ownership would change: ConfigMap market/kiosk-settings: data.more") || exists() {
+		t.Errorf("with a change by hand: %s", more.text())
+	}
+	b.check(b.client.Patch(b.ctx, settings, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"more":null}}`))))
+
+	before := pods()
+	taken := b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk", "--retire")
+	golden(t, "adopt", taken.out)
+	if taken.code != 0 {
+		t.Errorf("%s", taken.text())
+	}
+	if after := pods(); after != before {
+		t.Errorf("pods before: %s; after: %s", before, after)
+	}
+	if s := b.shop("kiosk"); s.Status.AdoptedRelease == nil || s.Status.Revision != 7 {
+		t.Errorf("%+v", s.Status.Status)
+	}
+	golden(t, "adopt retired", b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk").text())
+	if a := b.run("delete", "shop/kiosk"); a.code != 0 {
+		t.Error(a.text())
+	}
+}
