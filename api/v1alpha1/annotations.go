@@ -254,10 +254,11 @@ const (
 	AnnotationApprove = "approve"
 	// AnnotationAdoptHelmRelease names the revision of a Helm release that the component takes over when it is
 	// installed. The revision must be deployed and the last one of its release, and the namespace and the name of the
-	// release must be those of the deployment. Its objects are adopted whatever the adoption policy is, unless their own
-	// annotation adoption-policy says never or ignore; hooks do not run; random values and dates are kept as they are
-	// live. It counts until all objects are ready for the first time, and has no effect afterwards. The
-	// command corbel adopt sets it.
+	// release must be those of the deployment, in the namespace of the component. Its objects are adopted also under the
+	// adoption policy if-unowned, unless their own annotation adoption-policy says never or ignore; hooks do not run;
+	// random values and dates are kept as they are live. It counts until all objects are ready for the first
+	// time, and has no effect afterwards; remove it then from manifests that a component may be created from again. The
+	// command corbel adopt sets it. The operator must have the option AdoptHelmReleases.
 	//
 	// On: the component
 	// Set by: the command corbel

@@ -4,11 +4,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,7 +87,7 @@ func (f *frame) adoptHelmCommand() *cobra.Command {
 	return command
 }
 
-func (a *adoption) run(ctx context.Context, release string) error {
+func (a *adoption) run(ctx context.Context, name string) error {
 	if !strings.Contains(a.as, "/") {
 		return usage("name the component with --as KIND/NAME")
 	}
@@ -93,7 +95,7 @@ func (a *adoption) run(ctx context.Context, release string) error {
 	if err != nil {
 		return err
 	}
-	manifest, t, reference, err := a.component(ctx, c, release)
+	manifest, t, release, err := a.component(ctx, c, name)
 	if err != nil {
 		return err
 	}
@@ -108,24 +110,44 @@ func (a *adoption) run(ctx context.Context, release string) error {
 		return fmt.Errorf("create the component: %w", err)
 	}
 	created := inspect.Component{Object: manifest, Type: t, Reconciler: a.reconciler}
-	if err := a.planned(ctx, created); err != nil {
-		if undo := a.deleteComponent(context.WithoutCancel(ctx), created); undo != nil {
-			return errors.Join(err, undo)
-		}
-		fmt.Fprintf(a.ErrOut, "%s is deleted again; the release is as it was\n", created)
-		return err
+	if err := a.planned(ctx, created, release); err != nil {
+		return errors.Join(err, a.undo(context.WithoutCancel(ctx), c, created))
 	}
 	if err := a.take(ctx, c, created); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "%s has taken over %s\n", nameOf(created), reference.Title())
-	return a.retireRelease(ctx, c, reference)
+	fmt.Fprintf(a.Out, "%s has taken over %s\n", nameOf(created), release.Title())
+	return a.retireRelease(ctx, c, release.Reference)
+}
+
+// undo deletes a component that its operator has not applied. Another one stays: its deletion would delete the objects.
+func (a *adoption) undo(ctx context.Context, c *connection, created inspect.Component) error {
+	now, err := c.reader.Get(ctx, created.Type, client.ObjectKeyFromObject(created.Object))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s was not deleted again: %w", created, err)
+	case now.Object.GetUID() != created.Object.GetUID():
+		return fmt.Errorf("%s was deleted and created again meanwhile; nothing was deleted", created)
+	case now.Status.State != v1alpha1.StateSuspended && now.Status.State != "" || len(now.Status.Inventory.Items) > 0:
+		return fmt.Errorf("%s stays, because it is not suspended, and its operator may have begun to apply it: the name of its reconciler may be another one; "+
+			"look at it with corbel tree, and see docs/howto-operate.md for a deletion that keeps the objects", created)
+	}
+	if err := a.deleteComponent(ctx, now); err != nil {
+		return err
+	}
+	if err := a.waitFor(ctx, now, a.wait.timeout, goal{text: "gone"}); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.ErrOut, "%s is deleted again; the release is as it was\n", created)
+	return nil
 }
 
 // component returns the component that takes over the release, suspended.
-func (a *adoption) component(ctx context.Context, c *connection, name string) (*unstructured.Unstructured, inspect.Type, helmrelease.Reference, error) {
-	fail := func(err error) (*unstructured.Unstructured, inspect.Type, helmrelease.Reference, error) {
-		return nil, inspect.Type{}, helmrelease.Reference{}, err
+func (a *adoption) component(ctx context.Context, c *connection, name string) (*unstructured.Unstructured, inspect.Type, *helmrelease.Release, error) {
+	fail := func(err error) (*unstructured.Unstructured, inspect.Type, *helmrelease.Release, error) {
+		return nil, inspect.Type{}, nil, err
 	}
 	kind, as, err := split([]string{a.as})
 	if err != nil {
@@ -170,7 +192,7 @@ func (a *adoption) component(ctx context.Context, c *connection, name string) (*
 	manifest.SetAnnotations(map[string]string{
 		a.reconciler + "/" + v1alpha1.AnnotationAdoptHelmRelease: reference.String(), a.reconciler + "/" + v1alpha1.AnnotationSuspend: "true",
 	})
-	return manifest, t, reference, nil
+	return manifest, t, release, nil
 }
 
 // guessReconciler returns the name of the reconciler of a type: that of another component or, if an operator holds a Lease
@@ -212,7 +234,7 @@ func (a *adoption) printManifest(manifest *unstructured.Unstructured) error {
 }
 
 // planned asks the operator what it would do, and prints it. It is an error if that is more than to take ownership.
-func (a *adoption) planned(ctx context.Context, created inspect.Component) error {
+func (a *adoption) planned(ctx context.Context, created inspect.Component, release *helmrelease.Release) error {
 	suspended := goal{text: "seen by its operator", reached: func(c inspect.Component) bool { return c.Status.State == v1alpha1.StateSuspended }}
 	if err := a.waitFor(ctx, created, a.wait.timeout, suspended); err != nil {
 		return err
@@ -236,7 +258,7 @@ func (a *adoption) planned(ctx context.Context, created inspect.Component) error
 	if err := json.Unmarshal(answer.Plan, &view.Plan); err != nil {
 		return fmt.Errorf("the answer of the operator cannot be read: %w", err)
 	}
-	more := beyondOwnership(view.Plan.Changes)
+	more := append(beyondOwnership(view.Plan.Plan), leftOut(view.Plan.Changes, release)...)
 	text := ownershipOnly(seen, view.Plan.Changes)
 	if len(more) > 0 {
 		if text, err = view.Format("text"); err != nil {
@@ -262,10 +284,34 @@ func ownershipOnly(c inspect.Component, changes []reconciler.PlannedChange) stri
 	return text.String()
 }
 
-// beyondOwnership returns what a plan changes besides labels and annotations of objects that exist.
-func beyondOwnership(changes []reconciler.PlannedChange) []string {
-	var more []string
-	for _, change := range changes {
+// leftOut returns the objects of a release that a plan does not take over.
+func leftOut(changes []reconciler.PlannedChange, release *helmrelease.Release) []string {
+	var left []string
+	for _, object := range release.Objects {
+		gvk, namespace := object.GroupVersionKind(), cmp.Or(object.GetNamespace(), release.Namespace)
+		if !slices.ContainsFunc(changes, func(change reconciler.PlannedChange) bool {
+			key := change.Key
+			return key.Group == gvk.Group && key.Kind == gvk.Kind && key.Name == object.GetName() && (key.Namespace == "" || key.Namespace == namespace)
+		}) {
+			left = append(left, fmt.Sprintf("%s %s is an object of the release, and none of the component", gvk.Kind, object.GetName()))
+		}
+	}
+	if len(release.Objects) == 0 {
+		left = append(left, "the release has no objects")
+	}
+	return left
+}
+
+// beyondOwnership returns what a plan changes besides labels and annotations of objects that exist, and what it does not know.
+func beyondOwnership(plan reconciler.Plan) []string {
+	more := slices.Clone(plan.Incomplete)
+	if plan.MissingRights != "" {
+		more = append(more, "the operator lacks rights")
+	}
+	for _, wait := range plan.Waiting {
+		more = append(more, fmt.Sprintf("%s: %s", wait.Key, wait.Message))
+	}
+	for _, change := range plan.Changes {
 		about := fmt.Sprintf("%s: %s", change.Key, change.Class)
 		switch {
 		case change.Class != reconciler.ChangeAdopt && change.Message != "":

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -93,7 +94,7 @@ func TestWhatIsMoreThanOwnership(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, beyondOwnership([]reconciler.PlannedChange{test.change})); diff != "" {
+			if diff := cmp.Diff(test.want, beyondOwnership(reconciler.Plan{Changes: []reconciler.PlannedChange{test.change}})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -132,10 +133,16 @@ func (b *bed) helmInstalls(name string, revision int) {
 		}
 		b.until(u.GetKind()+" "+u.GetName()+" exists", func() error { // a type may not be served yet
 			err := b.client.Create(b.ctx, u, client.FieldOwner("helm"))
-			if apierrors.IsAlreadyExists(err) {
-				return nil
+			if !apierrors.IsAlreadyExists(err) {
+				return err
 			}
-			return err
+			if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(u), u); err != nil {
+				return err
+			}
+			if u.GetDeletionTimestamp() != nil {
+				return errors.New("it is being deleted")
+			}
+			return nil
 		})
 	}
 	var values map[string]any
@@ -209,7 +216,13 @@ func (b *bed) adopts(t *testing.T) {
 	}
 
 	b.check(b.client.Patch(b.ctx, settings, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"more":"by hand"}}`))))
-	more := b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk")
+	var more answer
+	b.until("the operator knows the type of the Promotion, which was deleted with another Shop, again", func() error {
+		if more = b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk"); strings.Contains(more.err, "is not for dependent objects") {
+			return errors.New(more.err)
+		}
+		return nil
+	})
 	if more.code != 1 || !strings.Contains(more.err, "more than the ownership would change: ConfigMap market/kiosk-settings: data.more") || exists() {
 		t.Errorf("with a change by hand: %s", more.text())
 	}
@@ -230,5 +243,27 @@ func (b *bed) adopts(t *testing.T) {
 	golden(t, "adopt retired", b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk").text())
 	if a := b.run("delete", "shop/kiosk"); a.code != 0 {
 		t.Error(a.text())
+	}
+}
+
+func TestAPlanThatLeavesSomethingOutIsNotTaken(t *testing.T) {
+	plan := reconciler.Plan{Incomplete: []string{"a hook"}, MissingRights: "rules: []", Waiting: []reconciler.Wait{{Key: reconciler.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}, Message: "cannot be read"}}}
+	if diff := cmp.Diff([]string{"a hook", "the operator lacks rights", "ConfigMap market/a: cannot be read"}, beyondOwnership(plan)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	object := func(kind, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}
+	}
+	release := &helmrelease.Release{Reference: helmrelease.Reference{Namespace: "market", Name: "corner", Revision: 1},
+		Objects: []*unstructured.Unstructured{object("ConfigMap", "a"), object("ConfigMap", "b"), object("Namespace", "c")}}
+	changes := []reconciler.PlannedChange{
+		{Key: reconciler.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}}, {Key: reconciler.Key{Kind: "ConfigMap", Namespace: "other", Name: "b"}},
+		{Key: reconciler.Key{Kind: "Namespace", Name: "c"}},
+	}
+	if diff := cmp.Diff([]string{"ConfigMap b is an object of the release, and none of the component"}, leftOut(changes, release)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if left := leftOut(nil, &helmrelease.Release{}); len(left) != 1 {
+		t.Errorf("of an empty release: %q", left)
 	}
 }

@@ -284,10 +284,10 @@ func changeText(change inspect.Change, now time.Time) string {
 
 // replicasOf says how many pods of a workload are ready.
 func replicasOf(object *unstructured.Unstructured) string {
-	ready, _, _ := unstructured.NestedInt64(object.Object, "status", "readyReplicas") // which is left out if it is 0
+	ready, hasReady, _ := unstructured.NestedInt64(object.Object, "status", "readyReplicas") // which is left out if it is 0
 	_, isObserved, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	desired, hasDesired, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-	if !isObserved || !hasDesired {
+	if !hasDesired || !hasReady && !isObserved {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", ready, desired)

@@ -29,7 +29,12 @@ const (
 	//
 	// Unit: bytes
 	// Limit: the record of a Helm release that is adopted, when it is decompressed.
-	maxUnpacked = 64 << 20
+	maxUnpacked = 32 << 20
+	// maxManifests bounds the manifests in a record, with those of hooks, in bytes: decoded they take many times as much.
+	//
+	// Unit: bytes
+	// Limit: the manifests in the record of a Helm release that is adopted.
+	maxManifests = 8 << 20
 )
 
 // StatusDeployed is the status of a revision that Helm has installed, and not replaced.
@@ -103,6 +108,13 @@ func Decode(text []byte) (*Release, error) {
 		if err := utiljson.Unmarshal(r.Config, &release.Values); err != nil {
 			return nil, errors.New("the values in the record are no JSON object")
 		}
+	}
+	size := len(r.Manifest)
+	for _, hook := range r.Hooks {
+		size += len(hook.Manifest)
+	}
+	if size > maxManifests {
+		return nil, fmt.Errorf("the manifests in the record have %d bytes, and at most %d are read", size, maxManifests)
 	}
 	if release.Objects, err = objectsIn("the manifest", r.Manifest); err != nil {
 		return nil, err

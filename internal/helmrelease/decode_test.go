@@ -100,13 +100,14 @@ func TestABadRecordIsOneMistake(t *testing.T) {
 		{"no JSON", packed(t, []byte(canary)), "the record is no JSON of a release"},
 		{"another type", packed(t, []byte(`{"name":["`+canary+`"]}`)), "the record is no JSON of a release"},
 		{"too large", bytes.Repeat([]byte("A"), maxRecord+1), "the record has 2097153 bytes, and at most 2097152 are read"},
-		{"too large when it is decompressed", packed(t, make([]byte, maxUnpacked+1)), "the record has more than 67108864 bytes when it is decompressed"},
+		{"too large when it is decompressed", packed(t, make([]byte, maxUnpacked+1)), "the record has more than 33554432 bytes when it is decompressed"},
 		{"no name", recordWith(t, map[string]any{"name": ""}), "the record has no name, namespace or version of a release"},
 		{"no namespace", recordWith(t, map[string]any{"namespace": ""}), "the record has no name, namespace or version of a release"},
 		{"no version", recordWith(t, map[string]any{"version": 0}), "the record has no name, namespace or version of a release"},
 		{"no status", recordWith(t, map[string]any{"info": nil}), "the record has no status of the release"},
 		{"values", recordWith(t, map[string]any{"config": []string{canary}}), "the values in the record are no JSON object"},
 		{"manifest", recordWith(t, map[string]any{"manifest": canary}), "the manifest in the record has documents that are no objects"},
+		{"too many manifests", recordWith(t, map[string]any{"manifest": strings.Repeat("#", maxManifests+1), "hooks": nil}), "the manifests in the record have 8388609 bytes, and at most 8388608 are read"},
 		{"hook", recordWith(t, map[string]any{"hooks": []any{map[string]any{"path": "templates/job.yaml", "manifest": canary}}}), "the hook templates/job.yaml in the record has documents that are no objects"},
 	}
 	for _, test := range tests {

@@ -37,6 +37,9 @@ func (h *handler[T]) adopt(ctx context.Context, obj T, t targets.Connection, gen
 		return &verdict.InvalidError{Err: h.about(obj, fmt.Errorf("%s cannot be adopted: the component is deployed as %s/%s, and both must have the same name and namespace",
 			reference.Title(), resolved.namespace, resolved.name))}
 	}
+	if policy := resolved.policies.Adoption; policy == v1alpha1.AdoptionPolicyNever || policy == v1alpha1.AdoptionPolicyIgnore {
+		return &verdict.InvalidError{Err: h.about(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
+	}
 	release, err := helmrelease.Read(ctx, redact.From(ctx).Client(t.Client), *reference)
 	if err == nil {
 		if source := generatorSource(generator); source != nil && source.Chart != "" && release.Chart != source.Chart {
@@ -53,38 +56,47 @@ func (h *handler[T]) adopt(ctx context.Context, obj T, t targets.Connection, gen
 	case err != nil:
 		return h.about(obj, err)
 	default:
-		resolved.adopted = &rendering.Adopted{Objects: append(release.Objects, release.HookObjects...), Time: release.DeployedAt}
+		resolved.adopted = &rendering.Adopted{Objects: release.Objects, Hooks: release.HookObjects, Time: release.DeployedAt}
 	}
 	resolved.policies.AdoptHelmRelease = &reconciler.HelmRelease{Namespace: reference.Namespace, Name: reference.Name}
 	status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: reference.Revision}
 	return nil
 }
 
-// releaseToAdopt returns the release that is being taken over; nil if there is none, or if that is done.
+// releaseToAdopt returns the release that is being taken over; nil if there is none, or if that is done. The annotation
+// decides, because the status may be writable for others.
 func (h *handler[T]) releaseToAdopt(obj T) (*helmrelease.Reference, error) {
 	status := obj.GetStatus()
 	annotation := h.settings.name + "/" + v1alpha1.AnnotationAdoptHelmRelease
-	value := obj.GetAnnotations()[annotation]
-	if adopted := status.AdoptedRelease; adopted != nil {
-		reference := &helmrelease.Reference{Namespace: adopted.Namespace, Name: adopted.Name, Revision: adopted.Revision}
-		switch {
-		case status.AppliedGeneration != 0:
-			return nil, nil
-		case value != "" && value != reference.String() && !isEmpty(obj):
-			return nil, fmt.Errorf("annotation %s: the component is taking over %s, and cannot take over another release", annotation, reference)
-		case value == "" || value == reference.String():
-			return reference, nil
-		}
+	value, adopted := obj.GetAnnotations()[annotation], status.AdoptedRelease
+	fail := func(format string, arguments ...any) (*helmrelease.Reference, error) {
+		return nil, fmt.Errorf("annotation %s: %w", annotation, fmt.Errorf(format, arguments...))
 	}
-	if value == "" {
+	const onlyNew = "only a new component can take over a release: delete this one, and create it with the annotation"
+	switch {
+	case status.AppliedGeneration != 0 && (adopted != nil || value == ""):
 		return nil, nil
+	case status.AppliedGeneration != 0:
+		return fail("the component is installed, and only a new one can take over a release")
+	case value == "" && adopted != nil && !isEmpty(obj):
+		return fail("it is missing, and Helm release %s/%s is being taken over: set it to %s/%s/%d until the component is ready", adopted.Namespace, adopted.Name,
+			adopted.Namespace, adopted.Name, adopted.Revision)
+	case value == "":
+		status.AdoptedRelease = nil
+		return nil, nil
+	case !h.settings.adoptReleases:
+		return fail("this operator takes over no Helm releases, as its option AdoptHelmReleases says")
 	}
 	reference, err := helmrelease.ParseReference(value)
-	if err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", annotation, err)
-	}
-	if status.AppliedGeneration != 0 {
-		return nil, fmt.Errorf("annotation %s: the component is installed, and only a new one can take over a release", annotation)
+	switch {
+	case err != nil:
+		return fail("%w", err)
+	case reference.Namespace != obj.GetNamespace():
+		return fail("%s is not in the namespace of the component", reference.Title())
+	case adopted == nil && status.Revision != 0:
+		return fail(onlyNew) // values that were drawn for its revision would replace those of the release
+	case adopted != nil && *adopted != v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: reference.Revision}:
+		return fail(onlyNew)
 	}
 	return &reference, nil
 }

@@ -200,7 +200,7 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 		{name: "main", status: "deployed", revision: 3, configMap: true},
 	} {
 		t.Run(fmt.Sprintf("revision %d", r.revision), func(t *testing.T) {
-			b := newBed(t, store(t), component.ReconcilerOptions{})
+			b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
 			objects := b.install(store(t), r)
 			before := b.contents(objects)
 			b.withRelease(fmt.Sprintf("%s/main/%d", b.namespace, r.revision))
@@ -281,6 +281,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 		release   release
 		reference string // $NS is the namespace
 		spoil     func(b *bed)
+		options   func(*component.ReconcilerOptions)
 		reason    string // SpecInvalid by default
 		message   string
 	}{
@@ -289,8 +290,12 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 		{name: "failed", release: with(func(r *release) { r.status = "failed" }), message: "it is failed; it must be deployed"},
 		{name: "uninstalled", release: with(func(r *release) { r.status = "uninstalled" }), message: "it is uninstalled; it must be deployed"},
 		{name: "superseded", release: with(func(r *release) { r.status = "superseded" }), message: "it is superseded by a later one"},
-		{name: "of another namespace", release: deployed, reference: "other/main/2", message: "Helm release other/main cannot be adopted: the component is deployed as $NS/main"},
+		{name: "of another namespace", release: deployed, reference: "other/main/2", message: "Helm release other/main is not in the namespace of the component"},
 		{name: "of another name", release: deployed, reference: "$NS/other/2", message: "Helm release $NS/other cannot be adopted: the component is deployed as $NS/main"},
+		{name: "by an operator that takes over none", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptHelmReleases = false },
+			message: "adopt-helm-release: this operator takes over no Helm releases, as its option AdoptHelmReleases says"},
+		{name: "under the policy never", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptionPolicy = new(reconciler.AdoptionPolicyNever) },
+			message: "Helm release $NS/main cannot be adopted: the adoption policy is Never"},
 		{name: "no reference", release: deployed, reference: "main", message: "adopt-helm-release: \"main\" is not namespace, name and revision of a Helm release"},
 		{name: "a later revision", release: deployed, message: "the release has revision 3", spoil: func(b *bed) {
 			b.check(b.client.Create(b.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "sh.helm.release.v1.main.v3"}, Type: "helm.sh/release.v1"}))
@@ -318,7 +323,11 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBed(t, store(t), component.ReconcilerOptions{})
+			options := component.ReconcilerOptions{AdoptHelmReleases: true}
+			if test.options != nil {
+				test.options(&options)
+			}
+			b := newBed(t, store(t), options)
 			b.install(store(t), test.release)
 			if test.spoil != nil {
 				test.spoil(b)
@@ -365,6 +374,37 @@ func configMapIn(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
+// The values that were drawn for its first revision would replace those of the release.
+func TestAComponentThatWasTriedBeforeDoesNotTakeOverARelease(t *testing.T) {
+	b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
+	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
+	b.create(widget.Spec{})
+	b.until(component.StateProcessing) // the hook of the installation
+	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
+	b.resetRequests()
+	w := b.until(component.StateError)
+	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, "only a new component can take over a release") {
+		t.Errorf("%s: %s", reason, message)
+	}
+	if got := without(b.writes(), "widgets", "digest-key"); len(got) > 0 {
+		t.Errorf("written: %v", got)
+	}
+}
+
+// A user who may write the status alone takes over nothing.
+func TestAStatusAloneTakesOverNoRelease(t *testing.T) {
+	b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
+	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
+	b.create(widget.Spec{})
+	w := b.until(component.StateProcessing)
+	w.Status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: b.namespace, Name: "main", Revision: 2}
+	b.check(b.client.Status().Update(b.Context(), w))
+	w = b.until(component.StateError)
+	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, "adopt-helm-release: it is missing") {
+		t.Errorf("%s: %s", reason, message)
+	}
+}
+
 func TestAnInstalledComponentDoesNotTakeOverARelease(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
@@ -402,7 +442,7 @@ func TestATakeOverSurvivesACrashAtAnyRequest(t *testing.T) {
 // takeOver takes a release over with an operator that is killed at a request, and returns how many requests it sent.
 func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	t.Helper()
-	b := newBed(t, store(t), component.ReconcilerOptions{})
+	b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
 	objects := b.install(store(t), release{name: "main", status: "deployed", revision: 4})
 	before := b.contents(objects)
 	b.withRelease(b.namespace + "/main/4")
@@ -454,6 +494,6 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 // replace replaces the operator by another process, which sends its requests through a wrapper.
 func (b *bed) replace(wrap func(http.RoundTripper) http.RoundTripper) {
 	b.Helper()
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), component.ReconcilerOptions{})
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), component.ReconcilerOptions{AdoptHelmReleases: true})
 	b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
 }

@@ -272,7 +272,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 	h.noteOutcome(obj, t, &outcome, err)
 	err = h.nameMissing(ctx, obj, outcome, err)
 	status.noteManifests(outcome.ManifestDigest, now)
-	h.noteProgress(key, len(outcome.Steps) > 0, status.Progress != before)
+	h.noteProgress(obj, outcome, err, status.Progress != before)
 	switch {
 	case err != nil && !verdict.StillMoving(outcome.Waiting):
 		if next := verdict.NextChange(outcome.Waiting); !next.IsZero() {

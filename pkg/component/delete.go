@@ -161,7 +161,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	if err == nil || outcome.Total > 0 {
 		status.Progress = progress(outcome.Settled, outcome.Total)
 	}
-	h.noteProgress(key, len(outcome.Steps) > 0, status.Progress != before)
+	h.noteProgress(obj, outcome, err, status.Progress != before)
 	switch {
 	case err != nil:
 		return err

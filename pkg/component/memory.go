@@ -38,6 +38,9 @@ type memory struct {
 type remembered struct {
 	// idle counts the reconciles in a row in which nothing moved.
 	idle backoff.Streak
+	// settled is the largest number of dependents that were done since an apply, or a deletion if deleting, began to fail.
+	settled  int
+	deleting bool
 	// cache is what the last full reconcile rendered.
 	cache prepared
 	// rendering is the last one, to notice when another one differs for no reason.
@@ -86,13 +89,21 @@ func (m *memory) resetIdle(key client.ObjectKey) {
 }
 
 // noteProgress shortens the delays of a component: while it waits, if something was written or another number of
-// objects is done, and after an error only in the latter case. An object that is written in vain is no progress.
-func (h *handler[T]) noteProgress(key client.ObjectKey, written, moved bool) {
-	if written || moved {
-		h.memory.resetIdle(key)
+// objects is done; after an error only if more objects are done than before. One that is written in vain, or is ready by turns, is no progress.
+func (h *handler[T]) noteProgress(obj T, outcome reconciler.Outcome, err error, moved bool) {
+	key, known := client.ObjectKeyFromObject(obj), h.remembered(obj)
+	if len(outcome.Steps) > 0 || moved {
+		known.idle.Reset()
 	}
-	if moved && h.settings.ownLimiter != nil {
+	if deleting := !obj.GetDeletionTimestamp().IsZero(); deleting != known.deleting {
+		known.settled, known.deleting = 0, deleting
+	}
+	if outcome.Settled > known.settled && h.settings.ownLimiter != nil {
 		h.settings.ownLimiter.Progress(reconcile.Request{NamespacedName: key})
+	}
+	known.settled = max(known.settled, outcome.Settled)
+	if err == nil && outcome.Done() {
+		known.settled = 0
 	}
 }
 

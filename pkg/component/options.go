@@ -193,6 +193,11 @@ type ReconcilerOptions struct {
 	//
 	// Default: false: nothing waits
 	RequireApproval bool
+	// AdoptHelmReleases lets a new component take over a Helm release by the annotation adopt-helm-release. Users who may
+	// create components can then take over the release with the name of the deployment in the namespace of the component.
+	//
+	// Default: false: the annotation is an error
+	AdoptHelmReleases bool
 	// DisablePreviews keeps the operator from answering users who ask, by the annotation preview, what it
 	// would do for a component. Otherwise it needs the rights to get, list, create, patch and delete Secrets beside the
 	// components.
@@ -225,6 +230,7 @@ type settings struct {
 	historyLimit      int
 	rollbackOnFailure bool
 	requireApproval   bool
+	adoptReleases     bool
 	noPreviews        bool
 
 	dialPolicy        cluster.DialPolicy // nil: the default of the pool
@@ -280,6 +286,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		historyLimit:      valueOr(options.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.RollbackOnFailure,
 		requireApproval:   options.RequireApproval,
+		adoptReleases:     options.AdoptHelmReleases,
 		noPreviews:        options.DisablePreviews,
 
 		dialPolicy:        options.TargetDialPolicy,

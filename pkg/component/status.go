@@ -335,16 +335,15 @@ func (s *Status) noteFailed() {
 // that was applied, or none was. Versions that recorded no such revision used the first.
 // One that takes over a Helm release is what the release was.
 func (s *Status) installs() bool {
-	if s.takesOver() {
-		return s.AdoptedRelease.Revision <= 1
+	if s.AdoptedRelease != nil {
+		return s.takesOver() && s.AdoptedRelease.Revision <= 1
 	}
 	return s.AppliedGeneration == 0 || s.Revision <= max(s.InstalledRevision, 1)
 }
 
-// takesOver reports whether the revision is the one with which a Helm release is taken over: the first one that was
-// ready, or those before it.
+// takesOver reports whether the revision is the one with which a Helm release is taken over, so that its hooks have run.
 func (s *Status) takesOver() bool {
-	return s.AdoptedRelease != nil && (s.AppliedGeneration == 0 || s.Revision <= s.InstalledRevision)
+	return s.AdoptedRelease != nil && s.Revision <= max(s.AdoptedRelease.Revision, 1)
 }
 
 // timedOut reports whether the current attempt exceeds the timeout.

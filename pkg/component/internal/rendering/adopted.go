@@ -27,8 +27,8 @@ const anotherTime = (400*24+25)*time.Hour + 61*time.Minute + 61*time.Second
 
 // Adopted is what a Helm release has rendered.
 type Adopted struct {
-	// Objects are the objects, those of hooks among them.
-	Objects []*unstructured.Unstructured
+	// Objects are the objects, and Hooks those of hooks.
+	Objects, Hooks []*unstructured.Unstructured
 	// Time is when they were rendered; zero if it is not known.
 	Time time.Time
 }
@@ -51,7 +51,7 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 		return err
 	}
 	before := map[adoptedObject]*unstructured.Unstructured{}
-	for _, object := range request.Adopted.Objects {
+	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
 		before[adoptedObjectOf(object, request.Namespace)] = object
 	}
 	known, live := map[string]bool{}, map[objectID]*unstructured.Unstructured{}
@@ -223,6 +223,10 @@ func (r *Renderer) hookThatRan(hook *unstructured.Unstructured) *unstructured.Un
 		v1alpha1.AnnotationReconcilePolicy: "once-per-manifest", v1alpha1.AnnotationUpdatePolicy: "ssa-merge", v1alpha1.AnnotationReadyWhen: "true",
 	} {
 		annotations[r.Name+"/"+suffix] = value
+	}
+	// Helm does not mark the objects of hooks as its own.
+	if policy := annotations[r.Name+"/"+v1alpha1.AnnotationAdoptionPolicy]; policy == "" {
+		annotations[r.Name+"/"+v1alpha1.AnnotationAdoptionPolicy] = "if-unowned"
 	}
 	stub := &unstructured.Unstructured{}
 	stub.SetGroupVersionKind(hook.GroupVersionKind())

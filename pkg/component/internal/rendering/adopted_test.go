@@ -71,6 +71,7 @@ metadata:
   namespace: market
   annotations:
     test.corbel.run/apply-order: "-20000"
+    test.corbel.run/adoption-policy: if-unowned
     test.corbel.run/ready-when: "true"
     test.corbel.run/reconcile-policy: once-per-manifest
     test.corbel.run/revision: "7"
