@@ -136,7 +136,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 		t.Errorf("a revision that does not exist: %v", err)
 	}
 
-	// A Secret of somebody else is left as it is, and nothing is answered.
+	// A Secret of another client is left as it is, and nothing is answered.
 	request := preview.NewRequest(preview.ActionEdited, time.Now())
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: request.SecretName()}, Data: map[string][]byte{"edited": []byte("{}")}}
 	b.check(b.client.Create(t.Context(), foreign))
