@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -113,31 +113,34 @@ func (a *adoption) run(ctx context.Context, name string) error {
 	if err := a.planned(ctx, created, release); err != nil {
 		return errors.Join(err, a.undo(context.WithoutCancel(ctx), c, created))
 	}
-	if err := a.take(ctx, c, created); err != nil {
+	if err := a.take(ctx, created); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "%s has taken over %s\n", nameOf(created), release.Title())
 	return a.retireRelease(ctx, c, release.Reference)
 }
 
-// undo deletes a component that its operator has not applied. Another one stays: its deletion would delete the objects.
+// undo deletes a component that its operator has not applied. Another one stays: its deletion would delete the objects. The
+// request demands the component as it was read, because the operator writes it before it applies anything.
 func (a *adoption) undo(ctx context.Context, c *connection, created inspect.Component) error {
-	now, err := c.reader.Get(ctx, created.Type, client.ObjectKeyFromObject(created.Object))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("%s was not deleted again: %w", created, err)
-	case now.Object.GetUID() != created.Object.GetUID():
-		return fmt.Errorf("%s was deleted and created again meanwhile; nothing was deleted", created)
-	case now.Status.State != v1alpha1.StateSuspended && now.Status.State != "" || len(now.Status.Inventory.Items) > 0:
-		return fmt.Errorf("%s stays, because it is not suspended, and its operator may have begun to apply it: the name of its reconciler may be another one; "+
-			"look at it with corbel tree, and see docs/howto-operate.md for a deletion that keeps the objects", created)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now, err := c.reader.Get(ctx, created.Type, client.ObjectKeyFromObject(created.Object))
+		switch {
+		case err != nil:
+			return err
+		case now.Object.GetUID() != created.Object.GetUID():
+			return errors.New("it was deleted and created again meanwhile")
+		case now.Status.State != v1alpha1.StateSuspended && now.Status.State != "" || len(now.Status.Inventory.Items) > 0:
+			return errors.New("it is not suspended, and its operator may have begun to apply it: the name of its reconciler may be another one; " +
+				"look at it with corbel tree, and see docs/howto-operate.md for a deletion that keeps the objects")
+		}
+		uid, version := now.Object.GetUID(), now.Object.GetResourceVersion()
+		return c.client.Delete(ctx, now.Object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("%s is not deleted again: %w", created, err)
 	}
-	if err := a.deleteComponent(ctx, now); err != nil {
-		return err
-	}
-	if err := a.waitFor(ctx, now, a.wait.timeout, goal{text: "gone"}); err != nil {
+	if err := a.waitFor(ctx, created, a.wait.timeout, goal{text: "gone"}); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.ErrOut, "%s is deleted again; the release is as it was\n", created)
@@ -339,16 +342,16 @@ func isMetadata(path, field string) bool {
 	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// take ends the suspension, and waits until the component is ready.
-func (a *adoption) take(ctx context.Context, c *connection, created inspect.Component) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": created.Object.GetUID(), "annotations": map[string]any{a.reconciler + "/" + v1alpha1.AnnotationSuspend: nil},
-	}})
-	if err != nil {
+// take ends the suspension, and waits until the component is ready. A component that was changed since its plan is not taken on.
+func (a *adoption) take(ctx context.Context, created inspect.Component) error {
+	end := &steer{frame: a.frame, decide: func(now inspect.Component) (annotations, string, error) {
+		if now.Object.GetGeneration() != created.Object.GetGeneration() {
+			return nil, "", fmt.Errorf("%s was changed after its plan, and stays suspended; delete it, or look at its plan and resume it", now)
+		}
+		return annotations{v1alpha1.AnnotationSuspend: nil}, "", nil
+	}}
+	if _, _, err := end.annotate(ctx, created); err != nil {
 		return err
-	}
-	if err := c.client.Patch(ctx, created.Object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("end the suspension of %s: %w", created, err)
 	}
 	return a.waitFor(ctx, created, a.wait.timeout, goal{text: "ready", reached: isReady, begun: func(c inspect.Component) bool { return c.Status.State != v1alpha1.StateSuspended }})
 }
@@ -359,6 +362,11 @@ func (a *adoption) retireRelease(ctx context.Context, c *connection, r helmrelea
 		fmt.Fprintf(a.Out, "\"helm uninstall\" would still delete its objects. This command deletes its records, and nothing else:\n"+
 			"  kubectl -n %s delete secret,configmap -l owner=helm,name=%s\n", r.Namespace, r.Name)
 		return nil
+	}
+	if latest, err := helmrelease.Latest(ctx, c.client, r.Namespace, r.Name); err != nil {
+		return err
+	} else if latest != r {
+		return fmt.Errorf("Helm has made revision %d of %s meanwhile, so its records stay: look at the component with corbel diff, and delete them then", latest.Revision, r.Title())
 	}
 	records, err := helmrelease.Records(ctx, c.client, r.Namespace, r.Name)
 	if err != nil {

@@ -22,12 +22,12 @@ import (
 
 // Exit codes.
 const (
-	// CodeNo is for a question whose answer is no, such as a diff with differences, and for an error of all other
-	// commands.
+	// CodeNo means that the answer is no, as of a diff with differences. For commands that answer nothing, it means an
+	// error.
 	CodeNo = 1
-	// CodeTrouble is for an error of a command whose answer may be no.
+	// CodeTrouble means an error of a command that answers a question.
 	CodeTrouble = 2
-	// CodeInterrupted is for a command that was interrupted by Ctrl-C.
+	// CodeInterrupted means that Ctrl-C has ended the command.
 	CodeInterrupted = 130
 )
 
@@ -76,7 +76,7 @@ func Report(err error, to io.Writer) int {
 	return code
 }
 
-// answering makes all errors of a command whose answer may be no, which is code 1, end with code 2.
+// answering gives an error of a command that answers a question the code CodeTrouble, as CodeNo is an answer.
 func answering(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

@@ -114,8 +114,8 @@ func (r *Reader) componentNamed(ctx context.Context, ref ownerRef) (*Component, 
 // maxGuesses bounds how many dependents are read to find the reconciler of a component.
 const maxGuesses = 5
 
-// reconcilerOf returns the name of the reconciler from the labels of a dependent. It is for a component whose status
-// does not say it. It is empty if it is unknown, or if maxGuesses dependents do not say it.
+// reconcilerOf returns the name of the reconciler from the labels of a dependent, if the status of the component
+// does not have it. It is empty if it is unknown, or if maxGuesses dependents do not say it.
 func (r *Reader) reconcilerOf(ctx context.Context, c Component) string {
 	tried, refused := 0, map[schema.GroupVersionKind]bool{}
 	for _, item := range c.Status.Inventory.Items {

@@ -24,7 +24,7 @@ type View struct {
 	Delete bool
 	// Note is a sentence about the component, such as that it is suspended.
 	Note string
-	// Hidden is how many objects have fields whose values were left out.
+	// Hidden is the number of objects with fields that are shown without values.
 	Hidden int
 }
 

@@ -65,8 +65,8 @@ func Table(kind string, rows []Row) string {
 	return text + " Nothing was written.\n"
 }
 
-// countsOf returns the writes of a plan, and the objects whose pods restart, that are deleted or recreated, and
-// that are blocked or refused.
+// countsOf returns the number of writes of a plan, of workloads that restart pods, of objects that are deleted or
+// recreated, and of objects that are blocked or refused.
 func countsOf(p component.Plan) [4]int {
 	writes := 0
 	for _, change := range p.Changes {
