@@ -36,7 +36,7 @@ import (
 	"github.com/corbel-run/corbel/test/slice"
 )
 
-// store is a chart with what makes a take-over hard: random passwords and certificates, checksums and dates in pod
+// store is a chart with what makes a take-over hard: random passwords and certificates, one that is looked up, checksums and dates in pod
 // templates, the revision of the release, and hooks of all kinds.
 func store(t testing.TB) manifests.Generator {
 	t.Helper()
@@ -50,6 +50,13 @@ stringData:
 data:
   token: {{ randAlphaNum 30 | b64enc }}
 `
+	const lookedUp = `{{- $found := lookup "v1" "Secret" .Release.Namespace "kept" }}
+apiVersion: v1
+kind: Secret
+metadata: {name: kept}
+data:
+  password: {{ if $found }}{{ $found.data.password }}{{ else }}{{ randAlphaNum 20 | b64enc }}{{ end }}
+`
 	const workload = `apiVersion: v1
 kind: PodTemplate
 metadata: {name: web}
@@ -57,6 +64,7 @@ template:
   metadata:
     annotations:
       checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
+      checksum/kept: {{ include (print $.Template.BasePath "/kept.yaml") . | sha256sum }}
       rolled: {{ now | date "2006-01-02T15:04:05" | quote }}
       revision: {{ .Release.Revision | quote }}
       upgrade: {{ .Release.IsUpgrade | quote }}
@@ -75,6 +83,7 @@ template:
 		"Chart.yaml":              {Data: []byte("apiVersion: v2\nname: store\nversion: 1.0.0\n")},
 		"values.yaml":             {Data: []byte("values: {color: none}\n")},
 		"templates/secret.yaml":   {Data: []byte(secret)},
+		"templates/kept.yaml":     {Data: []byte(lookedUp)},
 		"templates/web.yaml":      {Data: []byte(workload)},
 		"templates/settings.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {color: {{ .Values.values.color }}}\n")},
 		"templates/service.yaml":  {Data: []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n")},
@@ -224,7 +233,7 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 			w := b.until(component.StateReady)
 			want := []string{
 				"create secrets main-revisions", "patch jobs migration", "update configmaps defaults", "update configmaps settings", "update podtemplates web",
-				"update secrets core", "update services web",
+				"update secrets core", "update secrets kept", "update services web",
 			}
 			if got := without(b.writes(), "widgets", "digest-key"); !slices.Equal(got, want) {
 				t.Errorf("writes: %v, want %v", got, want)

@@ -7,14 +7,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,6 +100,82 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 	}
 	k.saved = false
 	return nil
+}
+
+// asInstalled renders at another time, and as if the objects of the release did not exist. What is made of the time and of
+// these objects is found by that, such as the checksum of a password that is looked up: Helm computed it of another password
+// than it has installed.
+func (r *Renderer) asInstalled(ctx context.Context, request Request, at time.Time) ([][]client.Object, error) {
+	later, _, err := r.generate(manifests.WithTime(ctx, at.Add(anotherTime)), request)
+	if err != nil {
+		return nil, err
+	}
+	hiding := &hidden{objects: map[adoptedObject]bool{}, namespace: request.Namespace}
+	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
+		hiding.objects[adoptedObjectOf(object, request.Namespace)] = true
+	}
+	if c, err := manifests.ClientFromContext(ctx); err == nil {
+		ctx = manifests.WithClient(ctx, &blind{c, hiding})
+	}
+	if c, err := manifests.LocalClientFromContext(ctx); err == nil {
+		ctx = manifests.WithLocalClient(ctx, &blind{c, hiding})
+	}
+	before, _, err := r.generate(ctx, request)
+	switch {
+	case err == nil:
+		return [][]client.Object{later, before}, nil
+	case hiding.failed.Load(), errors.Is(err, context.DeadlineExceeded):
+		return nil, err
+	default: // the chart refuses to be rendered without the objects, so that it makes nothing of their absence
+		return [][]client.Object{later}, nil
+	}
+}
+
+// hidden are objects that a blind client does not find.
+type hidden struct {
+	objects   map[adoptedObject]bool
+	namespace string
+	// failed: another request than for what does not exist has failed.
+	failed atomic.Bool
+}
+
+func (h *hidden) has(c client.Client, object client.Object) bool {
+	gvk, err := c.GroupVersionKindFor(object)
+	return err == nil && h.objects[adoptedObject{gvk.GroupKind(), cmp.Or(object.GetNamespace(), h.namespace), object.GetName()}]
+}
+
+// blind is a client that does not find the hidden objects.
+type blind struct {
+	client.Client
+	hidden *hidden
+}
+
+func (b *blind) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	err := b.Client.Get(ctx, key, object, options...)
+	switch {
+	case err == nil && b.hidden.has(b.Client, object):
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	case err != nil && !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err):
+		b.hidden.failed.Store(true)
+	}
+	return err
+}
+
+func (b *blind) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := b.Client.List(ctx, list, options...); err != nil {
+		if !apierrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
+			b.hidden.failed.Store(true)
+		}
+		return err
+	}
+	items, err := apimeta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	return apimeta.SetList(list, slices.DeleteFunc(items, func(item runtime.Object) bool {
+		object, ok := item.(client.Object)
+		return ok && b.hidden.has(b.Client, object)
+	}))
 }
 
 // liveObject reads an object with a random part; nil if it does not exist.

@@ -88,7 +88,7 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 	cause := digest.Combine(inputs, read.digest())
 	switch {
 	case k.Cause == cause:
-	case read.random.Used():
+	case read.random.Used(), request.Adopted != nil:
 		if err := r.findRandom(ctx, request, objects, read, k); err != nil {
 			return nil, nil, err
 		}
@@ -108,25 +108,27 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 // Two renderings may have the same random value by chance, if there are few that it can be. A part
 // that was not found before, or is not found again, is worth a third one.
 func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, read *answers, k *kept) error {
-	at := k.Time
-	if request.Adopted != nil && read.random.UsedTime() {
-		at = at.Add(anotherTime) // what is made of the time is found, too
-	}
-	ctx = manifests.WithTime(ctx, at)
+	ctx = manifests.WithTime(ctx, k.Time)
 	again, _, err := r.generate(ctx, request)
 	if err != nil {
 		return err
 	}
-	found := randomIn(objects, again)
+	others := [][]client.Object{again}
+	found := randomIn(objects, others...)
 	if k.Cause == "" || !found.has(k.randomParts) {
 		once, _, err := r.generate(ctx, request)
 		if err != nil {
 			return err
 		}
-		found = randomIn(objects, again, once)
+		others = append(others, once)
+		found = randomIn(objects, others...)
 	}
 	if request.Adopted != nil {
-		if err := r.carryOver(manifests.WithTime(ctx, k.Time), request, found, k); err != nil {
+		installed, err := r.asInstalled(ctx, request, k.Time)
+		if err != nil {
+			return err
+		}
+		if err := r.carryOver(ctx, request, randomIn(objects, append(others, installed...)...), k); err != nil {
 			return err
 		}
 	}

@@ -156,7 +156,7 @@ func (r *Renderer) render(ctx context.Context, request Request, last *Last) (obj
 	if err != nil || inputs == "" {
 		return objects, read, err
 	}
-	if read.random.Used() || request.Rendered && read.looked() || !last.kept.isEmpty() {
+	if read.random.Used() || (request.Rendered || request.Adopted != nil) && read.looked() || !last.kept.isEmpty() {
 		if objects, read, err = r.keepRandom(ctx, request, inputs, objects, read, &last.kept); err != nil {
 			return nil, nil, err
 		}
