@@ -148,6 +148,12 @@ bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).
 bench-compare: bin/tools/benchstat ## Compare the benchmarks of single functions with those of a revision (BASE=main, COUNT=6, BENCH=regexp).
 	COUNT='$(COUNT)' BENCH='$(BENCH)' GO='$(GO)' hack/bench-compare.sh '$(BASE)'
 
+.PHONY: adopt-charts
+adopt-charts: assets bin/bench ## Install the charts of a folder with Helm, take the releases over, and give them back (CHARTS=folder; minutes).
+	$(GO) build -o bin/ ./cmd/corbel
+	$(WITH_ASSETS) CORBEL_ADOPT_CHARTS='$(abspath $(CHARTS))' CORBEL_HELM=$(CURDIR)/bin/bench-helm CORBEL=$(CURDIR)/bin/corbel \
+		$(GOTEST) -v -run TestPublicChartsAreAdopted -timeout $(LIVE_TIMEOUT) ./test/e2e
+
 .PHONY: scaffold-fleet
 scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), and run N=20 of them on a control plane, CRASHES=5 of these with crashes.
 	@$(WITH_ASSETS) $(GO) run ./hack/scaffoldfleet -charts "$(CHARTS)" -limit $(or $(LIMIT),0) -rights $(or $(N),20) -crashes $(or $(CRASHES),5) -faults $(or $(FAULTS),0)

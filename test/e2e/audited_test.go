@@ -38,6 +38,7 @@ func (f *fixture) audit(t testing.TB) {
 		about := slices.DeleteFunc(events, func(e env.AuditEvent) bool { return !f.concerns(e) })
 		options := audit.Options{
 			Name: reconcilerName, Component: schema.GroupResource{Group: "e2e.corbel.run", Resource: "bundles"}, User: f.user(),
+			AdoptsReleases: f.adoptsReleases,
 		}
 		if !f.mayBeIdle {
 			audit.Check(t, about, options)

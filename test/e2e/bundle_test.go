@@ -4,8 +4,6 @@
 package e2e
 
 import (
-	"maps"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +34,7 @@ type BundleSpec struct {
 	component.TypeSpec          `json:",inline"`
 	component.RollbackSpec      `json:",inline"`
 
-	Values map[string]string `json:"values,omitempty"`
+	Values map[string]any `json:"values,omitempty"`
 }
 
 // DeepCopyInto copies the spec.
@@ -47,16 +45,24 @@ func (s *BundleSpec) DeepCopyInto(out *BundleSpec) {
 	s.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)
 	s.TypeSpec.DeepCopyInto(&out.TypeSpec)
 	s.RollbackSpec.DeepCopyInto(&out.RollbackSpec)
-	out.Values = maps.Clone(s.Values)
+	out.Values = runtime.DeepCopyJSON(s.Values)
+}
+
+// texts are values that are all texts.
+func texts(values map[string]string) map[string]any {
+	all := map[string]any{}
+	for key, value := range values {
+		all[key] = value
+	}
+	return all
 }
 
 // ToUnstructured returns the values.
 func (s *BundleSpec) ToUnstructured() map[string]any {
-	values := map[string]any{}
-	for key, value := range s.Values {
-		values[key] = value
+	if s.Values == nil {
+		return map[string]any{}
 	}
-	return values
+	return runtime.DeepCopyJSON(s.Values)
 }
 
 // GetSpec returns the parameters of the generator.
@@ -101,18 +107,20 @@ func addBundles(scheme *runtime.Scheme) error {
 func bundleCRD() *apiextensionsv1.CustomResourceDefinition {
 	keep := new(true)
 	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: keep}
+	spec := *anything.DeepCopy()
+	spec.Properties = map[string]apiextensionsv1.JSONSchemaProps{"values": anything}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "bundles.e2e.corbel.run"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "e2e.corbel.run",
 			Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "bundles", Singular: "bundle", Kind: "Bundle", ListKind: "BundleList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "bundles", Singular: "bundle", Kind: "Bundle", ListKind: "BundleList", Categories: []string{"corbel"}},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type:       "object",
-					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": anything, "status": anything},
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "status": anything},
 				}},
 			}},
 		},

@@ -90,7 +90,7 @@ func TestAnUpgradeThatChangesAnImmutableFieldNamesTheWayOutAndTheWayOutWorks(t *
 		t.Run(kind, func(t *testing.T) {
 			gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 			bundle := f.named(strings.ToLower(kind))
-			bundle.Spec.Values = map[string]string{"kind": kind}
+			bundle.Spec.Values = map[string]any{"kind": kind}
 			if err := f.Create(t.Context(), bundle); err != nil {
 				t.Fatal(err)
 			}

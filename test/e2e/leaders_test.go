@@ -233,7 +233,7 @@ func (f *fixture) ask(t testing.TB, s succession, c change) {
 		c.do(t, f, "main")
 	default:
 		bundle = f.named("main")
-		bundle.Spec.Values = f.values(c.content)
+		bundle.Spec.Values = texts(f.values(c.content))
 		bundle.Spec.RollbackOnFailure = new(s.desired.reason == v1alpha1.ReasonRolledBack)
 		err = f.Create(t.Context(), bundle)
 	}

@@ -27,7 +27,11 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", parallel)
 	}
 	ctrl.SetLogger(logr.Discard())
-	code := env.Main(m, env.Options{Cluster: true, AuditLog: true, AuditBodies: true})
+	options := env.Options{Cluster: true, AuditLog: true, AuditBodies: true}
+	if os.Getenv(adoptChartsVariable) != "" {
+		options.Nodes = 3 // for replicas that must not share a node
+	}
+	code := env.Main(m, options)
 	if err := stopFarCluster(); err != nil {
 		fmt.Fprintf(os.Stderr, "stop the second cluster: %v\n", err)
 		code = max(code, 1)

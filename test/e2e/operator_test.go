@@ -63,6 +63,8 @@ type fixture struct {
 
 	// mayBeIdle is set if the operators may end before they write anything.
 	mayBeIdle bool
+	// adoptsReleases is set if the operators may take over Helm releases.
+	adoptsReleases bool
 	// late are creations that could not be cancelled.
 	late map[string]bool
 }
@@ -156,7 +158,7 @@ func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{TargetDialPolicy: anyAddress})
+	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{TargetDialPolicy: anyAddress, AdoptHelmReleases: f.adoptsReleases})
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func (o *operator) stop(t testing.TB) {
 // bundle creates a Bundle.
 func (f *fixture) bundle(t testing.TB, values map[string]string) *Bundle {
 	t.Helper()
-	bundle := &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "main"}, Spec: BundleSpec{Values: values}}
+	bundle := &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "main"}, Spec: BundleSpec{Values: texts(values)}}
 	if err := f.Create(t.Context(), bundle); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +202,7 @@ func (f *fixture) update(t testing.TB, bundle *Bundle, values map[string]string)
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
-		bundle.Spec.Values = values
+		bundle.Spec.Values = texts(values)
 		return f.Update(ctx, bundle)
 	})
 }

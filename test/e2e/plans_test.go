@@ -52,7 +52,7 @@ func TestThePlanOfAnUpgradeOfTheOperatorIsWhatHappens(t *testing.T) {
 	s := &scenario{}
 	p.step(t, p.creation(s.bundle(p.fixture, "main", lifeOne)))
 	next := manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, _ types.Unstructurable) ([]client.Object, error) {
-		return bundleManifests.Generate(ctx, namespace, name, &BundleSpec{Values: p.values(lifeTwo)})
+		return bundleManifests.Generate(ctx, namespace, name, &BundleSpec{Values: texts(p.values(lifeTwo))})
 	})
 	p.step(t, planned{
 		name: "upgrade", request: component.PlanRequest[*Bundle]{Key: client.ObjectKeyFromObject(p.named("main")), Generator: next},

@@ -70,7 +70,7 @@ func askThroughACrash(t *testing.T, g *crasher, edit map[string]string) string {
 	question := preview.Question{Component: asUnstructured(t, bundle), FieldOwner: "user"}
 	if edit != nil {
 		edited := bundle.DeepCopyObject().(*Bundle)
-		edited.Spec.Values = edit
+		edited.Spec.Values = texts(edit)
 		question.Edited = asUnstructured(t, edited)
 	}
 

@@ -52,7 +52,7 @@ func (c change) do(t testing.TB, f *fixture, name string) {
 // to makes the change to a component that is not stored.
 func (c change) to(f *fixture, bundle *Bundle) error {
 	if c.content != nil {
-		bundle.Spec.Values = f.values(c.content)
+		bundle.Spec.Values = texts(f.values(c.content))
 	}
 	annotations := map[string]string{}
 	if c.rollbackTo != 0 {

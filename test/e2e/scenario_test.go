@@ -225,7 +225,7 @@ func (f *fixture) named(name string) *Bundle {
 // bundle returns a component of the scenario.
 func (s *scenario) bundle(f *fixture, name string, content []string) *Bundle {
 	bundle := f.named(name)
-	bundle.Spec.Values = f.values(content)
+	bundle.Spec.Values = texts(f.values(content))
 	if s.settings != nil {
 		s.settings(name, &bundle.Spec)
 	}
