@@ -31,6 +31,8 @@ type Question struct {
 	Edited *unstructured.Unstructured
 	// Delete asks about the deletion of the component.
 	Delete bool
+	// Manifests asks for the manifests of the component as it is stored, beside its plan.
+	Manifests bool
 	// From and To, if they are not 0, ask what differs between two revisions.
 	From, To int64
 	// FieldOwner is the field manager of the annotation.
@@ -112,6 +114,8 @@ func newAsking(c client.Client, q Question) (*asking, error) {
 		action = ActionDiff
 	case q.Delete:
 		action = ActionDelete
+	case q.Manifests:
+		action = ActionManifests
 	case q.Edited != nil:
 		action = ActionEdited
 	}

@@ -44,5 +44,6 @@
 // if the server admits it in a dry run by the operator: admission policies that depend on the user are not applied. Reading takes the
 // right to get Secrets in its namespace. The operator plans with its own rights. So an answer has values
 // of objects in the namespace of the answer only; of objects elsewhere, or in another cluster, it
-// names the fields that change. Values of Secrets are masked everywhere.
+// names the fields that change. Values of Secrets are masked everywhere but in manifests, which are
+// whole for objects in the namespace of the answer.
 package preview

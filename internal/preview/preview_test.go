@@ -27,7 +27,7 @@ import (
 
 func TestRequestsAreReadAsTheyAreWritten(t *testing.T) {
 	now := time.Unix(1779963751, 0)
-	for _, action := range []string{ActionPlan, ActionEdited, ActionDelete, ActionDiff} {
+	for _, action := range []string{ActionPlan, ActionEdited, ActionDelete, ActionDiff, ActionManifests} {
 		request := NewRequest(action, now)
 		if action == ActionDiff {
 			request.From, request.To = 3, 5

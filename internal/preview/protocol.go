@@ -19,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -66,6 +67,8 @@ const (
 	ActionDelete = "delete"
 	// ActionDiff compares two revisions of its history.
 	ActionDiff = "diff"
+	// ActionManifests plans the component as it is stored, and returns the manifests, too.
+	ActionManifests = "manifests"
 )
 
 // Request is what a user asks for. Its text, the value of the annotation, is one of
@@ -73,6 +76,7 @@ const (
 //	<nonce>
 //	<nonce> edited
 //	<nonce> delete
+//	<nonce> manifests
 //	<nonce> diff 3..5
 type Request struct {
 	Nonce  string
@@ -104,7 +108,7 @@ func (r Request) String() string {
 }
 
 // form is the value of the annotation.
-var form = regexp.MustCompile(`^([0-9]{1,12}-[a-z2-7]{16})(?: (edited|delete|diff ([0-9]{1,18})\.\.([0-9]{1,18})))?$`)
+var form = regexp.MustCompile(`^([0-9]{1,12}-[a-z2-7]{16})(?: (edited|delete|manifests|diff ([0-9]{1,18})\.\.([0-9]{1,18})))?$`)
 
 // ParseRequest reads the value of the annotation.
 func ParseRequest(text string) (Request, error) {
@@ -150,6 +154,59 @@ type Answer struct {
 	Plan json.RawMessage `json:"plan,omitempty"`
 	// Changes are those of Reconciler.DiffRevisions: a list of reconciler.PlannedChange.
 	Changes json.RawMessage `json:"changes,omitempty"`
+	// Manifests are what the plan applies, if they were asked for.
+	Manifests *Manifests `json:"manifests,omitempty"`
+}
+
+// Manifests are the objects of a component as its operator renders them.
+type Manifests struct {
+	// Namespace and Name are those of the deployment. Objects without a namespace are in this one, if their type
+	// has namespaces.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Values are the parameters that they are rendered with: the values of a chart.
+	Values map[string]any `json:"values,omitempty"`
+	// Objects are in the order of the generator.
+	Objects []Manifest `json:"objects"`
+}
+
+// Manifest is an object as it is rendered.
+type Manifest struct {
+	// File is where it comes from, such as shop/templates/web.yaml; it is empty if that is not known.
+	File string `json:"file,omitempty"`
+	// Hidden: the object is in another namespace or cluster than the answer, so all values are null but those that name it.
+	Hidden bool           `json:"hidden,omitempty"`
+	Object map[string]any `json:"object"`
+}
+
+// Hide removes the values of the manifest, but not what names the object.
+func (m *Manifest) Hide() {
+	m.Hidden = true
+	named := &unstructured.Unstructured{Object: m.Object}
+	m.Object, _ = withoutValues(m.Object).(map[string]any)
+	hidden := &unstructured.Unstructured{Object: m.Object}
+	hidden.SetGroupVersionKind(named.GroupVersionKind())
+	hidden.SetNamespace(named.GetNamespace())
+	hidden.SetName(named.GetName())
+}
+
+// withoutValues returns a JSON value in which each text, number and truth value is null.
+func withoutValues(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		fields := map[string]any{}
+		for key, field := range value {
+			fields[key] = withoutValues(field)
+		}
+		return fields
+	case []any:
+		var elements []any
+		for _, element := range value {
+			elements = append(elements, withoutValues(element))
+		}
+		return elements
+	}
+	return nil
 }
 
 // Owner is the component that a Secret belongs to.

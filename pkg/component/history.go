@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/redact"
@@ -60,13 +58,5 @@ func (h *handler[T]) diffRevisions(ctx context.Context, key client.ObjectKey, fr
 	// References are not loaded, so a kubeconfig that comes from a Secret has no content.
 	own, ok := configurationOf[ClientConfiguration](obj)
 	remote := ok && own.GetKubeConfig() != nil
-	beside = func(object reconciler.Key) bool {
-		if object.Namespace != "" || remote {
-			return object.Namespace == key.Namespace && !remote
-		}
-		// Manifests may leave out the namespace, unless the kind has none.
-		mapping, err := h.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
-		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && sets[0].Namespace == key.Namespace && sets[1].Namespace == key.Namespace
-	}
-	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), beside, nil
+	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), h.beside(key.Namespace, remote, sets[0].Namespace, sets[1].Namespace), nil
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
@@ -57,6 +58,8 @@ type PlanRequest[T Component] struct {
 
 	// mustBeAdmitted: a Manifest that the server does not admit is an error, not an incomplete plan.
 	mustBeAdmitted bool
+	// withManifests: the plan has the manifests.
+	withManifests bool
 }
 
 // Plan is everything that the reconciler would do for a component until the component is ready, or
@@ -78,6 +81,9 @@ type Plan struct {
 	// and what is done to which objects and fields. It is empty for a deletion.
 	Hash string `json:"hash,omitempty"`
 	reconciler.Plan
+
+	// manifests are what is applied; nil if they are not asked for.
+	manifests *preview.Manifests
 }
 
 // Plan returns what the reconciler would do for a component: as it is stored, as it would be after an
@@ -180,6 +186,9 @@ func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T], check fun
 		return Plan{}, err
 	}
 	p := Plan{Kind: h.kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
+	if request.withManifests {
+		p.manifests = &preview.Manifests{}
+	}
 	ctx = manifests.WithPreview(ctx)
 	if request.Delete || !obj.GetDeletionTimestamp().IsZero() {
 		err = h.planDeletion(ctx, obj, &p)
@@ -364,9 +373,18 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 	renderer := *h.renderer
 	renderer.Generator, renderer.Preview = generator, true
 	toRender := h.renderRequest(obj, resolved, digests.revision, before && status.Revision == revision)
+	var origins *manifests.Origins
+	if p.manifests != nil {
+		ctx, origins = manifests.WithOrigins(ctx)
+	}
 	rendered, err := h.render(ctx, &renderer, obj, toRender, pinned, &rendering.Last{})
 	if err != nil {
 		return err
+	}
+	if p.manifests != nil {
+		if *p.manifests, err = manifestsOf(obj, resolved.name, rendered, origins); err != nil {
+			return h.about(obj, err)
+		}
 	}
 	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
 	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty); err != nil {

@@ -16,9 +16,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -30,6 +34,8 @@ import (
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -438,7 +444,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 		text, err := json.Marshal(append([]reconciler.PlannedChange{}, changes...)) // a list, also if nothing differs
 		return preview.Answer{Changes: text, Hidden: hidden}, err
 	}
-	asked := PlanRequest[T]{Key: key, Delete: request.Action == preview.ActionDelete}
+	asked := PlanRequest[T]{Key: key, Delete: request.Action == preview.ActionDelete, withManifests: request.Action == preview.ActionManifests}
 	if request.Action == preview.ActionEdited {
 		object, err := preview.EditedIn(secret)
 		if err != nil {
@@ -451,8 +457,50 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 		return preview.Answer{}, err
 	}
 	hidden := hideValues(plan.Changes, func(object reconciler.Key) bool { return object.Namespace == owner.Namespace && !plan.Remote })
+	if plan.manifests != nil {
+		beside := h.beside(owner.Namespace, plan.Remote, plan.manifests.Namespace)
+		for i := range plan.manifests.Objects {
+			manifest := &plan.manifests.Objects[i]
+			object := &unstructured.Unstructured{Object: manifest.Object}
+			if !beside(reconciler.Key{Group: object.GroupVersionKind().Group, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}) {
+				manifest.Hide()
+			}
+		}
+	}
 	text, err := json.Marshal(plan)
-	return preview.Answer{Plan: text, Hidden: hidden}, err
+	return preview.Answer{Plan: text, Hidden: hidden, Manifests: plan.manifests}, err
+}
+
+// manifestsOf returns what was rendered for an answer.
+func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *manifests.Origins) (preview.Manifests, error) {
+	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
+	values, err := parametersOf(obj)
+	if err == nil {
+		err = utiljson.Unmarshal(values, &of.Values)
+	}
+	if err != nil {
+		return of, fmt.Errorf("the parameters of its manifests: %w", err)
+	}
+	for _, object := range rendered.Objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return of, fmt.Errorf("the manifest of %s: %w", object.GetName(), err)
+		}
+		of.Objects = append(of.Objects, preview.Manifest{File: origins.Of(object), Object: runtime.DeepCopyJSON(content)})
+	}
+	return of, nil
+}
+
+// beside returns what reports whether an object is in a namespace, with a component that deploys into others.
+func (h *handler[T]) beside(namespace string, remote bool, deployed ...string) func(reconciler.Key) bool {
+	return func(object reconciler.Key) bool {
+		if object.Namespace != "" || remote {
+			return object.Namespace == namespace && !remote
+		}
+		// Manifests may leave out the namespace, unless the kind has none.
+		mapping, err := h.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
+		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && !slices.ContainsFunc(deployed, func(other string) bool { return other != namespace })
+	}
 }
 
 // checkOperator fails with errOtherOperator if the inventory of the component was sealed by another operator that runs.

@@ -112,6 +112,25 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 		t.Errorf("deletion: %v", changes(plan))
 	}
 
+	q = b.question()
+	q.Manifests = true
+	_, answer = b.ask(q)
+	var whole, hidden []string
+	for _, manifest := range answer.Manifests.Objects {
+		object := unstructured.Unstructured{Object: manifest.Object}
+		value, _, _ := unstructured.NestedString(object.Object, "data", "value")
+		_, known := object.Object["data"].(map[string]any)["value"]
+		if manifest.Hidden {
+			hidden = append(hidden, fmt.Sprintf("%s %s/%s %q %t", object.GetKind(), object.GetNamespace(), object.GetName(), value, known))
+		} else {
+			whole = append(whole, fmt.Sprintf("%s %s %q", object.GetKind(), object.GetName(), value))
+		}
+	}
+	if diff := cmp.Diff([][]string{{`ConfigMap a "1"`, `ConfigMap b "1"`}, {`ConfigMap default/preview-elsewhere "" true`}}, [][]string{whole, hidden}); diff != "" ||
+		answer.Manifests.Namespace != b.namespace || answer.Manifests.Name != "main" || answer.Plan == nil {
+		t.Errorf("manifests: %+v (-want +got):\n%s", answer.Manifests, diff)
+	}
+
 	// Two users do not get each other's answers.
 	var users sync.WaitGroup
 	for _, value := range []string{"3", "4", "5"} {
