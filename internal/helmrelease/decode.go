@@ -45,8 +45,8 @@ type Release struct {
 	Reference
 	// Status is what Helm says about the revision, such as "deployed" or "pending-upgrade".
 	Status string
-	// Chart is the name of the chart, and ChartVersion its version.
-	Chart, ChartVersion string
+	// Chart is the name of the chart, ChartVersion its version, and AppVersion that of what it installs.
+	Chart, ChartVersion, AppVersion string
 	// DeployedAt is when the revision was rendered; zero if the record does not say it.
 	DeployedAt time.Time
 	// Values are those that a user has set.
@@ -69,8 +69,9 @@ type record struct {
 	} `json:"info"`
 	Chart struct {
 		Metadata struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
+			Name       string `json:"name"`
+			Version    string `json:"version"`
+			AppVersion string `json:"appVersion"`
 		} `json:"metadata"`
 	} `json:"chart"`
 	Hooks []struct {
@@ -94,7 +95,7 @@ func Decode(text []byte) (*Release, error) {
 	}
 	release := &Release{
 		Reference: Reference{Namespace: r.Namespace, Name: r.Name, Revision: r.Version},
-		Status:    r.Info.Status, Chart: r.Chart.Metadata.Name, ChartVersion: r.Chart.Metadata.Version,
+		Status:    r.Info.Status, Chart: r.Chart.Metadata.Name, ChartVersion: r.Chart.Metadata.Version, AppVersion: r.Chart.Metadata.AppVersion,
 	}
 	switch {
 	case r.Name == "" || r.Namespace == "" || r.Version < 1:

@@ -4,9 +4,11 @@
 package helmrelease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,11 +26,14 @@ const (
 	entry = "release"
 )
 
-// A NotFoundError says that there is no record of a revision.
+// A NotFoundError says that there is no record of a revision or, if that is 0, of a release.
 type NotFoundError struct{ Reference }
 
 // Error names the objects that were looked for.
 func (e *NotFoundError) Error() string {
+	if e.Revision == 0 {
+		return fmt.Sprintf("there is no Helm release %s in namespace %s", e.Name, e.Namespace)
+	}
 	return fmt.Sprintf("%s has no revision %d: there is neither a Secret nor a ConfigMap %s in namespace %s", e.Title(), e.Revision, e.RecordName(), e.Namespace)
 }
 
@@ -114,7 +119,7 @@ func isUnusable(err error) bool {
 	return unusable
 }
 
-// Records lists the records of a release, without their content: in Secrets and in ConfigMaps.
+// Records lists the records of a release, without their content: in Secrets and in ConfigMaps, the latest revision last.
 func Records(ctx context.Context, c client.Reader, namespace, name string) ([]metav1.PartialObjectMetadata, error) {
 	var found []metav1.PartialObjectMetadata
 	for _, kind := range []string{"Secret", "ConfigMap"} {
@@ -130,7 +135,17 @@ func Records(ctx context.Context, c client.Reader, namespace, name string) ([]me
 			}
 		}
 	}
+	slices.SortFunc(found, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(RevisionOf(a), RevisionOf(b)) })
 	return found, nil
+}
+
+// RevisionOf returns the revision that a record says it is about; 0 if it says none.
+func RevisionOf(record metav1.PartialObjectMetadata) int64 {
+	revision, err := strconv.ParseInt(record.Labels["version"], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return revision
 }
 
 // Latest returns the last revision of a release, whatever its status is.
@@ -142,12 +157,12 @@ func Latest(ctx context.Context, c client.Reader, namespace, name string) (Refer
 	latest := Reference{Namespace: namespace, Name: name}
 	for _, record := range records {
 		r := latest
-		if r.Revision, err = strconv.ParseInt(record.Labels["version"], 10, 64); err == nil && r.Revision > latest.Revision && record.Name == r.RecordName() {
+		if r.Revision = RevisionOf(record); r.Revision > latest.Revision && record.Name == r.RecordName() {
 			latest = r
 		}
 	}
 	if latest.Revision == 0 {
-		return Reference{}, fmt.Errorf("there is no Helm release %s in namespace %s", name, namespace)
+		return Reference{}, &NotFoundError{latest}
 	}
 	return latest, nil
 }
