@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +51,8 @@ The component is created suspended, and the running operator is asked for its pl
 exists a dependent, by its labels and annotations, the component is deleted again, and what else would change is printed. Otherwise
 the suspension ends, and the command waits until the component is ready. With --retire it then deletes the records of the release, so
 that "helm uninstall" finds nothing; without, it prints the command that does so.
+
+If the command ends early, for whatever reason, run it again with the same arguments: it goes on where it has ended.
 
 The exit code is 0 if the release was taken over, and 1 if not.`
 
@@ -96,28 +99,83 @@ func (a *adoption) run(ctx context.Context, name string) error {
 		return err
 	}
 	manifest, t, release, err := a.component(ctx, c, name)
+	if missing, ok := errors.AsType[*helmrelease.NotFoundError](err); ok && manifest != nil {
+		return a.done(ctx, c, t, client.ObjectKeyFromObject(manifest), missing)
+	}
+	if err != nil {
+		return err
+	}
+	created, err := a.begun(ctx, c, manifest, t, release.Reference)
 	if err != nil {
 		return err
 	}
 	strict := client.WithFieldValidation(c.client, metav1.FieldValidationStrict)
-	if err := strict.Create(ctx, manifest.DeepCopy(), client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("the server refuses the component: %w", err)
+	if created.Object == nil {
+		if err := strict.Create(ctx, manifest.DeepCopy(), client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
+			return fmt.Errorf("the server refuses the component: %w", err)
+		}
 	}
 	if a.dryRun {
 		return a.printManifest(manifest)
 	}
-	if err := strict.Create(ctx, manifest, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("create the component: %w", err)
+	if created.Object == nil {
+		if err := strict.Create(ctx, manifest, client.FieldOwner(fieldManager)); err != nil {
+			return fmt.Errorf("create the component: %w", err)
+		}
+		created = inspect.Component{Object: manifest, Type: t, Reconciler: a.reconciler}
 	}
-	created := inspect.Component{Object: manifest, Type: t, Reconciler: a.reconciler}
-	if err := a.planned(ctx, created, release); err != nil {
-		return errors.Join(err, a.undo(context.WithoutCancel(ctx), c, created))
+	if annotation(created, v1alpha1.AnnotationSuspend) != "" { // else an earlier run has planned it, and ended the suspension
+		if err := a.planned(ctx, created, release); err != nil {
+			return errors.Join(err, a.undo(context.WithoutCancel(ctx), c, created))
+		}
 	}
 	if err := a.take(ctx, created); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "%s has taken over %s\n", nameOf(created), release.Title())
 	return a.retireRelease(ctx, c, release.Reference)
+}
+
+// begun returns the component of an earlier run of the command, which ended before it was done; there may be none.
+func (a *adoption) begun(ctx context.Context, c *connection, manifest *unstructured.Unstructured, t inspect.Type, release helmrelease.Reference) (inspect.Component, error) {
+	found, err := c.reader.Get(ctx, t, client.ObjectKeyFromObject(manifest))
+	if err != nil {
+		return inspect.Component{}, client.IgnoreNotFound(err)
+	}
+	found.Reconciler = a.reconciler
+	suspended := annotation(found, v1alpha1.AnnotationSuspend) == "true"
+	switch {
+	case annotation(found, v1alpha1.AnnotationAdoptHelmRelease) != release.String():
+		return found, fmt.Errorf("%s exists already, and only a new component takes over revision %d of %s: choose another name, or delete it", found, release.Revision, release.Title())
+	case found.Object.GetDeletionTimestamp() != nil:
+		return found, fmt.Errorf("%s is being deleted; run the command again when it is gone", found)
+	case !suspended:
+		return found, nil
+	case found.Status.AppliedGeneration != 0 || !found.Status.Inventory.IsEmpty():
+		return found, fmt.Errorf("%s is suspended, and its operator has begun to apply it: \"%s\", and run the command again", found, commandAbout(found, "resume"))
+	}
+	// With another spec it is not what this command would plan, or delete.
+	same := found.Object.DeepCopy()
+	same.Object["spec"] = manifest.DeepCopy().Object["spec"]
+	if err := c.client.Update(ctx, same, client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
+		return found, fmt.Errorf("the server refuses the component: %w", err)
+	}
+	if !equality.Semantic.DeepEqual(same.Object["spec"], found.Object.Object["spec"]) {
+		return found, fmt.Errorf("%s exists already, suspended, with another spec than the values of the release give: delete it, or resume it", found)
+	}
+	fmt.Fprintf(a.ErrOut, "%s was created by an earlier run, and is taken up again\n", found)
+	return found, nil
+}
+
+// done says that a release without records was taken over by the component.
+func (a *adoption) done(ctx context.Context, c *connection, t inspect.Type, key client.ObjectKey, missing *helmrelease.NotFoundError) error {
+	found, err := c.reader.Get(ctx, t, key)
+	adopted := found.Status.AdoptedRelease
+	if err != nil || adopted == nil || adopted.Namespace != missing.Namespace || adopted.Name != missing.Name {
+		return missing
+	}
+	_, err = fmt.Fprintf(a.Out, "%s has taken over %s, and its records are deleted\n", nameOf(found), missing.Title())
+	return err
 }
 
 // undo deletes a component that its operator has not applied. Another one stays: its deletion would delete the objects. The
@@ -147,7 +205,7 @@ func (a *adoption) undo(ctx context.Context, c *connection, created inspect.Comp
 	return nil
 }
 
-// component returns the component that takes over the release, suspended.
+// component returns the component that takes over the release, suspended. If there is no release, it comes without a spec.
 func (a *adoption) component(ctx context.Context, c *connection, name string) (*unstructured.Unstructured, inspect.Type, *helmrelease.Release, error) {
 	fail := func(err error) (*unstructured.Unstructured, inspect.Type, *helmrelease.Release, error) {
 		return nil, inspect.Type{}, nil, err
@@ -167,9 +225,13 @@ func (a *adoption) component(ctx context.Context, c *connection, name string) (*
 	if !t.Component || !t.Namespaced {
 		return fail(fmt.Errorf("%s is no type of components in namespaces", t))
 	}
+	manifest := &unstructured.Unstructured{Object: map[string]any{}}
+	manifest.SetGroupVersionKind(t.GroupVersionKind)
+	manifest.SetNamespace(namespace)
+	manifest.SetName(as)
 	reference, err := helmrelease.Latest(ctx, c.client, namespace, name)
 	if err != nil {
-		return fail(err)
+		return manifest, t, nil, err
 	}
 	release, err := helmrelease.Read(ctx, c.client, reference)
 	if err != nil {
@@ -188,10 +250,7 @@ func (a *adoption) component(ctx context.Context, c *connection, name string) (*
 			return fail(err)
 		}
 	}
-	manifest := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	manifest.SetGroupVersionKind(t.GroupVersionKind)
-	manifest.SetNamespace(namespace)
-	manifest.SetName(as)
+	manifest.Object["spec"] = spec
 	manifest.SetAnnotations(map[string]string{
 		a.reconciler + "/" + v1alpha1.AnnotationAdoptHelmRelease: reference.String(), a.reconciler + "/" + v1alpha1.AnnotationSuspend: "true",
 	})

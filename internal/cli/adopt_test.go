@@ -101,8 +101,8 @@ func TestWhatIsMoreThanOwnership(t *testing.T) {
 	}
 }
 
-// helmInstalls makes the objects and the record of a release of the chart of the shops, as Helm does, and returns the Deployments.
-func (b *bed) helmInstalls(name string, revision int) {
+// helmInstalls makes the objects and the record of a release of the chart of the shops, as Helm does, and returns the objects.
+func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.Unstructured) {
 	b.Helper()
 	generator, err := helm.New(os.DirFS("../../examples/shop"), "chart", helm.Options{})
 	b.check(err)
@@ -131,6 +131,7 @@ func (b *bed) helmInstalls(name string, revision int) {
 			u.SetAnnotations(marks)
 			u.SetNamespace(market)
 		}
+		objects = append(objects, u)
 		b.until(u.GetKind()+" "+u.GetName()+" exists", func() error { // a type may not be served yet
 			err := b.client.Create(b.ctx, u, client.FieldOwner("helm"))
 			if !apierrors.IsAlreadyExists(err) {
@@ -149,6 +150,7 @@ func (b *bed) helmInstalls(name string, revision int) {
 	text, err := json.Marshal(shop(name).Spec)
 	b.check(errors.Join(err, json.Unmarshal(text, &values)))
 	b.helmRecords(name, "deployed", revision, manifest.String(), values)
+	return objects
 }
 
 // helmRecords makes the record of a release.

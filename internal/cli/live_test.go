@@ -95,6 +95,8 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 	t.Run("watch", b.watches)
 	t.Run("deletion", b.showsDeletion)
 	t.Run("adoption", b.adopts)
+	t.Run("release", b.releases)
+	t.Run("crashes", b.survivesCrashes)
 	t.Run("lost server", b.losesTheServer)
 }
 

@@ -11,7 +11,10 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the files of testdata")
+var (
+	rewrite     = flag.Bool("rewrite", false, "write the files of testdata")
+	helmProgram = flag.String("helm", "", "a program of Helm 4, by which releases are upgraded and uninstalled")
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()

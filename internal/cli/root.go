@@ -66,7 +66,7 @@ func (f *frame) commands() []*cobra.Command {
 		answers(f.diffCommand()), f.imagesCommand(),
 		answers(f.checkCommand()), answers(f.rbacCommand()),
 		answers(f.waitCommand()), f.reconcileCommand(), f.suspendCommand(), f.resumeCommand(), f.approveCommand(),
-		f.rollbackCommand(), f.deleteCommand(), f.adoptCommand(),
+		f.rollbackCommand(), f.deleteCommand(), f.adoptCommand(), f.releaseCommand(),
 	}
 }
 
