@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -34,6 +35,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // store is a chart with what makes a take-over hard: random passwords and certificates, one that is looked up, checksums and dates in pod
@@ -500,9 +502,68 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	return requests, k.hit()
 }
 
+// TestTheNextLeaderGoesOnWithATakeOver lets another process lead after a write of a take-over.
+func TestTheNextLeaderGoesOnWithATakeOver(t *testing.T) {
+	for _, at := range []int{1, 3, 5} {
+		t.Run(fmt.Sprintf("after write %d", at), func(t *testing.T) {
+			b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
+			objects := b.install(store(t), release{name: "main", status: "deployed", revision: 4})
+			before := b.contents(objects)
+			b.withRelease(b.namespace + "/main/4")
+			lease := "lease-of-" + b.namespace
+			ours, theirs := must(component.NewLeaderLock(b.env.Config(), "default", lease))(t), must(component.NewLeaderLock(b.env.Config(), "default", lease))(t)
+			b.lead(ours, 60)
+			var written atomic.Int64
+			b.replaceBy(component.ReconcilerOptions{AdoptHelmReleases: true, LeaderLock: ours}, func(next http.RoundTripper) http.RoundTripper {
+				return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+					counts := r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/widgets/") && r.URL.Query().Get("dryRun") == ""
+					response, err := next.RoundTrip(r)
+					if counts && written.Add(1) == int64(at) {
+						b.lead(theirs, 60)
+						_, _, _ = ours.Get(b.Context()) // what an elector does every two seconds
+					}
+					return response, err
+				})
+			})
+			b.resetRequests()
+			for deadline := time.Now().Add(patience); written.Load() < int64(at); {
+				_, _ = b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
+				if w := b.get(); w.Status.IsReady() || time.Now().After(deadline) {
+					t.Fatalf("%d writes; the component is %s", written.Load(), w.Status.State)
+				}
+			}
+			deposed := written.Load()
+			if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); err != nil || written.Load() != deposed {
+				t.Errorf("a process that was deposed wrote %d times, and again: %d, %v", deposed, written.Load(), err)
+			}
+
+			b.replaceBy(component.ReconcilerOptions{AdoptHelmReleases: true, LeaderLock: theirs}, nil)
+			w := b.until(component.StateReady)
+			if diff := cmp.Diff(before, b.contents(objects)); diff != "" || w.Status.AdoptedRelease == nil || w.Status.Revision != 4 {
+				t.Errorf("revision %d of %v; the objects are not as they were (-before +after):\n%s", w.Status.Revision, w.Status.AdoptedRelease, diff)
+			}
+			counts := map[string]int{}
+			for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
+				if counts[write]++; counts[write] > 2 || strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") {
+					t.Errorf("%s, %d times", write, counts[write])
+				}
+			}
+			if len(counts) != len(objects) {
+				t.Errorf("writes of %d objects: %v", len(objects), counts)
+			}
+		})
+	}
+}
+
 // replace replaces the operator by another process, which sends its requests through a wrapper.
 func (b *bed) replace(wrap func(http.RoundTripper) http.RoundTripper) {
 	b.Helper()
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), component.ReconcilerOptions{AdoptHelmReleases: true})
+	b.replaceBy(component.ReconcilerOptions{AdoptHelmReleases: true}, wrap)
+}
+
+// replaceBy replaces it by one with options.
+func (b *bed) replaceBy(options component.ReconcilerOptions, wrap func(http.RoundTripper) http.RoundTripper) {
+	b.Helper()
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), options)
 	b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
 }
