@@ -143,15 +143,20 @@ func (a *adoption) begun(ctx context.Context, c *connection, manifest *unstructu
 		return inspect.Component{}, client.IgnoreNotFound(err)
 	}
 	found.Reconciler = a.reconciler
-	suspended := annotation(found, v1alpha1.AnnotationSuspend) == "true"
+	suspended, applied := annotation(found, v1alpha1.AnnotationSuspend) == "true", found.Status.AppliedGeneration != 0 || !found.Status.Inventory.IsEmpty()
 	switch {
-	case annotation(found, v1alpha1.AnnotationAdoptHelmRelease) != release.String():
-		return found, fmt.Errorf("%s exists already, and only a new component takes over revision %d of %s: choose another name, or delete it", found, release.Revision, release.Title())
+	case annotation(found, v1alpha1.AnnotationAdoptHelmRelease) == release.String():
+	case applied:
+		return found, fmt.Errorf("%s exists already, and only a new component takes over revision %d of %s", found, release.Revision, release.Title())
+	default:
+		return found, fmt.Errorf("%s exists already, and only a new component takes over revision %d of %s; it was not applied yet: delete it", found, release.Revision, release.Title())
+	}
+	switch {
 	case found.Object.GetDeletionTimestamp() != nil:
 		return found, fmt.Errorf("%s is being deleted; run the command again when it is gone", found)
 	case !suspended:
 		return found, nil
-	case found.Status.AppliedGeneration != 0 || !found.Status.Inventory.IsEmpty():
+	case applied:
 		return found, fmt.Errorf("%s is suspended, and its operator has begun to apply it: \"%s\", and run the command again", found, commandAbout(found, "resume"))
 	}
 	// With another spec it is not what this command would plan, or delete.
@@ -422,14 +427,14 @@ func (a *adoption) retireRelease(ctx context.Context, c *connection, r helmrelea
 			"  kubectl -n %s delete secret,configmap -l owner=helm,name=%s\n", r.Namespace, r.Name)
 		return nil
 	}
-	if latest, err := helmrelease.Latest(ctx, c.client, r.Namespace, r.Name); err != nil {
-		return err
-	} else if latest != r {
-		return fmt.Errorf("Helm has made revision %d of %s meanwhile, so its records stay: look at the component with corbel diff, and delete them then", latest.Revision, r.Title())
-	}
 	records, err := helmrelease.Records(ctx, c.client, r.Namespace, r.Name)
 	if err != nil {
 		return err
+	}
+	for _, record := range records { // one that is made after this list is not deleted
+		if revision := helmrelease.RevisionOf(record); revision > r.Revision {
+			return fmt.Errorf("Helm has made revision %d of %s meanwhile, so its records stay: look at the component with corbel diff, and delete them then", revision, r.Title())
+		}
 	}
 	for _, record := range records {
 		uid := record.UID

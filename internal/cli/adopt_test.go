@@ -10,8 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,13 +24,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/helmrelease"
+	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestTheValuesOfAReleaseFindTheirPlaces(t *testing.T) {
@@ -246,6 +252,128 @@ func (b *bed) adopts(t *testing.T) {
 	if a := b.run("delete", "shop/kiosk"); a.code != 0 {
 		t.Error(a.text())
 	}
+}
+
+// runWith runs a command, and does something before each of its requests.
+func (b *bed) runWith(before func(r *http.Request, body string), arguments ...string) answer {
+	b.Helper()
+	wrap := func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			var body []byte
+			if r.Body != nil {
+				var err error
+				if body, err = io.ReadAll(r.Body); err != nil {
+					return nil, err
+				}
+				r = r.Clone(r.Context())
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			before(r, string(body))
+			return next.RoundTrip(r)
+		})
+	}
+	return runAs(b.Context(), func(f *frame) {
+		f.flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
+			c.Wrap(wrap)
+			return c
+		}
+	}, append(arguments, "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)...)
+}
+
+// racesWithAdopt plays what others do between two requests of adopt.
+func (b *bed) racesWithAdopt(t *testing.T) {
+	play := func(name, what string, before func(b *bed, r *http.Request, body string), then func(b *bed, a answer)) {
+		t.Run(what, func(t *testing.T) {
+			b := b.in(t)
+			objects := b.helmInstalls(name, 2)
+			was := b.states(objects)
+			then(b, b.runWith(func(r *http.Request, body string) { before(b, r, body) }, "adopt", "helm", name, "--as", "shop/"+name, "--retire"))
+			for key, uid := range b.uids(objects) {
+				if was[key].(map[string]any)["metadata"].(map[string]any)["uid"] != uid {
+					t.Errorf("%s was deleted", key)
+				}
+			}
+			if a := b.run("delete", "shop/"+name); a.code != 0 {
+				t.Error(a.text())
+			}
+			b.removes(name, objects)
+		})
+	}
+	patch := func(b *bed, object client.Object, text string) {
+		b.check(b.client.Patch(b.ctx, object, client.RawPatch("application/merge-patch+json", []byte(text))))
+	}
+	done := false
+	once := func(condition bool) bool {
+		if !condition || done {
+			return false
+		}
+		done = true
+		return true
+	}
+
+	play("race1", "the operator begins before the deletion of the component", func(b *bed, r *http.Request, _ string) {
+		if once(strings.HasSuffix(r.URL.Path, "/secrets")) { // before the operator is asked
+			patch(b, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "race1-settings"}}, `{"data":{"more":"by hand"}}`)
+		}
+		if r.Method == http.MethodDelete && b.stateIs("race1", component.StateSuspended) == nil {
+			patch(b, shop("race1"), `{"metadata":{"annotations":{"shop.example.com/suspend":null}}}`)
+			b.untilReady("race1")
+		}
+	}, func(b *bed, a answer) {
+		if a.code != 1 || !strings.Contains(a.err, "Shop market/race1 is not deleted again: it is not suspended, and its operator may have begun to apply it") {
+			b.Error(a.text())
+		}
+	})
+
+	done = false
+	play("race2", "the component is changed after its plan", func(b *bed, r *http.Request, body string) {
+		if once(r.Method == http.MethodPatch && strings.Contains(body, `"shop.example.com/suspend":null`)) {
+			patch(b, shop("race2"), `{"spec":{"greeting":"Hello"}}`)
+		}
+	}, func(b *bed, a answer) {
+		if a.code != 1 || !strings.Contains(a.err, "Shop market/race2 was changed after its plan, and stays suspended") || b.stateIs("race2", component.StateSuspended) != nil {
+			b.Error(a.text())
+		}
+		golden(b.T, "adopt changed", b.run("adopt", "helm", "race2", "--as", "shop/race2").text())
+	})
+
+	lists := 0
+	play("race3", "Helm upgrades before the records are deleted", func(b *bed, r *http.Request, _ string) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/secrets") && strings.Contains(r.URL.RawQuery, "owner%3Dhelm") {
+			if lists++; lists == 2 {
+				b.helmRecords("race3", "deployed", 3, "", nil)
+			}
+		}
+	}, func(b *bed, a answer) {
+		if a.code != 1 || !strings.Contains(a.err, "Helm has made revision 3 of Helm release market/race3 meanwhile, so its records stay") {
+			b.Error(a.text())
+		}
+		if records := b.recordsOf("race3"); !slices.Equal(records, []string{"2 deployed", "3 deployed"}) {
+			b.Errorf("records %v", records)
+		}
+		golden(b.T, "adopt existing", b.run("adopt", "helm", "race3", "--as", "shop/race3").text())
+	})
+
+	done = false
+	play("race4", "Helm upgrades while the records are deleted", func(b *bed, r *http.Request, _ string) {
+		if once(r.Method == http.MethodDelete) {
+			b.helmRecords("race4", "deployed", 3, "", nil)
+		}
+	}, func(b *bed, a answer) {
+		if records := b.recordsOf("race4"); a.code != 0 || !slices.Equal(records, []string{"3 deployed"}) {
+			b.Errorf("records %v; %s", records, a.text())
+		}
+	})
+}
+
+func (b *bed) uids(objects []*unstructured.Unstructured) map[string]string {
+	b.Helper()
+	all := map[string]string{}
+	for _, object := range objects {
+		live := b.live(object)
+		all[live.GetKind()+" "+live.GetName()] = string(live.GetUID())
+	}
+	return all
 }
 
 func TestAPlanThatLeavesSomethingOutIsNotTaken(t *testing.T) {

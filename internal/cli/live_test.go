@@ -95,6 +95,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 	t.Run("watch", b.watches)
 	t.Run("deletion", b.showsDeletion)
 	t.Run("adoption", b.adopts)
+	t.Run("races", b.racesWithAdopt)
 	t.Run("release", b.releases)
 	t.Run("crashes", b.survivesCrashes)
 	t.Run("lost server", b.losesTheServer)

@@ -367,7 +367,7 @@ func (h *handback) begin(ctx context.Context, connection *connection, l *parting
 	value, reason, policy := "true", becoming+l.release.Reference.String(), "detach-on-delete"
 	suspend := &steer{frame: h.frame, decide: func(now inspect.Component) (annotations, string, error) {
 		if !isReady(now) || madeOf(now) != madeOf(l.component) || now.Object.GetGeneration() != l.component.Object.GetGeneration() {
-			return nil, "", fmt.Errorf("%s was changed meanwhile; run the command again when it is ready", now)
+			return nil, "", fmt.Errorf("%s was changed meanwhile; run the command again when it is ready, or delete Secret %s/%s", now, l.record.Namespace, l.record.Name)
 		}
 		return annotations{v1alpha1.AnnotationSuspend: &value, v1alpha1.AnnotationSuspendReason: &reason, v1alpha1.AnnotationManagementPolicy: &policy}, "", nil
 	}}

@@ -139,6 +139,30 @@ func (b *bed) releases(t *testing.T) {
 		t.Errorf("after a dry run: %v", s.ObjectMeta)
 	}
 
+	change := func(text string) {
+		b.check(b.client.Patch(b.ctx, shop("booth"), client.RawPatch("application/merge-patch+json", []byte(text))))
+	}
+	once := false
+	changed := b.runWith(func(r *http.Request, body string) {
+		if !once && r.Method == http.MethodPatch && strings.Contains(body, becoming) {
+			once = true
+			change(`{"spec":{"greeting":"Hello"}}`)
+			change(`{"spec":{"greeting":"Welcome"}}`)
+		}
+	}, "release", "shop/booth", "--to-helm")
+	if changed.code != 1 || !strings.Contains(changed.err, "Shop market/booth was changed meanwhile; run the command again when it is ready, or delete Secret market/sh.helm.release.v1.booth.v4") {
+		t.Errorf("changed after its manifests were read: %s", changed.text())
+	}
+	b.untilReady("booth")
+	kept := b.runWith(func(r *http.Request, _ string) {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/shops/booth") {
+			change(`{"metadata":{"annotations":{"shop.example.com/management-policy":null}}}`)
+		}
+	}, "release", "shop/booth", "--to-helm")
+	if kept.code != 1 || !strings.Contains(kept.err, "Shop market/booth is not deleted, because it is no longer suspended, or its deletion would not keep its objects") {
+		t.Errorf("without the annotation that keeps the objects: %s", kept.text())
+	}
+	change(`{"metadata":{"annotations":{"shop.example.com/management-policy":"detach-on-delete"}}}`)
 	golden(t, "release", b.run("release", "shop/booth", "--to-helm").out)
 	golden(t, "release again", b.run("release", "shop/booth", "--to-helm").text())
 	if diff := cmp.Diff(before, b.states(objects)); diff != "" {
