@@ -272,7 +272,7 @@ const (
 	//
 	// On: the component
 	// Set by: the command corbel
-	// Format: a nonce; what is asked follows it: edited, delete, or diff with two revisions
+	// Format: a nonce; what is asked follows it: edited, delete, manifests, or diff with two revisions
 	// Example: shop.example.com/preview: 1779963751-mfrggzdfmztwq2lk delete
 	// Also: the option DisablePreviews
 	AnnotationPreview = "preview"

@@ -47,6 +47,7 @@ func content(live *unstructured.Unstructured) map[string]any {
 	fields := live.DeepCopy().Object
 	fields["metadata"] = map[string]any{"uid": string(live.GetUID())} // the generation of a Deployment counts its annotations, too
 	delete(fields, "status")
+	unstructured.RemoveNestedField(fields, "spec", "volumeName") // a claim may be bound meanwhile
 	return fields
 }
 
@@ -334,8 +335,11 @@ func (b *bed) roundTrip(name string, adoptDies, releaseDies int, after bool) (ad
 	run := func(at int, arguments ...string) (requests int) {
 		b.Helper()
 		requests, killed, a := b.runKilled(at, after, arguments...)
-		if killed {
+		switch {
+		case killed:
 			a = b.run(arguments...)
+		case at > 0: // its waits are not always as long
+			b.Logf("it sent %d requests only", requests)
 		}
 		if a.code != 0 {
 			b.Fatalf("%v, killed %t: %s", arguments, killed, a.text())
@@ -448,9 +452,9 @@ func TestAHookRunsWhenItsObjectDoes(t *testing.T) {
 		{"post-delete", "post-delete", "post-delete"},
 	} {
 		hook := &unstructured.Unstructured{Object: map[string]any{}}
-		hook.SetAnnotations(map[string]string{helmrelease.AnnotationHook: test.events})
+		hook.SetAnnotations(map[string]string{helmrelease.HookKey: test.events})
 		limitHook(hook, test.runOn)
-		if got := hook.GetAnnotations()[helmrelease.AnnotationHook]; got != test.want {
+		if got := hook.GetAnnotations()[helmrelease.HookKey]; got != test.want {
 			t.Errorf("%s on %q: got %s", test.events, test.runOn, got)
 		}
 	}

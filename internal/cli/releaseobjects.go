@@ -103,7 +103,7 @@ func (h *handback) addManifests(ctx context.Context, connection *connection, c i
 		runOn := object.GetAnnotations()[c.Reconciler+"/"+v1alpha1.AnnotationRunOn]
 		clean(object, c.Reconciler)
 		switch {
-		case object.GetAnnotations()[helmrelease.AnnotationHook] != "":
+		case object.GetAnnotations()[helmrelease.HookKey] != "":
 			limitHook(object, runOn)
 			release.HookObjects = append(release.HookObjects, object)
 		case object.GetKind() == "CustomResourceDefinition" && !strings.Contains(manifest.File, "/templates/"):
@@ -165,7 +165,7 @@ func clean(object *unstructured.Unstructured, reconciler string) {
 // limitHook makes a hook run only when this object of it does: one with several moments is rendered for each of them.
 func limitHook(object *unstructured.Unstructured, runOn string) {
 	annotations := object.GetAnnotations()
-	events := strings.FieldsFunc(annotations[helmrelease.AnnotationHook], func(r rune) bool { return r == ',' || r == ' ' })
+	events := strings.FieldsFunc(annotations[helmrelease.HookKey], func(r rune) bool { return r == ',' || r == ' ' })
 	events = slices.DeleteFunc(events, func(event string) bool {
 		if runOn == "" {
 			return event == "pre-delete" || event == "post-delete"
@@ -173,7 +173,7 @@ func limitHook(object *unstructured.Unstructured, runOn string) {
 		return event != runOn
 	})
 	if len(events) > 0 {
-		annotations[helmrelease.AnnotationHook] = strings.Join(events, ",")
+		annotations[helmrelease.HookKey] = strings.Join(events, ",")
 		object.SetAnnotations(annotations)
 	}
 }

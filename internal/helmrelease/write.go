@@ -32,18 +32,23 @@ const (
 )
 
 const (
-	// maxName is how long Helm lets the name of a release be.
+	// maxName is how long Helm lets the name of a release be, in characters.
+	//
+	// Limit: the name of a Helm release that a component becomes; it is the limit of Helm.
 	maxName = 53
 	// maxSecret is how large a record can be: the API server allows a Secret of 1 MiB.
+	//
+	// Unit: bytes
+	// Limit: the record of a Helm release that a component becomes, as it is stored.
 	maxSecret = 1<<20 - 16<<10
 )
 
-// Annotations of hooks.
+// Keys of the annotations of hooks.
 const (
-	// AnnotationHook says when an object runs.
-	AnnotationHook   = "helm.sh/hook"
-	annotationWeight = "helm.sh/hook-weight"
-	annotationDelete = "helm.sh/hook-delete-policy"
+	// HookKey is that which says when an object runs.
+	HookKey    = "helm.sh/hook"
+	hookWeight = "helm.sh/hook-weight"
+	hookDelete = "helm.sh/hook-delete-policy"
 )
 
 // CheckName returns an error if a release cannot have the name.
@@ -108,10 +113,10 @@ func hookOf(object *unstructured.Unstructured, file string) (map[string]any, err
 		return nil, err
 	}
 	annotations := object.GetAnnotations()
-	weight, _ := strconv.Atoi(annotations[annotationWeight]) // Helm takes what is no number as 0
+	weight, _ := strconv.Atoi(annotations[hookWeight]) // Helm takes what is no number as 0
 	return map[string]any{
 		"name": object.GetName(), "kind": object.GetKind(), "path": cmp.Or(file, object.GetName()), "manifest": string(text), "weight": weight,
-		"events": split(annotations[AnnotationHook]), "delete_policies": split(cmp.Or(annotations[annotationDelete], "before-hook-creation")),
+		"events": split(annotations[HookKey]), "delete_policies": split(cmp.Or(annotations[hookDelete], "before-hook-creation")),
 		"last_run": map[string]any{"phase": "Unknown"},
 	}, nil
 }
