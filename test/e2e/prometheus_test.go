@@ -5,13 +5,19 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -24,7 +30,7 @@ const prometheusManifests = "../../../shared/testdata/kube-prometheus/manifests"
 
 // TestKubePrometheus takes a large set of real manifests through the life of a
 // component: definitions and their instances, lists, rights in several
-// namespaces, workloads of all kinds.
+// namespaces, workloads of all kinds. Meanwhile they belong to a Helm release, and are taken over from it.
 func TestKubePrometheus(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(prometheusManifests); err != nil {
@@ -35,6 +41,7 @@ func TestKubePrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFixture(t)
+	f.adoptsReleases = true
 	f.startWith(t, selection(all), nil)
 
 	bundle := f.bundle(t, map[string]string{"drop": "nothing"})
@@ -61,6 +68,13 @@ func TestKubePrometheus(t *testing.T) {
 	}
 	sameObjects(t, rest, back)
 
+	bundle = f.moveThroughHelm(t, bundle, selection(all))
+	if moved := f.owned(t, f.ownerOf()); len(moved) != len(back) {
+		t.Errorf("%d objects are owned, want %d", len(moved), len(back))
+	} else {
+		sameObjects(t, back, moved)
+	}
+
 	if err := f.Delete(t.Context(), bundle); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +82,70 @@ func TestKubePrometheus(t *testing.T) {
 	if left := f.owned(t, f.ownerOf()); len(left) > 0 {
 		t.Errorf("objects are left over: %v", names(left))
 	}
+}
+
+// moveThroughHelm deletes a component without its objects, makes them those of a Helm release, and creates a component that takes
+// the release over by one write for each object, which changes nothing of it.
+func (f *fixture) moveThroughHelm(t *testing.T, bundle *Bundle, generator manifests.Generator) *Bundle {
+	t.Helper()
+	values := bundle.Spec.ToUnstructured()
+	rendered, err := manifests.Generate(manifests.WithReconcilerName(t.Context(), reconcilerName), generator, f.namespace, bundle.Name, &bundle.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	detach := fmt.Sprintf(`{"metadata":{"annotations":{"%s/management-policy":"detach-on-delete"}}}`, reconcilerName)
+	if err := errors.Join(f.Patch(t.Context(), bundle, client.RawPatch(types.MergePatchType, []byte(detach))), f.Delete(t.Context(), bundle)); err != nil {
+		t.Fatal(err)
+	}
+	f.gone(t, bundle)
+	release := helmrelease.Release{
+		Reference: helmrelease.Reference{Namespace: f.namespace, Name: bundle.Name, Revision: 4}, Status: helmrelease.StatusDeployed, Chart: "kube-prometheus", DeployedAt: time.Now(),
+	}
+	mark := fmt.Sprintf(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":%q,"meta.helm.sh/release-namespace":%q}}}`, release.Name, release.Namespace)
+	var objects []*unstructured.Unstructured
+	for _, object := range rendered {
+		u := object.(*unstructured.Unstructured)
+		if !u.IsList() {
+			objects = append(objects, u)
+			continue
+		}
+		items, err := u.ToList()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range items.Items {
+			objects = append(objects, &items.Items[i])
+		}
+	}
+	for _, u := range objects {
+		if u.GetKind() == "CustomResourceDefinition" || u.GetKind() == "Namespace" {
+			continue // as in a chart
+		}
+		release.Objects = append(release.Objects, u.DeepCopy())
+		if err := f.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(mark))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record, err := release.Record("", func(*unstructured.Unstructured) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Create(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	adopting := &Bundle{ObjectMeta: metav1.ObjectMeta{
+		Namespace: f.namespace, Name: bundle.Name, Annotations: map[string]string{reconcilerName + "/adopt-helm-release": release.String()},
+	}, Spec: BundleSpec{Values: values}}
+	seen := f.observe(t, release.Objects, func() {
+		if err := f.Create(t.Context(), adopting); err != nil {
+			t.Fatal(err)
+		}
+		f.ready(t, adopting)
+	})
+	if seen.writes != seen.objects {
+		t.Errorf("%d writes to %d objects", seen.writes, seen.objects)
+	}
+	return adopting
 }
 
 // sameObjects expects the objects that are in both to be the very same.
