@@ -52,6 +52,8 @@ func (l line) event() env.AuditEvent {
 	for _, word := range strings.Fields(l.answer) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
+		case "metadata":
+			object["apiVersion"], object["kind"] = "meta.k8s.io/v1", "PartialObjectMetadata"
 		case "gone":
 			e.Answered = json.RawMessage(`{"kind":"Status","status":"Success"}`)
 			return e
@@ -180,6 +182,9 @@ func TestForgedLogs(t *testing.T) {
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=detach-on-delete", items: "a:u1"})},
 		{name: "the finalizer goes, and a detached object has our label", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=detach-on-delete", items: "a:u1"}), want: []string{"S12"}},
+		{name: "the finalizer goes, and a client that asks for metadata alone has taken our label off a detached object", log: append(slices.Clone(good),
+			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=2 metadata"},
+			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=detach-on-delete", items: "a:u1"})},
 		{name: "the finalizer goes too early", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting", items: "a:u1"}), want: []string{"S12"}},
 	}

@@ -40,7 +40,9 @@ func (r *replay) ofObject() {
 	}
 	after := parse(e.Answered)
 	k := after.key()
-	if after.isObject() && !strings.Contains(e.Subresource, "/") && (e.Subresource == "" || e.Subresource == "status" || e.Subresource == "finalize") {
+	// The answer to a client that asks for metadata alone has not the kind of the object.
+	whole := after.isObject() && after.Kind != "PartialObjectMetadata"
+	if whole && !strings.Contains(e.Subresource, "/") && (e.Subresource == "" || e.Subresource == "status" || e.Subresource == "finalize") {
 		r.kinds[resource] = k.kind
 	} else {
 		k = key{e.Group, r.kinds[resource], e.Namespace, e.Name}
