@@ -58,6 +58,8 @@ type Inventory struct {
 	DeleteHooks bool `json:"deleteHooks,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`
+	// Foreign is the list of SAP component-operator-runtime that the inventory was read from, until it is adopted.
+	Foreign json.RawMessage `json:"-"`
 }
 
 // InventoryOperator identifies an operator.
@@ -139,6 +141,9 @@ type InventoryItem struct {
 	// UnreadLast is when that was last tried, to within a quarter of the component's
 	// timeout. After half of the timeout without a try UnreadSince starts again.
 	UnreadLast *metav1.Time `json:"unreadLast,omitempty"`
+	// Inherited is set as long as the record is that of SAP component-operator-runtime, and the object
+	// was not taken over: it is ours if it has the label that that runtime gives to our objects.
+	Inherited bool `json:"inherited,omitempty"`
 	// Finished says how an object that has a time to live after its end, such as a
 	// Job with ttlSecondsAfterFinished, has ended; it is empty for all others.
 	Finished Finish `json:"finished,omitempty"`

@@ -49,11 +49,15 @@ func (items *InventoryItems) UnmarshalJSON(data []byte) error {
 			*items = append(*items, item)
 		}
 	}
-	slices.SortFunc(*items, func(a, b InventoryItem) int {
+	items.sort()
+	return nil
+}
+
+func (items InventoryItems) sort() {
+	slices.SortFunc(items, func(a, b InventoryItem) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
-	return nil
 }
 
 // title is the name of the item in an inventory.

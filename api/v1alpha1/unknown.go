@@ -22,6 +22,9 @@ import (
 // the server.
 func (i Inventory) MarshalJSON() ([]byte, error) {
 	type plain Inventory
+	if i.Foreign != nil {
+		return i.Foreign, nil
+	}
 	if i.Format >= InventoryFormat {
 		return marshalWith(plain(i), i.Unknown)
 	}
@@ -33,11 +36,15 @@ func (i Inventory) MarshalJSON() ([]byte, error) {
 	return marshalWith(before, i.Unknown)
 }
 
-// UnmarshalJSON reads the fields, and keeps the unknown ones.
+// UnmarshalJSON reads the fields, and keeps the unknown ones. It also reads the list that SAP
+// component-operator-runtime writes, see Adopt.
 func (i *Inventory) UnmarshalJSON(data []byte) error {
 	type plain Inventory
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		return i.readForeign(data)
+	}
 	unknown, err := unmarshalWith(data, (*plain)(i))
-	i.Unknown = unknown
+	i.Unknown, i.Foreign = unknown, nil
 	if err == nil && i.Format < InventoryFormat {
 		i.readList()
 	}

@@ -115,7 +115,7 @@ func TestADecodedItemKeepsNothingOfItsFormerContent(t *testing.T) {
 }
 
 func TestADamagedRecordIsAnError(t *testing.T) {
-	for _, text := range []string{`[]`, `{"format":"one"}`, `{"objects":[]}`, `{"objects":"x"}`, `{"newer":1,"format":"one"}`} {
+	for _, text := range []string{`[1]`, `{"format":"one"}`, `{"objects":[]}`, `{"objects":"x"}`, `{"newer":1,"format":"one"}`} {
 		var inventory Inventory
 		if err := json.Unmarshal([]byte(text), &inventory); err == nil {
 			t.Errorf("%s is read as %+v", text, inventory)
