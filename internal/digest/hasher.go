@@ -137,6 +137,13 @@ func OwnerID(clusterUID, group, kind, namespace, name string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:bytes]))
 }
 
+// ForeignOwnerID returns the value that SAP component-operator-runtime gives to the label owner-id of the objects of a
+// component: a hash of its annotation owner-id. The cluster is the one that the component is in.
+func ForeignOwnerID(clusterUID, namespace, name string) string {
+	sum := sha256.Sum256([]byte(clusterUID + "/" + namespace + "/" + name))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
+}
+
 // encoders are kept between calls, because a process makes many digests and
 // most objects fit into the buffer of the one before.
 var encoders = sync.Pool{New: func() any { return new(encoder) }}

@@ -26,6 +26,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	name := func() {}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		name = h.nameReconciler(obj)
+		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
+			return result.Empty, err
+		}
 		switch session.Phase {
 		case lifecycle.PhaseClaim, lifecycle.PhaseApply:
 			h.noteFirstSeen(obj)
@@ -48,6 +51,15 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		defer name()
 		return h.report(ctx, obj, outcome)
 	})
+}
+
+// adoptInventory gives the inventory of a component that SAP component-operator-runtime has made the form of this
+// package, before anything else is done. The rest of its status means the same here, or is dropped by the definition.
+func adoptInventory(ctx context.Context, obj Component, commit lifecycle.Commit) error {
+	if !obj.GetStatus().Inventory.Adopt() {
+		return nil
+	}
+	return commit(ctx)
 }
 
 // settingsOf returns what the component says about its reconcile. One that is abandoned can be

@@ -62,7 +62,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 		if len(item.Defines) == 0 || stays {
 			continue // a type that stays keeps its instances
 		}
-		if item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
+		if item.UID == "" && !item.Inherited || item.Phase == v1alpha1.PhaseReleased {
 			continue // the type is not known to be ours, so it will not be deleted without another check
 		}
 		key := plan.KeyOf(item)

@@ -131,6 +131,14 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	if err != nil {
 		return input{}, err
 	}
+	me := ownerIn(uid, owner)
+	if slices.ContainsFunc(inventory.Items, func(item v1alpha1.InventoryItem) bool { return item.Inherited }) {
+		home, err := r.homeUID(ctx)
+		if err != nil {
+			return input{}, err
+		}
+		me.ForeignID = digest.ForeignOwnerID(string(home), owner.Namespace, owner.Name)
+	}
 	protectedKeys := map[plan.Key]bool{{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}: true}
 	for _, key := range protected {
 		protectedKeys[plan.Key(key)] = true
@@ -139,7 +147,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 		Input: plan.Input{
 			Cause:          cause,
 			Name:           r.name,
-			Owner:          ownerIn(uid, owner),
+			Owner:          me,
 			Recorded:       inventory.Items,
 			Live:           make(map[plan.Key]plan.Observation, len(inventory.Items)),
 			Failed:         map[plan.Key]plan.Failure{},
@@ -169,6 +177,16 @@ func (r *Reconciler) identify(ctx context.Context, recorded types.UID) (types.UI
 	default:
 		return "", &TargetChangedError{Recorded: string(recorded), Actual: string(uid)}
 	}
+}
+
+// homeUID identifies the cluster that the owner is in, if the target knows, or else the target.
+func (r *Reconciler) homeUID(ctx context.Context) (types.UID, error) {
+	if target, ok := r.target.(interface {
+		HomeUID(ctx context.Context) (types.UID, error)
+	}); ok {
+		return target.HomeUID(ctx)
+	}
+	return r.target.UID(ctx)
 }
 
 // isAnswer reports whether an error is an answer that will be the same the next time.

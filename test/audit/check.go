@@ -6,6 +6,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,9 @@ type Options struct {
 	Impersonated string
 	// AdoptsReleases is set if components may take over what belongs to a Helm release alone.
 	AdoptsReleases bool
+	// Inherited are the owners, as group, kind, namespace and name with slashes between them, by the label owner-id that
+	// SAP component-operator-runtime gave to their objects.
+	Inherited map[string]string
 	// AdoptsAlways is set if the default adoption policy is Always.
 	AdoptsAlways bool
 	// Killed is when the API server was killed, in the order of time. The log may lack
@@ -72,7 +76,10 @@ func Check(t testing.TB, events []env.AuditEvent, options Options) {
 // dependents were checked.
 func Violations(events []env.AuditEvent, options Options) (violations []Violation, checked int) {
 	options.Finalizer = cmp.Or(options.Finalizer, options.Name)
-	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}, ids: map[string]string{}, incomplete: incomplete(events, options)}
+	r := &replay{options: options, components: map[string]*component{}, known: map[string]bool{}, objects: map[key]*object{}, kinds: map[schema.GroupResource]string{}, ids: maps.Clone(options.Inherited), incomplete: incomplete(events, options)}
+	if r.ids == nil {
+		r.ids = map[string]string{}
+	}
 	killed := options.Killed
 	for i, e := range events {
 		r.index, r.event = i, e

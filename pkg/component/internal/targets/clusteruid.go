@@ -64,3 +64,12 @@ type localTarget struct {
 
 // UID implements cluster.Target.
 func (t localTarget) UID(ctx context.Context) (apitypes.UID, error) { return t.uid.get(ctx) }
+
+// remoteTarget is a target that knows the cluster that its components are in.
+type remoteTarget struct {
+	cluster.Target
+	home *ClusterUID
+}
+
+// HomeUID identifies that cluster.
+func (t remoteTarget) HomeUID(ctx context.Context) (apitypes.UID, error) { return t.home.get(ctx) }

@@ -159,7 +159,7 @@ func (t *Targets) engineOf(chosen cluster.Target, local, confined bool) (Engine,
 	}
 	options := t.options
 	options.DigestKey, options.WatchNamespaces = t.digestKey.Cached(), confined
-	identified := chosen
+	var identified cluster.Target = remoteTarget{chosen, t.localUID}
 	if local {
 		identified = localTarget{chosen, t.localUID}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +44,7 @@ func (e *Executor) retryOnConflict(ctx context.Context, step plan.Step, execute 
 		case !step.StillApplies(live):
 			return result
 		}
-		step.ResourceVersion = live.ResourceVersion
+		step.ResourceVersion, step.Finalizers = live.ResourceVersion, live.Finalizers
 	}
 }
 
@@ -119,12 +120,15 @@ func (e *Executor) sendDelete(ctx context.Context, step plan.Step) (plan.Observa
 	if step.Reason == plan.ReasonRecreate && step.Desired.Policies.RecreatePropagation == policy.PropagationOrphan {
 		propagation = metav1.DeletePropagationOrphan
 	}
+	if plan.HasForeignFinalizer(step.Key, e.options.Name, step.Finalizers) {
+		if step.ResourceVersion, err = e.releaseForeign(ctx, resource, step); err != nil {
+			return goneOr(resource, step, err)
+		}
+	}
 	gone, live, err := e.objects.Delete(ctx, resource, step.Key.Namespace, step.Key.Name, step.UID, step.ResourceVersion, propagation)
 	switch {
-	case cluster.IsNotFound(err, resource, step.Key.Name):
-		return plan.Observation{Existence: plan.Absent}, nil
 	case err != nil:
-		return plan.Observation{}, err
+		return goneOr(resource, step, err)
 	case gone:
 		return plan.Observation{Existence: plan.Absent}, nil
 	case live == nil:
@@ -134,15 +138,43 @@ func (e *Executor) sendDelete(ctx context.Context, step plan.Step) (plan.Observa
 	}
 }
 
+// goneOr is the answer to a deletion that failed.
+func goneOr(resource cluster.Resource, step plan.Step, err error) (plan.Observation, error) {
+	if cluster.IsNotFound(err, resource, step.Key.Name) {
+		return plan.Observation{Existence: plan.Absent}, nil
+	}
+	return plan.Observation{}, err
+}
+
+// releaseForeign removes the finalizer of SAP component-operator-runtime from an object that is about to be deleted, or is being
+// deleted, and returns the resourceVersion that it has then.
+func (e *Executor) releaseForeign(ctx context.Context, resource cluster.Resource, step plan.Step) (string, error) {
+	metadata := map[string]any{"finalizers": e.withoutForeign(step)}
+	precondition(metadata, step)
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return "", err
+	}
+	live, err := e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+	if err != nil {
+		return "", fmt.Errorf("remove the finalizer %s of SAP component-operator-runtime: %w", e.options.Name, err)
+	}
+	return live.GetResourceVersion(), nil
+}
+
 // orphan removes our label and annotation from an object, if it is the one that the plan
 // saw. What the manifest has set stays.
 func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	metadata := map[string]any{
 		"uid":             step.UID,
 		"resourceVersion": step.ResourceVersion,
 		"labels":          map[string]any{e.options.Name + "/" + v1alpha1.LabelOwnerID: nil},
 		"annotations":     map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: nil},
-	}})
+	}
+	if step.IsInherited() {
+		e.removeForeign(metadata, step)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return failed(step, err)
 	}

@@ -89,7 +89,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
 	// The object may have had another owner, now or in an attempt with an unknown outcome.
-	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || step.Desired.Policies.AdoptFrom != ""
+	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || step.Desired.Policies.AdoptFrom != "" || step.IsInherited()
 	if step.Verb != plan.VerbCreate && takes &&
 		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed) {
 		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
@@ -131,6 +131,9 @@ func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resour
 		"labels":      map[string]any{label: manifest.GetLabels()[label]},
 		"annotations": map[string]any{annotation: manifest.GetAnnotations()[annotation]},
 	}
+	if step.IsInherited() {
+		e.removeForeign(metadata, step)
+	}
 	precondition(metadata, step)
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
@@ -170,10 +173,30 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 		}
 	}
 	precondition(metadata, step)
-	if finalizers := union(step.Finalizers, object.GetFinalizers()); len(finalizers) > 0 {
+	if finalizers := union(e.withoutForeign(step), object.GetFinalizers()); len(finalizers) > 0 {
 		object.SetFinalizers(finalizers)
 	}
 	return e.objects.Update(ctx, resource, object, e.options.FieldOwner)
+}
+
+// removeForeign adds to the metadata of a merge patch what removes the annotations and the finalizer of SAP
+// component-operator-runtime.
+func (e *Executor) removeForeign(metadata map[string]any, step plan.Step) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range e.observer.ForeignAnnotations() {
+		annotations[key] = nil
+	}
+	if plan.HasForeignFinalizer(step.Key, e.options.Name, step.Finalizers) {
+		metadata["finalizers"] = e.withoutForeign(step)
+	}
+}
+
+// withoutForeign returns the live finalizers without the one of SAP component-operator-runtime.
+func (e *Executor) withoutForeign(step plan.Step) []string {
+	if !plan.HasForeignFinalizer(step.Key, e.options.Name, step.Finalizers) {
+		return step.Finalizers
+	}
+	return slices.DeleteFunc(slices.Clone(step.Finalizers), func(name string) bool { return name == e.options.Name })
 }
 
 // references are those of the manifest, and those that others have set on the live
@@ -221,15 +244,21 @@ func union(live, desired []string) []string {
 // are done again.
 func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	labels, annotations := e.observer.OtherOwnerKeys(live, step.Desired)
-	if len(labels)+len(annotations) == 0 {
+	step.Finalizers = live.GetFinalizers()
+	held := plan.HasForeignFinalizer(step.Key, e.options.Name, step.Finalizers)
+	if len(labels)+len(annotations) == 0 && !held {
 		return live, nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	metadata := map[string]any{
 		"uid":             live.GetUID(),
 		"resourceVersion": live.GetResourceVersion(),
 		"labels":          nullsAt(labels),
 		"annotations":     nullsAt(annotations),
-	}})
+	}
+	if held {
+		metadata["finalizers"] = e.withoutForeign(step)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return nil, err
 	}

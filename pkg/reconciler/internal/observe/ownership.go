@@ -63,6 +63,12 @@ func join(namespace, name string) string {
 	return namespace + "/" + name
 }
 
+// Annotations of SAP component-operator-runtime, after the name of the reconciler. The label owner-id is there, too.
+const (
+	foreignOwner  = "owner-id"
+	foreignDigest = "digest"
+)
+
 // ownership reads the labels and annotations of ownership. Those that our own manifest sets
 // name no other owner.
 func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desired) plan.Ownership {
@@ -71,7 +77,7 @@ func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desi
 	found := plan.Ownership{
 		OwnerID: values["labels"][name+"/"+v1alpha1.LabelOwnerID],
 	}
-	found.Controller = controllerOf(live)
+	found.Controller, found.ForeignRef = controllerOf(live), values["annotations"][name+"/"+foreignOwner]
 	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+v1alpha1.AnnotationOwner])
 
 	for _, m := range o.otherOwners(live, desired, values) {
@@ -112,7 +118,18 @@ func (o *Observer) OtherOwnerKeys(live *unstructured.Unstructured, desired *plan
 			}
 		}
 	}
+	for _, key := range o.ForeignAnnotations() {
+		if value := values["annotations"][key]; value != "" && !o.setByUs(live, desired, "annotations", key, value) {
+			keys["annotations"] = append(keys["annotations"], key)
+		}
+	}
 	return keys["labels"], keys["annotations"]
+}
+
+// ForeignAnnotations are the keys of the annotations that SAP component-operator-runtime gives to the objects of the
+// reconciler.
+func (o *Observer) ForeignAnnotations() []string {
+	return []string{o.options.Name + "/" + foreignOwner, o.options.Name + "/" + foreignDigest}
 }
 
 // valuesOf are the labels and annotations of an object, by field and key.

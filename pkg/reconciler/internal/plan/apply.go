@@ -199,6 +199,14 @@ func (w *work) adopt(u *unit) {
 		w.refuseAdoption(u)
 		return
 	}
+	if u.isInherited() && w.mustRecreate(u) {
+		w.recreate(u)
+		return
+	}
+	if u.isInherited() && u.isAppliedOnce() {
+		w.write(u, VerbMark, ReasonAdopted)
+		return
+	}
 	if u.toleratesDrift() && u.item.UID == u.live.UID && u.wasApplied() {
 		// It has neither our label nor our annotation any more, and its fields are not changed.
 		w.write(u, VerbMark, ReasonOwnershipLost)
@@ -272,7 +280,7 @@ func (w *work) write(u *unit, verb Verb, reason Reason) {
 	}
 	s.ItemAfter.Digest = u.desired.Digest
 	s.ItemAfter.DependsOn = dependenciesOf(u.desired)
-	s.ItemAfter.Phase = v1alpha1.PhaseApplied
+	s.ItemAfter.Phase, s.ItemAfter.Inherited = v1alpha1.PhaseApplied, false
 	if verb == VerbCreate {
 		s.UID, s.ResourceVersion, s.Finalizers, s.HasOwnerReferences, s.Scaled = "", "", nil, false, false
 		s.ItemAfter.UID, s.ItemAfter.Seal, s.ItemAfter.Keeps, s.ItemAfter.Kept, s.ItemAfter.Finished = "", "", false, nil, ""
@@ -291,7 +299,7 @@ func (u *unit) isRecreatePolicy() bool {
 // anything, nor is what others have changed.
 func (w *work) mustRecreate(u *unit) bool {
 	onImmutable := u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
-	if u.failure == nil || !u.failure.Immutable || !u.isRecreatePolicy() && !onImmutable || !u.isOurs() {
+	if u.failure == nil || !u.failure.Immutable || !u.isRecreatePolicy() && !onImmutable || !u.isOurs() && !u.isInherited() {
 		return false
 	}
 	switch reason, _ := w.writeDue(u); reason {

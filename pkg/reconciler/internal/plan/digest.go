@@ -98,8 +98,8 @@ func (u *unit) hadDrifted() bool { return u.live.Deferred && u.live.Drift != nil
 // run anything again. So the manifest counts as the same, and an object that is to
 // follow its manifest is written in place once: the manifest may have changed as well.
 
-// rekeyed stands in a digest for a manifest that is not known any more. No digest is like it.
-const rekeyed = "?"
+// rekeyed stands in a digest for a manifest that is not known any more.
+const rekeyed = v1alpha1.UnknownManifest
 
 // Rekeyed returns the record for another digest key than the one that it was made with.
 // What is not hashed with the key stays, such as the revisions of the objects. The hashes

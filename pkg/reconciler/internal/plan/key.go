@@ -54,6 +54,14 @@ func (k Key) Compare(other Key) int {
 	)
 }
 
+// HasForeignFinalizer reports whether a definition or an APIService has the finalizer that SAP component-operator-runtime
+// gives to those of the reconciler. It is not used here, and would hold the object for ever.
+func HasForeignFinalizer(k Key, reconciler string, finalizers []string) bool {
+	types := k.GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"} ||
+		k.GroupKind() == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	return types && slices.Contains(finalizers, reconciler)
+}
+
 // namespaceKey returns the key of a namespace.
 func namespaceKey(name string) Key { return Key{Kind: "Namespace", Name: name} }
 

@@ -18,7 +18,7 @@ import "github.com/corbel-run/corbel/api/v1alpha1"
 // removed by its TTL, or it is applied only once. It is not created again, and an object
 // that others create in its place is not changed.
 func (u *unit) isFinished() bool {
-	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs()
+	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs() && !u.isInherited()
 }
 
 // markFinished completes a finished object.
@@ -27,6 +27,8 @@ func (u *unit) markFinished() {
 	if u.isPurged() || u.isHook() {
 		u.item.Phase = v1alpha1.PhaseCompleted
 	}
+	// Nothing is there that could be taken over. What was never seen keeps the mark.
+	u.item.Inherited = u.item.Inherited && u.item.Phase != v1alpha1.PhaseCompleted
 }
 
 // finish returns how the work of an object with a TTL ended. What was recorded counts
@@ -100,7 +102,7 @@ func (u *unit) isAppliedOnce() bool {
 	}
 	switch u.desired.Policies.Reconcile {
 	case v1alpha1.ReconcilePolicyOnce:
-		return u.item.Digest != "" || u.isOurs()
+		return u.item.Digest != "" || u.isOurs() || u.isInherited()
 	case v1alpha1.ReconcilePolicyOncePerManifest:
 		// Of which manifest an object was made is known from the record only.
 		// An object with a TTL that is gone without having completed is created again.

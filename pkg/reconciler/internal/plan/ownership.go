@@ -20,6 +20,9 @@ type Owner struct {
 	ID string
 	// Ref is the owner in clear text.
 	Ref OwnerRef
+	// ForeignID is the value that SAP component-operator-runtime gives to the same label of the owner's objects.
+	// It is empty unless the record was inherited from there.
+	ForeignID string
 }
 
 // OwnerRef is the value of the annotation owner.
@@ -63,6 +66,8 @@ type Ownership struct {
 	// OtherOwners names owners according to other tools and reconcilers, such
 	// as "Helm release shop/web". Those that our own manifest sets are left out.
 	OtherOwners []string
+	// ForeignRef is the annotation by which SAP component-operator-runtime names the owner; empty if absent.
+	ForeignRef string
 	// Controller is the controller among the object's ownerReferences; zero if there is
 	// none. It is known of objects that were read.
 	Controller Controller
@@ -86,6 +91,9 @@ const (
 	labelLost
 	// earlier: the object has the label and annotation of an earlier incarnation of us.
 	earlier
+	// inherited: the object has the label that SAP component-operator-runtime gives to our objects, and its record is
+	// that of this runtime. Both are needed: the label does not tell the kind of the owner.
+	inherited
 	// ownedByOther: the object has the label or annotation of another owner, or has a
 	// controller and none of ours. An object of ours stays ours if it gets a controller later.
 	ownedByOther
@@ -105,6 +113,8 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 		return ownedByOther, strings.Join(ownership.OtherOwners, " and ")
 	}
 	switch {
+	case item.Inherited && me.ForeignID != "" && ownership.OwnerID == me.ForeignID && ownership.Ref == OwnerRef{}:
+		return inherited, me.Ref.Title() + " under SAP component-operator-runtime"
 	case mine && (ownership.Ref == (OwnerRef{}) || ownership.Ref.UID == me.Ref.UID):
 		return ours, ""
 	case mine:
@@ -148,6 +158,9 @@ func (u *unit) seal(me Owner) {
 }
 
 func ownerTitle(ownership Ownership) string {
+	if ownership.Ref == (OwnerRef{}) && ownership.ForeignRef != "" {
+		return ownership.ForeignRef + " of SAP component-operator-runtime"
+	}
 	if ownership.Ref == (OwnerRef{}) {
 		return "the owner with id " + ownership.OwnerID
 	}
@@ -165,16 +178,20 @@ func (o Owner) Owns(ownership Ownership) bool {
 // for an adoption.
 func (u *unit) isOurs() bool { return u.relation == ours || u.relation == labelLost }
 
+// isInherited reports whether the object is to be taken over from SAP component-operator-runtime. Whatever the
+// adoption policy is, it is ours.
+func (u *unit) isInherited() bool { return u.relation == inherited }
+
 // mayRemove reports whether an object that is no longer desired may be
 // deleted. What an earlier incarnation of us left must be sealed; otherwise we never
 // adopted it, perhaps because we must not.
 func (u *unit) mayRemove() bool {
-	return u.isOurs() || u.relation == earlier && isSealed(u.item, u.live)
+	return u.isOurs() || u.isInherited() || u.relation == earlier && isSealed(u.item, u.live)
 }
 
 // mayAdopt reports whether the adoption policy allows to adopt the live object.
 func (u *unit) mayAdopt() bool {
-	if u.isTakenFrom() {
+	if u.isTakenFrom() || u.isInherited() {
 		return true
 	}
 	switch u.desired.Policies.Adoption {

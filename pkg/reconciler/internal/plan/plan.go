@@ -132,6 +132,11 @@ type Step struct {
 	ItemAfter v1alpha1.InventoryItem
 }
 
+// IsInherited reports whether the step is about an object that SAP component-operator-runtime has made for the owner.
+func (s Step) IsInherited() bool {
+	return s.Owner.ForeignID != "" && s.Ownership.OwnerID == s.Owner.ForeignID
+}
+
 // StillApplies reports whether a deletion or an orphaning that was planned for an
 // object still applies: it is the same object, and its owner has not
 // changed. So what the plan decided about its ownership holds, whatever else has

@@ -145,7 +145,7 @@ func (w *work) removeOne(u *unit, reason Reason) {
 		w.waitRemoval(u)
 	case w.willOrphan(u, reason):
 		w.orphan(u, reason)
-	case !u.live.DeletionTimestamp.IsZero():
+	case !u.live.DeletionTimestamp.IsZero() && !HasForeignFinalizer(u.key, w.in.Name, u.live.Finalizers):
 		w.wait(u, WaitGone, terminating(u.live))
 	default:
 		if reason == ReasonRedundant && w.firstUnwritten <= int(u.item.ApplyOrder) {

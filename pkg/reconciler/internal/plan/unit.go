@@ -92,6 +92,8 @@ func (u *unit) setLive(in Input) {
 			policies = u.desired.Policies
 		}
 		u.relation, u.owner = relate(in.Owner, u.item, policies, u.live)
+		// A crash may have kept from the record that the object was taken over.
+		u.item.Inherited = u.item.Inherited && !u.isOurs()
 	}
 	u.assumeDesiredManifest()
 }
@@ -99,7 +101,7 @@ func (u *unit) setLive(in Input) {
 // isNotStored reports whether the server has answered the creation of the object without
 // a uid: it keeps no such object, so that none can be read or deleted.
 func (u *unit) isNotStored() bool {
-	return u.item.UID == "" && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
+	return u.item.UID == "" && !u.item.Inherited && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
 }
 
 // step starts a step on the live object, with what was seen as its precondition.

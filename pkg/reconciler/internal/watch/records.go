@@ -143,9 +143,10 @@ type record struct {
 // ownership is plan.Ownership in a form that can be compared, without the controller: it
 // matters only for an object that is not ours, which is read.
 type ownership struct {
-	owner  string
-	ref    plan.OwnerRef
-	others string
+	owner   string
+	ref     plan.OwnerRef
+	others  string
+	foreign string
 }
 
 const separator = "\n" // is in no finalizer and no name of an owner
@@ -159,6 +160,7 @@ func recordOf(o plan.Observation) *record {
 		observedHash: o.ObservedHash,
 		owners: unique.Make(ownership{
 			owner: o.Ownership.OwnerID, ref: o.Ownership.Ref, others: strings.Join(o.Ownership.OtherOwners, separator),
+			foreign: o.Ownership.ForeignRef,
 		}),
 		status:     unique.Make(o.Status),
 		finalizers: unique.Make(strings.Join(o.Finalizers, separator)),
@@ -203,7 +205,7 @@ func (r *record) observation() plan.Observation {
 		Existence:          plan.Present,
 		UID:                r.uid,
 		ResourceVersion:    r.version,
-		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others)},
+		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others), ForeignRef: m.foreign},
 		ObservedHash:       r.observedHash,
 		DeletionTimestamp:  timeOf(r.deleting),
 		Finalizers:         split(r.finalizers.Value()),
