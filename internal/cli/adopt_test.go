@@ -180,6 +180,18 @@ func (b *bed) helmRecords(name, status string, revision int, manifest string, va
 	}))
 }
 
+// untilServed repeats a command until the operator knows the type of the Promotion again, which was deleted with another Shop.
+func (b *bed) untilServed(run func() answer) (a answer) {
+	b.Helper()
+	b.until("the type of the Promotion is served", func() error {
+		if a = run(); strings.Contains(a.err, "is not for dependent objects") {
+			return errors.New(a.err)
+		}
+		return nil
+	})
+	return a
+}
+
 // adopts plays how an administrator takes over a Helm release.
 func (b *bed) adopts(t *testing.T) {
 	b = b.in(t)
@@ -224,13 +236,7 @@ func (b *bed) adopts(t *testing.T) {
 	}
 
 	b.check(b.client.Patch(b.ctx, settings, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"more":"by hand"}}`))))
-	var more answer
-	b.until("the operator knows the type of the Promotion, which was deleted with another Shop, again", func() error {
-		if more = b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk"); strings.Contains(more.err, "is not for dependent objects") {
-			return errors.New(more.err)
-		}
-		return nil
-	})
+	more := b.untilServed(func() answer { return b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk") })
 	if more.code != 1 || !strings.Contains(more.err, "more than the ownership would change: ConfigMap market/kiosk-settings: data.more") || exists() {
 		t.Errorf("with a change by hand: %s", more.text())
 	}
@@ -282,12 +288,16 @@ func (b *bed) runWith(before func(r *http.Request, body string), arguments ...st
 
 // racesWithAdopt plays what others do between two requests of adopt.
 func (b *bed) racesWithAdopt(t *testing.T) {
+	done, lists := false, 0
 	play := func(name, what string, before func(b *bed, r *http.Request, body string), then func(b *bed, a answer)) {
 		t.Run(what, func(t *testing.T) {
 			b := b.in(t)
 			objects := b.helmInstalls(name, 2)
 			was := b.states(objects)
-			then(b, b.runWith(func(r *http.Request, body string) { before(b, r, body) }, "adopt", "helm", name, "--as", "shop/"+name, "--retire"))
+			then(b, b.untilServed(func() answer {
+				done, lists = false, 0
+				return b.runWith(func(r *http.Request, body string) { before(b, r, body) }, "adopt", "helm", name, "--as", "shop/"+name, "--retire")
+			}))
 			for key, uid := range b.uids(objects) {
 				if was[key].(map[string]any)["metadata"].(map[string]any)["uid"] != uid {
 					t.Errorf("%s was deleted", key)
@@ -302,7 +312,6 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 	patch := func(b *bed, object client.Object, text string) {
 		b.check(b.client.Patch(b.ctx, object, client.RawPatch("application/merge-patch+json", []byte(text))))
 	}
-	done := false
 	once := func(condition bool) bool {
 		if !condition || done {
 			return false
@@ -325,7 +334,6 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 		}
 	})
 
-	done = false
 	play("race2", "the component is changed after its plan", func(b *bed, r *http.Request, body string) {
 		if once(r.Method == http.MethodPatch && strings.Contains(body, `"shop.example.com/suspend":null`)) {
 			patch(b, shop("race2"), `{"spec":{"greeting":"Hello"}}`)
@@ -337,7 +345,6 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 		golden(b.T, "adopt changed", b.run("adopt", "helm", "race2", "--as", "shop/race2").text())
 	})
 
-	lists := 0
 	play("race3", "Helm upgrades before the records are deleted", func(b *bed, r *http.Request, _ string) {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/secrets") && strings.Contains(r.URL.RawQuery, "owner%3Dhelm") {
 			if lists++; lists == 2 {
@@ -354,7 +361,6 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 		golden(b.T, "adopt existing", b.run("adopt", "helm", "race3", "--as", "shop/race3").text())
 	})
 
-	done = false
 	play("race4", "Helm upgrades while the records are deleted", func(b *bed, r *http.Request, _ string) {
 		if once(r.Method == http.MethodDelete) {
 			b.helmRecords("race4", "deployed", 3, "", nil)

@@ -118,7 +118,7 @@ func (b *bed) releases(t *testing.T) {
 	b = b.in(t)
 	objects := b.helmInstalls("booth", 3)
 	before := b.states(objects)
-	if a := b.run("adopt", "helm", "booth", "--as", "shop/booth"); a.code != 0 {
+	if a := b.untilServed(func() answer { return b.run("adopt", "helm", "booth", "--as", "shop/booth") }); a.code != 0 {
 		t.Fatal(a.text())
 	}
 	golden(t, "release to nothing", b.run("release", "shop/booth").text())
@@ -214,6 +214,14 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 		helm(append([]string{"upgrade", "booth", chart, "--no-hooks"}, arguments...)...)
 		if diff := cmp.Diff(before, b.states(objects)); diff != "" {
 			b.Errorf("helm upgrade %v changed objects (-before +after):\n%s", arguments, diff)
+		}
+	}
+	for _, server := range []string{"--server-side=false", "--server-side=true"} {
+		helm("upgrade", "booth", chart, "--no-hooks", "--reuse-values", "--set", "greeting=Hello"+server, server)
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "booth-settings"}}
+		b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(settings), settings))
+		if got := settings.Data["GREETING"]; got != "Hello"+server {
+			b.Errorf("after helm upgrade %s: %s", server, got)
 		}
 	}
 	helm("uninstall", "booth", "--no-hooks")
@@ -334,7 +342,11 @@ func (b *bed) roundTrip(name string, adoptDies, releaseDies int, after bool) (ad
 	before := b.states(objects)
 	run := func(at int, arguments ...string) (requests int) {
 		b.Helper()
-		requests, killed, a := b.runKilled(at, after, arguments...)
+		killed := false
+		a := b.untilServed(func() (a answer) {
+			requests, killed, a = b.runKilled(at, after, arguments...)
+			return a
+		})
 		switch {
 		case killed:
 			a = b.run(arguments...)
