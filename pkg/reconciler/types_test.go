@@ -5,15 +5,20 @@ package reconciler_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestForeignInstancesProtectTheirType(t *testing.T) {
@@ -158,4 +163,40 @@ func TestAnObjectThatMovesToAnotherGroupStays(t *testing.T) {
 	if err := b.Get(t.Context(), client.ObjectKeyFromObject(moved), moved); !apierrors.IsNotFound(err) {
 		t.Errorf("it was not deleted: %v", err)
 	}
+}
+
+// While a definition is being deleted, the server lets no instance be created. What it says then is not remembered.
+func TestATypeThatIsDefinedAgainIsForDependentObjects(t *testing.T) {
+	b := newBench(t)
+	crd, object := definition("returns", "Return"), b.in(instance("Return", "a"))
+	held := b.in(instance("Return", "held")) // the definition waits for it
+	held.SetFinalizers([]string{"example.com/held"})
+	b.create(crd)
+	b.create(held)
+	if err := b.Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := discovery.NewDiscoveryClientForConfig(env.Shared(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.until("the server to offer no creation", func() bool {
+		list, err := asked.ServerResourcesForGroupVersion("engine.corbel.run/v1")
+		if err != nil {
+			return false
+		}
+		i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == "Return" })
+		return i >= 0 && !slices.Contains(list.APIResources[i].Verbs, "create")
+	})
+	if _, err := b.apply(object); err == nil || !strings.Contains(err.Error(), "type engine.corbel.run/v1 Return is not for dependent objects") {
+		t.Fatalf("got %v", err)
+	}
+	if err := b.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the definition to be gone", func() bool {
+		return apierrors.IsNotFound(b.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()))
+	})
+	b.create(definition("returns", "Return"))
+	b.until("the instance to be applied", func() bool { _, err := b.apply(object); return err == nil })
 }
