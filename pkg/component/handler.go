@@ -57,6 +57,7 @@ type handler[T Component] struct {
 type triggers interface {
 	StartReconcile(key client.ObjectKey) (fast bool)
 	RequestFast(key client.ObjectKey, after time.Duration)
+	SetBegun(key client.ObjectKey, begun bool)
 }
 
 // digestKey is targets.DigestKey.

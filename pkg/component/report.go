@@ -38,6 +38,8 @@ func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcom
 	secrets := redact.From(ctx)
 	v := verdict.Evaluate(h.certainFacts(obj, outcome, secrets))
 	h.setVerdict(obj, v, outcome.Now)
+	begun := v.Reason == v1alpha1.ReasonProcessing || v.Reason == v1alpha1.ReasonDeletionProcessing
+	h.triggers.SetBegun(client.ObjectKeyFromObject(obj), begun && v.Err == nil)
 	hideIn(obj.GetStatus(), secrets)
 	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
 	return v.Result()

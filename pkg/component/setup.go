@@ -58,8 +58,11 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 	if gvk, err := apiutil.GVKForObject(newComponent[T](), mgr.GetScheme()); err == nil { // otherwise the setup reports it
 		options.LogConstructor = telemetry.LogConstructor(mgr.GetLogger(), controllerName(gvk), gvk)
 	}
-	workers := cmp.Or(options.MaxConcurrentReconciles, mgr.GetControllerOptions().MaxConcurrentReconciles)
-	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers, trigger.New())
+	workers, triggers := cmp.Or(options.MaxConcurrentReconciles, mgr.GetControllerOptions().MaxConcurrentReconciles), trigger.New()
+	if usesPriorities := mgr.GetControllerOptions().UsePriorityQueue; usesPriorities == nil || *usesPriorities {
+		options.NewQueue = triggers.Prioritized
+	}
+	return r.setup(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options), workers, triggers)
 }
 
 // SetupWithManagerAndBuilder registers the reconciler with the manager by way of
@@ -113,7 +116,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	r.running.Store(running)
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector))).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector), running.triggers.NoteEdits())).
 		WatchesRawSource(running.triggers.Source()).
 		Named(controllerName(gvk)).
 		Complete(r)

@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -40,6 +42,11 @@ type Queue struct {
 	fast map[client.ObjectKey]bool
 	// delayed are reconciles for dependents that are due later.
 	delayed map[client.ObjectKey]delayed
+	// edited are the components with an edit that comes first, edits is how many there may be.
+	edited map[client.ObjectKey]bool
+	edits  flowcontrol.PassiveRateLimiter
+	// begun are the components that are not finished.
+	begun map[client.ObjectKey]bool
 }
 
 // delayed is a reconcile for dependents that is due later.
@@ -52,7 +59,7 @@ type delayed struct {
 func New() *Queue {
 	return &Queue{
 		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, fast: map[client.ObjectKey]bool{},
-		delayed: map[client.ObjectKey]delayed{},
+		delayed: map[client.ObjectKey]delayed{}, edited: map[client.ObjectKey]bool{}, edits: newEdits(), begun: map[client.ObjectKey]bool{},
 	}
 }
 
@@ -151,13 +158,27 @@ func (q *Queue) Source() source.Source {
 					return
 				case <-q.signal:
 					for key, after := range q.Drain() {
-						queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+						q.addTo(queue, key, after)
 					}
 				}
 			}
 		}()
 		return nil
 	})
+}
+
+// addTo adds a component to the queue of the controller, which may be one without priorities.
+func (q *Queue) addTo(queue workqueue.TypedRateLimitingInterface[ctrl.Request], key client.ObjectKey, after time.Duration) {
+	request := reconcile.Request{NamespacedName: key}
+	prioritized, ok := queue.(priorityqueue.PriorityQueue[ctrl.Request])
+	if !ok {
+		queue.AddAfter(request, after)
+		return
+	}
+	q.lock.Lock()
+	priority := q.priorityOf(key)
+	q.lock.Unlock()
+	prioritized.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, request)
 }
 
 // Drain removes the components that wait, and returns them with their delays.

@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trigger
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// The priorities in the queue of the controller, the highest first. The queue takes the higher
+// one first, always; so each bound below is needed.
+const (
+	// priorityOldest is for the one that has waited longest, see Prioritized.
+	priorityOldest = 300
+	// priorityEdited is for components that a user has created, changed or deleted.
+	priorityEdited = 200
+	// PriorityBegun is for components that were begun and are not finished. Without it, all components
+	// of a fleet are begun before the first one is finished.
+	PriorityBegun = 100
+	// PriorityDefault is for what has no other priority, such as another object that a spec refers to.
+	PriorityDefault = 0
+	// PriorityDrift is for components that are finished and of which dependents have changed.
+	PriorityDrift = -50
+	// PriorityRegular is for regular reconciles, and for those at the start of a process.
+	PriorityRegular = handler.LowPriority
+)
+
+// Edits come first only as long as there are few: if a fleet is edited, no edit is more urgent than
+// another one, and one that a user makes afterwards is.
+const (
+	editsPerSecond = 5
+	editsAtOnce    = 10
+)
+
+const (
+	// oldestEvery is the share of the reconciles that are for the component that has waited longest: one of as
+	// many. So each of n components gets its turn after at most n times as many reconciles, whatever the
+	// priorities of the others are.
+	oldestEvery = 4
+	// oldestAfter is how long a component waits before that share is for it.
+	oldestAfter = 5 * time.Second
+)
+
+// NoteEdits lets all events pass, and notes those that are edits: what a user did to a component, but not
+// what it was when the watch started.
+func (q *Queue) NoteEdits() predicate.Predicate {
+	note := func(object client.Object) bool {
+		if object != nil {
+			q.noteEdit(client.ObjectKeyFromObject(object))
+		}
+		return true
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList || note(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return note(e.ObjectNew) },
+		// One that is gone has nothing to be done quickly.
+	}
+}
+
+func (q *Queue) noteEdit(key client.ObjectKey) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if !q.edited[key] && q.edits.TryAccept() {
+		q.edited[key] = true
+	}
+}
+
+// takeEdit reports whether an edit was noted that comes first.
+func (q *Queue) takeEdit(key client.ObjectKey) bool {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	edited := q.edited[key]
+	delete(q.edited, key)
+	return edited
+}
+
+// SetBegun notes whether a component was begun and is not finished.
+func (q *Queue) SetBegun(key client.ObjectKey, begun bool) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if begun {
+		q.begun[key] = true
+	} else {
+		delete(q.begun, key)
+	}
+}
+
+// PriorityAfter returns the priority of the next reconcile of a component that was reconciled.
+func (q *Queue) PriorityAfter(key client.ObjectKey, failed bool) int {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	switch {
+	case failed:
+		return PriorityDefault
+	case q.begun[key]:
+		return PriorityBegun
+	default:
+		return PriorityRegular
+	}
+}
+
+// priorityOf returns the priority of a component that waits. It is called with the lock.
+func (q *Queue) priorityOf(key client.ObjectKey) int {
+	switch {
+	case q.begun[key]:
+		return PriorityBegun
+	case q.fast[key]:
+		return PriorityDrift
+	default:
+		return PriorityDefault
+	}
+}
+
+func newEdits() flowcontrol.PassiveRateLimiter {
+	return flowcontrol.NewTokenBucketPassiveRateLimiter(editsPerSecond, editsAtOnce)
+}
+
+// Prioritized returns a queue for the controller that knows what the Queue notes. Its priorities starve no
+// component: see oldestEvery.
+func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
+	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
+	return &prioritized{PriorityQueue: inner, notes: q, limiter: limiter, ready: map[ctrl.Request]time.Time{}, now: time.Now}
+}
+
+// prioritized is the queue of the controller.
+type prioritized struct {
+	priorityqueue.PriorityQueue[ctrl.Request]
+	notes   *Queue
+	limiter workqueue.TypedRateLimiter[ctrl.Request]
+	now     func() time.Time
+
+	lock sync.Mutex
+	// ready is since when each request waits, or from when on it will.
+	ready map[ctrl.Request]time.Time
+	taken int
+}
+
+// Add implements workqueue.TypedInterface.
+func (p *prioritized) Add(item ctrl.Request) { p.AddWithOpts(priorityqueue.AddOpts{}, item) }
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (p *prioritized) AddAfter(item ctrl.Request, after time.Duration) {
+	p.AddWithOpts(priorityqueue.AddOpts{After: after}, item)
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (p *prioritized) AddRateLimited(item ctrl.Request) {
+	p.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (p *prioritized) AddWithOpts(o priorityqueue.AddOpts, items ...ctrl.Request) {
+	for _, item := range items {
+		options := o
+		if options.RateLimited {
+			after := p.limiter.When(item)
+			if options.After == 0 || after < options.After {
+				options.After = after
+			}
+			options.RateLimited = false
+		}
+		if p.notes.takeEdit(item.NamespacedName) {
+			options.Priority = new(priorityEdited)
+		}
+		p.note(item, options.After)
+		p.PriorityQueue.AddWithOpts(options, item)
+	}
+}
+
+// note notes from when on a request waits.
+func (p *prioritized) note(item ctrl.Request, after time.Duration) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	at := p.now().Add(after)
+	if before, known := p.ready[item]; !known || at.Before(before) {
+		p.ready[item] = at
+	}
+}
+
+// Get implements workqueue.TypedInterface.
+func (p *prioritized) Get() (item ctrl.Request, shutdown bool) {
+	item, _, shutdown = p.GetWithPriority()
+	return item, shutdown
+}
+
+// GetWithPriority implements priorityqueue.PriorityQueue.
+func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdown bool) {
+	if oldest, found := p.oldest(); found {
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityOldest)}, oldest)
+	}
+	item, priority, shutdown = p.PriorityQueue.GetWithPriority()
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	delete(p.ready, item)
+	// The controller gives what it adds again the priority that it got. That a request came first once is
+	// no reason for the next.
+	return item, min(priority, PriorityDefault), shutdown
+}
+
+// oldest returns the request that has waited longest, if it is time for it.
+func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.taken++; p.taken%oldestEvery != 0 {
+		return oldest, false
+	}
+	since := p.now().Add(-oldestAfter)
+	for item, at := range p.ready {
+		if at.Before(since) {
+			oldest, since, found = item, at, true
+		}
+	}
+	return oldest, found
+}
+
+var _ priorityqueue.PriorityQueue[reconcile.Request] = &prioritized{}
