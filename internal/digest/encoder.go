@@ -6,6 +6,7 @@ package digest
 import (
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -196,8 +197,27 @@ func (e *encoder) observed(live map[string]any) {
 	})
 	switch metadata := live["metadata"].(type) {
 	case map[string]any:
-		e.mapping(metadata, func(key string) bool { return serverKept[key] })
+		e.mapping(withoutCounters(metadata), func(key string) bool { return serverKept[key] })
 	default:
 		e.value(metadata)
 	}
+}
+
+// counter is an annotation in which the controller of Deployments counts: it changes after each change of a
+// Deployment, and says nothing that its content does not.
+const counter = "deployment.kubernetes.io/revision"
+
+// withoutCounters returns metadata without annotations in which controllers count.
+func withoutCounters(metadata map[string]any) map[string]any {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if _, counts := annotations[counter]; !counts {
+		return metadata
+	}
+	metadata, annotations = maps.Clone(metadata), maps.Clone(annotations)
+	if delete(annotations, counter); len(annotations) == 0 {
+		delete(metadata, "annotations")
+	} else {
+		metadata["annotations"] = annotations
+	}
+	return metadata
 }

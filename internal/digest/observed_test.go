@@ -22,6 +22,8 @@ func TestObservedHashCoversEverythingButStatusAndServerKeptFields(t *testing.T) 
 		{"a new field", `{"metadata":{"name":"a","uid":"1","labels":{"a":"b"}},"spec":{"a":1},"data":{}}`, false},
 		{"metadata that is no map", `{"metadata":"a","spec":{"a":1}}`, false},
 		{"no metadata", `{"spec":{"a":1}}`, false},
+		{"what the controller of Deployments counts", `{"metadata":{"name":"a","uid":"1","labels":{"a":"b"},"annotations":{"deployment.kubernetes.io/revision":"2"}},"spec":{"a":1}}`, true},
+		{"another annotation beside it", `{"metadata":{"name":"a","uid":"1","labels":{"a":"b"},"annotations":{"deployment.kubernetes.io/revision":"2","x":"y"}},"spec":{"a":1}}`, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

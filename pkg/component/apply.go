@@ -192,6 +192,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 	outcome, err := t.Engine.Apply(ctx, request)
 	remembered := h.remembered(obj)
 	remembered.planned = outcome.Total > 0
+	remembered.transient = err == nil && stored.isTransient(outcome.Inventory)
 	remembered.pin = known.pin.describe(h.settings.name, known.pinned, outcome.Retained)
 	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
 }

@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,8 @@ type storedInventory struct {
 	status   func() *Status
 	commit   inventory.Commit
 	lock     *LeaderLock // may be nil
+	// recorded is what is durable.
+	recorded []v1alpha1.InventoryItem
 	// operator is what the inventory names as the operator that sealed it.
 	operator *v1alpha1.InventoryOperator
 }
@@ -65,6 +69,7 @@ func (h *handler[T]) openInventory(ctx context.Context, obj T, commit lifecycle.
 		return nil, err
 	}
 	opened := &storedInventory{snapshot: snapshot, status: obj.GetStatus, lock: lock, operator: operator}
+	opened.recorded = snapshot.Inventory().Items
 	opened.commit = func(ctx context.Context, stored reconciler.Inventory) error {
 		before := obj.GetStatus().Inventory
 		obj.GetStatus().Inventory = stored
@@ -72,6 +77,7 @@ func (h *handler[T]) openInventory(ctx context.Context, obj T, commit lifecycle.
 			obj.GetStatus().Inventory = before
 			return err
 		}
+		opened.recorded = stored.Items
 		return nil
 	}
 	if err := snapshot.CollectGarbage(ctx, opened.commit); err != nil {
@@ -160,6 +166,20 @@ func (i *storedInventory) saveOutcome(ctx context.Context, inventory reconciler.
 		return err
 	}
 	return errors.Join(err, keepErr)
+}
+
+// isTransient reports whether the inventory differs from what is durable in nothing but what became of writes. All
+// of that is found out again by a process that does not know it.
+func (i *storedInventory) isTransient(inventory reconciler.Inventory) bool {
+	status := i.status()
+	if status.Inventory.Chunks != nil || status.Rollback != nil || status.Approval != nil || status.AdoptedRelease != nil {
+		return false
+	}
+	return slices.EqualFunc(i.recorded, inventory.Items, func(durable, now v1alpha1.InventoryItem) bool {
+		now.UID, now.Seal, now.Digest, now.ObservedHash, now.AppliedHash = durable.UID, durable.Seal, durable.Digest, durable.ObservedHash, durable.AppliedHash
+		now.AppliedAt, now.Replicas = durable.AppliedAt, durable.Replicas
+		return now.Phase == v1alpha1.PhaseApplied && equality.Semantic.DeepEqual(durable, now)
+	})
 }
 
 // saveEmpty makes it durable that nothing is left, so that no process looks for what the

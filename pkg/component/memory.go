@@ -51,6 +51,8 @@ type remembered struct {
 	activity telemetry.Activity
 	// planned: in this reconcile, the engine came so far that it could plan.
 	planned bool
+	// transient: all that the status does not have yet of the last reconcile is what became of writes.
+	transient bool
 	// pin says which revision the component is pinned to, for people; empty if to none.
 	pin string
 	// missing are the rights that were last reported as missing.

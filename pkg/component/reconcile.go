@@ -5,11 +5,13 @@ package component
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -26,13 +28,15 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	name := func() {}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		name = h.nameReconciler(obj)
+		h.remembered(obj).transient = false
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
 			return result.Empty, err
 		}
 		switch session.Phase {
 		case lifecycle.PhaseClaim, lifecycle.PhaseApply:
 			h.noteFirstSeen(obj)
-			if err := session.Claim(ctx); err != nil {
+			// The status that this is the first reconcile becomes durable with the record of the objects.
+			if err := session.ClaimMetadata(ctx); err != nil {
 				return result.Empty, err
 			}
 			return h.createOrUpdate(ctx, obj, session.Commit)
@@ -44,12 +48,19 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return result.Empty, nil
 	})
 	session.Finalize(ctx, func(ctx context.Context) error { return h.finalize(ctx, obj) })
+	if session.Gone && session.Phase == lifecycle.PhaseFinalize {
+		h.reads.noteGone(obj)
+	}
 	if session.Gone {
 		h.forgetComponent(ctx, key)
 	}
 	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		defer name()
-		return h.report(ctx, obj, outcome)
+		verdict := h.report(ctx, obj, outcome)
+		if h.remembered(obj).transient && verdict.Err == nil && verdict.Reason == v1alpha1.ReasonProcessing {
+			session.Postpone(transientFor)
+		}
+		return verdict
 	})
 }
 
@@ -61,6 +72,10 @@ func adoptInventory(ctx context.Context, obj Component, commit lifecycle.Commit)
 	}
 	return commit(ctx)
 }
+
+// transientFor is for how long the status may not say that a component is being processed. Most workloads are rolled out
+// by then, and what is written in between costs as much as what is written in the end.
+const transientFor = time.Second
 
 // settingsOf returns what the component says about its reconcile. One that is abandoned can be
 // deleted, whatever else is wrong with it.

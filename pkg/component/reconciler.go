@@ -42,6 +42,7 @@ type running[T Component] struct {
 	handler  *handler[T]
 	triggers *trigger.Queue
 	client   client.Client // of the operator; reads from the server
+	cache    client.Reader // of the manager; has the metadata of the components
 }
 
 var _ reconcile.Reconciler = (*Reconciler[Component])(nil)

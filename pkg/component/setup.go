@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -102,7 +103,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running[T]{triggers: triggers, client: uncached}
+	running := &running[T]{triggers: triggers, client: uncached, cache: mgr.GetCache()}
 	if running.handler, err = r.connect(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
@@ -316,6 +317,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 			return nil, err
 		}
 	}
+	handler.reads.scheme = mgr.GetScheme()
 	handler.sessions, err = lifecycle.NewSessions(r.sessionOptions(about, handler))
 	return handler, err
 }
@@ -331,6 +333,10 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		cleanups: backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers: about.triggers,
 		now:      r.now,
+		reads: &bulkReader[T]{
+			reader: about.client, cache: about.cache, kind: gvk, selector: r.settings.selector,
+			waiting: about.triggers.Waiting, now: time.Now, known: map[client.ObjectKey]T{}, gone: map[client.ObjectKey]apitypes.UID{},
+		},
 		inventory: inventory.NewStore(inventory.Options{
 			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
 			Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
@@ -340,6 +346,9 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 
 func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) lifecycle.Options[T] {
 	options := lifecycle.Options[T]{
+		Version: h.reads.version,
+		Recent:  h.reads.read,
+
 		Name:             r.settings.name,
 		ManagementPolicy: r.settings.management,
 

@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -114,6 +115,16 @@ type Options[T client.Object] struct {
 	//
 	// Default: this process may always act
 	Leading func() error
+	// Version returns the resourceVersion of an object that the watch of the controller has shown last; false if it
+	// has shown none.
+	//
+	// Default: none; every session reads its object
+	Version func(ctx context.Context, key client.ObjectKey) (resourceVersion string, ok bool)
+	// Recent returns a read of an object that was made a short time ago and is still valid, in the object that it is
+	// given; false if there is none.
+	//
+	// Default: none; every session reads its object by the Reader
+	Recent func(ctx context.Context, key client.ObjectKey, obj T) (Read, bool)
 	// PersistSpec also writes changes of the spec.
 	//
 	// Default: false: they stay in memory, because the spec belongs to the user
@@ -123,6 +134,14 @@ type Options[T client.Object] struct {
 	//
 	// Default: false: only after success, when there was nothing to do, and when stalled
 	ObservedGenerationAlways bool
+}
+
+// Read is a read of an object.
+type Read struct {
+	// At is when it was asked for.
+	At time.Time
+	// Gone: the object does not exist.
+	Gone bool
 }
 
 // complete checks the options and fills in the defaults. All mistakes are in the

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -83,6 +84,12 @@ type Session[T client.Object] struct {
 	ended   bool
 	requeue reconcile.Result
 
+	// readAt is when the object was read.
+	readAt time.Time
+	// postponedAt is since when the status is postponed; zero if it is not. Postpone is for how long it may be.
+	postponedAt time.Time
+	postpone    time.Duration
+
 	result result.Result
 	err    error
 	// refused is the error of our own last write, if the server refused it. An error of
@@ -131,8 +138,12 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	if why, ok := errors.AsType[*RequeueError](s.leading()); ok {
 		return session.endWith(requeueLater(ctx, why)), nil
 	}
-	obj := s.options.New()
-	switch err := s.options.Reader.Get(ctx, key, obj); {
+	if left := s.takePostponed(ctx, key); left != nil {
+		session.known, session.postponedAt = s.memory.entryOf(key), left.since
+		return s.begin(ctx, session, left.object.(T), left.patcher, settingsOf)
+	}
+	obj, at, err := s.read(ctx, key)
+	switch {
 	case cluster.IsGone(err, key.Name):
 		session.forgetObject(false)
 		return session.endWith(reconcile.Result{}), nil
@@ -141,9 +152,29 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", s.kind, key, err)
 	}
-	session.Object = obj
 	session.known = s.memory.entryOf(key)
 	session.known.unserved.Reset()
+	session.readAt = at
+	return s.begin(ctx, session, obj, nil, settingsOf)
+}
+
+// read reads an object, unless it was read a short time ago.
+func (s *Sessions[T]) read(ctx context.Context, key client.ObjectKey) (obj T, at time.Time, err error) {
+	if obj = s.options.New(); s.options.Recent != nil {
+		if read, ok := s.options.Recent(ctx, key, obj); ok && read.Gone {
+			return obj, read.At, apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		} else if ok {
+			return obj, read.At, nil
+		}
+	}
+	at = time.Now()
+	return obj, at, s.options.Reader.Get(ctx, key, obj)
+}
+
+// begin decides what the session of an object is about. The patcher is that of an earlier session if this one
+// goes on with it.
+func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, patcher *patch.Helper, settingsOf func(T) Settings) (*Session[T], error) {
+	session.Object = obj
 	f, err := s.factsOf(ctx, obj, settingsOf)
 	session.Phase, session.Policy, session.err = phaseOf(f), f.policy, err
 	if session.Phase == PhaseIgnore {
@@ -151,7 +182,10 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 		s.reportOwner(ctx, obj)
 		return session.endWith(reconcile.Result{}), nil
 	}
-	options := []patch.HelperOption{patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner)}
+	if session.patcher = patcher; patcher != nil {
+		return session, nil
+	}
+	options := []patch.HelperOption{patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner), patch.WithReadAt(session.readAt)}
 	if !s.options.PersistSpec {
 		options = append(options, patch.WithoutSpec())
 	}
@@ -249,9 +283,24 @@ func (p *Session[T]) Run(ctx context.Context, f func(context.Context) (result.Re
 	}
 }
 
-// Claim puts our finalizer on the object, and makes that and other changes of its metadata
+// Claim puts our finalizer on the object, and makes that and other changes of the object
 // durable, before anything is done for it.
 func (p *Session[T]) Claim(ctx context.Context) error {
+	return p.claim(func() error { return p.Commit(ctx) })
+}
+
+// ClaimMetadata is Claim for a caller that commits the status before it acts: it makes durable what changed of the
+// metadata, and leaves the status to the next Commit.
+func (p *Session[T]) ClaimMetadata(ctx context.Context) error {
+	return p.claim(func() error {
+		if err := p.sessions.leading(); err != nil {
+			return err
+		}
+		return p.noteRefusal(p.patcher.CommitMetadata(ctx, p.Object))
+	})
+}
+
+func (p *Session[T]) claim(commit func() error) error {
 	// The finalizer goes first: if we crashed after the first side effect without
 	// it, what was made for a deleted object would be orphaned.
 	controllerutil.AddFinalizer(p.Object, p.sessions.options.Finalizer)
@@ -260,7 +309,7 @@ func (p *Session[T]) Claim(ctx context.Context) error {
 	if err != nil || !changed {
 		return err
 	}
-	return p.Commit(ctx)
+	return commit()
 }
 
 // Commit makes the metadata and the status of the object durable. It is a [Commit].
@@ -333,6 +382,8 @@ type remembered struct {
 	attempts attempts
 	// said is the last event that is sent once.
 	said string
+	// postponed is a session with a status that is not written yet.
+	postponed *postponed
 }
 
 // entryOf returns what is remembered about an object, which may be nothing yet.

@@ -82,6 +82,12 @@ func nameOf(key client.ObjectKey) string {
 	return key.String()
 }
 
+// ServerState returns the resourceVersion that the object has on the server as far as is known, and when the server
+// last answered about it.
+func (h *Helper) ServerState() (resourceVersion string, at time.Time) {
+	return h.resourceVersion, h.confirmed
+}
+
 // Writes returns the number of writes that succeeded so far.
 func (h *Helper) Writes() int { return h.writes }
 
@@ -115,6 +121,15 @@ func (h *Helper) Commit(ctx context.Context, obj client.Object) error {
 		if err := h.confirm(ctx, obj); err != nil {
 			return fmt.Errorf("commit %s: %w", h, err)
 		}
+	}
+	return nil
+}
+
+// CommitMetadata makes metadata and spec durable, as Commit does, and leaves status alone. The next Commit or
+// Patch writes it.
+func (h *Helper) CommitMetadata(ctx context.Context, obj client.Object) error {
+	if err := h.writeMain(ctx, conditions.ObjectOf(obj), beforeActing); err != nil {
+		return fmt.Errorf("commit %s: %w", h, err)
 	}
 	return nil
 }
@@ -200,6 +215,11 @@ type HelperOption func(*Helper)
 // should not be a cache, which may be as old as the object. Default is the client.
 func WithReader(reader client.Reader) HelperOption {
 	return func(h *Helper) { h.reader = reader }
+}
+
+// WithReadAt says when the object was read.
+func WithReadAt(at time.Time) HelperOption {
+	return func(h *Helper) { h.confirmed = at }
 }
 
 // WithFieldOwner sets the name under which the server records our writes.

@@ -64,7 +64,12 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 	if err := r.observe(ctx, in, late, readMode{assumeAbsent: how.assumeAbsent}); err != nil {
 		return err
 	}
-	return r.observe(ctx, in, plan.Namespaces(in.Desired, in.Live), readMode{})
+	namespaces := plan.Namespaces(in.Desired, in.Live)
+	if r.settings.localOwners {
+		// If it is being deleted, the server refuses what is created there, and it is read then.
+		namespaces = slices.DeleteFunc(namespaces, func(key plan.Key) bool { return key.Name == in.Owner.Ref.Namespace })
+	}
+	return r.observe(ctx, in, namespaces, readMode{})
 }
 
 // mayAssumeAbsent reports whether a creation may find out by itself that its object exists.

@@ -102,6 +102,11 @@ type ReconcilerOptions struct {
 	//
 	// Default: nil; nothing is watched
 	Changed func(owner Owner, change Change)
+	// LocalOwners says that the owners are in the cluster of their objects. So the namespace of an owner exists, and
+	// is not read.
+	//
+	// Default: false
+	LocalOwners bool
 	// WatchNamespaces watches objects only in the namespaces that they are in. It is for a user with
 	// rights in namespaces only; without it, a watch of the whole cluster is tried first, and refused.
 	//
@@ -126,6 +131,7 @@ type settings struct {
 	hasher            digest.Hasher
 	changed           func(Owner, Change) // nil: nothing is watched
 	watchNamespaces   bool
+	localOwners       bool
 	now               func() time.Time
 }
 
@@ -146,6 +152,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		changed:     o.Changed,
 
 		watchNamespaces: o.WatchNamespaces,
+		localOwners:     o.LocalOwners,
 
 		now: o.Now,
 	}

@@ -158,7 +158,7 @@ func (t *Targets) engineOf(chosen cluster.Target, local, confined bool) (Engine,
 		return known, nil
 	}
 	options := t.options
-	options.DigestKey, options.WatchNamespaces = t.digestKey.Cached(), confined
+	options.DigestKey, options.WatchNamespaces, options.LocalOwners = t.digestKey.Cached(), confined, local
 	var identified cluster.Target = remoteTarget{chosen, t.localUID}
 	if local {
 		identified = localTarget{chosen, t.localUID}

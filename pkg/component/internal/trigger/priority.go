@@ -130,7 +130,31 @@ func newEdits() flowcontrol.PassiveRateLimiter {
 // component: see oldestEvery.
 func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
-	return &prioritized{PriorityQueue: inner, notes: q, limiter: limiter, ready: map[ctrl.Request]time.Time{}, now: time.Now}
+	queue := &prioritized{PriorityQueue: inner, notes: q, limiter: limiter, ready: map[ctrl.Request]time.Time{}, now: time.Now}
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.queue = queue
+	return queue
+}
+
+// Waiting returns the components of a namespace that wait in the queue, as far as that is known.
+func (q *Queue) Waiting(namespace string) map[client.ObjectKey]bool {
+	q.lock.Lock()
+	queue := q.queue
+	q.lock.Unlock()
+	waiting := map[client.ObjectKey]bool{}
+	if queue == nil {
+		return waiting
+	}
+	queue.lock.Lock()
+	defer queue.lock.Unlock()
+	now := queue.now()
+	for item, at := range queue.ready {
+		if item.Namespace == namespace && !at.After(now) {
+			waiting[item.NamespacedName] = true
+		}
+	}
+	return waiting
 }
 
 // prioritized is the queue of the controller.

@@ -45,6 +45,8 @@ type Queue struct {
 	// edited are the components with an edit that comes first, edits is how many there may be.
 	edited map[client.ObjectKey]bool
 	edits  flowcontrol.PassiveRateLimiter
+	// queue is the queue of the controller, if it has priorities.
+	queue *prioritized
 	// begun are the components that are not finished.
 	begun map[client.ObjectKey]bool
 }

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+)
+
+const (
+	// bulkFrom is how many components of a namespace wait when they are read together.
+	bulkFrom = 16
+	// bulkLife is for how long what was read together counts, if the watch shows nothing newer. A commit demands that the
+	// server has answered about a component in the last five seconds.
+	bulkLife = 2 * time.Second
+	// bulkPage is how many components a request returns, and bulkMost how many are kept.
+	bulkPage = 500
+	bulkMost = 1000
+	// bulkPause is the time without another try after one that failed.
+	bulkPause = time.Minute
+)
+
+// bulkReader reads components that wait in the queue by lists: one request for many in place of one each. What it
+// returns comes from the server, and is at most bulkLife old.
+type bulkReader[T Component] struct {
+	reader   client.Reader // of the server
+	cache    client.Reader // the metadata that the watch of the controller shows
+	scheme   *runtime.Scheme
+	kind     schema.GroupVersionKind
+	selector labels.Selector
+	// waiting returns the components of a namespace that wait.
+	waiting func(namespace string) map[client.ObjectKey]bool
+	now     func() time.Time
+
+	lock  sync.Mutex
+	known map[client.ObjectKey]T
+	// at is when known was read, pausedUntil when the next try may be.
+	at, pausedUntil time.Time
+
+	goneLock sync.Mutex
+	// gone are components that are gone since we removed the last finalizer.
+	gone map[client.ObjectKey]apitypes.UID
+}
+
+// noteGone notes that a component is gone by our own doing.
+func (r *bulkReader[T]) noteGone(obj T) {
+	r.goneLock.Lock()
+	defer r.goneLock.Unlock()
+	r.gone[client.ObjectKeyFromObject(obj)] = obj.GetUID()
+}
+
+func (r *bulkReader[T]) takeGone(key client.ObjectKey) (apitypes.UID, bool) {
+	r.goneLock.Lock()
+	defer r.goneLock.Unlock()
+	uid, ok := r.gone[key]
+	delete(r.gone, key)
+	return uid, ok
+}
+
+// version returns the resourceVersion of a component that the watch of the controller shows.
+func (r *bulkReader[T]) version(ctx context.Context, key client.ObjectKey) (string, bool) {
+	shown, err := r.shown(ctx, key)
+	if err != nil {
+		return "", false
+	}
+	return shown.ResourceVersion, true
+}
+
+func (r *bulkReader[T]) shown(ctx context.Context, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	shown := &metav1.PartialObjectMetadata{}
+	shown.SetGroupVersionKind(r.kind)
+	return shown, r.cache.Get(ctx, key, shown)
+}
+
+// read reads a component together with others, if many wait. It is lifecycle.Options.Recent.
+func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (lifecycle.Read, bool) {
+	if _, ok := r.takeGone(key); ok {
+		// If there is another one of the same name by now, its creation is still to be shown.
+		if _, err := r.shown(ctx, key); apierrors.IsNotFound(err) {
+			return lifecycle.Read{Gone: true}, true
+		}
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.now().Sub(r.at) > bulkLife {
+		clear(r.known)
+	}
+	if _, ok := r.known[key]; !ok {
+		r.list(ctx, key)
+	}
+	found, ok := r.known[key]
+	if !ok {
+		return lifecycle.Read{}, false
+	}
+	delete(r.known, key)
+	if shown, ok := r.version(ctx, key); !ok || shown != found.GetResourceVersion() {
+		return lifecycle.Read{}, false
+	}
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found).Elem())
+	return lifecycle.Read{At: r.at}, true
+}
+
+// list reads the components of a namespace that wait, unless they are few.
+func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
+	if r.now().Before(r.pausedUntil) {
+		return
+	}
+	waiting := r.waiting(key.Namespace)
+	if len(waiting) < bulkFrom {
+		return
+	}
+	waiting[key] = true
+	clear(r.known)
+	r.at = r.now()
+	if err := r.pages(ctx, key.Namespace, waiting); err != nil {
+		// One of them may not fit the type. Each is read by itself then.
+		logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "error", err.Error())
+		r.pausedUntil = r.now().Add(bulkPause)
+	}
+}
+
+func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map[client.ObjectKey]bool) error {
+	options := &client.ListOptions{Namespace: namespace, LabelSelector: r.selector, Limit: bulkPage}
+	for {
+		made, err := r.scheme.New(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
+		if err != nil {
+			return err
+		}
+		list, ok := made.(client.ObjectList)
+		if !ok {
+			return apierrors.NewMethodNotSupported(schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Kind}, "list")
+		}
+		if err := r.reader.List(ctx, list, options); err != nil {
+			return err
+		}
+		err = apimeta.EachListItem(list, func(item runtime.Object) error {
+			if found, ok := item.(T); ok && waiting[client.ObjectKeyFromObject(found)] {
+				r.known[client.ObjectKeyFromObject(found)] = asRead(found)
+			}
+			return nil
+		})
+		if options.Continue = list.GetContinue(); err != nil || options.Continue == "" || len(r.known) >= min(len(waiting), bulkMost) {
+			return err
+		}
+	}
+}
+
+// asRead returns an item of a list as a read of it would be. It does not keep the list.
+func asRead[T Component](item T) T {
+	alone := newComponent[T]()
+	reflect.ValueOf(alone).Elem().Set(reflect.ValueOf(item).Elem())
+	alone.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return alone
+}

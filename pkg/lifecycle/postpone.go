@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/pkg/patch"
+)
+
+// readLife is for how long an answer of the server about an object counts as a read, if the watch has shown nothing
+// newer. It is shorter than what a Commit allows.
+const readLife = 3 * time.Second
+
+// postponed is a session that ended without a write of the status.
+type postponed struct {
+	object  client.Object
+	patcher *patch.Helper
+	since   time.Time
+}
+
+// Postpone is called while a session is assessed. It puts off the write of the status for at most d, counted from the
+// first of several sessions in a row that did. The next session goes on with the object as this one left it, and
+// without a read, unless the object has changed meanwhile. So a status that is outdated in a moment costs no request.
+// If the process ends before, the status is lost, as in a crash: nothing that the next process must know may be in it.
+//
+// Without the option Version nothing is postponed.
+func (p *Session[T]) Postpone(d time.Duration) {
+	if p.sessions.options.Version != nil {
+		p.postpone = d
+	}
+}
+
+// postponeStatus reports whether the write of the status is postponed, and when the object is reconciled again.
+func (p *Session[T]) postponeStatus() (out reconcile.Result, ok bool) {
+	if p.postpone <= 0 || p.refused != nil {
+		return out, false
+	}
+	now := time.Now()
+	since := p.postponedAt
+	if since.IsZero() {
+		since = now
+	}
+	left := p.postpone - now.Sub(since)
+	if changed, err := p.patcher.MetadataChanged(p.Object); err != nil || changed || left <= 0 {
+		return out, false
+	}
+	p.known.postponed = &postponed{object: p.Object, patcher: p.patcher, since: since}
+	p.known.idle.Reset()
+	return reconcile.Result{RequeueAfter: left}, true
+}
+
+// takePostponed returns the session that ended without a write of the status, if the object is still as it was
+// left: the last answer about it is young, and the watch shows the same version.
+func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *postponed {
+	known := s.memory.entryOf(key)
+	left := known.postponed
+	if known.postponed = nil; left == nil {
+		return nil
+	}
+	resourceVersion, at := left.patcher.ServerState()
+	if time.Since(at) > readLife {
+		return nil
+	}
+	if shown, ok := s.options.Version(ctx, key); !ok || shown != resourceVersion {
+		return nil
+	}
+	return left
+}
