@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -155,6 +156,9 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 		return nil, err
 	}
 	if len(carriers) > 0 || len(ignored) > 0 || step.HasOwnerReferences {
+		if live == nil && len(ignored) == 0 && !step.HasOwnerReferences {
+			live = carriedBy(step)
+		}
 		if live == nil {
 			if live, err = e.readFirst(ctx, resource, step); err != nil {
 				return nil, err
@@ -197,6 +201,16 @@ func (e *Executor) withoutForeign(step plan.Step) []string {
 		return step.Finalizers
 	}
 	return slices.DeleteFunc(slices.Clone(step.Finalizers), func(name string) bool { return name == e.options.Name })
+}
+
+// carriedBy returns what the plan saw of the object that is to be written, as far as a PUT carries it over; nil if it
+// was not seen. The PUT is refused if the object is another one by now.
+func carriedBy(step plan.Step) *unstructured.Unstructured {
+	seen := &unstructured.Unstructured{}
+	if step.Carried == "" || utiljson.Unmarshal([]byte(step.Carried), &seen.Object) != nil {
+		return nil
+	}
+	return seen
 }
 
 // references are those of the manifest, and those that others have set on the live

@@ -5,11 +5,13 @@ package observe
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -39,6 +41,7 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		ObservedHash:       o.options.Hasher.ObservedHash(live.Object),
 		Finalizers:         live.GetFinalizers(),
 		HasOwnerReferences: len(live.GetOwnerReferences()) > 0,
+		Carried:            carriedOf(live),
 		Scaled:             scalingOf(live),
 		CreationTimestamp:  live.GetCreationTimestamp().Time,
 		Finish:             endingOf(live),
@@ -47,6 +50,36 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		observation.DeletionTimestamp = deleting.Time
 	}
 	return observation
+}
+
+// carriedPaths are the fields that a PUT of an object carries over, for kinds of which most charts have one. They are
+// small. What other kinds carry over is read before the PUT.
+var carriedPaths = map[schema.GroupKind][][]string{
+	{Group: "apps", Kind: "Deployment"}: {{"spec", "replicas"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}},
+	{Kind: "ServiceAccount"}:            {{"secrets"}, {"imagePullSecrets"}},
+}
+
+// maxCarried is the most bytes of it that are kept.
+const maxCarried = 512
+
+// carriedOf returns what a PUT has to carry over, as far as the kind is known here.
+func carriedOf(live *unstructured.Unstructured) string {
+	paths, known := carriedPaths[live.GroupVersionKind().GroupKind()]
+	if !known {
+		return ""
+	}
+	carried := map[string]any{}
+	for _, path := range paths {
+		value, there, err := unstructured.NestedFieldNoCopy(live.Object, path...)
+		if err != nil || there && unstructured.SetNestedField(carried, runtime.DeepCopyJSONValue(value), path...) != nil {
+			return ""
+		}
+	}
+	encoded, err := json.Marshal(carried)
+	if err != nil || len(encoded) > maxCarried {
+		return ""
+	}
+	return string(encoded)
 }
 
 // endingOf returns how far a Job has come that is removed after its end. Its readiness does

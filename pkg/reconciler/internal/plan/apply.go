@@ -282,7 +282,7 @@ func (w *work) write(u *unit, verb Verb, reason Reason) {
 	s.ItemAfter.DependsOn = dependenciesOf(u.desired)
 	s.ItemAfter.Phase, s.ItemAfter.Inherited = v1alpha1.PhaseApplied, false
 	if verb == VerbCreate {
-		s.UID, s.ResourceVersion, s.Finalizers, s.HasOwnerReferences, s.Scaled = "", "", nil, false, false
+		s.UID, s.ResourceVersion, s.Finalizers, s.HasOwnerReferences, s.Carried, s.Scaled = "", "", nil, false, "", false
 		s.ItemAfter.UID, s.ItemAfter.Seal, s.ItemAfter.Keeps, s.ItemAfter.Kept, s.ItemAfter.Finished = "", "", false, nil, ""
 	}
 	w.step(s)

@@ -83,6 +83,9 @@ type Observation struct {
 	Finalizers        []string
 	// HasOwnerReferences: the object has ownerReferences.
 	HasOwnerReferences bool
+	// Carried is what a PUT of the object has to carry over because a controller or the server has set it, as a JSON
+	// object with these fields alone. It is empty if that is not known.
+	Carried string
 	// CreationTimestamp is the object's creation timestamp.
 	CreationTimestamp time.Time
 	Status            Status

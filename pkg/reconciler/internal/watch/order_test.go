@@ -159,7 +159,7 @@ func TestARecordHoldsTheWholeObservation(t *testing.T) {
 			OtherOwners: []string{"Helm release shop/web", "inventory x"},
 		},
 		DeletionTimestamp: time.Unix(2000, 0), CreationTimestamp: time.Unix(1000, 0), Finalizers: []string{"x/y", "z"},
-		Status: plan.Status{Readiness: plan.Failed, Message: "broken"},
+		Status: plan.Status{Readiness: plan.Failed, Message: "broken"}, Carried: `{"spec":{"replicas":3}}`,
 	}
 	for _, o := range []plan.Observation{full, {Existence: plan.Present, UID: "uid"}} {
 		if d := cmp.Diff(o, recordOf(o).observation()); d != "" {

@@ -127,8 +127,7 @@ type record struct {
 	observedHash string
 	owners       unique.Handle[ownership]
 	status       unique.Handle[plan.Status]
-	// finalizers are joined.
-	finalizers unique.Handle[string]
+	kept         unique.Handle[kept]
 	// scaled, referenced and ending are Scaled, HasOwnerReferences and Finish of
 	// plan.Observation.
 	scaled *plan.Scaling
@@ -138,6 +137,12 @@ type record struct {
 	unread     bool
 	referenced bool
 	ending     plan.Finish
+}
+
+// kept is what a write of the object keeps. Many objects have the same.
+type kept struct {
+	finalizers string // joined
+	carried    string // Carried of plan.Observation
 }
 
 // ownership is plan.Ownership in a form that can be compared, without the controller: it
@@ -163,7 +168,7 @@ func recordOf(o plan.Observation) *record {
 			foreign: o.Ownership.ForeignRef,
 		}),
 		status:     unique.Make(o.Status),
-		finalizers: unique.Make(strings.Join(o.Finalizers, separator)),
+		kept:       unique.Make(kept{finalizers: strings.Join(o.Finalizers, separator), carried: o.Carried}),
 		created:    seconds(o.CreationTimestamp),
 		deleting:   seconds(o.DeletionTimestamp),
 		scaled:     o.Scaled,
@@ -189,12 +194,12 @@ func (r *record) shareStrings(old *record) {
 // unreadable is the record of an object that Reduce failed on.
 func unreadable(live *unstructured.Unstructured, label string) *record {
 	return &record{
-		uid:        live.GetUID(),
-		version:    live.GetResourceVersion(),
-		owners:     unique.Make(ownership{owner: live.GetLabels()[label]}),
-		status:     unique.Make(plan.Status{}),
-		finalizers: unique.Make(""),
-		unread:     true,
+		uid:     live.GetUID(),
+		version: live.GetResourceVersion(),
+		owners:  unique.Make(ownership{owner: live.GetLabels()[label]}),
+		status:  unique.Make(plan.Status{}),
+		kept:    unique.Make(kept{}),
+		unread:  true,
 	}
 }
 
@@ -208,7 +213,8 @@ func (r *record) observation() plan.Observation {
 		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others), ForeignRef: m.foreign},
 		ObservedHash:       r.observedHash,
 		DeletionTimestamp:  timeOf(r.deleting),
-		Finalizers:         split(r.finalizers.Value()),
+		Finalizers:         split(r.kept.Value().finalizers),
+		Carried:            r.kept.Value().carried,
 		CreationTimestamp:  timeOf(r.created),
 		Status:             r.status.Value(),
 		Scaled:             r.scaled,
@@ -240,8 +246,12 @@ func (r *record) namesOwner(owner string) bool {
 
 // same reports whether two records differ in nothing but version and status.
 func (r *record) same(other *record) bool {
-	return r.uid == other.uid && r.observedHash == other.observedHash && r.owners == other.owners && r.finalizers == other.finalizers &&
+	return r.uid == other.uid && r.observedHash == other.observedHash && r.owners == other.owners && r.keepsFinalizersOf(other) &&
 		(r.deleting == 0) == (other.deleting == 0) && !r.unread && !other.unread
+}
+
+func (r *record) keepsFinalizersOf(other *record) bool {
+	return r.kept == other.kept || r.kept.Value().finalizers == other.kept.Value().finalizers
 }
 
 // edited reports whether two records differ in the content, and otherwise in nothing but
