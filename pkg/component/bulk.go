@@ -59,6 +59,9 @@ type bulkReader[T Component] struct {
 
 // noteGone notes that a component is gone by our own doing.
 func (r *bulkReader[T]) noteGone(obj T) {
+	if r == nil {
+		return
+	}
 	r.goneLock.Lock()
 	defer r.goneLock.Unlock()
 	r.gone[client.ObjectKeyFromObject(obj)] = obj.GetUID()

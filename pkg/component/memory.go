@@ -51,6 +51,9 @@ type remembered struct {
 	activity telemetry.Activity
 	// planned: in this reconcile, the engine came so far that it could plan.
 	planned bool
+	// sole is the uid of the component if this process has claimed it, and each reconcile since then ended without an
+	// error: no other process has created anything for it, and no creation of this one was left unanswered.
+	sole apitypes.UID
 	// transient: all that the status does not have yet of the last reconcile is what became of writes.
 	transient bool
 	// pin says which revision the component is pinned to, for people; empty if to none.

@@ -5,9 +5,11 @@ package component
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,12 +27,16 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return ctrl.Result{}, err
 	}
 	obj := session.Object
-	name := func() {}
+	name, sole := func() {}, apitypes.UID("")
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		name = h.nameReconciler(obj)
-		h.remembered(obj).transient = false
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
 			return result.Empty, err
+		}
+		known := h.remembered(obj)
+		known.transient = false
+		if sole = known.sole; session.Phase != lifecycle.PhaseDelete {
+			known.sole = "" // until this reconcile has ended without an error
 		}
 		switch session.Phase {
 		case lifecycle.PhaseClaim, lifecycle.PhaseApply:
@@ -38,6 +44,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			// The status that this is the first reconcile becomes durable with the record of the objects.
 			if err := session.ClaimMetadata(ctx); err != nil {
 				return result.Empty, err
+			}
+			if session.Phase == lifecycle.PhaseClaim {
+				sole = obj.GetUID()
 			}
 			return h.createOrUpdate(ctx, obj, session.Commit)
 		case lifecycle.PhaseDelete:
@@ -57,6 +66,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		defer name()
 		verdict := h.report(ctx, obj, outcome)
+		if h.remembered(obj).sole = sole; !isClean(outcome.Err) || ctx.Err() != nil {
+			h.remembered(obj).sole = ""
+		}
 		if h.remembered(obj).transient && verdict.Err == nil && verdict.Reason == v1alpha1.ReasonProcessing {
 			session.Postpone(transientFor)
 		}
@@ -71,6 +83,12 @@ func adoptInventory(ctx context.Context, obj Component, commit lifecycle.Commit)
 		return nil
 	}
 	return commit(ctx)
+}
+
+// isClean reports whether nothing has failed in a reconcile that ended with this error.
+func isClean(err error) bool {
+	unfinished, ok := errors.AsType[*verdict.UnfinishedError](err)
+	return err == nil || ok && unfinished.Cause == nil && unfinished.Facts.Err == nil
 }
 
 // transientFor is for how long the status may not say that a component is being processed. Most workloads are rolled out

@@ -29,6 +29,7 @@ type input struct {
 	plan.Input
 	confirmation *ownerConfirmation
 	hooks        bool // objects run before or after the deletion
+	soleWriter   bool // what is gone cannot come back by a creation that is under way
 	target       types.UID
 	reusable     *DesiredSet                // for calls that follow; nil if it cannot be kept
 	manifest     string                     // digest of all manifests
@@ -90,7 +91,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	}
 	in.ManagedTypes, in.Timeout = request.ManagedTypes, request.Timeout
 	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
-	in.hooks = request.Inventory.DeleteHooks
+	in.hooks, in.soleWriter = request.Inventory.DeleteHooks, request.SoleWriter
 	return in, nil
 }
 

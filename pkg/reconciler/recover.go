@@ -199,8 +199,12 @@ type listPlace struct {
 // because they are gone: a creation that was delayed for long, perhaps one of
 // a predecessor of this process, may have put them back. Those that exist and are ours
 // return to the record, as do those that cannot be read; recheckGone reports whether
-// there are any. Nothing is read if nothing has gone.
+// there are any. Nothing is read if nothing has gone, nor if there can be no such creation.
 func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, err error) {
+	if c.in.soleWriter {
+		c.gone = nil
+		return false, nil
+	}
 	places := map[listPlace][]plan.Key{}
 	items := map[plan.Key]v1alpha1.InventoryItem{}
 	for _, item := range c.gone {

@@ -113,6 +113,9 @@ type DeleteRequest struct {
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
 	// it only rarely; nil is allowed.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
+	// SoleWriter says that no request of another process, and none of this one that was not answered, can create any
+	// of the objects. Without it, what was removed is looked for once more at the end.
+	SoleWriter bool
 	// Confirm guards the creation of hooks, as in ApplyRequest.
 	Confirm func(ctx context.Context) error
 }

@@ -6,6 +6,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type Worker struct {
 	client    client.Client
 	namespace string
 	objects   []*unstructured.Unstructured // as the server answered
+	ordered   []*unstructured.Unstructured
 }
 
 // Connect makes the client.
@@ -36,8 +38,12 @@ func (w *Worker) Connect(_ context.Context, order subject.Order, counter *subjec
 		return err
 	}
 	w.namespace, w.objects = order.Namespace, nil
-	_, err = w.client.RESTMapper().RESTMapping(schema.GroupKind{Kind: "ConfigMap"}) // learned before it counts
-	return err
+	for _, kind := range []schema.GroupKind{{Kind: "ConfigMap"}, {Group: "apps", Kind: "Deployment"}, {Group: "networking.k8s.io", Kind: "Ingress"}} {
+		if _, err := w.client.RESTMapper().RESTMapping(kind); err != nil { // learned before it counts
+			return err
+		}
+	}
+	return nil
 }
 
 // Work creates the objects, or updates those that are not as ordered, or deletes them.
@@ -60,18 +66,24 @@ func (w *Worker) Work(ctx context.Context, order subject.Order) (time.Time, erro
 
 func (w *Worker) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	if w.objects == nil {
-		w.objects = objects
+		w.objects, w.ordered = objects, labelled(copies(objects))
 		return each(objects, func(object *unstructured.Unstructured) error { return w.client.Create(ctx, object) })
 	}
 	var changed []*unstructured.Unstructured
 	for i, live := range w.objects {
-		before, _, _ := unstructured.NestedStringMap(live.Object, "data")
-		after, _, _ := unstructured.NestedStringMap(objects[i].Object, "data")
-		if before["all"] != after["all"] || before["one"] != after["one"] {
-			live.Object["data"] = objects[i].Object["data"]
-			changed = append(changed, live)
+		if reflect.DeepEqual(w.ordered[i], objects[i]) {
+			continue
 		}
+		for key, value := range objects[i].Object {
+			if key != "metadata" {
+				live.Object[key] = value
+			}
+		}
+		live.SetLabels(objects[i].GetLabels())
+		live.SetResourceVersion("") // controllers write it, too
+		changed = append(changed, live)
 	}
+	w.ordered = copies(objects)
 	return each(changed, func(object *unstructured.Unstructured) error { return w.client.Update(ctx, object) })
 }
 
@@ -85,10 +97,23 @@ func each(objects []*unstructured.Unstructured, do func(*unstructured.Unstructur
 	return group.Wait()
 }
 
+func copies(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	all := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, object := range objects {
+		all = append(all, object.DeepCopy())
+	}
+	return all
+}
+
 // labelled gives objects a label and an annotation as long as those of an operator.
 func labelled(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for _, object := range objects {
-		object.SetLabels(map[string]string{"limit.corbel.run/owner-id": strings.Repeat("x", 32)})
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels["limit.corbel.run/owner-id"] = strings.Repeat("x", 32)
+		object.SetLabels(labels)
 		object.SetAnnotations(map[string]string{"limit.corbel.run/owner": strings.Repeat("x", 100)})
 	}
 	return objects

@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
+	"github.com/corbel-run/corbel/test/bench/subject"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -24,7 +25,10 @@ type Options struct {
 	Objects int
 	// Components is how many there are: one that is measured in detail, or a fleet.
 	Components int
-	Rounds     int
+	// Chart makes each component the objects of a chart with a Deployment, as in the benchmark of Flux. It needs an
+	// environment with controllers.
+	Chart  bool
+	Rounds int
 	// Rest is how long the operator is watched while there is nothing to do, once.
 	Rest time.Duration
 	// Repairs is how many objects are changed, and how many deleted, in each round.
@@ -49,6 +53,8 @@ type bench struct {
 	client.WithWatch
 	env  *env.Environment
 	size report.Size
+	// half is when half of what is measured next was done.
+	half time.Duration
 }
 
 // Run measures one size.
@@ -64,7 +70,9 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 	if options.Flux != "" {
 		courses = append(courses, b.flux)
 	}
-	if options.Components > 1 {
+	if options.Chart {
+		courses = []func(context.Context, int) error{b.charts, b.limitOfCharts}
+	} else if options.Components > 1 {
 		courses = []func(context.Context, int) error{b.fleet, b.limit}
 	}
 	return b.size, b.alternate(ctx, courses)
@@ -76,7 +84,7 @@ func newBench(ctx context.Context, e *env.Environment, options Options) (*bench,
 		return nil, err
 	}
 	b := &bench{Options: options, WithWatch: c, env: e}
-	b.size = report.Size{Objects: options.Objects, Components: options.Components, Rounds: options.Rounds}
+	b.size = report.Size{Objects: options.Objects, Components: options.Components, Rounds: options.Rounds, Chart: options.Chart}
 	b.size.Where, err = where(e, options)
 	return b, err
 }
@@ -98,6 +106,7 @@ func (b *bench) alternate(ctx context.Context, courses []func(context.Context, i
 func (b *bench) warmUp(ctx context.Context) error {
 	small := *b
 	small.Objects, small.Components, small.Rest, small.Repairs = 10, 1, 0, 0
+	small.Chart = false
 	small.Logf = func(string, ...any) {}
 	return small.corbel(ctx, 0)
 }
@@ -146,7 +155,16 @@ func (b *bench) newNamespace(ctx context.Context, name report.Subject) (string, 
 }
 
 func (b *bench) connect(ctx context.Context, name report.Subject, program, namespace string) (*Process, error) {
-	return Connect(ctx, b.env, name, program, namespace)
+	return b.connectWith(ctx, name, program, subject.Order{Namespace: namespace, Chart: firstChart})
+}
+
+func (b *bench) connectWith(ctx context.Context, name report.Subject, program string, order subject.Order) (*Process, error) {
+	config, err := ConfigFor(b.env, name)
+	if err != nil {
+		return nil, err
+	}
+	order.Cluster = subject.ClusterOf(config)
+	return ConnectTo(ctx, name, program, order)
 }
 
 // record reads what the process has used, and adds it to the report.
@@ -155,12 +173,15 @@ func (b *bench) record(ctx context.Context, scenario report.Scenario, p *Process
 	if err != nil {
 		return err
 	}
+	half := b.half
+	b.half = 0
 	b.size.Add(scenario, p.name, report.Sample{
-		Seconds: took.Seconds(), Missed: missed,
+		Seconds: took.Seconds(), Missed: missed, HalfSeconds: half.Seconds(), PeakRSS: usage.PeakRSS,
 		Requests: usage.Requests, Total: usage.Total(), Writes: usage.Writes(),
 		Watches: usage.Watches, Events: usage.Events,
 		CPUSeconds: usage.CPU.Seconds(), PeakHeap: usage.PeakHeap, Heap: usage.Heap, Goroutines: usage.Goroutines,
 	})
-	b.Logf("%d × %d objects, %-6s %-10s %8.3fs %6d requests %v", b.Components, b.Objects, p.name, scenario, took.Seconds(), usage.Total(), usage.Requests)
+	b.Logf("%d × %d objects, %-6s %-10s %8.3fs (half %.1fs) %6d requests, %d events, CPU %.1fs, RSS %d MiB %v",
+		b.Components, b.Objects, p.name, scenario, took.Seconds(), half.Seconds(), usage.Total(), usage.Events, usage.CPU.Seconds(), usage.PeakRSS>>20, usage.Requests)
 	return nil
 }

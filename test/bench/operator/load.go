@@ -41,13 +41,15 @@ type LoadSpec struct {
 	Away bool `json:"away,omitempty"`
 	// Job adds a Job that ends and has a short time to live.
 	Job bool `json:"job,omitempty"`
+	// Chart makes it the objects of a chart; All is their cpu.
+	Chart bool `json:"chart,omitempty"`
 	// Note changes nothing that is rendered.
 	Note string `json:"note,omitempty"`
 }
 
 // ToUnstructured returns the parameters as a map.
 func (s *LoadSpec) ToUnstructured() map[string]any {
-	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note, "away": s.Away, "job": s.Job}
+	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note, "away": s.Away, "job": s.Job, "chart": s.Chart}
 }
 
 // Away is the namespace of every second object of a component, if it says so.

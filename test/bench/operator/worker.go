@@ -50,7 +50,7 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subj
 	if err != nil {
 		return err
 	}
-	w.reconciler = component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generate), component.ReconcilerOptions{LeaderLock: lock})
+	w.reconciler = component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generator(order.Chart)), component.ReconcilerOptions{LeaderLock: lock})
 	if err := w.reconciler.SetupWithManager(manager); err != nil {
 		return err
 	}
@@ -81,6 +81,22 @@ func exitCode(err error) int {
 		return subject.LeadershipLost
 	}
 	return 1
+}
+
+// generator returns the generator of an operator that brings a version of a chart.
+func generator(chart string) manifests.GeneratorFunc {
+	return func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+		values := parameters.ToUnstructured()
+		if isChart, _ := values["chart"].(bool); !isChart {
+			return generate(ctx, namespace, name, parameters)
+		}
+		cpu, _ := values["all"].(string)
+		objects := make([]client.Object, 0, subject.ChartObjects)
+		for _, object := range subject.Chart(name, cpu, chart) {
+			objects = append(objects, object)
+		}
+		return objects, nil
+	}
 }
 
 func generate(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {

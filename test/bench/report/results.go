@@ -23,11 +23,13 @@ type Report struct {
 
 // Size is what was measured with one number of objects, and where.
 type Size struct {
-	Objects    int      `json:"objects"`    // of each component
-	Components int      `json:"components"` // more than one are a fleet
-	Rounds     int      `json:"rounds"`
-	Where      Where    `json:"where"`
-	Results    []Result `json:"results"`
+	Objects    int `json:"objects"`    // of each component
+	Components int `json:"components"` // more than one are a fleet
+	Rounds     int `json:"rounds"`
+	// Chart: each component is the objects of a chart, as in the benchmark of Flux.
+	Chart   bool     `json:"chart,omitempty"`
+	Where   Where    `json:"where"`
+	Results []Result `json:"results"`
 	// Status is the size of the component when all objects are there.
 	Status StatusSize `json:"status"`
 }
@@ -77,6 +79,8 @@ const (
 	ChangeOne  Scenario = "change-one"
 	Unchanged  Scenario = "unchanged"
 	ChangeAll  Scenario = "change-all"
+	Edit       Scenario = "edit"      // of one component, right after all others
+	NewChart   Scenario = "new-chart" // of the operator
 	Rest       Scenario = "rest"
 	Restart    Scenario = "restart"
 	Drift      Scenario = "drift"
@@ -106,17 +110,20 @@ type Result struct {
 // Sample is one time that it was done. Requests are all but watches, events and
 // leases, by verb and resource.
 type Sample struct {
-	Seconds    float64        `json:"seconds"`
-	Missed     bool           `json:"missed,omitempty"` // it did not happen within Seconds
-	Requests   map[string]int `json:"requests"`
-	Total      int            `json:"total"`
-	Writes     int            `json:"writes"`
-	Watches    int            `json:"watches"`
-	Events     int            `json:"events"`
-	CPUSeconds float64        `json:"cpuSeconds"`
-	PeakHeap   uint64         `json:"peakHeapBytes"`
-	Heap       uint64         `json:"heapBytes,omitempty"` // without garbage, where it was asked for
-	Goroutines int            `json:"goroutines"`
+	Seconds float64 `json:"seconds"`
+	Missed  bool    `json:"missed,omitempty"` // it did not happen within Seconds
+	// HalfSeconds is when half of the components were done.
+	HalfSeconds float64        `json:"halfSeconds,omitempty"`
+	PeakRSS     uint64         `json:"peakRSSBytes,omitempty"`
+	Requests    map[string]int `json:"requests"`
+	Total       int            `json:"total"`
+	Writes      int            `json:"writes"`
+	Watches     int            `json:"watches"`
+	Events      int            `json:"events"`
+	CPUSeconds  float64        `json:"cpuSeconds"`
+	PeakHeap    uint64         `json:"peakHeapBytes"`
+	Heap        uint64         `json:"heapBytes,omitempty"` // without garbage, where it was asked for
+	Goroutines  int            `json:"goroutines"`
 }
 
 // Add adds a sample.
@@ -150,7 +157,9 @@ func (r *Report) Put(size Size) { r.Sizes = put(r.Sizes, size) }
 func (r *Report) PutPlans(size Size) { r.Plans = put(r.Plans, size) }
 
 func put(sizes []Size, size Size) []Size {
-	sizes = slices.DeleteFunc(sizes, func(s Size) bool { return s.Objects == size.Objects && s.Components == size.Components })
+	sizes = slices.DeleteFunc(sizes, func(s Size) bool {
+		return s.Objects == size.Objects && s.Components == size.Components && s.Chart == size.Chart
+	})
 	sizes = append(sizes, size)
 	slices.SortFunc(sizes, func(a, b Size) int {
 		return cmp.Or(cmp.Compare(a.Components, b.Components), cmp.Compare(a.Objects, b.Objects))

@@ -47,6 +47,8 @@ type Order struct {
 	// the namespace; empty leaves that out. An operator that elects returns before it
 	// leads, and its process ends with LeadershipLost when it does not lead any more.
 	Lease string `json:",omitempty"`
+	// Chart, with Connect, is the version of the chart that an operator brings.
+	Chart string `json:",omitempty"`
 	// With Apply, Delete, Plan and PlanDeletion.
 	Objects Objects
 	// Changes, with Plan and PlanDeletion, is how many changes there must be; another number is

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"runtime/pprof"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -22,6 +24,8 @@ type Usage struct {
 	CPU time.Duration
 	// PeakHeap is the most that the heap held, garbage included, in bytes.
 	PeakHeap uint64
+	// PeakRSS is the most memory that the process held since the last time, in bytes; zero if the system does not say so.
+	PeakRSS uint64
 	// Heap is what the heap holds without garbage, in bytes; zero if not asked for.
 	Heap uint64
 	// Goroutines is how many there are now.
@@ -61,7 +65,7 @@ func newMeter(ctx context.Context) *meter {
 func (m *meter) read(collect bool) Usage {
 	cpu := processorTime()
 	usage := Usage{CPU: cpu - m.cpu, PeakHeap: max(m.peak.Swap(0), heap()), Goroutines: runtime.NumGoroutine()}
-	m.cpu = cpu
+	m.cpu, usage.PeakRSS = cpu, peakRSS()
 	if collect {
 		runtime.GC()
 		runtime.GC() // what the first one found unused, finalizers and pools included
@@ -87,6 +91,22 @@ func heap() uint64 {
 	sample := []metrics.Sample{{Name: heapMetric}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
+}
+
+// peakRSS returns the most memory that the process held, and starts to measure it anew.
+func peakRSS() uint64 {
+	content, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(content), "VmHWM:")
+	fields := strings.Fields(after)
+	if len(fields) == 0 {
+		return 0
+	}
+	kibibytes, _ := strconv.ParseUint(fields[0], 10, 64)      // 0 if it is no number
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // otherwise the peak is that since the start
+	return kibibytes << 10
 }
 
 // processorTime is what this process has used since it started.

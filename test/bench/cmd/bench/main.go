@@ -24,6 +24,7 @@ import (
 
 	"github.com/corbel-run/corbel/test/bench/measure"
 	"github.com/corbel-run/corbel/test/bench/report"
+	"github.com/corbel-run/corbel/test/bench/subject"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -56,7 +57,7 @@ func main() {
 
 func parse() (settings, error) {
 	s := settings{load: measure.LoadAverage()}
-	sizes := flag.String("sizes", "100,1000", "numbers of dependent objects of one component; or 1000x20 for 1000 components of 20")
+	sizes := flag.String("sizes", "100,1000", "numbers of dependent objects of one component; or 1000x20 for 1000 components of 20; or flux for 1000 components of a chart, flux:100 for 100")
 	flag.IntVar(&s.rounds, "rounds", 0, "how often each size is measured; default 5, but 3 from 5,000 objects on and 1 from 20,000 on")
 	flag.StringVar(&s.out, "out", "docs", "folder of performance.json, performance.md and performance.svg")
 	flag.StringVar(&s.flux, "flux", "", "program of test/bench/flux; empty leaves Flux out")
@@ -86,9 +87,25 @@ const (
 )
 
 // size is a number of components and of objects in each.
-type size struct{ components, objects int }
+type size struct {
+	components, objects int
+	chart               bool
+}
+
+// fluxWorkload is the size of the benchmark of Flux; fluxWorkload:100 has 100 components.
+const fluxWorkload = "flux"
 
 func parseSize(text string) (size, error) {
+	if workload, number, chosen := strings.Cut(text, ":"); workload == fluxWorkload {
+		n := 1000
+		if chosen {
+			var err error
+			if n, err = strconv.Atoi(number); err != nil || n < 2 {
+				return size{}, errors.New("must be at least two components")
+			}
+		}
+		return size{n, subject.ChartObjects, true}, nil
+	}
 	components, objects, fleet := strings.Cut(text, "x")
 	if !fleet {
 		components, objects = "1", text
@@ -101,7 +118,7 @@ func parseSize(text string) (size, error) {
 	if c < 1 || n < 10 {
 		return size{}, errors.New("must be at least one component of at least 10 objects")
 	}
-	return size{c, n}, nil
+	return size{components: c, objects: n}, nil
 }
 
 func run(ctx context.Context, s settings) error {
@@ -113,11 +130,21 @@ func run(ctx context.Context, s settings) error {
 		return all.Publish(s.out)
 	}
 	if s.only != plan {
-		if err := s.measure(ctx, env.Options{}, s.sizes, measure.Run, all, all.Put); err != nil {
-			return err
+		charts := slices.DeleteFunc(slices.Clone(s.sizes), func(size size) bool { return !size.chart })
+		others := slices.DeleteFunc(slices.Clone(s.sizes), func(size size) bool { return size.chart })
+		for _, part := range []struct {
+			options env.Options
+			sizes   []size
+		}{{env.Options{}, others}, {env.Options{Cluster: true}, charts}} {
+			if len(part.sizes) == 0 {
+				continue
+			}
+			if err := s.measure(ctx, part.options, part.sizes, measure.Run, all, all.Put); err != nil {
+				return err
+			}
 		}
 	}
-	if s.only != life {
+	if s.only != life && slices.ContainsFunc(s.sizes, func(size size) bool { return size.components == 1 }) {
 		single := slices.DeleteFunc(slices.Clone(s.sizes), func(size size) bool { return size.components > 1 })
 		return s.measure(ctx, env.Options{AuditLog: true, AuditBodies: true}, single, measure.Plans, all, all.PutPlans)
 	}
@@ -156,7 +183,7 @@ func (s settings) measure(
 
 func (s settings) options(size size) measure.Options {
 	return measure.Options{
-		Objects: size.objects, Components: size.components, Rounds: s.roundsOf(size.components * size.objects), Rest: 20 * time.Second, Repairs: 5, Patience: 3 * time.Second,
+		Objects: size.objects, Components: size.components, Chart: size.chart, Rounds: s.roundsOf(size.components * size.objects), Rest: 20 * time.Second, Repairs: 5, Patience: 3 * time.Second,
 		Flux: s.flux, Helm: s.helm, Revision: s.revision, Load: s.load,
 		Logf: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
