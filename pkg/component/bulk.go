@@ -28,7 +28,7 @@ const (
 	// bulkLife is for how long what was read together counts, if the watch shows nothing newer. A commit demands that the
 	// server has answered about a component in the last five seconds.
 	bulkLife = 2 * time.Second
-	// bulkPage is how many components a request returns, and bulkMost how many are kept.
+	// bulkPage is how many components a request returns, and bulkMost how many are kept and do not wait.
 	bulkPage = 500
 	bulkMost = 1000
 	// bulkPause is the time without another try after one that failed.
@@ -124,10 +124,10 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 		return
 	}
 	waiting := r.waiting(key.Namespace)
-	if len(waiting) < bulkFrom {
+	waiting[key] = true
+	if unread := len(waiting) - r.knownOf(waiting); unread < bulkFrom {
 		return
 	}
-	waiting[key] = true
 	clear(r.known)
 	r.at = r.now()
 	if err := r.pages(ctx, key.Namespace, waiting); err != nil {
@@ -152,15 +152,27 @@ func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map
 			return err
 		}
 		err = apimeta.EachListItem(list, func(item runtime.Object) error {
-			if found, ok := item.(T); ok && waiting[client.ObjectKeyFromObject(found)] {
+			// Others may begin to wait in a moment.
+			if found, ok := item.(T); ok && (len(r.known) < bulkMost || waiting[client.ObjectKeyFromObject(found)]) {
 				r.known[client.ObjectKeyFromObject(found)] = asRead(found)
 			}
 			return nil
 		})
-		if options.Continue = list.GetContinue(); err != nil || options.Continue == "" || len(r.known) >= min(len(waiting), bulkMost) {
+		options.Continue = list.GetContinue()
+		if err != nil || options.Continue == "" || len(r.known) >= bulkMost || r.knownOf(waiting) == len(waiting) {
 			return err
 		}
 	}
+}
+
+// knownOf returns how many of the components are known.
+func (r *bulkReader[T]) knownOf(waiting map[client.ObjectKey]bool) (count int) {
+	for key := range waiting {
+		if _, known := r.known[key]; known {
+			count++
+		}
+	}
+	return count
 }
 
 // asRead returns an item of a list as a read of it would be. It does not keep the list.

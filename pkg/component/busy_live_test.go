@@ -97,5 +97,5 @@ func TestAServerThatHasTooMuchToDoIsWaitedForAndNothingIsWrong(t *testing.T) {
 	}) {
 		t.Errorf("no component says what it waits for: %q", states)
 	}
-	server.expect(t, map[string]int{create: 7, status: 5})
+	server.expect(t, map[string]int{create: 7, status: 4})
 }

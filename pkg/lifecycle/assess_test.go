@@ -22,6 +22,8 @@ type assessing struct {
 	*handler
 	sessions *lifecycle.Sessions[*widget.Widget]
 	assess   func(*widget.Widget, lifecycle.Outcome) (result.Result, error)
+	// postpone is for how long the status may be postponed.
+	postpone time.Duration
 }
 
 func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -51,6 +53,7 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 	}
 	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		j.calls = append(j.calls, "Assess "+string(outcome.Phase))
+		session.Postpone(j.postpone)
 		res, err := j.assess(w, outcome)
 		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
 	})

@@ -123,7 +123,7 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 			summarize.WithReconcileError(p.err), summarize.WithResultBuilder(p.builder()))
 	}
 	if assessed {
-		if later, postponed := p.postponeStatus(); postponed {
+		if later, postponed := p.postponeStatus(ctx); postponed {
 			return later, nil
 		}
 	}

@@ -37,9 +37,14 @@ func (p *Session[T]) Postpone(d time.Duration) {
 }
 
 // postponeStatus reports whether the write of the status is postponed, and when the object is reconciled again.
-func (p *Session[T]) postponeStatus() (out reconcile.Result, ok bool) {
-	if p.postpone <= 0 || p.refused != nil {
+func (p *Session[T]) postponeStatus(ctx context.Context) (out reconcile.Result, ok bool) {
+	lost := p.known.lost
+	p.known.lost = false
+	if p.postpone <= 0 || p.refused != nil || lost {
 		return out, false
+	}
+	if _, shown := p.sessions.options.Version(ctx, p.key); !shown {
+		return out, false // the next session could not go on
 	}
 	now := time.Now()
 	since := p.postponedAt
@@ -63,6 +68,7 @@ func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *
 	if known.postponed = nil; left == nil {
 		return nil
 	}
+	known.lost = true
 	resourceVersion, at := left.patcher.ServerState()
 	if time.Since(at) > readLife {
 		return nil
@@ -70,5 +76,6 @@ func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *
 	if shown, ok := s.options.Version(ctx, key); !ok || shown != resourceVersion {
 		return nil
 	}
+	known.lost = false
 	return left
 }

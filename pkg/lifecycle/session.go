@@ -384,6 +384,8 @@ type remembered struct {
 	said string
 	// postponed is a session with a status that is not written yet.
 	postponed *postponed
+	// lost: the last session left a status that was not written. The next one is.
+	lost bool
 }
 
 // entryOf returns what is remembered about an object, which may be nothing yet.

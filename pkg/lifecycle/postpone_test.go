@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/test/widget"
+)
+
+// newPostponing returns a loop that postpones the status, with a watch that shows what is on the server.
+func newPostponing(t *testing.T) (b *bench, j *assessing, shown *func() (string, bool)) {
+	t.Helper()
+	b, j = newAssessing(t, &handler{}, claimed)
+	show := func() (string, bool) { return b.read().ResourceVersion, true }
+	b.options.Version = func(context.Context, client.ObjectKey) (string, bool) { return show() }
+	var err error
+	if j.sessions, err = lifecycle.NewSessions(b.options); err != nil {
+		t.Fatal(err)
+	}
+	j.postpone = time.Hour
+	return b, j, &show
+}
+
+func (b *bench) mustReconcile() time.Duration {
+	b.Helper()
+	out, err := b.reconcile()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out.RequeueAfter
+}
+
+func TestAPostponedStatusCostsNeitherAWriteNorARead(t *testing.T) {
+	b, j, _ := newPostponing(t)
+	if after := b.mustReconcile(); after <= 0 || after > time.Hour {
+		t.Errorf("it is reconciled again after %s", after)
+	}
+	b.wantRequests("get")
+	j.postpone = 0
+	b.mustReconcile()
+	b.wantRequests("patch status")
+	b.wantReady(yes, "AllWell", "as assessed")
+	b.mustReconcile()
+	b.wantRequests("get") // it is not postponed any more
+}
+
+func TestAStatusIsPostponedOnlyForALimitedTime(t *testing.T) {
+	b, j, _ := newPostponing(t)
+	b.mustReconcile()
+	b.mustReconcile()
+	b.wantRequests()
+	j.postpone = time.Nanosecond // which has passed since the first
+	b.mustReconcile()
+	b.wantRequests("patch status")
+}
+
+func TestWhatAnotherClientChangedIsReadAndIsNotPostponedAgain(t *testing.T) {
+	for name, change := range map[string]func(b *bench, shown *func() (string, bool)){
+		"the object changed": func(b *bench, _ *func() (string, bool)) {
+			b.update(func(w *widget.Widget) { w.Spec.Size++ })
+		},
+		"the watch shows nothing":        func(_ *bench, shown *func() (string, bool)) { *shown = func() (string, bool) { return "", false } },
+		"the watch shows something else": func(_ *bench, shown *func() (string, bool)) { *shown = func() (string, bool) { return "1", true } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _, shown := newPostponing(t)
+			b.mustReconcile()
+			change(b, shown)
+			b.mustReconcile()
+			b.wantRequests("get", "patch status")
+		})
+	}
+}
+
+func TestWithoutAWatchNothingIsPostponed(t *testing.T) {
+	b, _, shown := newPostponing(t)
+	*shown = func() (string, bool) { return "", false }
+	b.mustReconcile()
+	b.wantRequests("get", "patch status")
+}
