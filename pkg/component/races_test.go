@@ -28,8 +28,8 @@ func TestTheFinalizerComesBeforeAnythingElse(t *testing.T) {
 	b.resetRequests()
 	b.until(component.StateReady)
 	want := []string{
-		"patch widgets main", "patch widgets/status main", // finalizer, first seen
-		"patch widgets/status main", // inventory
+		"patch widgets main",        // finalizer
+		"patch widgets/status main", // first seen, and inventory
 		"create configmaps ",
 		"create secrets main-revisions",
 		"patch widgets/status main", // ready
