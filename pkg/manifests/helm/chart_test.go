@@ -229,6 +229,9 @@ func TestTheReleaseIsTheDeployment(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
+	if got, err := evaluate(t.Context(), "{{ .Release.Service }}", nil, helm.Options{ReleaseService: "shop.example.com"}); err != nil || got != "shop.example.com" {
+		t.Errorf("got %q, %v, want the option", got, err)
+	}
 }
 
 func TestTheOptionsFixTheCapabilities(t *testing.T) {

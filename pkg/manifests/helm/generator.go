@@ -112,7 +112,7 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 		find = lookup.For(ctx, g.options.Limits.WithDefaults().WorkBytes)
 	}
 	r := &rendering{
-		chart: clone(g.chart), values: values, release: releaseFor(ctx, namespace, name), capabilities: capabilities,
+		chart: clone(g.chart), values: values, release: releaseFor(ctx, namespace, name), service: g.options.ReleaseService, capabilities: capabilities,
 		lookup: find, limits: g.options.Limits, sets: g.sets,
 	}
 	outputs, err := r.run(ctx)
@@ -158,6 +158,12 @@ type Options struct {
 	//
 	// Default: CRDsApply
 	CRDs CRDPolicy
+	// ReleaseService is the value of .Release.Service, which charts put into the label app.kubernetes.io/managed-by, often of
+	// pods, too. SAP component-operator-runtime has the name of the reconciler there: set that to
+	// take over its components without a restart of their pods.
+	//
+	// Default: Helm
+	ReleaseService string
 	// KubeVersion is the version of Kubernetes to render for, such as "1.33.1".
 	//
 	// Default: that of the target
@@ -181,7 +187,7 @@ const defaultTimeout = 2 * time.Minute
 
 // complete fills in the defaults, and checks the rest.
 func (o Options) complete() (Options, error) {
-	o.CRDs = cmp.Or(o.CRDs, CRDsApply)
+	o.CRDs, o.ReleaseService = cmp.Or(o.CRDs, CRDsApply), cmp.Or(o.ReleaseService, "Helm")
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}

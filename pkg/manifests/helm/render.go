@@ -36,6 +36,7 @@ type rendering struct {
 	chart        *chart.Chart // changed by the rendering
 	values       map[string]any
 	release      common.ReleaseOptions
+	service      string // of the release
 	capabilities *common.Capabilities
 	lookup       lookup.Function
 	limits       manifests.TemplateLimits
@@ -51,6 +52,9 @@ func (r *rendering) run(ctx context.Context) (map[string]string, error) {
 	data, err := util.ToRenderValuesWithSchemaValidation(r.chart, given, r.release, r.capabilities, true)
 	if err != nil {
 		return nil, fmt.Errorf("values of chart %s: %w", r.chart.Name(), err)
+	}
+	if release, ok := data["Release"].(map[string]any); ok {
+		release["Service"] = r.service
 	}
 	values, _ := data["Values"].(common.Values)
 	unmask(values)
