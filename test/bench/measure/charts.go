@@ -44,6 +44,8 @@ func (b *bench) charts(ctx context.Context, round int) error {
 
 // all waits until all components are ready in a revision, or with other manifests if that is 0, and notes when half of them are.
 func (l *life) all(ctx context.Context, scenario report.Scenario, revision int64, seen func(*operator.Load), act func() error) error {
+	l.reopen = true
+	defer func() { l.reopen = false }()
 	ready, before := map[string]bool{}, map[string]string{}
 	clock := newStopwatch()
 	took, err := l.seen(ctx, l.patience(), &operator.LoadList{}, func(event watch.Event) bool {
@@ -145,7 +147,7 @@ func (b *bench) limitOfCharts(ctx context.Context, _ int) error {
 	if err := b.record(ctx, report.Start, p, 0, false); err != nil {
 		return err
 	}
-	l := &life{bench: b, process: p, namespace: namespace, load: &operator.Load{}}
+	l := &life{bench: b, process: p, namespace: namespace, load: &operator.Load{}, reopen: true}
 	for _, s := range []struct {
 		scenario   report.Scenario
 		do         string

@@ -35,7 +35,7 @@ func (l *life) seen(ctx context.Context, patience time.Duration, list client.Obj
 	if err != nil {
 		return 0, err
 	}
-	defer events.Stop()
+	defer func() { events.Stop() }()
 	arrivals := arrivalsOf(events)
 	clock := newStopwatch()
 	if err := act(); err != nil {
@@ -45,6 +45,14 @@ func (l *life) seen(ctx context.Context, patience time.Duration, list client.Obj
 	for {
 		select {
 		case arrived, open := <-arrivals:
+			if !open && l.reopen && ctx.Err() == nil {
+				// The server ends a watch that does not keep up. Another one shows all objects again.
+				if events, err = l.Watch(ctx, list, append(selectors, client.InNamespace(l.namespace))...); err != nil {
+					return clock.took(), err
+				}
+				arrivals = arrivalsOf(events)
+				continue
+			}
 			if !open {
 				return clock.took(), fmt.Errorf("the observer's watch ended: %w", errUnseen)
 			}

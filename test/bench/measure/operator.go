@@ -24,6 +24,8 @@ type life struct {
 	process   *Process
 	namespace string
 	load      *operator.Load
+	// reopen lets seen open a watch again that ended. What it waits for must show in the state of the objects.
+	reopen bool
 }
 
 // corbel measures an operator made with Corbel.

@@ -18,6 +18,8 @@ var titles = []struct {
 	{Healthy, "– Flux: health check after it"},
 	{ChangeAll, "change all"},
 	{ChangeOne, "change one"},
+	{Edit, "one changed right after all others"},
+	{NewChart, "operator with another version of the chart"},
 	{Unchanged, "spec changed, nothing rendered differently"},
 	{Rest, "20 s at rest"},
 	{Restart, "operator restarted, nothing changed"},
@@ -47,6 +49,9 @@ func (r *Report) Tables() string {
 }
 
 func (s Size) title() string {
+	if s.Chart {
+		return fmt.Sprintf("%s components of a chart with %d objects", grouped(s.Components), s.Objects)
+	}
 	if s.Components > 1 {
 		return fmt.Sprintf("%s components of %s ConfigMaps", grouped(s.Components), grouped(s.Objects))
 	}
