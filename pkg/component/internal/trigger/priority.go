@@ -71,8 +71,33 @@ func (q *Queue) NoteEdits() predicate.Predicate {
 func (q *Queue) noteEdit(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	if !q.edited[key] && q.edits.TryAccept() {
+	switch {
+	case q.edited[key]:
+	case q.edits.TryAccept():
 		q.edited[key] = true
+	default:
+		// The last one of many comes first as soon as one may: it is the one that a user waits for after a fleet
+		// was edited.
+		if q.late == (client.ObjectKey{}) {
+			time.AfterFunc(time.Second/editsPerSecond, q.promoteLate)
+		}
+		q.late = key
+	}
+}
+
+// promoteLate lets the last edit come first that did not.
+func (q *Queue) promoteLate() {
+	q.lock.Lock()
+	key, queue := q.late, q.queue
+	if !q.edits.TryAccept() {
+		time.AfterFunc(time.Second/editsPerSecond, q.promoteLate)
+		q.lock.Unlock()
+		return
+	}
+	q.late = client.ObjectKey{}
+	q.lock.Unlock()
+	if queue != nil && queue.isReady(key) {
+		queue.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityEdited)}, ctrl.Request{NamespacedName: key})
 	}
 }
 
@@ -210,6 +235,14 @@ func (p *prioritized) note(item ctrl.Request, after time.Duration) {
 	if before, known := p.ready[item]; !known || at.Before(before) {
 		p.ready[item] = at
 	}
+}
+
+// isReady reports whether a component waits.
+func (p *prioritized) isReady(key client.ObjectKey) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	at, waits := p.ready[ctrl.Request{NamespacedName: key}]
+	return waits && !at.After(p.now())
 }
 
 // Get implements workqueue.TypedInterface.

@@ -45,6 +45,8 @@ type Queue struct {
 	// edited are the components with an edit that comes first, edits is how many there may be.
 	edited map[client.ObjectKey]bool
 	edits  flowcontrol.PassiveRateLimiter
+	// late is the last edit for which there was no room among those that come first; empty if there is none.
+	late client.ObjectKey
 	// queue is the queue of the controller, if it has priorities.
 	queue *prioritized
 	// begun are the components that are not finished.
