@@ -252,6 +252,18 @@ const (
 	// Default: none
 	// Example: shop.example.com/approve: 1f2e3d4c5b6a79880a1b
 	AnnotationApprove = "approve"
+	// AnnotationRollout says how the component takes part when its operator comes with another chart or
+	// generator. With pin it keeps the revision that it has until its spec is changed, for which the operator needs
+	// RevisionHistoryLimit and a generator that reports a digest. The others matter to the option Rollout: with
+	// promote the component is updated now, whatever the limit; with ignore it does not count if it has failed. The command
+	// corbel rollout sets it. Remove it when it is of no use any more: it counts for the next roll-out, too.
+	//
+	// On: the component
+	// Format: one of pin, promote, ignore
+	// Default: none; the component is updated when it is its turn
+	// Example: shop.example.com/rollout: pin
+	// Also: the option Rollout
+	AnnotationRollout = "rollout"
 	// AnnotationAdoptHelmRelease names the revision of a Helm release that the component takes over when it is
 	// installed. The revision must be deployed and the last one of its release, and the namespace and the name of the
 	// release must be those of the deployment, in the namespace of the component. Its objects are adopted also under the

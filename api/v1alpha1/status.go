@@ -88,6 +88,10 @@ type RevisionStatus struct {
 	// Source is what was rendered; it is empty if the generator does not report it.
 	// +optional
 	Source *Source `json:"source,omitempty"`
+	// Generator identifies the generator that the revision was rendered with, such as one version of a chart; it is
+	// empty if the generator reports no digest.
+	// +optional
+	Generator string `json:"generator,omitempty"`
 }
 
 // Rollback says that a component was rolled back because a revision failed. It lasts until
@@ -144,6 +148,9 @@ const (
 	// ConditionOperatorConflict is True while a second operator of the same name, with
 	// a key of its own in another namespace, reconciles the component. It is absent otherwise.
 	ConditionOperatorConflict = "OperatorConflict"
+	// ConditionRolloutStopped is True while the component is one of those that failed with a new version of the
+	// operator, and others wait for it. It is absent otherwise.
+	ConditionRolloutStopped = "RolloutStopped"
 )
 
 // Reasons of the conditions. The state, and the conditions beside Ready, follow from the reason.

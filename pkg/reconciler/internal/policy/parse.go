@@ -52,6 +52,7 @@ var others = map[string]bool{
 	v1alpha1.AnnotationRollbackTo:        true,
 	v1alpha1.AnnotationRequireApproval:   true,
 	v1alpha1.AnnotationApprove:           true,
+	v1alpha1.AnnotationRollout:           true,
 	v1alpha1.AnnotationAllowEmpty:        true,
 	v1alpha1.AnnotationConfirmDeletion:   true,
 	v1alpha1.AnnotationSkipDeleteHooks:   true,
