@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// State is what a roll-out knows of a component.
+type State string
+
+const (
+	// Done is a component that has the version, or to which the roll-out does nothing.
+	Done State = "Done"
+	// Waiting is a component that has an earlier version, and starts as soon as it may.
+	Waiting State = "Waiting"
+	// Unable is a component that has an earlier version, and cannot start: its reconcile ends
+	// before it could, or the revision is not approved. Others do not wait for it, unless it is a canary.
+	Unable State = "Unable"
+	// Updating is a component that has started, and is not ready yet.
+	Updating State = "Updating"
+	// Failed is a component that was ready with an earlier version, and that the version has broken.
+	Failed State = "Failed"
+	// Pinned is a component that keeps its version, or is suspended.
+	Pinned State = "Pinned"
+)
+
+// Component is a component of a fleet.
+type Component struct {
+	State State
+	// Canary is a component that is updated before others.
+	Canary bool
+	// ReadyAt is when a component that is Done became ready with the version; zero if the version was not rolled
+	// out to it.
+	ReadyAt time.Time
+	// Why says why a component is Failed.
+	Why string
+}
+
+// Fleet are all components of an operator.
+type Fleet map[types.NamespacedName]Component
+
+// Limits say how fast a roll-out goes on.
+type Limits struct {
+	// MaxUnavailable is how many components may be Updating or Failed for the next one to start: a number, or a
+	// percentage of all components.
+	MaxUnavailable intstr.IntOrString
+	// Pause is the least time between a component that became ready and the next start.
+	Pause time.Duration
+}
+
+var percentage = regexp.MustCompile(`^(100|[1-9][0-9]?)%$`)
+
+// Validate returns all mistakes.
+func (l Limits) Validate() error {
+	var errs []error
+	switch l.MaxUnavailable.Type {
+	case intstr.String:
+		if !percentage.MatchString(l.MaxUnavailable.StrVal) {
+			errs = append(errs, fmt.Errorf("MaxUnavailable %q: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.StrVal))
+		}
+	default:
+		if l.MaxUnavailable.IntVal < 1 {
+			errs = append(errs, fmt.Errorf("MaxUnavailable %d: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.IntVal))
+		}
+	}
+	if l.Pause < 0 {
+		errs = append(errs, fmt.Errorf("Pause %s: must not be negative", l.Pause))
+	}
+	return errors.Join(errs...)
+}
+
+// Max returns how many components may be unavailable in a fleet of a size. A percentage is rounded down, to
+// at least 1.
+func (l Limits) Max(size int) int {
+	if l.MaxUnavailable.Type == intstr.String {
+		percent, _ := strconv.Atoi(strings.TrimSuffix(l.MaxUnavailable.StrVal, "%")) // it is valid
+		return max(size*percent/100, 1)
+	}
+	return max(int(l.MaxUnavailable.IntVal), 1)
+}
+
+// Decision is what follows from the state of a fleet.
+type Decision struct {
+	// Start are the components that may start now, in their order.
+	Start []types.NamespacedName
+	// After is when more may start although nothing else happens; 0 if none may.
+	After time.Duration
+	// Stopped: nothing starts any more before a user does something, although components wait.
+	Stopped bool
+	// Waits is how many components have an earlier version and are to be updated.
+	Waits int
+	// Failed are the components that failed, in their order.
+	Failed []types.NamespacedName
+	// Max is how many components may be unavailable.
+	Max int
+}
+
+// Decide returns who may start.
+//
+// As long as a canary is not done, only canaries start. Of those that wait, the first by namespace and name
+// start.
+func (f Fleet) Decide(limits Limits, now time.Time) Decision {
+	d := Decision{Max: limits.Max(len(f))}
+	var candidates, canaries []types.NamespacedName
+	var used, moving, failed int // the latter of canaries
+	var lastReady time.Time
+	open := false // a canary is not done
+	for key, c := range f {
+		unfinished := c.State != Done && c.State != Pinned
+		open = open || c.Canary && unfinished
+		switch c.State {
+		case Waiting:
+			d.Waits++
+			if candidates = append(candidates, key); c.Canary {
+				canaries, moving = append(canaries, key), moving+1
+			}
+		case Unable:
+			d.Waits++
+		case Updating:
+			if used++; c.Canary {
+				moving++
+			}
+		case Failed:
+			if used, d.Failed = used+1, append(d.Failed, key); c.Canary {
+				failed++
+			}
+		case Done, Pinned:
+			if c.ReadyAt.After(lastReady) && !c.ReadyAt.After(now) { // a status may have been forged
+				lastReady = c.ReadyAt
+			}
+		}
+	}
+	slices.SortFunc(d.Failed, compare)
+	d.Stopped = d.Waits > 0 && (len(d.Failed) >= d.Max || failed > 0 && moving == 0)
+	if open {
+		candidates = canaries
+	}
+	free := min(d.Max-used, len(candidates))
+	if free <= 0 {
+		return d
+	}
+	if rest := lastReady.Add(limits.Pause).Sub(now); !lastReady.IsZero() && rest > 0 {
+		d.After = rest
+		return d
+	}
+	slices.SortFunc(candidates, compare)
+	d.Start = candidates[:free]
+	return d
+}
+
+// compare is the order in which components start.
+func compare(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
