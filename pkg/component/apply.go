@@ -48,6 +48,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		}
 		before = h.memory.takeRendered(key)
 	}
+	h.remembered(obj).turn = "" // until it is known that there is a new version
 	// Whatever comes out of it, the request is handled at the end.
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
@@ -75,6 +76,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return result.Empty, err
 	}
+	rolledBack := obj.GetStatus().Rollback
 	pinned, err := h.pinOf(obj, digests)
 	if err != nil {
 		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
@@ -98,6 +100,11 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		if approved == nil {
 			return h.applyUnapproved(fullContext(ctx, t, obj.GetStatus().processing().component, obj.GetStatus()), obj, commit, t, known, before.desired)
 		}
+	}
+	if held, err := h.isHeld(ctx, obj, digests, pinned); err != nil {
+		return result.Empty, err
+	} else if held {
+		return h.applyHeld(fullContext(ctx, t, obj.GetStatus().processing().component, obj.GetStatus()), obj, commit, t, known, before.desired, rolledBack)
 	}
 	rendered, err := h.startRevision(ctx, obj, commit, digests, pinned, needsApproval)
 	if err != nil {
@@ -132,7 +139,8 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 
 // startRevision records the digests of the component in the status, and a revision if they start one.
 // It reports whether the manifests of the revision were rendered before. An approved revision is
-// durable before anything else, because a part of it that was applied would not be as approved.
+// durable before anything else, because a part of it that was applied would not be as approved; and so is
+// one of a roll-out, because the next leader has to count it.
 func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.Commit, next digests, pinned pin, approved bool) (rendered bool, err error) {
 	status := obj.GetStatus()
 	status.Source = h.sourceOf(obj, pinned)
@@ -140,13 +148,14 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.
 	dropped := revision == 0 && status.AppliedGeneration != 0
 	changed := status.startProcessing(obj.GetGeneration(), next, h.now())
 	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj, pinned), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
+	updates := h.noteGenerator(status, pinned, status.Revision != revision)
 	known := h.remembered(obj)
 	if status.Revision != revision {
 		known.activity.StartRevision()
 		rendered = false
 	}
 	// Nothing is written again before the definition keeps what was counted.
-	if _, reason, _ := status.GetState(); dropped || approved || reason == v1alpha1.ReasonCRDOutdated {
+	if _, reason, _ := status.GetState(); dropped || approved || updates || reason == v1alpha1.ReasonCRDOutdated {
 		if err := commit(ctx); err != nil {
 			return false, err
 		}
@@ -171,8 +180,11 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Comm
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
 	}
-	if known.unapproved {
+	switch {
+	case known.unapproved:
 		return h.concludeUnapproved(obj, t, outcome, err)
+	case known.held:
+		return h.concludeApply(ctx, obj, t, outcome, err, noHooks)
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterFastPath)
 }
@@ -252,8 +264,9 @@ func (h *handler[T]) prepareApply(ctx context.Context, obj T) (resolvedConfig, t
 func (h *handler[T]) resolve(ctx context.Context, obj T, load func(context.Context, T) references.Absence) (resolvedConfig, target.Access, error) {
 	resolved, configErr := resolveConfig(obj, h.settings)
 	_, suspendErr := h.suspensionOf(obj)
+	_, rolloutErr := h.rolloutOf(obj)
 	found, _ := h.finder.Find(obj.GetSpec())
-	if err := errors.Join(configErr, suspendErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
+	if err := errors.Join(configErr, suspendErr, rolloutErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return resolvedConfig{}, target.Access{}, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	if err := load(ctx, obj).Retry(); err != nil {

@@ -42,9 +42,14 @@ func (h *handler[T]) needsApproval(obj T, next digests, pinned pin) (bool, error
 	if !required || pinned.isSet() || dropped {
 		return false, nil
 	}
-	started := status.DeepCopy()
+	return h.startsRevision(obj, next), nil
+}
+
+// startsRevision reports whether a revision would start.
+func (h *handler[T]) startsRevision(obj T, next digests) bool {
+	started := obj.GetStatus().DeepCopy()
 	started.startProcessing(obj.GetGeneration(), next, h.now())
-	return started.Revision != status.Revision, nil
+	return started.Revision != obj.GetStatus().Revision
 }
 
 // approvedRendering returns what is applied for a new revision if its plan is approved. Otherwise it
@@ -119,15 +124,7 @@ func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycl
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
 	}
 	known.digest, known.unapproved = status.processing().component, true
-	request := h.renderRequest(obj, known.config, status.processing().revision, true)
-	var stored rendering.Rendering
-	var err error
-	if current := status.currentRevision(); current != nil && current.RollbackTo != 0 {
-		known.pin = pin{to: current.RollbackTo}
-		stored, err = h.restore(ctx, h.renderer, obj, request, known.pin, &rendering.Last{})
-	} else {
-		stored, err = h.renderer.Stored(ctx, request)
-	}
+	stored, err := h.storedManifests(ctx, obj, &known)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		status.Approval.Summary += "; until then the dependent objects are not repaired: " + err.Error()
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
@@ -142,6 +139,18 @@ func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycl
 		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
 	}
 	return h.concludeUnapproved(obj, t, outcome, err)
+}
+
+// storedManifests returns the manifests of the current revision as the history has them. It notes in what is known
+// whether they are those of an earlier one.
+func (h *handler[T]) storedManifests(ctx context.Context, obj T, known *prepared) (rendering.Rendering, error) {
+	status := obj.GetStatus()
+	request := h.renderRequest(obj, known.config, status.processing().revision, true)
+	if current := status.currentRevision(); current != nil && current.RollbackTo != 0 {
+		known.pin.to = current.RollbackTo
+		return h.restore(ctx, h.renderer, obj, request, known.pin, &rendering.Last{})
+	}
+	return h.renderer.Stored(ctx, request)
 }
 
 // concludeUnapproved ends a reconcile of a component with a revision that waits for its approval.

@@ -115,6 +115,7 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || status.AppliedGeneration == obj.GetGeneration()
 	switch current := status.currentRevision(); {
 	case sealedBy == nil || sealedBy.Key == me.Key || !counted:
+	case h.isRenderedByAnother(current): // another chart, or another version of it, is a change
 	case current != nil && current.RollbackTo != 0: // its digest has no key
 		if status.Rollback != nil {
 			status.Rollback.Digest = now.revision
@@ -128,7 +129,7 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 
 func digestsOf(c Component, name string, found []references.Found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
-	for _, request := range []string{name + "/" + v1alpha1.AnnotationReconcileAt, name + "/" + v1alpha1.AnnotationPreview, fluxRequestedAt} {
+	for _, request := range []string{name + "/" + v1alpha1.AnnotationReconcileAt, name + "/" + v1alpha1.AnnotationPreview, name + "/" + v1alpha1.AnnotationRollout, fluxRequestedAt} {
 		delete(annotations, request)
 	}
 	if len(annotations) == 0 {

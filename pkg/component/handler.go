@@ -52,6 +52,8 @@ type handler[T Component] struct {
 
 	previews *previews[T] // nil if it answers none
 
+	fleet *fleet // nil without the option Rollout
+
 	telemetry *telemetry.Telemetry
 	triggers  triggers
 }

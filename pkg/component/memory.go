@@ -58,6 +58,8 @@ type remembered struct {
 	transient bool
 	// pin says which revision the component is pinned to, for people; empty if to none.
 	pin string
+	// turn says why the component keeps its version, for people; empty if it does not.
+	turn string
 	// missing are the rights that were last reported as missing.
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
@@ -142,6 +144,8 @@ type prepared struct {
 	pinned rendering.Pinned
 	// unapproved: the next revision waits for its approval.
 	unapproved bool
+	// held: the component keeps its version.
+	held bool
 	// desired are the dependents, as the engine keeps them.
 	desired *reconciler.DesiredSet
 	size    int // of desired, in bytes of memory

@@ -193,6 +193,12 @@ type ReconcilerOptions struct {
 	//
 	// Default: false: nothing waits
 	RequireApproval bool
+	// Rollout limits how many components are updated at the same time when the operator comes with another chart or
+	// generator. It needs a RevisionHistoryLimit of at least 1 and a generator that reports a digest
+	// (manifests.Digester), as those of charts, kustomizations and templates do.
+	//
+	// Default: none: all components are updated at once
+	Rollout *Rollout
 	// AdoptHelmReleases lets a new component take over a Helm release by the annotation adopt-helm-release. Users who may
 	// create components can then take over the release with the name of the deployment in the namespace of the component.
 	//
@@ -230,6 +236,7 @@ type settings struct {
 	historyLimit      int
 	rollbackOnFailure bool
 	requireApproval   bool
+	rollout           *Rollout // may be nil
 	adoptReleases     bool
 	noPreviews        bool
 
@@ -286,6 +293,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		historyLimit:      valueOr(options.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.RollbackOnFailure,
 		requireApproval:   options.RequireApproval,
+		rollout:           options.Rollout,
 		adoptReleases:     options.AdoptHelmReleases,
 		noPreviews:        options.DisablePreviews,
 
@@ -327,6 +335,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	if s.historyLimit == 0 && s.rollbackOnFailure {
 		errs = append(errs, errors.New("option RollbackOnFailure needs a RevisionHistoryLimit of at least 1"))
 	}
+	errs = append(errs, s.checkRollout())
 	errs = append(errs, checkPolicies("option ", s.policies)...)
 	errs = append(errs, checkValue("option ManagementPolicy", s.management,
 		v1alpha1.ManagementPolicyManage, v1alpha1.ManagementPolicySkip, v1alpha1.ManagementPolicyDetachOnDelete))

@@ -146,4 +146,5 @@ func (h *handler[T]) forgetComponent(ctx context.Context, key client.ObjectKey) 
 	h.targets.ForgetOwner(h.ownerNamed(key))
 	h.watches.ForgetComponent(key)
 	h.memory.deleteEntry(key)
+	h.fleet.remove(key)
 }

@@ -67,6 +67,8 @@ func NewReconciler[T Component](name string, resourceGenerator manifests.Generat
 	r.mistakes = append(r.mistakes, err, checkType[T]())
 	if err := manifests.Validate(resourceGenerator); err != nil {
 		r.mistakes = append(r.mistakes, fmt.Errorf("resource generator: %w", err))
+	} else if options.Rollout != nil && manifests.Digest(resourceGenerator) == "" {
+		r.mistakes = append(r.mistakes, errNoDigest)
 	}
 	return r
 }

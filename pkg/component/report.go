@@ -40,6 +40,7 @@ func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcom
 	h.setVerdict(obj, v, outcome.Now)
 	begun := v.Reason == v1alpha1.ReasonProcessing || v.Reason == v1alpha1.ReasonDeletionProcessing
 	h.triggers.SetBegun(client.ObjectKeyFromObject(obj), begun && v.Err == nil)
+	h.noteTurn(ctx, obj, outcome.Phase == lifecycle.PhaseSkip)
 	hideIn(obj.GetStatus(), secrets)
 	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
 	return v.Result()
@@ -91,6 +92,9 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 		if pinned := h.remembered(obj).pin; pinned != "" {
 			f.Done += "; " + pinned
 		}
+		if turn := h.remembered(obj).turn; turn != "" {
+			f.Done += "; " + turn
+		}
 	}
 	known := h.remembered(obj)
 	if f.Err != nil && verdict.IsForbidden(f.Err) {
@@ -130,6 +134,9 @@ func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
 			f.Waiting += fmt.Sprintf("; rolls back to revision %d, because %s", rollback.To, why)
 		case f.Done != "":
 			f.RolledBack, f.Done = why+"; "+h.remembered(obj).pin, ""
+			if turn := h.remembered(obj).turn; turn != "" {
+				f.RolledBack += "; " + turn
+			}
 		}
 		return
 	}

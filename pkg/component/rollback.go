@@ -161,12 +161,12 @@ func (p pin) describe(reconcilerName string, pinned rendering.Pinned, kept []rec
 
 // rollBackFailed records that the revision failed and, if the component is to be rolled back, that it
 // is. It reports whether it is. The status is written before the earlier revision is applied. A
-// revision that was ready before, and a rollback, are not rolled back.
+// revision that was ready before, a rollback, and one that the next version is to replace are not rolled back.
 func (h *handler[T]) rollBackFailed(obj T, message string) bool {
 	status := obj.GetStatus()
 	status.noteFailed()
 	current, last := status.currentRevision(), status.lastReady()
-	if current == nil || current.ReadyAt != nil || current.RollbackTo != 0 || last == nil || last.Digest == "" || !h.rollsBack(obj) {
+	if current == nil || h.remembered(obj).turn != "" || current.ReadyAt != nil || current.RollbackTo != 0 || last == nil || last.Digest == "" || !h.rollsBack(obj) {
 		return false
 	}
 	status.Rollback = &v1alpha1.Rollback{

@@ -307,6 +307,9 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
 		return nil, err
 	}
+	if r.settings.rollout != nil {
+		handler.fleet = newFleet(*r.settings.rollout, r.now, about.triggers.RequestFull, handler.fleetLister(mgr.GetCache()))
+	}
 	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.cleanUpOrphans}
 	if !r.settings.noPreviews {
 		handler.previews = newPreviews(handler)

@@ -1,0 +1,377 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
+)
+
+// Another generator, such as the next version of a chart, is a new revision of every component. With
+// the option Rollout a component starts it when it is its turn, and keeps its revision until then. What is
+// decided follows from the histories of all components, so that the next leader decides the same.
+
+// Rollout limits how many components are updated at the same time when the operator comes with another
+// chart or generator. A component that waits keeps its revision, is repaired, and stays Ready. A change of
+// its spec is not held back: it is applied with the new version.
+type Rollout struct {
+	// MaxUnavailable is how many components may be updating or have failed: a number of at least 1, or a percentage
+	// of all components of the reconciler, rounded down, to at least 1. When so many have failed, no further one
+	// is updated, and they get the condition RolloutStopped. One that was not ready before does not count.
+	//
+	// Default: none; it is required
+	MaxUnavailable intstr.IntOrString
+	// Canaries selects the components that are updated first. All others wait until these are ready.
+	//
+	// Default: none
+	Canaries *metav1.LabelSelector
+	// Pause is how long the next component waits after one became ready.
+	//
+	// Default: 0: it does not wait
+	Pause time.Duration
+}
+
+// The values of the annotation rollout.
+const (
+	rolloutPin     = "pin"
+	rolloutPromote = "promote"
+	rolloutIgnore  = "ignore"
+)
+
+// reasonRolloutStopped means that no further component is updated to the new version of the operator, because as
+// many as may be unavailable have failed, or a canary has. The message says how many wait, and which failed and why.
+//
+// Conditions: RolloutStopped True on the components that failed; Ready is as it is
+// Event type: Warning
+// What to do: correct the cause, in the spec of the components or by another version of the operator. Or
+// set the annotation rollout: ignore on a component whose failure does not matter.
+const reasonRolloutStopped = "RolloutStopped"
+
+// errNoDigest is a mistake of the setup.
+var errNoDigest = errors.New("option Rollout needs a generator that reports a digest, by which another version is noticed: use one of Corbel's generators for files, " +
+	"or let yours implement manifests.Digester, for example with the version of the operator as its Digest")
+
+// checkRollout returns all mistakes in the option.
+func (s *settings) checkRollout() error {
+	if s.rollout == nil {
+		return nil
+	}
+	var errs []error
+	limits := rollout.Limits{MaxUnavailable: s.rollout.MaxUnavailable, Pause: s.rollout.Pause}
+	if err := limits.Validate(); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			errs = append(errs, errors.New("option Rollout."+line))
+		}
+	}
+	if s.rollout.Canaries != nil {
+		if _, err := metav1.LabelSelectorAsSelector(s.rollout.Canaries); err != nil {
+			errs = append(errs, fmt.Errorf("option Rollout.Canaries: %w", err))
+		}
+	}
+	if s.historyLimit == 0 {
+		errs = append(errs, errors.New("option Rollout needs a RevisionHistoryLimit of at least 1, because a component that waits is kept at the manifests of its revision"))
+	}
+	return errors.Join(errs...)
+}
+
+// canarySelector returns the selector of the canaries; nothing without one.
+func (r Rollout) canarySelector() labels.Selector {
+	if r.Canaries == nil {
+		return labels.Nothing()
+	}
+	selector, err := metav1.LabelSelectorAsSelector(r.Canaries)
+	if err != nil { // the setup has reported it
+		return labels.Nothing()
+	}
+	return selector
+}
+
+// rolloutOf returns the annotation rollout of a component; empty if there is none.
+func (h *handler[T]) rolloutOf(obj T) (string, error) {
+	annotation := h.settings.name + "/" + v1alpha1.AnnotationRollout
+	switch value := obj.GetAnnotations()[annotation]; value {
+	case "", rolloutPromote, rolloutIgnore:
+		return value, nil
+	case rolloutPin:
+		if h.settings.historyLimit == 0 {
+			return "", fmt.Errorf("annotation %s: %q is not possible, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", annotation, value)
+		}
+		if h.generatorID() == "" {
+			return "", fmt.Errorf("annotation %s: %q is not possible, because the generator of the operator reports no digest", annotation, value)
+		}
+		return value, nil
+	default:
+		return "", fmt.Errorf(`annotation %s: %q must be "pin", "promote" or "ignore"`, annotation, sentence.Shorten(value, 64))
+	}
+}
+
+// generatorID identifies the generator as histories do; it is empty if the generator reports no digest. It does
+// not depend on the digest key.
+func (h *handler[T]) generatorID() string {
+	sum := manifests.Digest(h.renderer.Generator)
+	if sum == "" {
+		return ""
+	}
+	return digest.Combine("generator", sum)[:16]
+}
+
+// isRenderedByAnother reports whether a revision is known to be rendered by another generator.
+func (h *handler[T]) isRenderedByAnother(entry *v1alpha1.RevisionStatus) bool {
+	return entry != nil && entry.RollbackTo == 0 && entry.Generator != "" && entry.Generator != h.generatorID()
+}
+
+// noteGenerator records the generator of the current revision. It reports whether the revision, which has just
+// started or not, is one of a roll-out.
+func (h *handler[T]) noteGenerator(status *Status, pinned pin, started bool) (updates bool) {
+	current := status.currentRevision()
+	if current == nil {
+		return false
+	}
+	switch id := h.generatorID(); {
+	case started && pinned.isSet():
+		if entry := status.revisionInHistory(pinned.to); entry != nil {
+			current.Generator = entry.Generator
+		}
+	case started:
+		current.Generator = id
+	// Versions before recorded none.
+	case h.fleet != nil && pinned.failed != 0:
+		if entry := status.revisionInHistory(pinned.failed); entry != nil && entry.Generator == "" {
+			entry.Generator = id
+		}
+	case h.fleet != nil && !pinned.isSet() && current.RollbackTo == 0:
+		current.Generator = id
+	}
+	return started && h.fleet != nil && !pinned.isSet() && len(status.History) > 1 && status.History[1].Generator != current.Generator
+}
+
+// isHeld reports whether a revision would start only because the operator has another generator, and it is not the
+// turn of the component. One that is admitted counts from now on.
+func (h *handler[T]) isHeld(ctx context.Context, obj T, next digests, pinned pin) (bool, error) {
+	status, id := obj.GetStatus(), h.generatorID()
+	current, recorded := status.currentRevision(), status.processing()
+	asked, _ := h.rolloutOf(obj) // a mistake was reported
+	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || recorded.generation == "" && status.AppliedGeneration == obj.GetGeneration()
+	switch {
+	case h.fleet == nil && asked != rolloutPin, id == "", pinned.isSet():
+		return false, nil
+	case current == nil || current.Generator == id || status.AppliedGeneration == 0 || !counted || !h.startsRevision(obj, next):
+		return false, nil
+	case asked == rolloutPin:
+		h.remembered(obj).turn = fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.settings.name, v1alpha1.AnnotationRollout, rolloutPin)
+		return true, nil
+	case asked == rolloutPromote:
+		return false, nil
+	}
+	h.remembered(obj).turn = waitsForTurn
+	may, err := h.fleet.mayStart(ctx, client.ObjectKeyFromObject(obj), h.fleetMember(obj, false))
+	if err != nil {
+		return false, h.about(obj, err)
+	}
+	if may {
+		h.remembered(obj).turn = ""
+	}
+	return !may, nil
+}
+
+// waitsForTurn is what a component says that waits. It does not say for how many others: then each of
+// their updates would be a write to all that wait.
+const waitsForTurn = "the next version waits for its turn"
+
+// applyHeld keeps the current revision as it is while the next one waits for its turn. If it is there because
+// a later one failed, that stays so.
+func (h *handler[T]) applyHeld(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, rolledBack *v1alpha1.Rollback) (result.Result, error) {
+	status := obj.GetStatus()
+	current := status.currentRevision()
+	known.digest, known.held = status.processing().component, true
+	if rolledBack != nil && current.RollbackTo == rolledBack.To {
+		status.Rollback, known.pin.failed = rolledBack, rolledBack.From
+	}
+	stored, err := h.storedManifests(ctx, obj, &known)
+	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
+		h.remembered(obj).turn += "; until then the dependent objects are not repaired: " + err.Error()
+		if current.Result == v1alpha1.RevisionReady {
+			return result.Success, nil
+		}
+		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: h.remembered(obj).turn, Fallback: defaultRequeueInterval}}
+	}
+	if err != nil {
+		return result.Empty, err
+	}
+	known.pinned, known.config.namespace = stored.Pinned, stored.Namespace
+	outcome, err := h.apply(ctx, obj, commit, t, known, stored.Objects)
+	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
+		known.size = known.desired.Size()
+		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
+	}
+	return h.concludeApply(ctx, obj, t, outcome, err, noHooks)
+}
+
+// noHooks runs none: hooks belong to the version that has not started.
+func noHooks[T any](context.Context, T) error { return nil }
+
+// attempt is what came of the current generator for a component.
+type attempt struct {
+	// last is the last revision that it rendered; nil if it rendered none.
+	last *v1alpha1.RevisionStatus
+	// ready is the first of its revisions that was ready, as far as they are known; nil if none was.
+	ready *v1alpha1.RevisionStatus
+	// before is the last revision of another generator; nil if none is known.
+	before *v1alpha1.RevisionStatus
+}
+
+// attemptOf returns what came of a generator. Rollbacks are no revisions of a generator, but
+// leave what came of it as it is.
+func (s *Status) attemptOf(generator string) (a attempt) {
+	for i := range s.History {
+		switch entry := &s.History[i]; {
+		case entry.Generator == generator && entry.RollbackTo == 0:
+			if a.last == nil {
+				a.last = entry
+			}
+			if entry.ReadyAt != nil {
+				a.ready = entry
+			}
+		case a.last != nil:
+			a.before = entry
+			return a
+		case entry.RollbackTo == 0:
+			return a
+		}
+	}
+	return a
+}
+
+// fleetMember returns what a roll-out has to know of a component, by its status alone. Skipped says that it is not
+// reconciled.
+func (h *handler[T]) fleetMember(obj T, skipped bool) (c rollout.Component) {
+	defer func() {
+		// It may have been ready with the version, and was rolled back by hand since.
+		if waits := strings.HasPrefix(h.remembered(obj).turn, waitsForTurn); waits && c.State == rollout.Done {
+			c.State, c.ReadyAt = rollout.Waiting, time.Time{}
+		}
+	}()
+	status := obj.GetStatus()
+	c.Canary = h.fleet.canaries.Matches(labels.Set(obj.GetLabels()))
+	asked, _ := h.rolloutOf(obj)
+	a := status.attemptOf(h.generatorID())
+	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationRollbackTo] != ""
+	neverApplied := status.currentRevision() == nil || status.AppliedGeneration == 0
+	switch {
+	case a.ready != nil:
+		c.State = rollout.Done
+		if a.before != nil {
+			c.ReadyAt = a.ready.ReadyAt.Time
+		}
+	case skipped:
+		c.State = rollout.Pinned
+	case a.last == nil && neverApplied:
+		c.State = rollout.Done // it is installed with the version, at once
+	case a.last == nil && pinned:
+		c.State = rollout.Pinned
+	case a.last == nil:
+		c.State = rollout.Waiting
+	case a.before == nil:
+		c.State = rollout.Done
+	case a.last.Revision == status.Revision && a.last.Result == v1alpha1.RevisionProcessing && !h.isStuck(obj):
+		c.State = rollout.Updating
+	case asked == rolloutIgnore || a.before.Result != v1alpha1.RevisionReady && a.before.Result != "":
+		c.State = rollout.Done
+	default:
+		c.State, c.Why = rollout.Failed, failureOf(status)
+	}
+	return c
+}
+
+// isStuck reports whether a revision that is applied does not become ready by itself.
+func (h *handler[T]) isStuck(obj T) bool {
+	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
+}
+
+// failureOf says why a component failed.
+func failureOf(status *Status) string {
+	if status.Rollback != nil {
+		return status.Rollback.Message
+	}
+	return sentence.Shorten(said(status), verdict.MaxSentence)
+}
+
+// noteTurn notes what became of a component for the roll-out, and brings condition RolloutStopped in line
+// with it.
+func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
+	defer func() { _ = recover() }() // a method of the component may panic; the verdict says so
+	key, setter := client.ObjectKeyFromObject(obj), conditionsOf(obj)
+	condition := conditions.Get(setter, v1alpha1.ConditionRolloutStopped)
+	if h.fleet == nil || obj.GetDeletionTimestamp() != nil {
+		h.fleet.remove(key)
+		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
+		return
+	}
+	c := h.fleetMember(obj, skipped)
+	if c.State == rollout.Waiting && h.remembered(obj).turn == "" {
+		c.State = rollout.Unable // the reconcile ended before it asked
+	}
+	if c.State == rollout.Failed && condition != nil { // the next process has to know whether that is still so
+		if err := h.fleet.load(ctx); err != nil {
+			logf.FromContext(ctx).Error(err, "the components cannot be listed for the roll-out")
+			return
+		}
+	}
+	stopped, message, first := h.fleet.set(key, c, condition != nil)
+	if c.State != rollout.Failed || !stopped {
+		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
+		return
+	}
+	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s/%s: %s on those whose failure does not matter",
+		message, h.settings.name, v1alpha1.AnnotationRollout, rolloutIgnore), conditions.MaxMessage)
+	conditions.Set(setter, h.now(), metav1.Condition{
+		Type: v1alpha1.ConditionRolloutStopped, Status: metav1.ConditionTrue, Reason: reasonRolloutStopped, Message: message,
+	})
+	if first {
+		h.telemetry.Warn(obj, reasonRolloutStopped, "Reconcile", message)
+	}
+}
+
+// isSkipped reports whether a component that was listed is not reconciled.
+func (h *handler[T]) isSkipped(obj T) bool {
+	policy := h.settings.management
+	if own := obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationManagementPolicy]; own != "" {
+		policy = lifecycle.ManagementPolicy(own)
+	}
+	return strings.EqualFold(string(policy), string(lifecycle.Skip)) || h.isSuspended(obj)
+}
+
+// listed is a component that was listed.
+type listed struct {
+	rollout.Component
+	// said: it has the condition RolloutStopped.
+	said bool
+}
+
+// isForbidden reports whether the server refuses a request to the user.
+func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
