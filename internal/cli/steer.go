@@ -289,6 +289,46 @@ func (f *frame) approveCommand() *cobra.Command {
 	return command
 }
 
+// rolloutValues are the values of the annotation rollout, with what they mean.
+var rolloutValues = []struct{ value, short, report string }{
+	{"pin", "Keep the version of a component until its spec changes", "pinned: it keeps its version until its spec changes, or until \"%s\""},
+	{"promote", "Update a component now, whatever the limit of the roll-out", "promoted: its operator updates it now; \"%s\" when that is done"},
+	{"ignore", "Let the roll-out go on although a component has failed", "ignored: the roll-out goes on if it has failed, until \"%s\""},
+}
+
+func (f *frame) rolloutCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "rollout", Short: "Say how a component takes part in the roll-out of another version of its operator",
+		Long: "Say how a component takes part in the roll-out of another version of its operator. What is said counts until \"corbel rollout clear\", also " +
+			"for the next roll-out.",
+		Example: "  corbel rollout pin shop/corner\n  corbel rollout clear shop/corner",
+		RunE: func(*cobra.Command, []string) error {
+			return usage("say what: pin, promote, ignore or clear, such as \"corbel rollout pin %s\"", componentUse)
+		},
+	}
+	for _, v := range rolloutValues {
+		command.AddCommand(f.steerCommand(v.value+" "+componentUse, v.short, "  corbel rollout "+v.value+" shop/corner", func(c inspect.Component) (annotations, string, error) {
+			if err := notDeleting(c); err != nil {
+				return nil, "", err
+			}
+			return annotations{v1alpha1.AnnotationRollout: &v.value}, fmt.Sprintf(v.report, strings.Replace(commandAbout(c, "rollout"), "rollout", "rollout clear", 1)), nil
+		}))
+	}
+	command.AddCommand(f.steerCommand("clear "+componentUse, "Let a component take part as others do", "  corbel rollout clear shop/corner", func(c inspect.Component) (annotations, string, error) {
+		text := "takes part in roll-outs as others do"
+		if annotation(c, v1alpha1.AnnotationRollout) == "" {
+			text = "has no annotation about roll-outs"
+		}
+		return annotations{v1alpha1.AnnotationRollout: nil}, text, nil
+	}))
+	for _, c := range command.Commands() {
+		c.Flags().SortFlags = false
+		f.addClusterFlags(c)
+		completeNoFiles(c)
+	}
+	return command
+}
+
 func (f *frame) rollbackCommand() *cobra.Command {
 	var to int64
 	var end bool

@@ -47,6 +47,14 @@ func (b *bed) steers(t *testing.T) {
 	golden(t, "suspend json", result("suspend", "shop/corner", "--until", "2h", "--reason", "incident 7", "-o", "json"))
 	golden(t, "resume", result("resume", "shop/corner"))
 	golden(t, "resume again", result("resume", "shop/corner"))
+	golden(t, "rollout pin", result("rollout", "pin", "shop/corner"))
+	golden(t, "rollout promote", result("rollout", "promote", "shop/corner"))
+	golden(t, "rollout ignore", result("rollout", "ignore", "shop/corner"))
+	if got := b.shop("corner").Annotations["shop.example.com/rollout"]; got != "ignore" {
+		t.Errorf("the annotation is %q", got)
+	}
+	golden(t, "rollout clear", result("rollout", "clear", "shop/corner"))
+	golden(t, "rollout clear again", result("rollout", "clear", "shop/corner"))
 	golden(t, "wait", result("wait", "shop/corner"))
 	golden(t, "resume json", result("resume", "shop/corner", "-o", "json"))
 	golden(t, "reconcile json", result("reconcile", "shop/corner", "--wait", "-o", "json"))
@@ -102,6 +110,8 @@ func (b *bed) steers(t *testing.T) {
 		return nil
 	})
 	for name, arguments := range map[string][]string{
+		"bad rollout":   {"rollout", "halt", "shop/corner"},
+		"no rollout":    {"rollout"},
 		"bad until":     {"suspend", "shop/corner", "--until", "soon"},
 		"past until":    {"suspend", "shop/corner", "--until", "2001-01-01T00:00:00Z"},
 		"bad goal":      {"wait", "shop/corner", "--for", "happy"},
