@@ -199,6 +199,7 @@ var masks = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`("digest": )"[^"]+"`), "${1}DIGEST"},
+	{regexp.MustCompile(`("generator": )"[A-Za-z0-9_-]{16}"`), "${1}GENERATOR"},
 	{regexp.MustCompile(`\b[0-9a-f]{20}\b`), "PLAN"},
 	{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "SERVER"}, {regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`(-[0-9a-f]{8,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-HASH"},

@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -60,6 +61,8 @@ type remembered struct {
 	pin string
 	// turn says why the component keeps its version, for people; empty if it does not.
 	turn string
+	// updated is what a roll-out has to know of the component once its status is written; nil if it knows it.
+	updated *rollout.Component
 	// missing are the rights that were last reported as missing.
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.

@@ -63,7 +63,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	if session.Gone {
 		h.forgetComponent(ctx, key)
 	}
-	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
+	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		defer name()
 		verdict := h.report(ctx, obj, outcome)
 		if h.remembered(obj).sole = sole; !isClean(outcome.Err) || ctx.Err() != nil {
@@ -74,6 +74,10 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		return verdict
 	})
+	if !session.Gone {
+		h.noteUpdated(key, err)
+	}
+	return answer, err
 }
 
 // adoptInventory gives the inventory of a component that SAP component-operator-runtime has made the form of this

@@ -333,6 +333,13 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 		return
 	}
 	c := h.fleetMember(obj, skipped)
+	h.remembered(obj).updated = nil
+	if c.State == rollout.Done || c.State == rollout.Pinned {
+		// The next one takes its place. First, the status has to say that it may, for the next leader.
+		h.remembered(obj).updated = &c
+		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
+		return
+	}
 	if c.State == rollout.Waiting && h.remembered(obj).turn == "" {
 		c.State = rollout.Unable // the reconcile ended before it asked
 	}
@@ -354,6 +361,17 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 	})
 	if first {
 		h.telemetry.Warn(obj, reasonRolloutStopped, "Reconcile", message)
+	}
+}
+
+// noteUpdated notes that a component takes no place any more, if its status was written.
+func (h *handler[T]) noteUpdated(key client.ObjectKey, err error) {
+	if h.fleet == nil {
+		return
+	}
+	if known := h.memory.entryOf(key); known.updated != nil && err == nil {
+		h.fleet.set(key, *known.updated, false)
+		known.updated = nil
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 // touched.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	for _, s := range scenarios {
+	for _, s := range slices.Concat(scenarios, rolloutScenarios) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			started := time.Now()
@@ -118,9 +118,13 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	if s.remote {
 		f.openGateway(t)
 	}
+	if s.rollsOut {
+		f.rollout = oneAtATime
+		defer f.watchRollout(t)()
+	}
 	f.watchGateway(g.wrap)
 	watches := newFaultyWatches(fault, f.version(t))
-	first := f.startWith(t, s.generator(t), watches.around(g.wrap))
+	first := f.startWith(t, s.generator(t, f), watches.around(g.wrap))
 	s.prepare(t, f)
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
 	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) })
@@ -140,7 +144,7 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	atCrash := s.checkRecord(t, f, cast)
 	f.watchGateway(g.count)
 	successor := newFaultyWatches(fault, watches.before)
-	defer f.startWith(t, s.generator(t), successor.around(g.count)).stop(t)
+	defer f.startWith(t, s.generator(t, f), successor.around(g.count)).stop(t)
 	if end.crashed {
 		successor.start(t, startVersion)
 		successor.endLater(moment)

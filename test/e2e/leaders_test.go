@@ -168,7 +168,7 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	cast := newCast(t, f, f.objects(t, content))
 	f.mayBeIdle = true
 	watches, counts := newFaultyWatches(fault, f.version(t)), &jobs{}
-	generator := (&scenario{chart: s.chart}).generator(t)
+	generator := (&scenario{chart: s.chart}).generator(t, f)
 	one := f.startWith(t, generator, watches.around(func(next http.RoundTripper) http.RoundTripper { return b.wrap(counts.watch(next)) }))
 	for _, c := range s.before {
 		f.ask(t, s, c)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +66,9 @@ type fixture struct {
 	mayBeIdle bool
 	// adoptsReleases is set if the operators may take over Helm releases.
 	adoptsReleases bool
+	// rollout is the option of the operators, and upgraded whether they are of the second version.
+	rollout  *component.Rollout
+	upgraded atomic.Bool
 	// late are creations that could not be cancelled.
 	late map[string]bool
 }
@@ -158,7 +162,9 @@ func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{TargetDialPolicy: anyAddress, AdoptHelmReleases: f.adoptsReleases})
+	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{
+		TargetDialPolicy: anyAddress, AdoptHelmReleases: f.adoptsReleases, Rollout: f.rollout,
+	})
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		t.Fatal(err)
 	}

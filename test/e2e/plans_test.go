@@ -85,7 +85,7 @@ func (s *scenario) playAsPlanned(t *testing.T) {
 	if s.remote {
 		f.openGateway(t)
 	}
-	p := newPlanning(t, f, s.generator(t))
+	p := newPlanning(t, f, s.generator(t, f))
 	f.create(t, s.others)
 	f.create(t, s.existing)
 	for _, name := range s.names() {

@@ -50,6 +50,8 @@ type scenario struct {
 
 	// chart makes the manifests templates of a chart.
 	chart bool
+	// rollsOut makes what happens an upgrade of the operator, which is rolled out to one component at a time.
+	rollsOut bool
 	// remote puts the dependents into another cluster.
 	remote bool
 	// meanwhile is done right before what is desired is asked for.
@@ -283,8 +285,11 @@ var bundleManifests = manifests.GeneratorFunc(func(_ context.Context, _, _ strin
 })
 
 // generator is that of the components.
-func (s *scenario) generator(t testing.TB) manifests.Generator {
+func (s *scenario) generator(t testing.TB, f *fixture) manifests.Generator {
 	t.Helper()
+	if s.rollsOut {
+		return upgradable{f}
+	}
 	if s.chart {
 		return bundleChart(t)
 	}
