@@ -28,7 +28,7 @@ import (
 // one has found out.
 func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
-	h.remembered(obj).planned = false
+	h.remembered(obj).planned, h.remembered(obj).unasked = false, false
 	fast := h.triggers.StartReconcile(key)
 	var before prepared
 	if !fast {
@@ -48,7 +48,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		}
 		before = h.memory.takeRendered(key)
 	}
-	h.remembered(obj).turn = "" // until it is known that there is a new version
+	h.remembered(obj).turn, h.remembered(obj).unasked = "", true
 	// Whatever comes out of it, the request is handled at the end.
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
@@ -73,6 +73,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err != nil {
 		return result.Empty, err
 	}
+	h.remembered(obj).generator = digests.generator
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return result.Empty, err
 	}
@@ -148,7 +149,7 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.
 	dropped := revision == 0 && status.AppliedGeneration != 0
 	changed := status.startProcessing(obj.GetGeneration(), next, h.now())
 	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj, pinned), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
-	updates := h.noteGenerator(status, pinned, status.Revision != revision)
+	updates := h.noteGenerator(status, next.generator, pinned, status.Revision != revision)
 	known := h.remembered(obj)
 	if status.Revision != revision {
 		known.activity.StartRevision()

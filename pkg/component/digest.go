@@ -63,6 +63,8 @@ type digests struct {
 	// patches and the references. An annotation, or a field of the spec that the
 	// generator does not get, is no part of it.
 	revision string
+	// generator identifies the generator as histories do.
+	generator string
 }
 
 func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
@@ -115,7 +117,7 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || status.AppliedGeneration == obj.GetGeneration()
 	switch current := status.currentRevision(); {
 	case sealedBy == nil || sealedBy.Key == me.Key || !counted:
-	case h.isRenderedByAnother(current): // another chart, or another version of it, is a change
+	case current != nil && current.RollbackTo == 0 && current.Generator != "" && current.Generator != now.generator: // another chart, or another version of it, is a change
 	case current != nil && current.RollbackTo != 0: // its digest has no key
 		if status.Rollback != nil {
 			status.Rollback.Digest = now.revision
@@ -163,7 +165,7 @@ func digestsOf(c Component, name string, found []references.Found, generator str
 	if generator != "" {
 		whole, rendered = append(whole, "generator", generator), append(rendered, "generator", generator)
 	}
-	return digests{component: hasher.Combine(whole...), revision: hasher.Combine(rendered...)}, nil
+	return digests{component: hasher.Combine(whole...), revision: hasher.Combine(rendered...), generator: generatorID(generator)}, nil
 }
 
 // parametersOf returns what the generator gets, as JSON. Maps are marshalled in the order

@@ -204,12 +204,12 @@ func TestProcessing(t *testing.T) {
 		}
 	}
 	s := &Status{}
-	if !s.startProcessing(1, digests{"c1", "r1"}, at(0)) || s.Revision != 1 {
+	if !s.startProcessing(1, digests{component: "c1", revision: "r1"}, at(0)) || s.Revision != 1 {
 		t.Errorf("a new component is not revision 1 but %d", s.Revision)
 	}
 	s.noteManifests("m1", at(1))
 	since(t, s, new(at(0)))
-	if s.startProcessing(1, digests{"c1", "r1"}, at(2)) || s.Revision != 1 {
+	if s.startProcessing(1, digests{component: "c1", revision: "r1"}, at(2)) || s.Revision != 1 {
 		t.Error("the same component is a new revision")
 	}
 	s.noteManifests("m2", at(3))
@@ -232,12 +232,12 @@ func TestProcessing(t *testing.T) {
 	}
 	s.startTimeout(at(40), 0)
 	since(t, s, new(at(40)))
-	if !s.startProcessing(1, digests{"c2", "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1" {
+	if !s.startProcessing(1, digests{component: "c2", revision: "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1" {
 		t.Errorf("revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(50)))
 	s.noteManifests("m3", at(51))
-	if !s.startProcessing(1, digests{"c3", "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1" {
+	if !s.startProcessing(1, digests{component: "c3", revision: "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1" {
 		t.Errorf("a change that is no new revision: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(52)))
@@ -303,9 +303,9 @@ func TestARevisionThatTheDefinitionDropsIsSentAgain(t *testing.T) {
 		want     int64
 		installs bool
 	}{
-		{"nothing was applied", Status{}, digests{"c1", "r1"}, 1, true},
-		{"nothing has changed since", applied, digests{"c1", "r1"}, 2, false},
-		{"the spec has changed since", applied, digests{"c2", "r2"}, 2, false},
+		{"nothing was applied", Status{}, digests{component: "c1", revision: "r1"}, 1, true},
+		{"nothing has changed since", applied, digests{component: "c1", revision: "r1"}, 2, false},
+		{"the spec has changed since", applied, digests{component: "c2", revision: "r2"}, 2, false},
 	} {
 		s := test.status
 		for range 3 {
@@ -355,11 +355,11 @@ func TestARevisionThatAnEarlierVersionCountedIsKept(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Status{Revision: 4, ProcessingDigest: test.recorded}
-			if changed := s.startProcessing(1, digests{"c", "r"}, now); changed != test.wantChanged || s.Revision != test.want {
+			if changed := s.startProcessing(1, digests{component: "c", revision: "r"}, now); changed != test.wantChanged || s.Revision != test.want {
 				t.Errorf("revision %d, changed %v; want %d, %v", s.Revision, changed, test.want, test.wantChanged)
 			}
 			s.noteManifests("m", now)
-			if s.startProcessing(1, digests{"c", "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1" {
+			if s.startProcessing(1, digests{component: "c", revision: "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1" {
 				t.Errorf("afterwards: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 			}
 		})

@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // fleet is what this process knows of all components for a roll-out. It follows from their statuses: it is filled
@@ -301,7 +302,7 @@ func (h *handler[T]) listedComponent(item *unstructured.Unstructured) (c listed,
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, obj) != nil {
 		return c, false
 	}
-	c.Component = h.fleetMember(obj, h.isSkipped(obj))
+	c.Component = h.fleetMember(obj, generatorID(manifests.Digest(h.renderer.Generator)), h.isSkipped(obj))
 	c.said = conditions.Has(conditionsOf(obj), v1alpha1.ConditionRolloutStopped)
 	return c, true
 }

@@ -61,6 +61,10 @@ type remembered struct {
 	pin string
 	// turn says why the component keeps its version, for people; empty if it does not.
 	turn string
+	// unasked: the full reconcile has not come so far that it could ask for its turn.
+	unasked bool
+	// generator identifies the generator of the last full reconcile.
+	generator string
 	// updated is what a roll-out has to know of the component once its status is written; nil if it knows it.
 	updated *rollout.Component
 	// missing are the rights that were last reported as missing.

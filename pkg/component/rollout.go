@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,7 +122,7 @@ func (h *handler[T]) rolloutOf(obj T) (string, error) {
 		if h.settings.historyLimit == 0 {
 			return "", fmt.Errorf("annotation %s: %q is not possible, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", annotation, value)
 		}
-		if h.generatorID() == "" {
+		if manifests.Digest(h.renderer.Generator) == "" {
 			return "", fmt.Errorf("annotation %s: %q is not possible, because the generator of the operator reports no digest", annotation, value)
 		}
 		return value, nil
@@ -130,29 +131,23 @@ func (h *handler[T]) rolloutOf(obj T) (string, error) {
 	}
 }
 
-// generatorID identifies the generator as histories do; it is empty if the generator reports no digest. It does
+// generatorID identifies a generator by its digest, as histories do; it is empty if the generator reports none. It does
 // not depend on the digest key.
-func (h *handler[T]) generatorID() string {
-	sum := manifests.Digest(h.renderer.Generator)
+func generatorID(sum string) string {
 	if sum == "" {
 		return ""
 	}
 	return digest.Combine("generator", sum)[:16]
 }
 
-// isRenderedByAnother reports whether a revision is known to be rendered by another generator.
-func (h *handler[T]) isRenderedByAnother(entry *v1alpha1.RevisionStatus) bool {
-	return entry != nil && entry.RollbackTo == 0 && entry.Generator != "" && entry.Generator != h.generatorID()
-}
-
 // noteGenerator records the generator of the current revision. It reports whether the revision, which has just
 // started or not, is one of a roll-out.
-func (h *handler[T]) noteGenerator(status *Status, pinned pin, started bool) (updates bool) {
+func (h *handler[T]) noteGenerator(status *Status, id string, pinned pin, started bool) (updates bool) {
 	current := status.currentRevision()
 	if current == nil {
 		return false
 	}
-	switch id := h.generatorID(); {
+	switch {
 	case started && pinned.isSet():
 		if entry := status.revisionInHistory(pinned.to); entry != nil {
 			current.Generator = entry.Generator
@@ -173,7 +168,7 @@ func (h *handler[T]) noteGenerator(status *Status, pinned pin, started bool) (up
 // isHeld reports whether a revision would start only because the operator has another generator, and it is not the
 // turn of the component. One that is admitted counts from now on.
 func (h *handler[T]) isHeld(ctx context.Context, obj T, next digests, pinned pin) (bool, error) {
-	status, id := obj.GetStatus(), h.generatorID()
+	status, id := obj.GetStatus(), next.generator
 	current, recorded := status.currentRevision(), status.processing()
 	asked, _ := h.rolloutOf(obj) // a mistake was reported
 	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || recorded.generation == "" && status.AppliedGeneration == obj.GetGeneration()
@@ -188,8 +183,8 @@ func (h *handler[T]) isHeld(ctx context.Context, obj T, next digests, pinned pin
 	case asked == rolloutPromote:
 		return false, nil
 	}
-	h.remembered(obj).turn = waitsForTurn
-	may, err := h.fleet.mayStart(ctx, client.ObjectKeyFromObject(obj), h.fleetMember(obj, false))
+	h.remembered(obj).turn, h.remembered(obj).unasked = waitsForTurn, false
+	may, err := h.fleet.mayStart(ctx, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
 	if err != nil {
 		return false, h.about(obj, err)
 	}
@@ -267,19 +262,27 @@ func (s *Status) attemptOf(generator string) (a attempt) {
 	return a
 }
 
-// fleetMember returns what a roll-out has to know of a component, by its status alone. Skipped says that it is not
-// reconciled.
-func (h *handler[T]) fleetMember(obj T, skipped bool) (c rollout.Component) {
-	defer func() {
-		// It may have been ready with the version, and was rolled back by hand since.
-		if waits := strings.HasPrefix(h.remembered(obj).turn, waitsForTurn); waits && c.State == rollout.Done {
-			c.State, c.ReadyAt = rollout.Waiting, time.Time{}
-		}
-	}()
+// reconciledMember is fleetMember for a component that is being reconciled.
+func (h *handler[T]) reconciledMember(obj T, skipped bool) rollout.Component {
+	known := h.remembered(obj)
+	c := h.fleetMember(obj, cmp.Or(known.generator, generatorID(manifests.Digest(h.renderer.Generator))), skipped)
+	// One that asks may have been ready with the version, and was rolled back by hand since.
+	if waits := strings.HasPrefix(known.turn, waitsForTurn); waits && c.State == rollout.Done {
+		c.State, c.ReadyAt = rollout.Waiting, time.Time{}
+	}
+	if c.State == rollout.Waiting && known.unasked {
+		c.State = rollout.Unable
+	}
+	return c
+}
+
+// fleetMember returns what a roll-out of a generator has to know of a component, by its status alone. Skipped says
+// that it is not reconciled.
+func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollout.Component) {
 	status := obj.GetStatus()
 	c.Canary = h.fleet.canaries.Matches(labels.Set(obj.GetLabels()))
 	asked, _ := h.rolloutOf(obj)
-	a := status.attemptOf(h.generatorID())
+	a := status.attemptOf(generator)
 	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationRollbackTo] != ""
 	neverApplied := status.currentRevision() == nil || status.AppliedGeneration == 0
 	switch {
@@ -332,16 +335,13 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
 		return
 	}
-	c := h.fleetMember(obj, skipped)
+	c := h.reconciledMember(obj, skipped)
 	h.remembered(obj).updated = nil
 	if c.State == rollout.Done || c.State == rollout.Pinned {
 		// The next one takes its place. First, the status has to say that it may, for the next leader.
 		h.remembered(obj).updated = &c
 		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
 		return
-	}
-	if c.State == rollout.Waiting && h.remembered(obj).turn == "" {
-		c.State = rollout.Unable // the reconcile ended before it asked
 	}
 	if c.State == rollout.Failed && condition != nil { // the next process has to know whether that is still so
 		if err := h.fleet.load(ctx); err != nil {

@@ -39,10 +39,10 @@ func TestTheStatusSaysWhatIsAppliedAndHowToSelectIt(t *testing.T) {
 	for i := range w.Status.History {
 		entry := &w.Status.History[i]
 		applied = append(applied, entry.AppliedAt)
-		if entry.Digest == "" || entry.ReadyAt.IsZero() || entry.ChangedBy == "" {
+		if entry.Digest == "" || entry.ReadyAt.IsZero() || entry.ChangedBy == "" || len(entry.Generator) != 16 {
 			t.Errorf("%+v", *entry)
 		}
-		entry.AppliedAt, entry.ReadyAt, entry.Digest, entry.ChangedBy = metav1.Time{}, nil, "", ""
+		entry.AppliedAt, entry.ReadyAt, entry.Digest, entry.ChangedBy, entry.Generator = metav1.Time{}, nil, "", "", ""
 	}
 	ready := v1alpha1.RevisionReady
 	want := []v1alpha1.RevisionStatus{{Revision: 2, Result: ready, Source: source}, {Revision: 1, Result: ready, Source: source}}

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
+	"github.com/corbel-run/corbel/pkg/manifests"
+)
+
+// historyFrom makes a history of lines such as "3 new Failed" and "2 old Ready to 1", the latest first.
+func historyFrom(text string) (history []v1alpha1.RevisionStatus) {
+	for line := range strings.SplitSeq(text, ", ") {
+		if line == "" {
+			continue
+		}
+		entry := v1alpha1.RevisionStatus{}
+		words := strings.Fields(line)
+		fmt.Sscan(words[0], &entry.Revision)
+		if words[1] != "?" {
+			entry.Generator = words[1]
+		}
+		if entry.Result = v1alpha1.RevisionResult(words[2]); entry.Result == v1alpha1.RevisionReady {
+			entry.ReadyAt = &metav1.Time{Time: time.Unix(entry.Revision, 0)}
+		}
+		if len(words) > 3 {
+			fmt.Sscan(words[4], &entry.RollbackTo)
+		}
+		history = append(history, entry)
+	}
+	return history
+}
+
+func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
+	for name, test := range map[string]struct {
+		history     string
+		annotations map[string]string
+		change      func(*widget)
+		skipped     bool
+		want        rollout.State
+	}{
+		"it is new":                        {history: "", change: func(w *widget) { w.Status.AppliedGeneration = 0 }, want: rollout.Done},
+		"it was never ready":               {history: "1 old Failed", change: func(w *widget) { w.Status.AppliedGeneration = 0 }, want: rollout.Done},
+		"it has an earlier version":        {history: "1 old Ready", want: rollout.Waiting},
+		"its version is not known":         {history: "1 ? Ready", want: rollout.Waiting},
+		"it is pinned":                     {history: "1 old Ready", annotations: map[string]string{"rollout": "pin"}, want: rollout.Pinned},
+		"it is rolled back to the version": {history: "1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: rollout.Pinned},
+		"it is suspended":                  {history: "1 old Ready", skipped: true, want: rollout.Pinned},
+		"it is updated":                    {history: "2 new Processing, 1 old Ready", want: rollout.Updating},
+		"it is updated and was broken":     {history: "2 new Processing, 1 old Failed", want: rollout.Updating},
+		"it is updated and suspended":      {history: "2 new Processing, 1 old Ready", skipped: true, want: rollout.Pinned},
+		"it takes too long": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
+			w.Status.ProcessingSince = &metav1.Time{Time: time.Unix(-100000, 0)}
+		}, want: rollout.Failed},
+		"it is stalled": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
+			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}}
+		}, want: rollout.Failed},
+		"it is ready":                       {history: "2 new Ready, 1 old Ready", want: rollout.Done},
+		"it was ready and is edited":        {history: "3 new Processing, 2 new Ready, 1 old Ready", want: rollout.Done},
+		"it was ready and an edit failed":   {history: "3 new Failed, 2 new Ready, 1 old Ready", want: rollout.Done},
+		"it failed":                         {history: "2 new Failed, 1 old Ready", want: rollout.Failed},
+		"it failed and was failed before":   {history: "2 new Failed, 1 old Failed", want: rollout.Done},
+		"it failed and is edited":           {history: "3 new Processing, 2 new Failed, 1 old Ready", want: rollout.Updating},
+		"it failed again":                   {history: "3 new Failed, 2 new Superseded, 1 old Ready", want: rollout.Failed},
+		"it failed and is ignored":          {history: "2 new Failed, 1 old Ready", annotations: map[string]string{"rollout": "ignore"}, want: rollout.Done},
+		"it failed and was rolled back":     {history: "3 old Ready to 1, 2 new Failed, 1 old Ready", want: rollout.Failed},
+		"it was rolled back by hand":        {history: "3 old Ready to 1, 2 new Superseded, 1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: rollout.Failed},
+		"it was rolled back by hand, ready": {history: "3 old Ready to 1, 2 new Ready, 1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: rollout.Done},
+		"the version before failed":         {history: "3 old Ready to 1, 2 bad Failed, 1 old Ready", want: rollout.Waiting},
+		"the version comes back":            {history: "3 bad Failed, 2 new Ready, 1 old Ready", want: rollout.Waiting},
+		"no other version is known":         {history: "4 new Processing", want: rollout.Done},
+	} {
+		h, _ := testHandler(t, &fakeEngine{})
+		h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
+		w := newWidget()
+		w.Status.History, w.Status.AppliedGeneration = historyFrom(test.history), 1
+		if len(w.Status.History) > 0 {
+			w.Status.Revision = w.Status.History[0].Revision
+		}
+		w.Annotations = map[string]string{}
+		for suffix, value := range test.annotations {
+			w.Annotations["test.corbel.run/"+suffix] = value
+		}
+		if test.change != nil {
+			test.change(w)
+		}
+		// The annotation pin needs a digest.
+		h.renderer.Generator = digested{nothing}
+		if got := h.fleetMember(w, "new", test.skipped); got.State != test.want {
+			t.Errorf("%s: %s, want %s", name, got.State, test.want)
+		}
+	}
+}
+
+// digested is a generator with a digest.
+type digested struct{ manifests.GeneratorFunc }
+
+func (digested) Digest() string { return "1" }
+
+func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "shop", Name: name} }
+
+// What reconciles find while the components are listed counts, and what goes meanwhile stays gone.
+func TestAListThatIsLateOverwritesNothing(t *testing.T) {
+	var f *fleet
+	var requested []client.ObjectKey
+	waiting, done := rollout.Component{State: rollout.Waiting}, rollout.Component{State: rollout.Done}
+	fail := true
+	list := func(context.Context) (map[client.ObjectKey]listed, error) {
+		if fail {
+			return nil, errors.New("no answer")
+		}
+		f.set(key("b"), done, false)
+		f.remove(key("c"))
+		all := map[client.ObjectKey]listed{}
+		for name, state := range map[string]rollout.State{"a": rollout.Updating, "b": rollout.Updating, "c": rollout.Updating, "d": rollout.Waiting, "e": rollout.Waiting} {
+			all[key(name)] = listed{Component: rollout.Component{State: state}}
+		}
+		return all, nil
+	}
+	f = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(2)}, time.Now, func(k client.ObjectKey) { requested = append(requested, k) }, list)
+	f.set(key("a"), done, false)
+	if may, err := f.mayStart(t.Context(), key("d"), waiting); may || err == nil {
+		t.Errorf("without a list: %t, %v", may, err)
+	}
+	fail = false
+	for name, want := range map[string]bool{"d": true, "e": true} {
+		if may, err := f.mayStart(t.Context(), key(name), waiting); may != want || err != nil {
+			t.Errorf("%s: %t, %v", name, may, err)
+		}
+	}
+	if may, _ := f.mayStart(t.Context(), key("f"), waiting); may {
+		t.Error("a third one starts")
+	}
+	requested = nil
+	f.set(key("e"), done, false)
+	f.set(key("e"), done, false)
+	if !slices.Equal(requested, []client.ObjectKey{key("f")}) {
+		t.Errorf("requested: %v", requested)
+	}
+}
+
+func TestAtMostAsManyStartAtOnceHoweverManyAsk(t *testing.T) {
+	list := func(context.Context) (map[client.ObjectKey]listed, error) {
+		all := map[client.ObjectKey]listed{}
+		for i := range 50 {
+			all[key(fmt.Sprintf("c%02d", i))] = listed{Component: rollout.Component{State: rollout.Waiting}}
+		}
+		return all, nil
+	}
+	f := newFleet(Rollout{MaxUnavailable: intstr.FromString("10%")}, time.Now, func(client.ObjectKey) {}, list)
+	var mu sync.Mutex
+	var started []string
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			name := fmt.Sprintf("c%02d", i)
+			if may, err := f.mayStart(t.Context(), key(name), rollout.Component{State: rollout.Waiting}); err != nil {
+				t.Error(err)
+			} else if may {
+				mu.Lock()
+				started = append(started, name)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(started)
+	if want := []string{"c00", "c01", "c02", "c03", "c04"}; !slices.Equal(started, want) {
+		t.Errorf("started: %v", started)
+	}
+}
