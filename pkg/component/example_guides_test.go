@@ -11,6 +11,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -204,6 +205,15 @@ func newProductionManager(config *rest.Config, namespace string) (ctrl.Manager, 
 // The options of an adoption (howto-adopt-helm-release.md).
 var adoptionOptions = component.ReconcilerOptions{AdoptionPolicy: new(reconciler.AdoptionPolicyAlways)}
 
+// The options of a roll-out (howto-upgrading.md).
+var rolloutOptions = component.ReconcilerOptions{
+	Rollout: &component.Rollout{
+		MaxUnavailable: intstr.FromString("5%"),
+		Canaries:       &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}},
+		Pause:          time.Minute,
+	},
+}
+
 // The references of a spec are what its generator gets.
 func ExampleSecretKeyReference() {
 	spec := &MailerSpec{Password: component.SecretKeyReference{Name: "mail", Key: "password"}}
@@ -215,7 +225,7 @@ func ExampleSecretKeyReference() {
 var (
 	_ types.Unstructurable = (*ShopSpec)(nil)
 	_ types.Unstructurable = (*AgentSpec)(nil)
-	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler, newProductionManager}
+	_                      = []any{guideOptions, adoptionOptions, rolloutOptions, newTenantReconciler, newLicensedReconciler, newProductionManager}
 )
 
 // tracing returns the options of a reconciler that makes spans.
