@@ -57,6 +57,15 @@ var guideOptions = component.ReconcilerOptions{
 	}},
 }
 
+// An option for a fleet (howto-upgrading.md).
+var _ = component.ReconcilerOptions{
+	Rollout: &component.Rollout{
+		MaxUnavailable: intstr.FromString("5%"),
+		Canaries:       &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}},
+		Pause:          time.Minute,
+	},
+}
+
 // A manager that serves the profiles of Go (metrics.md).
 var _ = func(config *rest.Config) (ctrl.Manager, error) {
 	manager, err := ctrl.NewManager(config, ctrl.Options{PprofBindAddress: "127.0.0.1:8082"})
@@ -205,15 +214,6 @@ func newProductionManager(config *rest.Config, namespace string) (ctrl.Manager, 
 // The options of an adoption (howto-adopt-helm-release.md).
 var adoptionOptions = component.ReconcilerOptions{AdoptionPolicy: new(reconciler.AdoptionPolicyAlways)}
 
-// The options of a roll-out (howto-upgrading.md).
-var rolloutOptions = component.ReconcilerOptions{
-	Rollout: &component.Rollout{
-		MaxUnavailable: intstr.FromString("5%"),
-		Canaries:       &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}},
-		Pause:          time.Minute,
-	},
-}
-
 // The references of a spec are what its generator gets.
 func ExampleSecretKeyReference() {
 	spec := &MailerSpec{Password: component.SecretKeyReference{Name: "mail", Key: "password"}}
@@ -225,7 +225,7 @@ func ExampleSecretKeyReference() {
 var (
 	_ types.Unstructurable = (*ShopSpec)(nil)
 	_ types.Unstructurable = (*AgentSpec)(nil)
-	_                      = []any{guideOptions, adoptionOptions, rolloutOptions, newTenantReconciler, newLicensedReconciler, newProductionManager}
+	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler, newProductionManager}
 )
 
 // tracing returns the options of a reconciler that makes spans.

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,10 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
+
+// fleetList lists all components, with what a roll-out of a generator has to know of them.
+type fleetList func(ctx context.Context, generator string) (map[client.ObjectKey]listed, error)
 
 // fleet is what this process knows of all components for a roll-out. It follows from their statuses: it is filled
 // by a list when the first component has to wait, and each reconcile adds what it has found. The methods
@@ -35,12 +38,14 @@ type fleet struct {
 	canaries labels.Selector
 	now      func() time.Time
 	request  func(client.ObjectKey) // a full reconcile
-	list     func(context.Context) (map[client.ObjectKey]listed, error)
+	list     fleetList
 
 	loading sync.Mutex // is held during the list
 
-	mu      sync.Mutex
-	members rollout.Fleet
+	mu sync.Mutex
+	// generator is that of the roll-out. What was noted of another one does not count.
+	generator string
+	members   rollout.Fleet
 	// loaded: members are all components. Until then they are those that this process has reconciled.
 	loaded bool
 	// gone are the components that went during the list.
@@ -55,18 +60,23 @@ type fleet struct {
 	timer *time.Timer
 }
 
-func newFleet(r Rollout, now func() time.Time, request func(client.ObjectKey), list func(context.Context) (map[client.ObjectKey]listed, error)) *fleet {
+func newFleet(r Rollout, now func() time.Time, request func(client.ObjectKey), list fleetList) *fleet {
 	return &fleet{
 		limits: rollout.Limits{MaxUnavailable: r.MaxUnavailable, Pause: r.Pause}, canaries: r.canarySelector(), now: now, request: request, list: list,
 		members: rollout.Fleet{}, requested: map[client.ObjectKey]bool{}, said: map[client.ObjectKey]bool{},
 	}
 }
 
-// load fills the fleet unless it is filled.
-func (f *fleet) load(ctx context.Context) error {
+// load fills the fleet for the roll-out of a generator, unless it is filled.
+func (f *fleet) load(ctx context.Context, generator string) error {
 	f.loading.Lock()
 	defer f.loading.Unlock()
 	f.mu.Lock()
+	if f.generator != generator { // one that changes while the process runs
+		f.generator, f.loaded, f.last = generator, false, rollout.Decision{}
+		clear(f.members)
+		clear(f.requested)
+	}
 	loaded := f.loaded
 	if !loaded {
 		f.gone = map[client.ObjectKey]bool{}
@@ -75,7 +85,7 @@ func (f *fleet) load(ctx context.Context) error {
 	if loaded {
 		return nil
 	}
-	all, err := f.list(ctx)
+	all, err := f.list(ctx, generator)
 	if err != nil {
 		return fmt.Errorf("list the components for the roll-out: %w", err)
 	}
@@ -98,8 +108,8 @@ func (f *fleet) load(ctx context.Context) error {
 }
 
 // mayStart reports whether a component that has an earlier version may start now; if so, it counts as Updating.
-func (f *fleet) mayStart(ctx context.Context, key client.ObjectKey, c rollout.Component) (bool, error) {
-	if err := f.load(ctx); err != nil {
+func (f *fleet) mayStart(ctx context.Context, generator string, key client.ObjectKey, c rollout.Component) (bool, error) {
+	if err := f.load(ctx, generator); err != nil {
 		return false, err
 	}
 	f.mu.Lock()
@@ -119,11 +129,14 @@ func (f *fleet) mayStart(ctx context.Context, key client.ObjectKey, c rollout.Co
 	return admitted, nil
 }
 
-// set notes what a reconcile has found. It reports whether the roll-out has stopped, and says why; said is whether the
+// set notes what a reconcile with a generator has found. It reports whether the roll-out has stopped, and says why; said is whether the
 // component has the condition, and first whether no other one that failed has it.
-func (f *fleet) set(key client.ObjectKey, c rollout.Component, said bool) (stopped bool, message string, first bool) {
+func (f *fleet) set(generator string, key client.ObjectKey, c rollout.Component, said bool) (stopped bool, message string, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.generator = cmp.Or(f.generator, generator); f.generator != generator {
+		return false, "", false
+	}
 	if before, known := f.members[key]; !known || before != c {
 		f.members[key] = c
 		if c.State != rollout.Waiting {
@@ -218,14 +231,14 @@ const pageSize = 500
 
 // fleetLister returns a function that lists all components that the manager's cache has, as the server has
 // them. One that cannot be decoded is left out: it is not reconciled either.
-func (h *handler[T]) fleetLister(cached client.Reader) func(context.Context) (map[client.ObjectKey]listed, error) {
-	return func(ctx context.Context) (map[client.ObjectKey]listed, error) {
+func (h *handler[T]) fleetLister(cached client.Reader) fleetList {
+	return func(ctx context.Context, generator string) (map[client.ObjectKey]listed, error) {
 		ours, err := h.cachedComponents(ctx, cached)
 		if err != nil {
 			return nil, err
 		}
 		found := map[client.ObjectKey]listed{}
-		err = h.listComponents(ctx, h.settings.onlyNamespace, ours, found)
+		err = h.listComponents(ctx, generator, h.settings.onlyNamespace, ours, found)
 		if !isForbidden(err) || h.settings.onlyNamespace != "" {
 			return found, err
 		}
@@ -235,7 +248,7 @@ func (h *handler[T]) fleetLister(cached client.Reader) func(context.Context) (ma
 			namespaces[key.Namespace] = true
 		}
 		for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-			if err := h.listComponents(ctx, namespace, ours, found); err != nil {
+			if err := h.listComponents(ctx, generator, namespace, ours, found); err != nil {
 				return nil, err
 			}
 		}
@@ -263,7 +276,7 @@ func (h *handler[T]) cachedComponents(ctx context.Context, cached client.Reader)
 }
 
 // listComponents adds the components of a namespace, or of all if it is empty.
-func (h *handler[T]) listComponents(ctx context.Context, namespace string, ours map[client.ObjectKey]bool, found map[client.ObjectKey]listed) error {
+func (h *handler[T]) listComponents(ctx context.Context, generator, namespace string, ours map[client.ObjectKey]bool, found map[client.ObjectKey]listed) error {
 	options := []client.ListOption{client.InNamespace(namespace), client.Limit(pageSize)}
 	if h.settings.selector != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: h.settings.selector})
@@ -280,7 +293,7 @@ func (h *handler[T]) listComponents(ctx context.Context, namespace string, ours 
 			if item.GetDeletionTimestamp() != nil || ours != nil && !ours[key] {
 				continue
 			}
-			if c, ok := h.listedComponent(item); ok {
+			if c, ok := h.listedComponent(generator, item); ok {
 				found[key] = c
 			}
 		}
@@ -292,7 +305,7 @@ func (h *handler[T]) listComponents(ctx context.Context, namespace string, ours 
 
 // listedComponent returns what a roll-out has to know of a component. It is false if the component cannot be
 // decoded, or a method of it panics.
-func (h *handler[T]) listedComponent(item *unstructured.Unstructured) (c listed, ok bool) {
+func (h *handler[T]) listedComponent(generator string, item *unstructured.Unstructured) (c listed, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
@@ -302,7 +315,7 @@ func (h *handler[T]) listedComponent(item *unstructured.Unstructured) (c listed,
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, obj) != nil {
 		return c, false
 	}
-	c.Component = h.fleetMember(obj, generatorID(manifests.Digest(h.renderer.Generator)), h.isSkipped(obj))
+	c.Component = h.fleetMember(obj, generator, h.isSkipped(obj))
 	c.said = conditions.Has(conditionsOf(obj), v1alpha1.ConditionRolloutStopped)
 	return c, true
 }

@@ -184,7 +184,7 @@ func (h *handler[T]) isHeld(ctx context.Context, obj T, next digests, pinned pin
 		return false, nil
 	}
 	h.remembered(obj).turn, h.remembered(obj).unasked = waitsForTurn, false
-	may, err := h.fleet.mayStart(ctx, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
+	may, err := h.fleet.mayStart(ctx, id, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
 	if err != nil {
 		return false, h.about(obj, err)
 	}
@@ -265,7 +265,7 @@ func (s *Status) attemptOf(generator string) (a attempt) {
 // reconciledMember is fleetMember for a component that is being reconciled.
 func (h *handler[T]) reconciledMember(obj T, skipped bool) rollout.Component {
 	known := h.remembered(obj)
-	c := h.fleetMember(obj, cmp.Or(known.generator, generatorID(manifests.Digest(h.renderer.Generator))), skipped)
+	c := h.fleetMember(obj, h.generatorOf(known), skipped)
 	// One that asks may have been ready with the version, and was rolled back by hand since.
 	if waits := strings.HasPrefix(known.turn, waitsForTurn); waits && c.State == rollout.Done {
 		c.State, c.ReadyAt = rollout.Waiting, time.Time{}
@@ -274,6 +274,11 @@ func (h *handler[T]) reconciledMember(obj T, skipped bool) rollout.Component {
 		c.State = rollout.Unable
 	}
 	return c
+}
+
+// generatorOf identifies the generator that a component is, or was last, reconciled with.
+func (h *handler[T]) generatorOf(known *remembered) string {
+	return cmp.Or(known.generator, generatorID(manifests.Digest(h.renderer.Generator)))
 }
 
 // fleetMember returns what a roll-out of a generator has to know of a component, by its status alone. Skipped says
@@ -344,12 +349,12 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 		return
 	}
 	if c.State == rollout.Failed && condition != nil { // the next process has to know whether that is still so
-		if err := h.fleet.load(ctx); err != nil {
+		if err := h.fleet.load(ctx, h.generatorOf(h.remembered(obj))); err != nil {
 			logf.FromContext(ctx).Error(err, "the components cannot be listed for the roll-out")
 			return
 		}
 	}
-	stopped, message, first := h.fleet.set(key, c, condition != nil)
+	stopped, message, first := h.fleet.set(h.generatorOf(h.remembered(obj)), key, c, condition != nil)
 	if c.State != rollout.Failed || !stopped {
 		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
 		return
@@ -370,7 +375,7 @@ func (h *handler[T]) noteUpdated(key client.ObjectKey, err error) {
 		return
 	}
 	if known := h.memory.entryOf(key); known.updated != nil && err == nil {
-		h.fleet.set(key, *known.updated, false)
+		h.fleet.set(h.generatorOf(known), key, *known.updated, false)
 		known.updated = nil
 	}
 }

@@ -119,11 +119,11 @@ func TestAListThatIsLateOverwritesNothing(t *testing.T) {
 	var requested []client.ObjectKey
 	waiting, done := rollout.Component{State: rollout.Waiting}, rollout.Component{State: rollout.Done}
 	fail := true
-	list := func(context.Context) (map[client.ObjectKey]listed, error) {
+	list := func(context.Context, string) (map[client.ObjectKey]listed, error) {
 		if fail {
 			return nil, errors.New("no answer")
 		}
-		f.set(key("b"), done, false)
+		f.set("new", key("b"), done, false)
 		f.remove(key("c"))
 		all := map[client.ObjectKey]listed{}
 		for name, state := range map[string]rollout.State{"a": rollout.Updating, "b": rollout.Updating, "c": rollout.Updating, "d": rollout.Waiting, "e": rollout.Waiting} {
@@ -132,29 +132,44 @@ func TestAListThatIsLateOverwritesNothing(t *testing.T) {
 		return all, nil
 	}
 	f = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(2)}, time.Now, func(k client.ObjectKey) { requested = append(requested, k) }, list)
-	f.set(key("a"), done, false)
-	if may, err := f.mayStart(t.Context(), key("d"), waiting); may || err == nil {
+	f.set("new", key("a"), done, false)
+	if may, err := f.mayStart(t.Context(), "new", key("d"), waiting); may || err == nil {
 		t.Errorf("without a list: %t, %v", may, err)
 	}
 	fail = false
 	for name, want := range map[string]bool{"d": true, "e": true} {
-		if may, err := f.mayStart(t.Context(), key(name), waiting); may != want || err != nil {
+		if may, err := f.mayStart(t.Context(), "new", key(name), waiting); may != want || err != nil {
 			t.Errorf("%s: %t, %v", name, may, err)
 		}
 	}
-	if may, _ := f.mayStart(t.Context(), key("f"), waiting); may {
+	if may, _ := f.mayStart(t.Context(), "new", key("f"), waiting); may {
 		t.Error("a third one starts")
 	}
 	requested = nil
-	f.set(key("e"), done, false)
-	f.set(key("e"), done, false)
+	f.set("new", key("e"), done, false)
+	f.set("new", key("e"), done, false)
 	if !slices.Equal(requested, []client.ObjectKey{key("f")}) {
 		t.Errorf("requested: %v", requested)
 	}
 }
 
+func TestWhatIsKnownOfAnotherGeneratorIsDropped(t *testing.T) {
+	list := func(_ context.Context, generator string) (map[client.ObjectKey]listed, error) {
+		return map[client.ObjectKey]listed{key("a"): {Component: rollout.Component{State: map[string]rollout.State{"old": rollout.Done, "new": rollout.Waiting}[generator]}}}, nil
+	}
+	f := newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, time.Now, func(client.ObjectKey) {}, list)
+	f.set("old", key("a"), rollout.Component{State: rollout.Done}, false)
+	if may, err := f.mayStart(t.Context(), "new", key("b"), rollout.Component{State: rollout.Waiting}); may || err != nil {
+		t.Errorf("b starts before a: %t, %v", may, err)
+	}
+	f.set("old", key("a"), rollout.Component{State: rollout.Done}, false)
+	if may, err := f.mayStart(t.Context(), "new", key("a"), rollout.Component{State: rollout.Waiting}); !may || err != nil {
+		t.Errorf("a does not start: %t, %v", may, err)
+	}
+}
+
 func TestAtMostAsManyStartAtOnceHoweverManyAsk(t *testing.T) {
-	list := func(context.Context) (map[client.ObjectKey]listed, error) {
+	list := func(context.Context, string) (map[client.ObjectKey]listed, error) {
 		all := map[client.ObjectKey]listed{}
 		for i := range 50 {
 			all[key(fmt.Sprintf("c%02d", i))] = listed{Component: rollout.Component{State: rollout.Waiting}}
@@ -168,7 +183,7 @@ func TestAtMostAsManyStartAtOnceHoweverManyAsk(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			name := fmt.Sprintf("c%02d", i)
-			if may, err := f.mayStart(t.Context(), key(name), rollout.Component{State: rollout.Waiting}); err != nil {
+			if may, err := f.mayStart(t.Context(), "new", key(name), rollout.Component{State: rollout.Waiting}); err != nil {
 				t.Error(err)
 			} else if may {
 				mu.Lock()
