@@ -7,13 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,5 +201,116 @@ func TestAtMostAsManyStartAtOnceHoweverManyAsk(t *testing.T) {
 	slices.Sort(started)
 	if want := []string{"c00", "c01", "c02", "c03", "c04"}; !slices.Equal(started, want) {
 		t.Errorf("started: %v", started)
+	}
+}
+
+// lists answers lists of components from a few, and refuses those of all namespaces.
+type lists struct {
+	client.Client
+	items  []unstructured.Unstructured
+	refuse error
+	asked  []string
+}
+
+func (l *lists) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := client.ListOptions{}
+	asked.ApplyOptions(options)
+	if metadata, ok := list.(*metav1.PartialObjectMetadataList); ok { // of the cache
+		for _, item := range l.items {
+			metadata.Items = append(metadata.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: item.GetNamespace(), Name: item.GetName()}})
+		}
+		return nil
+	}
+	l.asked = append(l.asked, asked.Namespace+":"+asked.Continue)
+	if asked.Namespace == "" && l.refuse != nil {
+		return l.refuse
+	}
+	page := list.(*unstructured.UnstructuredList)
+	for _, item := range l.items {
+		if asked.Namespace == "" || asked.Namespace == item.GetNamespace() {
+			page.Items = append(page.Items, item)
+		}
+	}
+	if asked.Namespace == "" && asked.Continue == "" {
+		half := len(page.Items) / 2
+		page.Items = page.Items[:half]
+		page.SetContinue(fmt.Sprint(half))
+	} else if asked.Continue != "" {
+		page.Items = page.Items[len(page.Items)/2:]
+		page.Items = append(page.Items, storedWidget("elsewhere", "a", "1 old Ready")) // the cache does not have it
+	}
+	return nil
+}
+
+// storedWidget makes a stored component.
+func storedWidget(namespace, name, history string) unstructured.Unstructured {
+	w := newWidget()
+	w.Namespace, w.Name = namespace, name
+	w.Status.History, w.Status.AppliedGeneration = historyFrom(history), 1
+	w.Status.Revision = w.Status.History[0].Revision
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w)
+	if err != nil {
+		panic(err)
+	}
+	return unstructured.Unstructured{Object: content}
+}
+
+func TestTheFleetIsListedWhereTheOperatorMayListIt(t *testing.T) {
+	broken, going := storedWidget("y", "broken", "1 old Ready"), storedWidget("y", "going", "1 old Ready")
+	broken.Object["status"] = "text"
+	going.SetDeletionTimestamp(new(metav1.Unix(1000, 0)))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", errors.New("no"))
+	for name, test := range map[string]struct {
+		refuse error
+		asked  []string
+		fails  bool
+	}{
+		"in all namespaces":        {nil, []string{":", ":2"}, false},
+		"in those that it watches": {forbidden, []string{":", "x:", "y:"}, false},
+		"nowhere":                  {errors.New("no answer"), []string{":"}, true},
+	} {
+		l := &lists{refuse: test.refuse, items: []unstructured.Unstructured{storedWidget("x", "a", "1 old Ready"), storedWidget("x", "b", "2 new Processing, 1 old Ready"), broken, going}}
+		h, _ := testHandler(t, &fakeEngine{})
+		h.local = l
+		h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
+		found, err := h.fleetLister(l)(t.Context(), "new")
+		if !slices.Equal(l.asked, test.asked) || (err != nil) != test.fails {
+			t.Errorf("%s: asked %q, %v", name, l.asked, err)
+		}
+		states := map[string]rollout.State{}
+		for key, c := range found {
+			states[key.String()] = c.State
+		}
+		want := map[string]rollout.State{"x/a": rollout.Waiting, "x/b": rollout.Updating}
+		if !test.fails && !maps.Equal(states, want) {
+			t.Errorf("%s: %v", name, states)
+		}
+	}
+}
+
+func TestMistakesInTheAnnotationRollout(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "", "pin": "", "promote": "", "ignore": "",
+		"Pin": `annotation test.corbel.run/rollout: "Pin" must be "pin", "promote" or "ignore"`,
+	} {
+		h, _ := testHandler(t, &fakeEngine{})
+		h.renderer.Generator = digested{nothing}
+		w := newWidget()
+		w.Annotations = map[string]string{"test.corbel.run/rollout": value}
+		_, err := h.rolloutOf(w)
+		if got := fmt.Sprint(err); err != nil && got != want || (err == nil) != (want == "") {
+			t.Errorf("%q: %s", value, got)
+		}
+		if value != "pin" {
+			continue
+		}
+		h.renderer.Generator = manifests.GeneratorFunc(nothing)
+		if _, err := h.rolloutOf(w); err == nil || !strings.Contains(err.Error(), "reports no digest") {
+			t.Errorf("without a digest: %v", err)
+		}
+		h.settings.historyLimit = 0
+		if _, err := h.rolloutOf(w); err == nil || !strings.Contains(err.Error(), "keeps no manifests") {
+			t.Errorf("without a history: %v", err)
+		}
 	}
 }
