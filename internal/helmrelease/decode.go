@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -54,6 +56,18 @@ type Release struct {
 	// Objects are the objects of the chart, and HookObjects those of its hooks, as they were rendered. Objects without
 	// a namespace are in that of the release, if their type has namespaces.
 	Objects, HookObjects []*unstructured.Unstructured
+}
+
+// Flux returns the HelmRelease of Flux that the objects name in their labels; the zero value if they name none. Flux sets these
+// labels on all objects before it gives them to Helm, so they are in the record.
+func (r *Release) Flux() types.NamespacedName {
+	for _, object := range slices.Concat(r.Objects, r.HookObjects) {
+		labels := object.GetLabels()
+		if name := labels["helm.toolkit.fluxcd.io/name"]; name != "" {
+			return types.NamespacedName{Namespace: labels["helm.toolkit.fluxcd.io/namespace"], Name: name}
+		}
+	}
+	return types.NamespacedName{}
 }
 
 // record is what is read of the JSON.

@@ -89,6 +89,26 @@ func TestARecordIsRead(t *testing.T) {
 	}
 }
 
+func TestTheReleaseOfFluxIsRead(t *testing.T) {
+	const ofFlux = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {helm.toolkit.fluxcd.io/name: shop, helm.toolkit.fluxcd.io/namespace: flux-system}}\n"
+	for name, test := range map[string]struct {
+		changes map[string]any
+		want    string
+	}{
+		"none":           {nil, "/"},
+		"of an object":   {map[string]any{"manifest": ofFlux}, "flux-system/shop"},
+		"of a hook only": {map[string]any{"manifest": "", "hooks": []any{map[string]any{"path": "a", "manifest": ofFlux}}}, "flux-system/shop"},
+	} {
+		release, err := Decode(recordWith(t, test.changes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := release.Flux().String(); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func TestABadRecordIsOneMistake(t *testing.T) {
 	tests := []struct {
 		name string

@@ -59,6 +59,9 @@ func (h *handler[T]) adopt(ctx context.Context, obj T, t targets.Connection, gen
 		resolved.adopted = &rendering.Adopted{Objects: release.Objects, Hooks: release.HookObjects, Time: release.DeployedAt}
 	}
 	resolved.policies.AdoptHelmRelease = &reconciler.HelmRelease{Namespace: reference.Namespace, Name: reference.Name}
+	if release != nil {
+		resolved.policies.AdoptHelmRelease.Flux = release.Flux()
+	}
 	status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: reference.Revision}
 	return nil
 }

@@ -209,9 +209,12 @@ func ownerIn(cluster types.UID, owner Owner) plan.Owner {
 
 // defaults are the policies of objects without annotations.
 func (r *Reconciler) defaults(p Policies) (policy.Set, v1alpha1.MissingNamespacesPolicy, error) {
-	var from string
+	var from []string
 	if release := p.AdoptHelmRelease; release != nil {
-		from = policy.HelmRelease(release.Namespace, release.Name)
+		from = append(from, policy.HelmRelease(release.Namespace, release.Name))
+		if flux := release.Flux; flux.Name != "" {
+			from = append(from, policy.FluxRelease(flux.Namespace, flux.Name))
+		}
 	}
 	set, err := policy.Defaults(policy.Layer{
 		Adoption: p.Adoption, AdoptFrom: from, Update: p.Update, Delete: p.Delete, Drift: p.Drift, Reapply: p.ReapplyInterval,

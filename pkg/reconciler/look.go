@@ -136,7 +136,7 @@ func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request
 		request := observe.Request{Owner: in.Owner, Key: key, Desired: desired[key], Recorded: item, ForceRead: how.force}
 		// What exists and is ignored is never recorded: it would be created again and again.
 		// What is taken over exists.
-		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore && request.Desired.Policies.AdoptFrom == ""
+		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore && len(request.Desired.Policies.AdoptFrom) == 0
 		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version

@@ -6,6 +6,7 @@ package reconciler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -207,12 +208,13 @@ func TestAnAdoptedObjectHasNoOwnershipMetadataOfItsFormerOwner(t *testing.T) {
 		Labels: map[string]string{
 			"their": "label", "other.example.com/owner-id": "id", "helm.toolkit.fluxcd.io/name": "web",
 			"helm.toolkit.fluxcd.io/namespace": "flux", "applyset.kubernetes.io/part-of": "set", "kapp.k14s.io/app": "1",
-			"kustomize.toolkit.fluxcd.io/name": "web",
+			"kustomize.toolkit.fluxcd.io/name": "web", "kustomize.toolkit.fluxcd.io/namespace": "flux",
 		},
 		Annotations: map[string]string{
 			"their": "annotation", "other.example.com/owner": "example.com/Shop/shop/web/1", "config.k8s.io/owning-inventory": "i",
 			"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop", "kapp.k14s.io/identity": "1",
-			"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/a", "argocd.argoproj.io/hook": "kept",
+			"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/a", "argocd.argoproj.io/installation-id": "1",
+			"argocd.argoproj.io/hook": "kept",
 		},
 	}
 	for _, update := range []string{"replace", "ssa-merge", "ssa-override"} {
@@ -241,6 +243,21 @@ func TestAnAdoptedObjectHasNoOwnershipMetadataOfItsFormerOwner(t *testing.T) {
 			for _, entry := range got.ManagedFields {
 				if entry.Manager == engineName && entry.Operation == metav1.ManagedFieldsOperationUpdate && update != "replace" {
 					t.Errorf("the takeover left an entry of a manager: %s", entry.FieldsV1)
+				}
+			}
+			// A former owner that was not stopped puts its label back, and would delete the object by it.
+			for range 2 {
+				back := b.get("a")
+				back.Labels["kustomize.toolkit.fluxcd.io/name"], back.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "web", "flux"
+				if err := b.Update(t.Context(), back, client.FieldOwner("kustomize-controller")); err != nil {
+					t.Fatal(err)
+				}
+				outcome := b.mustApply(ours("adoption-policy", "always"), config("other", "1"))
+				if again := b.get("a"); again.Labels["kustomize.toolkit.fluxcd.io/name"] != "" || again.Labels["kustomize.toolkit.fluxcd.io/namespace"] != "" {
+					t.Errorf("the labels of the former owner came back: %v", again.Labels)
+				}
+				if notes := fmt.Sprint(outcome.Notes); !strings.Contains(notes, "adopted again: Flux Kustomization flux/web had put its label or annotation on it") {
+					t.Errorf("notes %s", notes)
 				}
 			}
 			// It is ours for good, whatever the policy says, and at rest.

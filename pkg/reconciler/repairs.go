@@ -61,7 +61,7 @@ func (r *Reconciler) noteRepairs(c *call, results []plan.Result) {
 		switch {
 		case conflicting:
 			c.addNote(plan.Note{Key: step.Key, Reason: plan.WarnConflict, Warning: true, Message: repairs.String()})
-		case step.Reason != plan.ReasonOwnershipLost: // of which there is a note already
+		case step.Reason != plan.ReasonOwnershipLost && step.Reason != plan.ReasonOwnershipShared: // of which there is a note already
 			c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
 		}
 	}

@@ -30,7 +30,7 @@ type Policies struct {
 	Drift             v1alpha1.DriftPolicy
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
 	// AdoptHelmRelease is a Helm release whose objects are adopted whatever the adoption policy is, unless their own
-	// annotation says never or ignore. What also has another owner is not. Nil means none.
+	// annotation says never or ignore. What also has another owner than its HelmRelease is not. Nil means none.
 	AdoptHelmRelease *HelmRelease
 	// ReapplyInterval is how often objects are refreshed although nothing
 	// changed; zero means never.
@@ -38,7 +38,11 @@ type Policies struct {
 }
 
 // HelmRelease identifies a release of Helm.
-type HelmRelease struct{ Namespace, Name string }
+type HelmRelease struct {
+	Namespace, Name string
+	// Flux is the HelmRelease of Flux that the manifests of the release name in their labels; zero if they name none.
+	Flux types.NamespacedName
+}
 
 // ApplyRequest asks to bring the cluster to the given objects.
 type ApplyRequest struct {

@@ -49,6 +49,8 @@ var noteworthy = map[plan.Reason]plan.Note{
 // in the input.
 func (c *call) noteStep(step plan.Step) {
 	switch note := noteworthy[step.Reason]; {
+	case step.Reason == plan.ReasonOwnershipShared:
+		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteAdopted, Message: "adopted again: " + step.PreviousOwner + " had put its label or annotation on it"})
 	case step.PreviousOwner != "":
 		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteAdopted, Message: "adopted: it belonged to " + step.PreviousOwner})
 	case note.Reason != "":

@@ -66,13 +66,17 @@ type ownership struct {
 	preview bool
 }
 
-// helmRelease is the annotation by which Helm shows that an object is its own.
-const helmRelease = "meta.helm.sh/release-name"
+// helmRelease is the annotation by which Helm shows that an object is its own, and fluxRelease the label that Flux gives to
+// the objects of a release, its hooks and its definitions.
+const (
+	helmRelease = "meta.helm.sh/release-name"
+	fluxRelease = "helm.toolkit.fluxcd.io/name"
+)
 
 // otherTools are the annotations and labels by which other tools show that an object is theirs.
 var otherTools = []string{
 	helmRelease, "argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory",
-	"kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name", "kapp.k14s.io/app", "applyset.kubernetes.io/part-of",
+	"kustomize.toolkit.fluxcd.io/name", fluxRelease, "kapp.k14s.io/app", "applyset.kubernetes.io/part-of",
 }
 
 func ownershipOf(b body, name string) ownership {
@@ -92,6 +96,11 @@ func ownershipOf(b body, name string) ownership {
 	}
 	slices.Sort(m.others)
 	return m
+}
+
+// isRelease reports whether the object names a release, and no owner of another kind.
+func (m ownership) isRelease() bool {
+	return len(m.others) > 0 && !slices.ContainsFunc(m.others, func(other string) bool { return other != helmRelease && other != fluxRelease })
 }
 
 // isEmpty reports whether the object names no owner.

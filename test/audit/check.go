@@ -30,7 +30,7 @@ type Options struct {
 	// Impersonated is the user that writes to dependents must act as; empty
 	// means that it is not checked.
 	Impersonated string
-	// AdoptsReleases is set if components may take over what belongs to a Helm release alone.
+	// AdoptsReleases is set if components may take over what belongs to a Helm release alone, also one of Flux.
 	AdoptsReleases bool
 	// Inherited are the owners, as group, kind, namespace and name with slashes between them, by the label owner-id that
 	// SAP component-operator-runtime gave to their objects.

@@ -5,7 +5,6 @@ package audit
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -162,7 +161,7 @@ func (r *replay) checkWrite(k key, before *object, after body, now ownership) {
 	}
 	policy := strings.ToLower(after.Metadata.Annotations[r.options.Name+"/adoption-policy"])
 	others := len(before.owned.others) > 0 && before.owned.owner != now.owner || before.owned.id != "" && before.owned.id != now.id && before.owned.owner != now.owner && r.options.Inherited[before.owned.id] != now.owner
-	release := r.options.AdoptsReleases && policy != "never" && policy != "ignore" && before.owned.id == "" && slices.Equal(before.owned.others, []string{helmRelease})
+	release := r.options.AdoptsReleases && policy != "never" && policy != "ignore" && before.owned.id == "" && before.owned.isRelease()
 	switch {
 	case others && !release && policy != "always" && (policy != "" || !r.options.AdoptsAlways):
 		r.violate("S2", "it belongs to %s, and the adoption policy is %q", before.owned.describe(), policy)

@@ -90,9 +90,9 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
 	// The object may have had another owner, now or in an attempt with an unknown outcome.
-	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || step.Desired.Policies.AdoptFrom != "" || step.IsInherited()
+	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(step.Desired.Policies.AdoptFrom) > 0 || step.IsInherited()
 	if step.Verb != plan.VerbCreate && takes &&
-		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed) {
+		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed || step.Reason == plan.ReasonOwnershipShared) {
 		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
 			return failed(step, err)
 		}

@@ -32,7 +32,7 @@ var toolKeys = []ownerKey{
 	{"annotations", "meta.helm.sh/release-name", func(live *unstructured.Unstructured, value string) string {
 		return policy.HelmRelease(live.GetAnnotations()["meta.helm.sh/release-namespace"], value)
 	}, []string{"meta.helm.sh/release-namespace"}},
-	{"annotations", "argocd.argoproj.io/tracking-id", argoTitle, nil},
+	{"annotations", "argocd.argoproj.io/tracking-id", argoTitle, []string{"argocd.argoproj.io/installation-id"}},
 	{"annotations", "config.k8s.io/owning-inventory", func(_ *unstructured.Unstructured, value string) string {
 		return "inventory " + value
 	}, nil},
@@ -40,7 +40,7 @@ var toolKeys = []ownerKey{
 		return "Flux Kustomization " + join(live.GetLabels()["kustomize.toolkit.fluxcd.io/namespace"], value)
 	}, []string{"kustomize.toolkit.fluxcd.io/namespace"}},
 	{"labels", "helm.toolkit.fluxcd.io/name", func(live *unstructured.Unstructured, value string) string {
-		return "Flux HelmRelease " + join(live.GetLabels()["helm.toolkit.fluxcd.io/namespace"], value)
+		return policy.FluxRelease(live.GetLabels()["helm.toolkit.fluxcd.io/namespace"], value)
 	}, []string{"helm.toolkit.fluxcd.io/namespace"}},
 	{"labels", "kapp.k14s.io/app", func(_ *unstructured.Unstructured, value string) string { return "kapp application " + value }, []string{"kapp.k14s.io/association", "kapp.k14s.io/identity"}},
 	{"labels", "applyset.kubernetes.io/part-of", func(_ *unstructured.Unstructured, value string) string { return "apply set " + value }, nil},

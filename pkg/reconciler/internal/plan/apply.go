@@ -146,7 +146,7 @@ func (w *work) applyPresent(u *unit) {
 				return
 			}
 			verb := u.updateVerb()
-			if reason == ReasonOwnershipLost && u.toleratesDrift() {
+			if (reason == ReasonOwnershipLost || reason == ReasonOwnershipShared) && u.toleratesDrift() {
 				verb = VerbMark // ownership is no drift
 			}
 			w.write(u, verb, reason)
@@ -172,6 +172,10 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 		// If it is as our last write was answered, the server itself removes
 		// our label and annotation; another write would end the same way.
 		return ReasonOwnershipLost, true
+	case u.isShared() && u.live.ObservedHash != u.item.ObservedHash:
+		// Its former owner has put its label or annotation back, and would delete
+		// the object by it. If our last write was answered so, another one ends the same way.
+		return ReasonOwnershipShared, true
 	case u.hasDrifted():
 		return ReasonDrifted, !u.toleratesDrift()
 	case w.reapplyDue(u):
@@ -272,8 +276,11 @@ func (w *work) write(u *unit, verb Verb, reason Reason) {
 	}
 	s := u.step(verb, applyStageOf(u), reason)
 	s.Desired, s.Autoscaled = u.desired, w.isAutoscaled(u)
-	if reason == ReasonAdopted {
+	switch reason {
+	case ReasonAdopted:
 		s.PreviousOwner = u.owner
+	case ReasonOwnershipShared:
+		s.PreviousOwner = strings.Join(u.live.Ownership.OtherOwners, " and ")
 	}
 	if reason.correctsDrift() || reason == ReasonMissing && u.wasDeleted() {
 		s.Drift = u.drift()

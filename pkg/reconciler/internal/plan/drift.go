@@ -202,7 +202,7 @@ func (w *work) conflict(u *unit) (Conflict, bool) {
 
 // correctsDrift reports whether a write for this reason would undo a change of another client.
 func (reason Reason) correctsDrift() bool {
-	return reason == ReasonDrifted || reason == ReasonOwnershipLost
+	return reason == ReasonDrifted || reason == ReasonOwnershipLost || reason == ReasonOwnershipShared
 }
 
 // waitConflict waits for the time of the next correction. The object counts as unsettled

@@ -149,7 +149,7 @@ func (w *world) write(s Step) error {
 	w.send(o, s)
 	// The ownership metadata of a former owner is removed with a second request, which is not sent
 	// if the answer to the first one was lost.
-	takesOver := (s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || s.Desired.Policies.AdoptFrom != "") && (s.Reason == ReasonAdopted || s.Reason == ReasonUnconfirmed)
+	takesOver := (s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(s.Desired.Policies.AdoptFrom) > 0) && (s.Reason == ReasonAdopted || s.Reason == ReasonUnconfirmed || s.Reason == ReasonOwnershipShared)
 	if takesOver && len(o.ownership.OtherOwners) > 0 && !w.lost[s.Key] {
 		o.ownership.OtherOwners = nil
 		w.touch(o)
@@ -264,7 +264,8 @@ func valueOf(s Step) string {
 func (w *world) checkWrite(o *object, s Step) {
 	adoption := s.Desired.Policies.Adoption
 	allowed := o.holder == heldByUs || o.ownership.onlyOther(s.Desired.Policies.AdoptFrom) && o.ownership.OwnerID == "" ||
-		adoption == v1alpha1.AdoptionPolicyAlways && !(o.stolen && o.holder == heldByOther) ||
+		// What still has our label is taken back: a tool has only added its annotation.
+		adoption == v1alpha1.AdoptionPolicyAlways && (!(o.stolen && o.holder == heldByOther) || o.ownership.OwnerID == theOwner.ID) ||
 		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == unheld || o.holder == heldByEarlier) ||
 		adoption == v1alpha1.AdoptionPolicyIgnore && o.holder == heldByEarlier
 	if !allowed {

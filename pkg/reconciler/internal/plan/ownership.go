@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -135,10 +136,15 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	}
 }
 
-// onlyOther reports whether the only owner of another tool or reconciler is this one.
-func (o Ownership) onlyOther(title string) bool {
-	return title != "" && len(o.OtherOwners) == 1 && o.OtherOwners[0] == title
+// onlyOther reports whether there are owners of other tools and reconcilers, and all of them are among these.
+func (o Ownership) onlyOther(titles []string) bool {
+	isOther := func(owner string) bool { return !slices.Contains(titles, owner) }
+	return len(o.OtherOwners) > 0 && !slices.ContainsFunc(o.OtherOwners, isOther)
 }
+
+// isShared reports whether an object of ours shows another owner, too. Only one that is adopted whatever its
+// owner is stays ours then.
+func (u *unit) isShared() bool { return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0 }
 
 // isSealed reports whether the record proves that the live object is ours.
 func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
@@ -206,8 +212,8 @@ func (u *unit) mayAdopt() bool {
 	}
 }
 
-// isTakenFrom reports whether the live object belongs to the owner that the component takes its objects from,
-// and to no other one.
+// isTakenFrom reports whether the live object belongs to the owners that the component takes its objects from,
+// and to no others.
 func (u *unit) isTakenFrom() bool {
 	ownership := u.live.Ownership
 	return u.relation == ownedByOther && ownership.onlyOther(u.desired.Policies.AdoptFrom) &&

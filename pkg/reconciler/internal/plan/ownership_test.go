@@ -17,15 +17,15 @@ func TestRelate(t *testing.T) {
 	restored.UID = "uid-restored"
 	helm, web := []string{"Helm release shop/web"}, Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}
 	tests := []struct {
-		name      string
-		ownership Ownership
-		recorded  types.UID
-		seal      string
-		keyless   bool
-		adoption  v1alpha1.AdoptionPolicy
-		from      string
-		want      relation
-		owner     string
+		name       string
+		ownership  Ownership
+		recorded   types.UID
+		seal       string
+		keyless    bool
+		adoption   v1alpha1.AdoptionPolicy
+		from, also string
+		want       relation
+		owner      string
 	}{
 		{name: "no ownership metadata, never seen", want: unowned},
 		{name: "both our label and annotation", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
@@ -64,6 +64,7 @@ func TestRelate(t *testing.T) {
 		{name: "our label and annotation and that of the tool that we adopt from", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, from: "Helm release shop/web", want: ours},
 		{name: "our label and annotation and that of another release", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, from: "Helm release shop/web2", want: ownedByOther, owner: "Helm release shop/web"},
 		{name: "our label and annotation and those of several tools", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: []string{"Helm release shop/web", "Argo CD"}}, from: "Helm release shop/web", want: ownedByOther, owner: "Helm release shop/web and Argo CD"},
+		{name: "our label and annotation and those of both tools that we adopt from", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: []string{"Helm release shop/web", "Flux HelmRelease shop/web"}}, from: "Helm release shop/web", also: "Flux HelmRelease shop/web", want: ours},
 		{name: "an earlier incarnation and another tool", ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
 		{name: "another component and another tool, always", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ownedByOther, owner: "Helm release shop/web"},
 	}
@@ -77,7 +78,7 @@ func TestRelate(t *testing.T) {
 			if adoption == "" {
 				adoption = v1alpha1.AdoptionPolicyIfUnowned
 			}
-			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, policy.Set{Adoption: adoption, AdoptFrom: test.from}, live)
+			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, policy.Set{Adoption: adoption, AdoptFrom: []string{test.from, test.also}}, live)
 			if got != test.want || owner != test.owner {
 				t.Errorf("got relation %d, owner %q; want %d, %q", got, owner, test.want, test.owner)
 			}
@@ -155,7 +156,7 @@ func TestAnObjectIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			for _, adoption := range []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyIgnore} {
 				policies := defaultPolicies()
-				policies.Adoption, policies.AdoptFrom = adoption, test.from
+				policies.Adoption, policies.AdoptFrom = adoption, []string{test.from}
 				live := Observation{Existence: Present, UID: "u1", Ownership: test.ownership}
 				u := &unit{desired: &Desired{Policies: policies}, live: live}
 				u.relation, u.owner = relate(theOwner, v1alpha1.InventoryItem{}, policies, live)

@@ -77,6 +77,7 @@ const (
 	ReasonManifestChanged  Reason = "manifest changed"
 	ReasonDrifted          Reason = "drifted"
 	ReasonOwnershipLost    Reason = "ownership label or annotation is missing"
+	ReasonOwnershipShared  Reason = "has the label or annotation of another owner"
 	ReasonAdopted          Reason = "adopted"
 	ReasonUnconfirmed      Reason = "last write not confirmed"
 	ReasonReapply          Reason = "reapply due"

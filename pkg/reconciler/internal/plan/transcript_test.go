@@ -338,7 +338,7 @@ func driftPolicy(s *story, args []string, _ []line) (string, error) {
 
 func adoptFrom(s *story, args []string, _ []line) (string, error) {
 	for i := range s.driver.desired {
-		s.driver.desired[i].Policies.AdoptFrom = strings.Join(args, " ")
+		s.driver.desired[i].Policies.AdoptFrom = []string{strings.Join(args, " ")}
 	}
 	return "", nil
 }

@@ -67,6 +67,14 @@ func HelmRelease(namespace, name string) string {
 	return "Helm release " + namespace + "/" + name
 }
 
+// FluxRelease is how messages name a HelmRelease of Flux, the owner that its labels say.
+func FluxRelease(namespace, name string) string {
+	if namespace == "" {
+		return "Flux HelmRelease " + name
+	}
+	return "Flux HelmRelease " + namespace + "/" + name
+}
+
 // WithKeep returns the set with the nearest delete policy for what the labels and
 // annotations of a manifest say to other tools. It only adds protection: an object that
 // the set orphans stays orphaned. An annotation of ours, which Parse reads, takes

@@ -17,9 +17,9 @@ import (
 // value is empty or wrong.
 type Set struct {
 	Adoption v1alpha1.AdoptionPolicy
-	// AdoptFrom is an owner of another tool, as messages name it. What belongs to it alone is adopted under each
-	// adoption policy. It is empty if there is none.
-	AdoptFrom string
+	// AdoptFrom are owners of other tools, as messages name them. What belongs to no others is adopted under each
+	// adoption policy. It is empty if there are none.
+	AdoptFrom []string
 	Reconcile v1alpha1.ReconcilePolicy
 	Update    v1alpha1.UpdatePolicy
 	// RecreatePropagation is what becomes of the dependents of an object that is
@@ -104,7 +104,7 @@ const minReapply = time.Minute
 type Layer struct {
 	Adoption v1alpha1.AdoptionPolicy
 	// AdoptFrom is as in Set.
-	AdoptFrom string
+	AdoptFrom []string
 	Reconcile v1alpha1.ReconcilePolicy
 	Update    v1alpha1.UpdatePolicy
 	Delete    v1alpha1.DeletePolicy
@@ -131,7 +131,9 @@ func Defaults(layers ...Layer) (Set, error) {
 		if layer.Reapply > 0 && layer.Reapply < minReapply {
 			errs = append(errs, fmt.Errorf("reapply interval %s is shorter than %s", layer.Reapply, minReapply))
 		}
-		set.AdoptFrom = cmp.Or(set.AdoptFrom, layer.AdoptFrom)
+		if len(set.AdoptFrom) == 0 {
+			set.AdoptFrom = layer.AdoptFrom
+		}
 		set.Reapply = cmp.Or(set.Reapply, max(layer.Reapply, 0))
 	}
 	if err := errors.Join(errs...); err != nil {

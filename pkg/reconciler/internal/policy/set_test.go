@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,8 +136,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestAnObjectIsNotTakenOverIfItsOwnManifestSaysSo(t *testing.T) {
-	defaults, err := Defaults(Layer{Adoption: v1alpha1.AdoptionPolicyNever, AdoptFrom: HelmRelease("market", "corner")}, Layer{AdoptFrom: "other"})
-	if err != nil || defaults.AdoptFrom != "Helm release market/corner" {
+	defaults, err := Defaults(Layer{Adoption: v1alpha1.AdoptionPolicyNever, AdoptFrom: []string{HelmRelease("market", "corner")}}, Layer{AdoptFrom: []string{"other"}})
+	if err != nil || !slices.Equal(defaults.AdoptFrom, []string{"Helm release market/corner"}) {
 		t.Fatalf("%+v, %v", defaults, err)
 	}
 	for value, taken := range map[string]bool{"": true, "if-unowned": true, "always": true, "never": false, "ignore": false} {
@@ -145,7 +146,7 @@ func TestAnObjectIsNotTakenOverIfItsOwnManifestSaysSo(t *testing.T) {
 			annotations["test.corbel.run/adoption-policy"] = value
 		}
 		set, err := Parse("test.corbel.run", annotations, defaults)
-		if err != nil || (set.AdoptFrom != "") != taken {
+		if err != nil || (len(set.AdoptFrom) > 0) != taken {
 			t.Errorf("%q: taken from %q, %v", value, set.AdoptFrom, err)
 		}
 	}

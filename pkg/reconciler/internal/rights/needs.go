@@ -101,7 +101,7 @@ func appendVerbs(verbs []string, d *plan.Desired) []string {
 		verbs = append(verbs, "update")
 	}
 	toleratesDrift := d.Policies.Drift == v1alpha1.DriftPolicyReport || d.Policies.Drift == v1alpha1.DriftPolicyIgnore
-	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || d.Policies.AdoptFrom != "" || toleratesDrift {
+	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(d.Policies.AdoptFrom) > 0 || toleratesDrift {
 		verbs = append(verbs, "patch") // of the label and annotation of a former owner, or of ours
 	}
 	return appendRemoval(verbs, d.Policies.Delete)
