@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,6 +119,9 @@ func (a *adoption) run(ctx context.Context, name string) error {
 	if a.dryRun {
 		return a.printManifest(manifest)
 	}
+	if err := fluxIsSuspended(ctx, c.client, release); err != nil {
+		return err
+	}
 	if created.Object == nil {
 		if err := strict.Create(ctx, manifest, client.FieldOwner(fieldManager)); err != nil {
 			return fmt.Errorf("create the component: %w", err)
@@ -181,6 +185,25 @@ func (a *adoption) done(ctx context.Context, c *connection, t inspect.Type, key 
 	}
 	_, err = fmt.Fprintf(a.Out, "%s has taken over %s, and its records are deleted\n", nameOf(found), missing.Title())
 	return err
+}
+
+// fluxIsSuspended returns an error if a HelmRelease of Flux delivers the release, and is not suspended: its deletion would uninstall
+// the release, and an upgrade would change its objects.
+func fluxIsSuspended(ctx context.Context, c client.Reader, release *helmrelease.Release) error {
+	key := release.Flux()
+	if key.Name == "" {
+		return nil
+	}
+	flux := &unstructured.Unstructured{}
+	flux.SetGroupVersionKind(schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"})
+	err := c.Get(ctx, key, flux)
+	switch suspended, _, _ := unstructured.NestedBool(flux.Object, "spec", "suspend"); {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && suspended:
+		return nil
+	case err != nil:
+		return fmt.Errorf("read HelmRelease %s of Flux, which delivers %s: %w", key, release.Title(), err)
+	}
+	return fmt.Errorf("HelmRelease %s of Flux delivers %s, and is not suspended: set its spec.suspend to true first", key, release.Title())
 }
 
 // undo deletes a component that its operator has not applied. Another one stays: its deletion would delete the objects. The

@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -22,10 +23,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/helmrelease"
@@ -401,5 +406,48 @@ func TestAPlanThatLeavesSomethingOutIsNotTaken(t *testing.T) {
 	}
 	if left := leftOut(nil, &helmrelease.Release{}); len(left) != 1 {
 		t.Errorf("of an empty release: %q", left)
+	}
+}
+
+func TestAReleaseThatFluxDeliversIsTakenOverWhileFluxIsSuspended(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	object.SetLabels(map[string]string{"helm.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/namespace": "flux-system"})
+	ofFlux := &helmrelease.Release{Objects: []*unstructured.Unstructured{object}}
+	type get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error
+	found := func(spec map[string]any) get {
+		return func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			if want := (client.ObjectKey{Namespace: "flux-system", Name: "shop"}); key != want {
+				t.Errorf("it reads %s", key)
+			}
+			into.(*unstructured.Unstructured).Object["spec"] = spec
+			return nil
+		}
+	}
+	fails := func(err error) get {
+		return func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return err
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		release *helmrelease.Release
+		get     get
+		want    string
+	}{
+		{"a release of Helm", &helmrelease.Release{}, fails(errors.New("it is read")), ""},
+		{"suspended", ofFlux, found(map[string]any{"suspend": true}), ""},
+		{"not suspended", ofFlux, found(map[string]any{"suspend": false}), "is not suspended: set its spec.suspend to true first"},
+		{"never suspended", ofFlux, found(nil), "HelmRelease flux-system/shop of Flux delivers"},
+		{"gone", ofFlux, fails(apierrors.NewNotFound(schema.GroupResource{}, "shop")), ""},
+		{"without Flux", ofFlux, fails(&meta.NoKindMatchError{}), ""},
+		{"not to be read", ofFlux, fails(errors.New("forbidden")), "forbidden"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: test.get}).Build()
+			err := fluxIsSuspended(t.Context(), c, test.release)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
