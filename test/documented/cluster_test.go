@@ -53,6 +53,8 @@ var exampleKinds = []schema.GroupVersionKind{
 	{Group: "queue.example.com", Version: "v1", Kind: "Queue"},
 	{Group: "store.example.com", Version: "v1alpha1", Kind: "Store"}, // of the tutorial
 	{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"},
+	{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"},
+	{Group: "argoproj.io", Version: "v1alpha1", Kind: "Application"},
 	{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"},
 }
 
