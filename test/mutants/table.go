@@ -32,7 +32,7 @@ var mutants = []mutant{
 	{"an orphaning without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", `"resourceVersion": step.ResourceVersion,`, "", []string{executeTests}},
 	{"an orphaning without the uid", "pkg/reconciler/internal/execute/delete.go", `"uid":             step.UID,`, "", []string{executeTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
-	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(step.Finalizers, object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
+	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(e.withoutForeign(step), object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
 
 	{"a part of an inventory is written without its resourceVersion", "internal/inventory/secret.go", `metadata["uid"], metadata["resourceVersion"] = to.uid, to.resourceVersion`, `metadata["uid"] = to.uid`, []string{inventoryTests}},
 	{"a component is written without its resourceVersion", "pkg/patch/write.go", `metadata["resourceVersion"] = resourceVersion`, "_ = resourceVersion", []string{patchTests}},
