@@ -62,6 +62,9 @@ func (f *frame) adoptCommand() *cobra.Command {
 		Use: "adopt", Short: "Take over what another tool has installed", Args: cobra.NoArgs,
 		Long:    "Take over what another tool has installed, as a new component with the same objects.",
 		Example: "  corbel adopt helm corner --as shop/corner -n market",
+		RunE: func(*cobra.Command, []string) error {
+			return usage("say what to take over: corbel adopt helm RELEASE --as KIND/NAME")
+		},
 	}
 	command.AddCommand(f.adoptHelmCommand())
 	return command
@@ -326,12 +329,16 @@ func (a *adoption) printManifest(manifest *unstructured.Unstructured) error {
 // planned asks the operator what it would do, and prints it. It is an error if that is more than to take ownership.
 func (a *adoption) planned(ctx context.Context, created inspect.Component, release *helmrelease.Release) error {
 	suspended := goal{text: "seen by its operator", reached: func(c inspect.Component) bool { return c.Status.State == v1alpha1.StateSuspended }}
-	if err := a.waitFor(ctx, created, a.wait.timeout, suspended); err != nil {
-		return err
-	}
+	waited := a.waitFor(ctx, created, a.wait.timeout, suspended)
 	reader, err := a.reader()
 	if err != nil {
 		return err
+	}
+	if waited != nil {
+		if seen, err := reader.Get(ctx, created.Type, client.ObjectKeyFromObject(created.Object)); err == nil && seen.Status.State == "" {
+			return fmt.Errorf("no operator has seen %s: start the one of the reconciler %s, or correct the name with --reconciler; it is that in main.go", created, a.reconciler)
+		}
+		return waited
 	}
 	seen, err := reader.Get(ctx, created.Type, client.ObjectKeyFromObject(created.Object))
 	if err != nil {
@@ -347,6 +354,9 @@ func (a *adoption) planned(ctx context.Context, created inspect.Component, relea
 	view := planview.View{Operator: seen.Reconciler, Hidden: answer.Hidden}
 	if err := json.Unmarshal(answer.Plan, &view.Plan); err != nil {
 		return fmt.Errorf("the answer of the operator cannot be read: %w", err)
+	}
+	if source := view.Plan.Source; source != nil && release.ChartVersion != "" && source.Version != release.ChartVersion {
+		fmt.Fprintf(a.ErrOut, "the release has version %s of the chart, and the operator renders version %s\n", release.ChartVersion, source.Version)
 	}
 	more := append(beyondOwnership(view.Plan.Plan), leftOut(view.Plan.Changes, release)...)
 	text := ownershipOnly(seen, view.Plan.Changes)

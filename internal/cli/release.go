@@ -234,7 +234,7 @@ func (h *handback) prepare(ctx context.Context, connection *connection, c inspec
 	}
 	l.release = &helmrelease.Release{
 		Reference: reference, Status: helmrelease.StatusPending, Chart: plan.Source.Chart, ChartVersion: plan.Source.Version, AppVersion: plan.Source.AppVersion,
-		DeployedAt: h.now(), Values: answer.Manifests.Values,
+		DeployedAt: h.now(), Values: answer.Manifests.Values, ChartValues: answer.Manifests.DefaultValues,
 	}
 	files, err := h.addManifests(ctx, connection, c, l.release, answer.Manifests.Objects)
 	if err != nil {
@@ -279,7 +279,7 @@ func releasable(c inspect.Component, plan component.Plan) error {
 func nextRevision(records []metav1.PartialObjectMetadata, reference helmrelease.Reference, c inspect.Component) (int64, error) {
 	next := c.Status.Revision + 1
 	adopted := c.Status.AdoptedRelease
-	for _, record := range records {
+	for i, record := range records { // the last revision is the last one
 		revision, status := helmrelease.RevisionOf(record), record.Labels["status"]
 		ours := status == helmrelease.StatusPending && strings.HasPrefix(record.Annotations[madeFrom], fmt.Sprintf("%s %s ", c, c.Object.GetUID()))
 		wasAdopted := adopted != nil && *adopted == v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: revision}
@@ -289,7 +289,7 @@ func nextRevision(records []metav1.PartialObjectMetadata, reference helmrelease.
 		case wasAdopted && record.Kind != "Secret":
 			return 0, fmt.Errorf("the record of %s is %s %s, and the new one would be a Secret: delete it first", reference.Title(), record.Kind, record.Name)
 		case wasAdopted:
-		case status == helmrelease.StatusDeployed || strings.HasPrefix(status, "pending-") || status == "uninstalling":
+		case status == helmrelease.StatusDeployed, i == len(records)-1 && (strings.HasPrefix(status, "pending-") || status == "uninstalling"):
 			return 0, fmt.Errorf("there is a %s already: its revision %d is %s; choose another name with --name, or delete its records if its objects are those of %s",
 				reference.Title(), revision, status, c)
 		}

@@ -413,6 +413,7 @@ func TestTheRevisionAfterAllThatAreKnown(t *testing.T) {
 		{name: "one of an earlier run", records: []metav1.PartialObjectMetadata{record("8", "pending-upgrade", madeOf(c))}, want: 8},
 		{name: "one of another component", records: []metav1.PartialObjectMetadata{record("8", "pending-upgrade", "Shop market/other 2 7")}, err: "its revision 8 is pending-upgrade"},
 		{name: "one that Helm has upgraded since", records: []metav1.PartialObjectMetadata{record("5", "superseded", ""), record("6", "deployed", "")}, err: "its revision 6 is deployed"},
+		{name: "one before the adopted one that was interrupted", records: []metav1.PartialObjectMetadata{record("3", "pending-upgrade", ""), record("5", "deployed", "")}, want: 8},
 		{name: "one in a ConfigMap", records: []metav1.PartialObjectMetadata{settings}, err: "delete it first"},
 	}
 	for _, test := range tests {

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,7 +206,11 @@ func (w *waiting) look(event inspect.Event) error {
 		return w.failed("cannot become " + w.text + " before something is changed")
 	}
 	ready := c.Ready()
-	w.show(fmt.Sprintf("%s: %s", cmp.Or(string(c.Status.State), "not reconciled yet"), ready.Message))
+	if c.Status.State == "" {
+		w.show("not reconciled yet")
+		return nil
+	}
+	w.show(fmt.Sprintf("%s: %s", c.Status.State, ready.Message))
 	return nil
 }
 

@@ -53,6 +53,8 @@ type Release struct {
 	DeployedAt time.Time
 	// Values are those that a user has set.
 	Values map[string]any
+	// ChartValues are the values of the chart, which Values override. They are written, and not read.
+	ChartValues map[string]any
 	// Objects are the objects of the chart, and HookObjects those of its hooks, as they were rendered. Objects without
 	// a namespace are in that of the release, if their type has namespaces.
 	Objects, HookObjects []*unstructured.Unstructured

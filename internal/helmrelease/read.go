@@ -71,7 +71,7 @@ func Read(ctx context.Context, c client.Reader, r Reference) (*Release, error) {
 	case release.Status == "superseded":
 		return unusable("it is superseded by a later one")
 	case strings.HasPrefix(release.Status, "pending-"):
-		return unusable("it is %s: Helm is at work, or was interrupted; it must be deployed", release.Status)
+		return unusable("it is %s: Helm is at work, or was interrupted; it must be deployed, and \"helm rollback\" makes it so", release.Status)
 	case release.Status != StatusDeployed:
 		return unusable("it is %s; it must be deployed", release.Status)
 	}

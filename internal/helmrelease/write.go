@@ -64,7 +64,8 @@ func CheckName(name string) error {
 }
 
 // Record returns the Secret of a revision, as Helm stores it: what Decode reads, the description, which Helm prints
-// with the status, and the file that each object comes from. It has no files of the chart.
+// with the status, and the file that each object comes from. Of the chart it has the name, the versions and the values, which
+// "helm upgrade --reuse-values" needs, and no files.
 func (r *Release) Record(description string, file func(*unstructured.Unstructured) string) (*corev1.Secret, error) {
 	var manifest strings.Builder
 	for _, object := range r.Objects {
@@ -90,7 +91,7 @@ func (r *Release) Record(description string, file func(*unstructured.Unstructure
 	text, err := pack(map[string]any{
 		"name": r.Name, "namespace": r.Namespace, "version": r.Revision, "manifest": manifest.String(), "hooks": hooks, "config": r.Values,
 		"info":  map[string]any{"status": r.Status, "description": description, "first_deployed": at, "last_deployed": at},
-		"chart": map[string]any{"metadata": map[string]any{"apiVersion": "v2", "name": r.Chart, "version": r.ChartVersion, "appVersion": r.AppVersion}},
+		"chart": map[string]any{"metadata": map[string]any{"apiVersion": "v2", "name": r.Chart, "version": r.ChartVersion, "appVersion": r.AppVersion}, "values": r.ChartValues},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the record of revision %d of %s: %w", r.Revision, r.Title(), err)

@@ -166,6 +166,8 @@ type Manifests struct {
 	Name      string `json:"name"`
 	// Values are the parameters that they are rendered with: the values of a chart.
 	Values map[string]any `json:"values,omitempty"`
+	// DefaultValues are those of the chart, which Values override.
+	DefaultValues map[string]any `json:"defaultValues,omitempty"`
 	// Objects are in the order of the generator.
 	Objects []Manifest `json:"objects"`
 }

@@ -88,7 +88,7 @@ func (h *handler[T]) releaseToAdopt(obj T) (*helmrelease.Reference, error) {
 		status.AdoptedRelease = nil
 		return nil, nil
 	case !h.settings.adoptReleases:
-		return fail("this operator takes over no Helm releases, as its option AdoptHelmReleases says")
+		return fail("this operator takes over no Helm releases: its author allows it by the option AdoptHelmReleases")
 	}
 	reference, err := helmrelease.ParseReference(value)
 	switch {

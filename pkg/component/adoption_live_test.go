@@ -313,7 +313,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 		{name: "of another namespace", release: deployed, reference: "other/main/2", message: "Helm release other/main is not in the namespace of the component"},
 		{name: "of another name", release: deployed, reference: "$NS/other/2", message: "Helm release $NS/other cannot be adopted: the component is deployed as $NS/main"},
 		{name: "by an operator that takes over none", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptHelmReleases = false },
-			message: "adopt-helm-release: this operator takes over no Helm releases, as its option AdoptHelmReleases says"},
+			message: "adopt-helm-release: this operator takes over no Helm releases: its author allows it by the option AdoptHelmReleases"},
 		{name: "under the policy never", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptionPolicy = new(reconciler.AdoptionPolicyNever) },
 			message: "Helm release $NS/main cannot be adopted: the adoption policy is Never"},
 		{name: "no reference", release: deployed, reference: "main", message: "adopt-helm-release: \"main\" is not namespace, name and revision of a Helm release"},

@@ -385,6 +385,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		if *p.manifests, err = manifestsOf(obj, resolved.name, rendered, origins); err != nil {
 			return h.about(obj, err)
 		}
+		p.manifests.DefaultValues = manifests.DefaultValues(generator)
 	}
 	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
 	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty); err != nil {

@@ -26,6 +26,30 @@ func Source(g Generator) v1alpha1.Source {
 	return source
 }
 
+// DefaultValuer is a generator with defaults for its parameters, as a chart has them in the file values.yaml.
+type DefaultValuer interface {
+	// DefaultValues returns a copy of the defaults.
+	DefaultValues() map[string]any
+}
+
+// DefaultValues returns the defaults of a generator for its parameters; nil if it reports none. Those of Transform and
+// Isolated are the ones of the generator that they are made from.
+func DefaultValues(g Generator) map[string]any {
+	var values map[string]any
+	if valuer, ok := g.(DefaultValuer); ok && !isNil(g) {
+		if err := protect(func() error { values = valuer.DefaultValues(); return nil }); err != nil {
+			return nil
+		}
+	}
+	return values
+}
+
+// DefaultValues implements DefaultValuer.
+func (t *transformed) DefaultValues() map[string]any { return DefaultValues(t.generator) }
+
+// DefaultValues implements DefaultValuer.
+func (i *isolated) DefaultValues() map[string]any { return DefaultValues(i.generator) }
+
 // Source implements Sourcer.
 func (j joined) Source() v1alpha1.Source {
 	for _, g := range j {

@@ -234,6 +234,18 @@ func TestTheReleaseIsTheDeployment(t *testing.T) {
 	}
 }
 
+func TestTheDefaultsOfAChartAreItsValues(t *testing.T) {
+	g, err := helm.New(folder(map[string]string{"web/Chart.yaml": chartFile, "web/values.yaml": "a: {b: 1}\n"}), "web", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []manifests.Generator{g, manifests.Transform(g)} {
+		if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": int64(1)}}, manifests.DefaultValues(g)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
 func TestTheOptionsFixTheCapabilities(t *testing.T) {
 	action := `{{ .Capabilities.KubeVersion.Version }} {{ .Capabilities.KubeVersion.Minor }} {{ .Capabilities.APIVersions.Has "x/v1" }} {{ .Capabilities.APIVersions.Has "apps/v1" }}`
 	got, err := evaluate(t.Context(), action, nil, helm.Options{KubeVersion: "1.31.2", APIVersions: []string{"x/v1"}})

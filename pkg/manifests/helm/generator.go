@@ -6,6 +6,7 @@ package helm
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -39,6 +41,8 @@ var (
 	_ manifests.Generator = &Generator{}
 	_ manifests.Digester  = &Generator{}
 	_ manifests.Sourcer   = &Generator{}
+
+	_ manifests.DefaultValuer = &Generator{}
 )
 
 // New returns a generator that renders the chart at root, which is a folder of
@@ -77,6 +81,19 @@ func (g *Generator) Source() v1alpha1.Source {
 		source.Chart, source.Version, source.AppVersion = g.chart.Metadata.Name, g.chart.Metadata.Version, g.chart.Metadata.AppVersion
 	}
 	return source
+}
+
+// DefaultValues implements manifests.DefaultValuer: they are those of the file values.yaml.
+func (g *Generator) DefaultValues() map[string]any {
+	if g.chart == nil {
+		return nil
+	}
+	var values map[string]any
+	text, err := json.Marshal(g.chart.Values)
+	if err != nil || utiljson.Unmarshal(text, &values) != nil {
+		return nil
+	}
+	return values
 }
 
 // Generate implements manifests.Generator. The parameters are the values of the
