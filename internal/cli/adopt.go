@@ -62,9 +62,7 @@ func (f *frame) adoptCommand() *cobra.Command {
 		Use: "adopt", Short: "Take over what another tool has installed", Args: cobra.NoArgs,
 		Long:    "Take over what another tool has installed, as a new component with the same objects.",
 		Example: "  corbel adopt helm corner --as shop/corner -n market",
-		RunE: func(*cobra.Command, []string) error {
-			return usage("say what to take over: corbel adopt helm RELEASE --as KIND/NAME")
-		},
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() }, // so that another word is an error
 	}
 	command.AddCommand(f.adoptHelmCommand())
 	return command
