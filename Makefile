@@ -19,9 +19,9 @@ include hack/controlplane.mk
 ASSETS := $(if $(KUBEBUILDER_ASSETS),$(if $(filter-out $(notdir $(wildcard $(KUBEBUILDER_ASSETS)/*)),$(CONTROLPLANE_PROGRAMS)),,$(KUBEBUILDER_ASSETS)))
 WITH_ASSETS := KUBEBUILDER_ASSETS="$(or $(ASSETS),$(CURDIR)/$(CONTROLPLANE_DIR))"
 
-# Tests that enumerate cases run one in 48 of them, and others with every
+# Tests that enumerate cases run one in 64 of them, and others with every
 # commit, so that some commits run all. make test-all runs all.
-CORBEL_SLICE ?= 1/48
+CORBEL_SLICE ?= 1/64
 CORBEL_SLICE_OFFSET := $(or $(CORBEL_SLICE_OFFSET),$(shell hack/slice-offset.sh))
 export CORBEL_SLICE CORBEL_SLICE_OFFSET
 

@@ -47,7 +47,7 @@ kind: Secret
 metadata: {name: core, labels: {app.kubernetes.io/managed-by: Helm}}
 stringData:
   password: {{ randAlphaNum 20 | quote }}
-  ca: {{ (genCA "store" 365).Cert | b64enc }}
+  ca: {{ (genCAWithKey "store" 365 (genPrivateKey "ecdsa")).Cert | b64enc }}
   color: {{ .Values.values.color }}
 data:
   token: {{ randAlphaNum 30 | b64enc }}

@@ -33,6 +33,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
 			return result.Empty, err
 		}
+		if session.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
+			h.memory.takeRendered(key)
+		}
 		known := h.remembered(obj)
 		known.transient = false
 		if sole = known.sole; session.Phase != lifecycle.PhaseDelete {

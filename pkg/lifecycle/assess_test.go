@@ -24,6 +24,8 @@ type assessing struct {
 	assess   func(*widget.Widget, lifecycle.Outcome) (result.Result, error)
 	// postpone is for how long the status may be postponed.
 	postpone time.Duration
+	// lost are the answers of LostStatus.
+	lost []bool
 }
 
 func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -34,6 +36,7 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	w := session.Object
+	j.lost = append(j.lost, session.LostStatus())
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		switch session.Phase {
 		case lifecycle.PhaseSkip:

@@ -36,6 +36,10 @@ func (p *Session[T]) Postpone(d time.Duration) {
 	}
 }
 
+// LostStatus reports whether an earlier session put off the write of the status, and this one could not go on with it. What the
+// status would have said has to be found out again.
+func (p *Session[T]) LostStatus() bool { return p.known != nil && p.known.lost }
+
 // postponeStatus reports whether the write of the status is postponed, and when the object is reconciled again.
 func (p *Session[T]) postponeStatus(ctx context.Context) (out reconcile.Result, ok bool) {
 	lost := p.known.lost

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -70,11 +71,15 @@ func TestWhatAnotherClientChangedIsReadAndIsNotPostponedAgain(t *testing.T) {
 		"the watch shows something else": func(_ *bench, shown *func() (string, bool)) { *shown = func() (string, bool) { return "1", true } },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _, shown := newPostponing(t)
+			b, j, shown := newPostponing(t)
 			b.mustReconcile()
 			change(b, shown)
 			b.mustReconcile()
 			b.wantRequests("get", "patch status")
+			b.mustReconcile()
+			if diff := cmp.Diff([]bool{false, true, false}, j.lost); diff != "" {
+				t.Errorf("sessions that find the status lost, -want +got:\n%s", diff)
+			}
 		})
 	}
 }
