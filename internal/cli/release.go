@@ -215,7 +215,7 @@ func (h *handback) prepare(ctx context.Context, connection *connection, c inspec
 	if l.objects, err = h.objectsOf(ctx, connection, c); err != nil {
 		return nil, err
 	}
-	if err := foreign(c, l.objects); err != nil {
+	if err := foreign(c, l.objects, nil); err != nil {
 		return nil, err
 	}
 	reference := helmrelease.Reference{Namespace: answer.Manifests.Namespace, Name: h.name}
@@ -281,7 +281,7 @@ func nextRevision(records []metav1.PartialObjectMetadata, reference helmrelease.
 	adopted := c.Status.AdoptedRelease
 	for i, record := range records { // the last revision is the last one
 		revision, status := helmrelease.RevisionOf(record), record.Labels["status"]
-		ours := status == helmrelease.StatusPending && strings.HasPrefix(record.Annotations[madeFrom], fmt.Sprintf("%s %s ", c, c.Object.GetUID()))
+		ours := isMadeFor(&record, c)
 		wasAdopted := adopted != nil && *adopted == v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: revision}
 		switch {
 		case ours:
@@ -334,6 +334,13 @@ func (h *handback) handOver(ctx context.Context, connection *connection, l *part
 	if l.record.Annotations[madeFrom] != madeOf(now) || !isDetached(now) {
 		return fmt.Errorf("%s was changed meanwhile: \"%s\", and release it again when it is ready", now, commandAbout(now, "resume"))
 	}
+	// They are read when nothing changes them any more. What others own by now stays theirs.
+	if l.objects, err = h.objectsOf(ctx, connection, now); err != nil {
+		return err
+	}
+	if err := foreign(now, l.objects, l.release); err != nil {
+		return err
+	}
 	for _, object := range l.objects {
 		if err := h.mark(ctx, connection, l, object); err != nil {
 			return err
@@ -351,12 +358,21 @@ func (h *handback) handOver(ctx context.Context, connection *connection, l *part
 	return nil
 }
 
+// isMadeFor reports whether a record is one of the component that is not deployed yet.
+func isMadeFor(record client.Object, c inspect.Component) bool {
+	return record.GetLabels()["status"] == helmrelease.StatusPending && strings.HasPrefix(record.GetAnnotations()[madeFrom], fmt.Sprintf("%s %s ", c, c.Object.GetUID()))
+}
+
 // begin writes the record, and suspends the component.
 func (h *handback) begin(ctx context.Context, connection *connection, l *parting) error {
 	content := l.record.DeepCopy()
 	err := connection.client.Create(ctx, l.record, client.FieldOwner(fieldManager))
 	if apierrors.IsAlreadyExists(err) { // an earlier run came no further
-		if err = connection.client.Get(ctx, client.ObjectKeyFromObject(content), l.record); err == nil {
+		err = connection.client.Get(ctx, client.ObjectKeyFromObject(content), l.record)
+		if err == nil && !isMadeFor(l.record, l.component) {
+			return fmt.Errorf("revision %d of %s was made meanwhile; run the command again", l.release.Revision, l.release.Title())
+		}
+		if err == nil {
 			l.record.Data, l.record.Labels, l.record.Annotations = content.Data, content.Labels, content.Annotations
 			err = connection.client.Update(ctx, l.record, client.FieldOwner(fieldManager))
 		}

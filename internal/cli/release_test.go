@@ -475,19 +475,33 @@ func TestAHookRunsWhenItsObjectDoes(t *testing.T) {
 
 func TestWhatHasAnotherOwnerIsNamed(t *testing.T) {
 	c := inspect.Component{Object: &unstructured.Unstructured{}, Reconciler: "shop.example.com"}
-	c.Status.OwnerID = "id"
+	c.Object.SetAPIVersion("shop.example.com/v1")
+	c.Object.SetKind("Shop")
+	c.Object.SetNamespace("market")
+	c.Object.SetName("corner")
+	c.Object.SetUID("1")
 	of := func(name, owner, release string) metav1.PartialObjectMetadata {
-		o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: name, Labels: map[string]string{"shop.example.com/owner-id": owner}}}
+		o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: name, Annotations: map[string]string{}}}
 		o.Kind = "ConfigMap"
+		if owner != "" {
+			o.Annotations["shop.example.com/owner"], o.Labels = "shop.example.com/Shop/market/corner/"+owner, map[string]string{"shop.example.com/owner-id": "id"}
+		}
 		if release != "" {
-			o.Annotations = map[string]string{helmName: release, helmNamespace: "market"}
+			o.Annotations[helmName], o.Annotations[helmNamespace] = release, "market"
 		}
 		return o
 	}
-	if err := foreign(c, []metav1.PartialObjectMetadata{of("a", "id", "")}); err != nil {
+	if err := foreign(c, []metav1.PartialObjectMetadata{of("a", "1", "")}, nil); err != nil {
 		t.Error(err)
 	}
-	err := foreign(c, []metav1.PartialObjectMetadata{of("a", "id", ""), of("b", "other", ""), of("c", "id", "corner")})
+	release := &helmrelease.Release{Reference: helmrelease.Reference{Namespace: "market", Name: "corner", Revision: 8}}
+	if err := foreign(c, []metav1.PartialObjectMetadata{of("a", "1", ""), of("b", "1", "corner"), of("c", "", "corner"), of("d", "", "")}, release); err != nil {
+		t.Errorf("in the middle: %v", err)
+	}
+	if err := foreign(c, []metav1.PartialObjectMetadata{of("a", "2", "corner")}, release); err == nil {
+		t.Error("an object that another component has taken over is marked")
+	}
+	err := foreign(c, []metav1.PartialObjectMetadata{of("a", "1", ""), of("b", "2", ""), of("c", "1", "corner")}, nil)
 	if want := "ConfigMap market/b has another owner, or none; ConfigMap market/c belongs to Helm release market/corner"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -63,15 +65,23 @@ func (h *handback) objectsOf(ctx context.Context, connection *connection, c insp
 	return objects, nil
 }
 
-// foreign returns which objects do not belong to the component, or to others, too.
-func foreign(c inspect.Component, objects []metav1.PartialObjectMetadata) error {
+// foreign returns which objects do not belong to the component alone. Those that are marked for the release already belong to nothing else.
+// The status may be forged, so that the objects themselves have to say it.
+func foreign(c inspect.Component, objects []metav1.PartialObjectMetadata, release *helmrelease.Release) error {
+	gvk := c.Object.GroupVersionKind()
+	owner := strings.Join([]string{gvk.Group, gvk.Kind, c.Object.GetNamespace(), c.Object.GetName(), string(c.Object.GetUID())}, "/")
 	var others []string
 	for _, object := range objects {
 		text := object.Kind + " " + strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
-		switch release := object.Annotations[helmName]; {
-		case release != "":
-			others = append(others, text+" belongs to Helm release "+object.Annotations[helmNamespace]+"/"+release)
-		case object.Labels[c.Reconciler+"/"+v1alpha1.LabelOwnerID] != c.Status.OwnerID:
+		now, isOwned := object.Annotations[c.Reconciler+"/"+v1alpha1.AnnotationOwner]
+		_, isLabelled := object.Labels[c.Reconciler+"/"+v1alpha1.LabelOwnerID]
+		helm := object.Annotations[helmName] != ""
+		marked := release != nil && object.Annotations[helmName] == release.Name && object.Annotations[helmNamespace] == release.Namespace
+		switch {
+		case helm && !marked:
+			others = append(others, text+" belongs to Helm release "+object.Annotations[helmNamespace]+"/"+object.Annotations[helmName])
+		case release != nil && !isOwned && !isLabelled && (marked || !isIn(release, object)): // by an earlier run
+		case now != owner:
 			others = append(others, text+" has another owner, or none")
 		}
 	}
@@ -187,18 +197,36 @@ func isIn(release *helmrelease.Release, object metav1.PartialObjectMetadata) boo
 }
 
 // mark gives an object the labels and annotations of the release in place of those of the component. The request demands the object
-// that was read.
+// as it was read; a controller may write it meanwhile.
 func (h *handback) mark(ctx context.Context, connection *connection, l *parting, object metav1.PartialObjectMetadata) error {
-	labels, annotations := marks(object, l.component.Reconciler, l.release)
-	if len(labels)+len(annotations) == 0 {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.UID, "labels": labels, "annotations": annotations}})
-	if err != nil {
-		return err
-	}
-	err = connection.client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	first := true
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if !first {
+			uid := object.UID
+			if err := connection.client.Get(ctx, client.ObjectKeyFromObject(&object), &object); err != nil {
+				return err
+			}
+			if object.UID != uid {
+				return errors.New("it was replaced by another one")
+			}
+			if err := foreign(l.component, []metav1.PartialObjectMetadata{object}, l.release); err != nil {
+				return err
+			}
+		}
+		first = false
+		labels, annotations := marks(object, l.component.Reconciler, l.release)
+		if len(labels)+len(annotations) == 0 {
+			return nil
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": object.UID, "resourceVersion": object.ResourceVersion, "labels": labels, "annotations": annotations,
+		}})
+		if err != nil {
+			return err
+		}
+		return connection.client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	})
+	if apierrors.IsNotFound(err) {
 		return nil // it was deleted meanwhile
 	}
 	if err != nil {

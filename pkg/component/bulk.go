@@ -49,6 +49,8 @@ type bulkReader[T Component] struct {
 
 	lock  sync.Mutex
 	known map[client.ObjectKey]T
+	// missing were not found by a list that is as young.
+	missing map[client.ObjectKey]bool
 	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
 
@@ -102,12 +104,14 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	defer r.lock.Unlock()
 	if r.now().Sub(r.at) > bulkLife {
 		clear(r.known)
+		clear(r.missing)
 	}
-	if _, ok := r.known[key]; !ok {
+	if _, ok := r.known[key]; !ok && !r.missing[key] {
 		r.list(ctx, key)
 	}
 	found, ok := r.known[key]
 	if !ok {
+		r.missing[key] = true // so that it is not looked for by another list at once
 		return lifecycle.Read{}, false
 	}
 	delete(r.known, key)
@@ -159,7 +163,7 @@ func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map
 			return nil
 		})
 		options.Continue = list.GetContinue()
-		if err != nil || options.Continue == "" || len(r.known) >= bulkMost || r.knownOf(waiting) == len(waiting) {
+		if err != nil || options.Continue == "" || r.knownOf(waiting) == len(waiting) {
 			return err
 		}
 	}

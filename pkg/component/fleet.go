@@ -153,7 +153,7 @@ func (f *fleet) set(generator string, key client.ObjectKey, c rollout.Component,
 	}
 	first = !slices.ContainsFunc(f.last.Failed, func(other client.ObjectKey) bool { return f.said[other] })
 	f.said[key] = true
-	return true, f.message(), first
+	return true, f.message(key.Namespace), first
 }
 
 // remove forgets a component that is gone.
@@ -207,9 +207,10 @@ func (f *fleet) decide(current client.ObjectKey) {
 	}
 }
 
-// message says why the roll-out has stopped. The lock is held.
-func (f *fleet) message() string {
-	why := verdict.FirstSentences(f.last.Failed, 0, func(key client.ObjectKey) string {
+// message says why the roll-out has stopped, for a namespace: it names no component of others. The lock is held.
+func (f *fleet) message(namespace string) string {
+	named := slices.DeleteFunc(slices.Clone(f.last.Failed), func(key client.ObjectKey) bool { return key.Namespace != namespace })
+	why := verdict.FirstSentences(named, 0, func(key client.ObjectKey) string {
 		name := strings.TrimPrefix(key.String(), "/")
 		if reason := f.members[key].Why; reason != "" {
 			name += ": " + reason

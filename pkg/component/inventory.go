@@ -172,10 +172,16 @@ func (i *storedInventory) saveOutcome(ctx context.Context, inventory reconciler.
 // of that is found out again by a process that does not know it.
 func (i *storedInventory) isTransient(inventory reconciler.Inventory) bool {
 	status := i.status()
+	if current := status.currentRevision(); current != nil && current.RollbackTo != 0 {
+		return false
+	}
 	if status.Inventory.Chunks != nil || status.Rollback != nil || status.Approval != nil || status.AdoptedRelease != nil {
 		return false
 	}
 	return slices.EqualFunc(i.recorded, inventory.Items, func(durable, now v1alpha1.InventoryItem) bool {
+		if durable.UID == "" && (now.RunOn != "" || now.Group == "batch") {
+			return false // it may be removed after its end, and must not run again
+		}
 		now.UID, now.Seal, now.Digest, now.ObservedHash, now.AppliedHash = durable.UID, durable.Seal, durable.Digest, durable.ObservedHash, durable.AppliedHash
 		now.AppliedAt, now.Replicas = durable.AppliedAt, durable.Replicas
 		return now.Phase == v1alpha1.PhaseApplied && equality.Semantic.DeepEqual(durable, now)

@@ -55,6 +55,8 @@ type remembered struct {
 	// sole is the uid of the component if this process has claimed it, and each reconcile since then ended without an
 	// error: no other process has created anything for it, and no creation of this one was left unanswered.
 	sole apitypes.UID
+	// soleWriter: so it is in this deletion.
+	soleWriter bool
 	// transient: all that the status does not have yet of the last reconcile is what became of writes.
 	transient bool
 	// pin says which revision the component is pinned to, for people; empty if to none.

@@ -458,6 +458,9 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 	}
 	hidden := hideValues(plan.Changes, func(object reconciler.Key) bool { return object.Namespace == owner.Namespace && !plan.Remote })
 	if plan.manifests != nil {
+		if plan.Remote {
+			plan.manifests.Values = nil
+		}
 		beside := h.beside(owner.Namespace, plan.Remote, plan.manifests.Namespace)
 		for i := range plan.manifests.Objects {
 			manifest := &plan.manifests.Objects[i]

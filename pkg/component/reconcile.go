@@ -38,9 +38,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		known := h.remembered(obj)
 		known.transient = false
-		if sole = known.sole; session.Phase != lifecycle.PhaseDelete {
-			known.sole = "" // until this reconcile has ended without an error
-		}
+		sole, known.sole = known.sole, "" // until this reconcile has ended without an error
 		switch session.Phase {
 		case lifecycle.PhaseClaim, lifecycle.PhaseApply:
 			h.noteFirstSeen(obj)
@@ -48,11 +46,13 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			if err := session.ClaimMetadata(ctx); err != nil {
 				return result.Empty, err
 			}
-			if session.Phase == lifecycle.PhaseClaim {
+			// Without the lock, another process may create objects, too.
+			if session.Phase == lifecycle.PhaseClaim && h.settings.leaderLock != nil {
 				sole = obj.GetUID()
 			}
 			return h.createOrUpdate(ctx, obj, session.Commit)
 		case lifecycle.PhaseDelete:
+			known.soleWriter = sole == obj.GetUID()
 			return h.delete(ctx, obj, session.Commit)
 		case lifecycle.PhaseSkip:
 			h.suspend(obj)
@@ -72,7 +72,8 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		if h.remembered(obj).sole = sole; !isClean(outcome.Err) || ctx.Err() != nil {
 			h.remembered(obj).sole = ""
 		}
-		if h.remembered(obj).transient && verdict.Err == nil && verdict.Reason == v1alpha1.ReasonProcessing {
+		// What a hook has written into the status may be needed by the next reconcile.
+		if h.remembered(obj).transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == v1alpha1.ReasonProcessing {
 			session.Postpone(transientFor)
 		}
 		return verdict

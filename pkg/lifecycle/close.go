@@ -130,6 +130,9 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	exit, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
 	defer cancel()
 	out, err := summarize.NewHelper(options.Recorder, p.patcher).SummarizeAndPatch(exit, options.Conditions(p.Object), summary...)
+	if err == nil {
+		p.known.unwritten = false
+	}
 	if outdated(err) && verdict.Err == nil {
 		return p.reportOutdated(ctx, err), nil
 	}

@@ -59,6 +59,7 @@ func (p *Session[T]) postponeStatus(ctx context.Context) (out reconcile.Result, 
 	if changed, err := p.patcher.MetadataChanged(p.Object); err != nil || changed || left <= 0 {
 		return out, false
 	}
+	p.known.unwritten = false
 	p.known.postponed = &postponed{object: p.Object, patcher: p.patcher, since: since}
 	p.known.idle.Reset()
 	return reconcile.Result{RequeueAfter: left}, true
@@ -69,10 +70,10 @@ func (p *Session[T]) postponeStatus(ctx context.Context) (out reconcile.Result, 
 func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *postponed {
 	known := s.memory.entryOf(key)
 	left := known.postponed
-	if known.postponed = nil; left == nil {
+	known.lost = known.lost || left != nil || known.unwritten
+	if known.postponed, known.unwritten = nil, false; left == nil {
 		return nil
 	}
-	known.lost = true
 	resourceVersion, at := left.patcher.ServerState()
 	if time.Since(at) > readLife {
 		return nil
@@ -80,6 +81,6 @@ func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *
 	if shown, ok := s.options.Version(ctx, key); !ok || shown != resourceVersion {
 		return nil
 	}
-	known.lost = false
+	known.lost, known.unwritten = false, true
 	return left
 }

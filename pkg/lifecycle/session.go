@@ -386,6 +386,8 @@ type remembered struct {
 	postponed *postponed
 	// lost: the last session left a status that was not written. The next one is.
 	lost bool
+	// unwritten: a session goes on with such a status, and has neither written nor postponed it yet.
+	unwritten bool
 }
 
 // entryOf returns what is remembered about an object, which may be nothing yet.

@@ -210,14 +210,21 @@ func ownerIn(cluster types.UID, owner Owner) plan.Owner {
 // defaults are the policies of objects without annotations.
 func (r *Reconciler) defaults(p Policies) (policy.Set, v1alpha1.MissingNamespacesPolicy, error) {
 	var from []string
+	var beside string
 	if release := p.AdoptHelmRelease; release != nil {
 		from = append(from, policy.HelmRelease(release.Namespace, release.Name))
 		if flux := release.Flux; flux.Name != "" {
-			from = append(from, policy.FluxRelease(flux.Namespace, flux.Name))
+			// The record says so, and may be forged by users of the namespace of the release: what is labelled in another one
+			// has to be an object of the release as well.
+			if title := policy.FluxRelease(flux.Namespace, flux.Name); flux.Namespace == release.Namespace {
+				from = append(from, title)
+			} else {
+				beside = title
+			}
 		}
 	}
 	set, err := policy.Defaults(policy.Layer{
-		Adoption: p.Adoption, AdoptFrom: from, Update: p.Update, Delete: p.Delete, Drift: p.Drift, Reapply: p.ReapplyInterval,
+		Adoption: p.Adoption, AdoptFrom: from, AdoptBeside: beside, Update: p.Update, Delete: p.Delete, Drift: p.Drift, Reapply: p.ReapplyInterval,
 	}, r.settings.policies)
 	missing := r.settings.missingNamespaces
 	if p.MissingNamespaces != "" {

@@ -72,6 +72,7 @@ func (q *Queue) noteEdit(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	switch {
+	case q.queue == nil: // another queue knows no priorities
 	case q.edited[key]:
 	case q.edits.TryAccept():
 		q.edited[key] = true

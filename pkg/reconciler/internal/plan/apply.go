@@ -231,7 +231,7 @@ func (w *work) refuseAdoption(u *unit) {
 	if u.owner == "" {
 		owner = "exists, has no owner,"
 	}
-	if ownership := u.live.Ownership; ownership.onlyOther(u.desired.Policies.AdoptFrom) && (ownership.OwnerID != "" || ownership.Ref != OwnerRef{}) {
+	if ownership := u.live.Ownership; ownership.onlyOther(u.desired.Policies) && (ownership.OwnerID != "" || ownership.Ref != OwnerRef{}) {
 		owner += " and to " + ownerTitle(ownership)
 	}
 	if u.relation == unowned || u.relation == earlier {

@@ -263,7 +263,7 @@ func valueOf(s Step) string {
 // checkWrite looks at a write with the eyes of the object's true owner.
 func (w *world) checkWrite(o *object, s Step) {
 	adoption := s.Desired.Policies.Adoption
-	allowed := o.holder == heldByUs || o.ownership.onlyOther(s.Desired.Policies.AdoptFrom) && o.ownership.OwnerID == "" ||
+	allowed := o.holder == heldByUs || o.ownership.onlyOther(s.Desired.Policies) && o.ownership.OwnerID == "" ||
 		// What still has our label is taken back: a tool has only added its annotation.
 		adoption == v1alpha1.AdoptionPolicyAlways && (!(o.stolen && o.holder == heldByOther) || o.ownership.OwnerID == theOwner.ID) ||
 		adoption == v1alpha1.AdoptionPolicyIfUnowned && (o.holder == unheld || o.holder == heldByEarlier) ||

@@ -109,7 +109,7 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	mine := ownership.OwnerID == me.ID && (ownership.Ref == (OwnerRef{}) || ownership.Ref.SameOwner(me.Ref))
 	// An object that we adopted from another tool may still have the label and annotation of
 	// its last owner: they go with a request of their own, and may come back.
-	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.onlyOther(policies.AdoptFrom)
+	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.onlyOther(policies)
 	if len(ownership.OtherOwners) > 0 && !(mine && taken) {
 		return ownedByOther, strings.Join(ownership.OtherOwners, " and ")
 	}
@@ -136,10 +136,11 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	}
 }
 
-// onlyOther reports whether there are owners of other tools and reconcilers, and all of them are among these.
-func (o Ownership) onlyOther(titles []string) bool {
-	isOther := func(owner string) bool { return !slices.Contains(titles, owner) }
-	return len(o.OtherOwners) > 0 && !slices.ContainsFunc(o.OtherOwners, isOther)
+// onlyOther reports whether there are owners of other tools and reconcilers, and objects are adopted from all of them.
+func (o Ownership) onlyOther(policies policy.Set) bool {
+	isFrom := func(owner string) bool { return slices.Contains(policies.AdoptFrom, owner) }
+	isOther := func(owner string) bool { return !isFrom(owner) && owner != policies.AdoptBeside }
+	return slices.ContainsFunc(o.OtherOwners, isFrom) && !slices.ContainsFunc(o.OtherOwners, isOther)
 }
 
 // isShared reports whether an object of ours shows another owner, too. Only one that is adopted whatever its
@@ -216,6 +217,6 @@ func (u *unit) mayAdopt() bool {
 // and to no others.
 func (u *unit) isTakenFrom() bool {
 	ownership := u.live.Ownership
-	return u.relation == ownedByOther && ownership.onlyOther(u.desired.Policies.AdoptFrom) &&
+	return u.relation == ownedByOther && ownership.onlyOther(u.desired.Policies) &&
 		ownership.OwnerID == "" && ownership.Ref == (OwnerRef{}) && ownership.Controller.UID == ""
 }

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -214,5 +215,22 @@ func TestTitles(t *testing.T) {
 	cluster := OwnerRef{Group: "example.com", Kind: "Tenant", Name: "acme"}
 	if got, want := cluster.Title(), "Tenant acme"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The record of a release may be forged: a label that it tells of proves nothing of another namespace.
+func TestAnOwnerBesideProvesNothingAlone(t *testing.T) {
+	policies := policy.Set{AdoptFrom: []string{"Helm release market/corner"}, AdoptBeside: "Flux HelmRelease flux-system/corner"}
+	for owners, want := range map[string]bool{
+		"": false, "Helm release market/corner": true, "Helm release market/corner,Flux HelmRelease flux-system/corner": true,
+		"Flux HelmRelease flux-system/corner": false, "Helm release market/corner,Flux HelmRelease flux-system/other": false,
+	} {
+		ownership := Ownership{}
+		if owners != "" {
+			ownership.OtherOwners = strings.Split(owners, ",")
+		}
+		if got := ownership.onlyOther(policies); got != want {
+			t.Errorf("%q: %t, want %t", owners, got, want)
+		}
 	}
 }

@@ -141,7 +141,7 @@ func readAdoption(set *Set, text string) error {
 		return err
 	}
 	if set.Adoption == v1alpha1.AdoptionPolicyNever || set.Adoption == v1alpha1.AdoptionPolicyIgnore {
-		set.AdoptFrom = nil
+		set.AdoptFrom, set.AdoptBeside = nil, ""
 	}
 	return nil
 }

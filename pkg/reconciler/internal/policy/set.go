@@ -20,8 +20,10 @@ type Set struct {
 	// AdoptFrom are owners of other tools, as messages name them. What belongs to no others is adopted under each
 	// adoption policy. It is empty if there are none.
 	AdoptFrom []string
-	Reconcile v1alpha1.ReconcilePolicy
-	Update    v1alpha1.UpdatePolicy
+	// AdoptBeside is an owner that an object may have beside one of AdoptFrom; empty if there is none. Alone it proves nothing.
+	AdoptBeside string
+	Reconcile   v1alpha1.ReconcilePolicy
+	Update      v1alpha1.UpdatePolicy
 	// RecreatePropagation is what becomes of the dependents of an object that is
 	// recreated; empty means PropagationBackground.
 	RecreatePropagation Propagation
@@ -103,12 +105,13 @@ const minReapply = time.Minute
 // reconciler. Zero values say nothing.
 type Layer struct {
 	Adoption v1alpha1.AdoptionPolicy
-	// AdoptFrom is as in Set.
-	AdoptFrom []string
-	Reconcile v1alpha1.ReconcilePolicy
-	Update    v1alpha1.UpdatePolicy
-	Delete    v1alpha1.DeletePolicy
-	Drift     v1alpha1.DriftPolicy
+	// AdoptFrom and AdoptBeside are as in Set.
+	AdoptFrom   []string
+	AdoptBeside string
+	Reconcile   v1alpha1.ReconcilePolicy
+	Update      v1alpha1.UpdatePolicy
+	Delete      v1alpha1.DeletePolicy
+	Drift       v1alpha1.DriftPolicy
 	// Reapply is the interval of refreshing writes, at least one minute;
 	// zero and less say nothing.
 	Reapply time.Duration
@@ -132,7 +135,7 @@ func Defaults(layers ...Layer) (Set, error) {
 			errs = append(errs, fmt.Errorf("reapply interval %s is shorter than %s", layer.Reapply, minReapply))
 		}
 		if len(set.AdoptFrom) == 0 {
-			set.AdoptFrom = layer.AdoptFrom
+			set.AdoptFrom, set.AdoptBeside = layer.AdoptFrom, layer.AdoptBeside
 		}
 		set.Reapply = cmp.Or(set.Reapply, max(layer.Reapply, 0))
 	}
