@@ -129,7 +129,7 @@ func (b *bed) install(generator manifests.Generator, r release) []client.Object 
 		})
 		u.SetAnnotations(annotations)
 		if r.flux {
-			u.SetLabels(merged(u.GetLabels(), map[string]string{"helm.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/namespace": "flux-system"}))
+			u.SetLabels(merged(u.GetLabels(), map[string]string{"helm.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/namespace": b.namespace}))
 		}
 		text := must(yaml.Marshal(u.Object))(b)
 		if hook {
