@@ -70,7 +70,7 @@ const (
 // Conditions: RolloutStopped True on the components that failed; Ready is as it is
 // Event type: Warning
 // What to do: correct the cause, in the spec of the components or by another version of the operator. Or
-// set the annotation rollout: ignore on a component whose failure does not matter.
+// set the annotation rollout: ignore on a component to leave its failure out of the count.
 const reasonRolloutStopped = "RolloutStopped"
 
 // errNoDigest is a mistake of the setup.

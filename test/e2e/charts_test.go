@@ -113,7 +113,7 @@ func (o observation) String() string {
 	return fmt.Sprintf("%.2f | %d | %d", float64(o.writes)/float64(o.objects), o.podWrites, o.changed)
 }
 
-// observe reports an error for each pod that is made or deleted, and for each object whose content changes, while something is done.
+// observe calls a function, and reports an error for each pod that is created or deleted and for each object that changes meanwhile.
 func (f *fixture) observe(t *testing.T, objects []*unstructured.Unstructured, do func()) observation {
 	t.Helper()
 	position, err := f.env.AuditPosition(t.Context())
