@@ -156,7 +156,7 @@ func newEdits() flowcontrol.PassiveRateLimiter {
 // component: see oldestEvery.
 func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
-	queue := &prioritized{PriorityQueue: inner, notes: q, limiter: limiter, ready: map[ctrl.Request]time.Time{}, now: time.Now}
+	queue := &prioritized{PriorityQueue: inner, notes: q, limiter: limiter, ready: map[ctrl.Request]time.Time{}, busy: map[ctrl.Request]bool{}, now: time.Now}
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	q.queue = queue
@@ -194,6 +194,8 @@ type prioritized struct {
 	// ready is since when each request waits, or from when on it will.
 	ready map[ctrl.Request]time.Time
 	taken int
+	// busy are the requests that are handled now. The queue holds them back until they are done, whatever their priority is.
+	busy map[ctrl.Request]bool
 }
 
 // Add implements workqueue.TypedInterface.
@@ -261,9 +263,18 @@ func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdo
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	delete(p.ready, item)
+	p.busy[item] = true
 	// The controller gives what it adds again the priority that it got. That a request came first once is
 	// no reason for the next.
 	return item, min(priority, PriorityDefault), shutdown
+}
+
+// Done implements priorityqueue.PriorityQueue.
+func (p *prioritized) Done(item ctrl.Request) {
+	p.lock.Lock()
+	delete(p.busy, item)
+	p.lock.Unlock()
+	p.PriorityQueue.Done(item)
 }
 
 // oldest returns the request that has waited longest, if it is time for it.
@@ -275,7 +286,7 @@ func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
 	}
 	since := p.now().Add(-oldestAfter)
 	for item, at := range p.ready {
-		if at.Before(since) {
+		if at.Before(since) && !p.busy[item] {
 			oldest, since, found = item, at, true
 		}
 	}

@@ -175,3 +175,28 @@ func TestNoComponentStarves(t *testing.T) {
 		}
 	})
 }
+
+func TestTheShareOfTheOldestIsNotForOneThatIsReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newControllerQueue(t)
+		q.dependentChanged("slow")
+		synctest.Wait()
+		slow, _, _ := q.GetWithPriority()
+		q.dependentChanged("slow") // it waits from now on, until its reconcile ends
+		time.Sleep(time.Second)
+		q.listed("last")
+		time.Sleep(2 * oldestAfter)
+		for range 2 * oldestEvery {
+			for _, name := range []string{"a", "b"} {
+				q.notes.SetBegun(keyOf(name), true)
+				q.dependentChanged(name)
+			}
+			synctest.Wait()
+			if q.take(t) == "last" {
+				q.Done(slow)
+				return
+			}
+		}
+		t.Error("it is never reconciled")
+	})
+}
