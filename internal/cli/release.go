@@ -30,6 +30,8 @@ type handback struct {
 	toHelm, dryRun bool
 	name           string
 	wait           waitFlags
+	// leftOut are the objects of hooks that the record lacks.
+	leftOut []string
 }
 
 const releaseHelp = `Make a component a Helm release again, with the same objects, and without a restart: the way back of "corbel adopt helm".
@@ -102,6 +104,10 @@ func (h *handback) run(ctx context.Context, arguments []string) error {
 		}
 	}
 	fmt.Fprint(h.Out, l.text())
+	if len(h.leftOut) > 0 {
+		fmt.Fprintf(h.ErrOut, "the release lacks these objects of hooks until the next \"helm upgrade\", because they are in no namespace or another one and do not exist now: %s\n",
+			strings.Join(h.leftOut, ", "))
+	}
 	if h.dryRun {
 		return nil
 	}

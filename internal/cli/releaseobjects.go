@@ -102,7 +102,9 @@ func (h *handback) addManifests(ctx context.Context, connection *connection, c i
 			live.SetGroupVersionKind(object.GroupVersionKind())
 			err := connection.client.Get(ctx, client.ObjectKey{Namespace: cmp.Or(object.GetNamespace(), release.Namespace), Name: object.GetName()}, live)
 			if apierrors.IsNotFound(err) {
-				continue // all but those of hooks exist
+				// All but those of hooks exist. What it has cannot be read, because the operator does not tell it of other namespaces.
+				h.leftOut = append(h.leftOut, object.GetKind()+" "+strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"))
+				continue
 			}
 			if err != nil {
 				return nil, fmt.Errorf("read %s %s of %s: %w", object.GetKind(), object.GetName(), c, err)

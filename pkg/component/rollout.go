@@ -359,7 +359,7 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
 		return
 	}
-	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s/%s: %s on those whose failure does not matter",
+	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s/%s: %s on those that are not to count",
 		message, h.settings.name, v1alpha1.AnnotationRollout, rolloutIgnore), conditions.MaxMessage)
 	conditions.Set(setter, h.now(), metav1.Condition{
 		Type: v1alpha1.ConditionRolloutStopped, Status: metav1.ConditionTrue, Reason: reasonRolloutStopped, Message: message,
