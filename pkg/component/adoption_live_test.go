@@ -34,7 +34,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
-	"github.com/corbel-run/corbel/test/slice"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -438,25 +437,7 @@ func TestAnInstalledComponentDoesNotTakeOverARelease(t *testing.T) {
 
 // TestATakeOverSurvivesACrashAtAnyRequest kills the operator before and after each request of a take-over, and replaces it.
 func TestATakeOverSurvivesACrashAtAnyRequest(t *testing.T) {
-	total, _ := takeOver(t, 0, false)
-	cases, ran, crashes := slice.FromEnvironment(t), 0, 0
-	for at := 1; at <= total; at++ {
-		for i, after := range []bool{false, true} {
-			if !cases.Has(2*at + i) {
-				continue
-			}
-			ran++
-			t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
-				if _, crashed := takeOver(t, at, after); crashed {
-					crashes++
-				}
-			})
-		}
-	}
-	t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashes)
-	if crashes < ran*9/10 {
-		t.Errorf("only %d of %d cases crashed", crashes, ran)
-	}
+	crashAtEachRequest(t, takeOver)
 }
 
 // takeOver takes a release over with an operator that is killed at a request, and returns how many requests it sent.

@@ -33,7 +33,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
-	"github.com/corbel-run/corbel/test/slice"
 )
 
 // These tests are about components that an operator built with SAP component-operator-runtime has made.
@@ -471,25 +470,7 @@ func TestAGarbledListIsOneErrorAndNothingIsWritten(t *testing.T) {
 func TestATakeOverFromSAPsRuntimeSurvivesACrashAtAnyRequest(t *testing.T) {
 	for name, take := range map[string]bool{"take-over": true, "deletion without it": false} {
 		t.Run(name, func(t *testing.T) {
-			total, _ := takeOverForeign(t, take, 0, false)
-			cases, ran, crashes := slice.FromEnvironment(t), 0, 0
-			for at := 1; at <= total; at++ {
-				for i, after := range []bool{false, true} {
-					if !cases.Has(2*at + i) {
-						continue
-					}
-					ran++
-					t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
-						if _, crashed := takeOverForeign(t, take, at, after); crashed {
-							crashes++
-						}
-					})
-				}
-			}
-			t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashes)
-			if crashes < ran*9/10 {
-				t.Errorf("only %d of %d cases crashed", crashes, ran)
-			}
+			crashAtEachRequest(t, func(t *testing.T, at int, after bool) (int, bool) { return takeOverForeign(t, take, at, after) })
 		})
 	}
 }

@@ -89,26 +89,33 @@ func TestACrashWhileTheInventoryIsInSecretsLosesNothing(t *testing.T) {
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
-			total, _ := play(t, story, 0, false)
-			cases, ran, crashes := slice.FromEnvironment(t), 0, 0
-			for at := 1; at <= total; at++ {
-				for i, after := range []bool{false, true} {
-					if !cases.Has(2*at + i) {
-						continue
-					}
-					ran++
-					t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
-						if _, crashed := play(t, story, at, after); crashed {
-							crashes++
-						}
-					})
-				}
-			}
-			t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashes)
-			if crashes < ran*9/10 {
-				t.Errorf("only %d of %d cases crashed", crashes, ran)
-			}
+			crashAtEachRequest(t, func(t *testing.T, at int, after bool) (int, bool) { return play(t, story, at, after) })
 		})
+	}
+}
+
+// crashAtEachRequest plays a story with an operator that is killed before, and one that is killed after, each of its requests. The story
+// returns how many requests there are, and whether the operator was killed; at 0 it is not.
+func crashAtEachRequest(t *testing.T, story func(t *testing.T, at int, after bool) (requests int, crashed bool)) {
+	t.Helper()
+	total, _ := story(t, 0, false)
+	cases, ran, crashes := slice.FromEnvironment(t), 0, 0
+	for at := 1; at <= total; at++ {
+		for i, after := range []bool{false, true} {
+			if !cases.Has(2*at + i) {
+				continue
+			}
+			ran++
+			t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
+				if _, crashed := story(t, at, after); crashed {
+					crashes++
+				}
+			})
+		}
+	}
+	t.Logf("%d requests, %d cases, %d of them crashed", total, ran, crashes)
+	if crashes < ran*9/10 {
+		t.Errorf("only %d of %d cases crashed", crashes, ran)
 	}
 }
 
