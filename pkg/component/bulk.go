@@ -45,6 +45,8 @@ type bulkReader[T Component] struct {
 	selector labels.Selector
 	// waiting returns the components of a namespace that wait.
 	waiting func(namespace string) map[client.ObjectKey]bool
+	// prefer lets a component that waits come before those of which nothing has changed.
+	prefer func(key client.ObjectKey)
 	now     func() time.Time
 
 	lock  sync.Mutex
@@ -156,9 +158,18 @@ func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map
 			return err
 		}
 		err = apimeta.EachListItem(list, func(item runtime.Object) error {
+			found, ok := item.(T)
+			if !ok {
+				return nil
+			}
+			key := client.ObjectKeyFromObject(found)
 			// Others may begin to wait in a moment.
-			if found, ok := item.(T); ok && (len(r.known) < bulkMost || waiting[client.ObjectKeyFromObject(found)]) {
-				r.known[client.ObjectKeyFromObject(found)] = asRead(found)
+			if len(r.known) < bulkMost || waiting[key] {
+				r.known[key] = asRead(found)
+			}
+			// At the start of a process its edit was not seen.
+			if waiting[key] && found.GetGeneration() != found.GetStatus().ObservedGeneration {
+				r.prefer(key)
 			}
 			return nil
 		})

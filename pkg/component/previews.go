@@ -66,6 +66,8 @@ const (
 type previews[T Component] struct {
 	handler *handler[T]
 	life    time.Duration
+	// leads is closed when this process leads.
+	leads <-chan struct{}
 	// components are those with something to do: requests to answer, or Secrets to delete.
 	components workqueue.TypedDelayingInterface[client.ObjectKey]
 
@@ -99,9 +101,9 @@ type keptPreview struct {
 	due  time.Time
 }
 
-func newPreviews[T Component](h *handler[T]) *previews[T] {
+func newPreviews[T Component](h *handler[T], leads <-chan struct{}) *previews[T] {
 	return &previews[T]{
-		handler: h, life: preview.Life, about: map[client.ObjectKey]*previewsOf{},
+		handler: h, leads: leads, life: preview.Life, about: map[client.ObjectKey]*previewsOf{},
 		components: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[client.ObjectKey]{}),
 	}
 }
@@ -133,6 +135,12 @@ func (p *previews[T]) events() ctrlhandler.EventHandler {
 
 // see takes a request. One that the component has had since before this process may be old, or answered.
 func (p *previews[T]) see(ctx context.Context, obj client.Object, asked string, before bool) {
+	select {
+	case <-p.leads:
+	default: // another process answers; what the annotation has when this one begins to lead may be left to it
+		before = true
+		p.forget(client.ObjectKeyFromObject(obj))
+	}
 	if asked == "" {
 		return
 	}

@@ -117,7 +117,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	r.running.Store(running)
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector), running.triggers.NoteEdits())).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector), running.triggers.NoteEdits())).
 		WatchesRawSource(running.triggers.Source()).
 		Named(controllerName(gvk)).
 		Complete(r)
@@ -209,6 +209,9 @@ func (s *settings) resolveSetup(options ReconcilerOptions) error {
 func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
 	options := controller.Options{RateLimiter: s.rateLimiter, MaxConcurrentReconciles: s.concurrency}
 	configured := mgr.GetControllerOptions()
+	if configured.EnableWarmup == nil {
+		options.EnableWarmup = new(true) // a process that stands by knows what to do when it begins to lead
+	}
 	if s.concurrency == 0 && configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
 		options.MaxConcurrentReconciles = defaultConcurrency
 	}
@@ -312,7 +315,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 	}
 	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.cleanUpOrphans}
 	if !r.settings.noPreviews {
-		handler.previews = newPreviews(handler)
+		handler.previews = newPreviews(handler, mgr.Elected())
 		runs = append(runs, handler.previews.run)
 	}
 	for _, run := range runs {
@@ -338,7 +341,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		now:      r.now,
 		reads: &bulkReader[T]{
 			reader: about.client, cache: about.cache, kind: gvk, selector: r.settings.selector,
-			waiting: about.triggers.Waiting, now: time.Now, known: map[client.ObjectKey]T{}, missing: map[client.ObjectKey]bool{}, gone: map[client.ObjectKey]apitypes.UID{},
+			waiting: about.triggers.Waiting, prefer: about.triggers.Prefer, now: time.Now, known: map[client.ObjectKey]T{}, missing: map[client.ObjectKey]bool{}, gone: map[client.ObjectKey]apitypes.UID{},
 		},
 		inventory: inventory.NewStore(inventory.Options{
 			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,

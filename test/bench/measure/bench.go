@@ -37,7 +37,7 @@ type Options struct {
 	Patience time.Duration
 	// Flux is the program of test/bench/flux; empty leaves Flux out.
 	Flux string
-	// Helm is the command of Helm, for plans; empty leaves it out.
+	// Helm is the command of Helm, for plans, and for charts up to MostOfPeers components; empty leaves it out.
 	Helm string
 	// Revision is that of Corbel, for the report.
 	Revision string
@@ -71,7 +71,7 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 		courses = append(courses, b.flux)
 	}
 	if options.Chart {
-		courses = []func(context.Context, int) error{b.charts, b.limitOfCharts}
+		courses = append([]func(context.Context, int) error{b.charts, b.limitOfCharts}, b.peersOfCharts()...)
 	} else if options.Components > 1 {
 		courses = []func(context.Context, int) error{b.fleet, b.limit}
 	}
@@ -164,6 +164,9 @@ func (b *bench) connectWith(ctx context.Context, name report.Subject, program st
 		return nil, err
 	}
 	order.Cluster = subject.ClusterOf(config)
+	if b.Chart && name == report.Corbel {
+		order.Lease = lease
+	}
 	return ConnectTo(ctx, name, program, order)
 }
 

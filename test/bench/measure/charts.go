@@ -5,13 +5,17 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/bench/operator"
@@ -21,6 +25,10 @@ import (
 
 // Versions of the chart.
 const firstChart, secondChart = "1", "2"
+
+// lease is the name of the lease of an operator with charts: it elects a leader, as operators do that are made with
+// pkg/operator.
+const lease = "bench"
 
 // charts measures one operator with many components, each of which is a small chart: the workload of the benchmark of
 // Flux. Beside that, one is edited right after all others, and the operator brings another version of the chart.
@@ -34,7 +42,7 @@ func (b *bench) charts(ctx context.Context, round int) error {
 	if err := l.measureIdle(ctx, report.Start, 0, false, 0); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context) error{l.installCharts, l.upgradeCharts, l.editOne, l.rest(round), l.restart, l.bringChart, l.deleteAll} {
+	for _, part := range []func(context.Context) error{l.installCharts, l.upgradeCharts, l.editOne, l.rest(round), l.restart, l.failOver, l.bringChart, l.deleteAll} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -109,6 +117,56 @@ func (l *life) editOne(ctx context.Context) error {
 		return err
 	}
 	return l.record(ctx, report.Edit, l.process, took, false)
+}
+
+// failOver kills the operator while another process stands by, edits a component, and measures the time from the
+// election of the other process to the write that the user waits for.
+func (l *life) failOver(ctx context.Context) error {
+	next, err := l.connect(ctx, report.Corbel, "", l.namespace)
+	if err != nil {
+		return err
+	}
+	leader := l.process
+	l.process = next
+	if err := l.settle(ctx); err != nil { // its watches
+		return errors.Join(err, leader.Signal(os.Kill))
+	}
+	const one = "load-0"
+	deployment := &appsv1.Deployment{}
+	if err := l.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: one}, deployment); err != nil {
+		return err
+	}
+	leases, err := l.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(l.namespace))
+	if err != nil {
+		return err
+	}
+	defer leases.Stop()
+	elections := arrivalsOf(leases)
+	before := ""
+	var killed time.Time
+	took, err := l.seen(ctx, l.patience(), &appsv1.DeploymentList{}, func(event watch.Event) bool {
+		d, ok := event.Object.(*appsv1.Deployment)
+		return ok && d.Name == one && d.Generation > deployment.Generation
+	}, func() error {
+		killed = time.Now()
+		return errors.Join(leader.Signal(os.Kill), l.changeTo(ctx, "4")(one))
+	})
+	if err != nil {
+		return fmt.Errorf("fail-over: %w", err)
+	}
+	for election := range elections {
+		held, ok := election.event.Object.(*coordinationv1.Lease)
+		if !ok || ptr.Deref(held.Spec.HolderIdentity, "") == "" {
+			continue
+		}
+		if holder := *held.Spec.HolderIdentity; before == "" {
+			before = holder
+		} else if holder != before {
+			took -= election.at.Sub(killed)
+			break
+		}
+	}
+	return l.measureIdle(ctx, report.FailOver, took, false, l.Components)
 }
 
 // bringChart starts an operator with another version of the chart.

@@ -44,6 +44,7 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subj
 			return err
 		}
 		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, lock
+		options.LeaderElectionReleaseOnCancel = true // as an operator that is made with pkg/operator
 		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(6*time.Second), new(4*time.Second), new(time.Second)
 	}
 	manager, err := ctrl.NewManager(config, options)
@@ -59,7 +60,10 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subj
 		go func() { os.Exit(exitCode(manager.Start(ctx))) }()
 		return nil
 	}
-	go func() { w.ended <- manager.Start(ctx) }()
+	go func() {
+		defer close(w.ended)
+		w.ended <- manager.Start(ctx)
+	}()
 	select {
 	case <-manager.Elected():
 	case err := <-w.ended:
@@ -69,6 +73,15 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subj
 		return errors.New("the caches of the manager are not filled")
 	}
 	return nil
+}
+
+// End waits until the manager has ended, and has given up its lease.
+func (w *Worker) End() {
+	if w.ended != nil {
+		for range w.ended {
+			continue // until it is closed
+		}
+	}
 }
 
 // exitCode is that of a process after its manager ended.

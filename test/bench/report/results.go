@@ -64,8 +64,8 @@ const (
 	Corbel  Subject = "corbel"
 	Limit   Subject = "limit"
 	Flux    Subject = "flux"
-	Kubectl Subject = "kubectl" // with plans alone
-	Helm    Subject = "helm"    // with plans alone
+	Kubectl Subject = "kubectl" // with plans, and charts
+	Helm    Subject = "helm"    // with plans, and charts
 )
 
 // Scenario is what was done.
@@ -81,6 +81,7 @@ const (
 	ChangeAll  Scenario = "change-all"
 	Edit       Scenario = "edit"      // of one component, right after all others
 	NewChart   Scenario = "new-chart" // of the operator
+	FailOver   Scenario = "fail-over" // from the election to the write of an edit
 	Rest       Scenario = "rest"
 	Restart    Scenario = "restart"
 	Drift      Scenario = "drift"

@@ -20,6 +20,7 @@ var titles = []struct {
 	{ChangeOne, "change one"},
 	{Edit, "one changed right after all others"},
 	{NewChart, "operator with another version of the chart"},
+	{FailOver, "fail-over: from the election to the write of an edit"},
 	{Unchanged, "spec changed, nothing rendered differently"},
 	{Rest, "20 s at rest"},
 	{Restart, "operator restarted, nothing changed"},
@@ -69,11 +70,23 @@ func (s Size) where() string {
 }
 
 func (s Size) requests() string {
-	t := table{head: []string{"work", "Corbel", "goal", "Flux ssa", "limit"}}
+	return s.compared(requestsGoal, s.requestsOf)
+}
+
+// compared is a table with a column for each subject.
+func (s Size) compared(goal func(Size, Scenario, Samples) (string, bool), cell func(Scenario, Subject) string) string {
+	subjects, t := []Subject{Flux, Limit}, table{head: []string{"work", "Corbel", "goal", "Flux ssa", "limit"}}
+	if s.Chart {
+		subjects, t.head = []Subject{Helm, Kubectl, Limit}, []string{"work", "Corbel", "goal", "Helm", "kubectl apply", "limit"}
+	}
 	for _, row := range titles {
 		samples := s.Find(row.scenario, Corbel)
-		text, reached := requestsGoal(s, row.scenario, samples)
-		t.add(row.title, s.requestsOf(row.scenario, Corbel), verdict(samples, text, reached), s.requestsOf(row.scenario, Flux), s.requestsOf(row.scenario, Limit))
+		text, reached := goal(s, row.scenario, samples)
+		cells := []string{cell(row.scenario, Corbel), verdict(samples, text, reached)}
+		for _, subject := range subjects {
+			cells = append(cells, cell(row.scenario, subject))
+		}
+		t.add(row.title, cells...)
 	}
 	return t.String()
 }
@@ -87,6 +100,9 @@ func (s Size) requestsOf(scenario Scenario, subject Subject) string {
 		return "–"
 	}
 	text := grouped(int(samples.Requests() + 0.5))
+	if s.Chart && samples.Requests() >= float64(s.Components) {
+		return text + fmt.Sprintf(" (%.1f per component)", samples.Requests()/float64(s.Components))
+	}
 	if samples.Requests() >= float64(s.Total()) {
 		text += fmt.Sprintf(" (%.2f per object)", samples.Requests()/float64(s.Total()))
 	}
@@ -94,16 +110,12 @@ func (s Size) requestsOf(scenario Scenario, subject Subject) string {
 }
 
 func (s Size) times() string {
-	t := table{head: []string{"work", "Corbel", "goal", "Flux ssa", "limit"}}
-	for _, row := range titles {
-		if row.scenario == Rest {
-			continue
+	return s.compared(timeGoal, func(scenario Scenario, subject Subject) string {
+		if scenario == Rest {
+			return ""
 		}
-		samples := s.Find(row.scenario, Corbel)
-		text, reached := timeGoal(s, row.scenario, samples)
-		t.add(row.title, s.timeOf(row.scenario, Corbel), verdict(samples, text, reached), s.timeOf(row.scenario, Flux), s.timeOf(row.scenario, Limit))
-	}
-	return t.String()
+		return s.timeOf(scenario, subject)
+	})
 }
 
 func (s Size) timeOf(scenario Scenario, subject Subject) string {
@@ -144,11 +156,32 @@ func (s Size) remarks() string {
 		}
 	}
 	if s.Components > 1 {
-		return fmt.Sprintf("- Events: at most %g a component (%s).\n%s", events/float64(s.Components), during, s.memory())
+		return fmt.Sprintf("- Events: at most %g a component (%s).\n%s%s", events/float64(s.Components), during, s.halves(), s.memory())
 	}
 	return fmt.Sprintf("- Events: at most %g in one scenario (%s); the goal is %d a transition: %s.\n", events, during, maxEvents, mark(events <= maxEvents)) +
 		fmt.Sprintf("- The component has %s bytes, and %d Secrets hold %s bytes of its record.\n", grouped(s.Status.Component), s.Status.Secrets, grouped(s.Status.SecretBytes)) +
 		s.memory()
+}
+
+// halves says when half of the components were done, and how large the process was.
+func (s Size) halves() string {
+	var out strings.Builder
+	for _, row := range titles {
+		samples := s.Find(row.scenario, Corbel)
+		half := median(samples, func(s Sample) float64 { return s.HalfSeconds })
+		if seconds, _ := samples.Seconds(); half > 0 && whole[row.scenario] {
+			fmt.Fprintf(&out, "- Half of the components are Ready after %.0f %% of the time (%s).\n", 100*half/seconds, row.title)
+		}
+	}
+	installs := s.Find(Install, Corbel)
+	if rss := median(installs, func(s Sample) float64 { return float64(s.PeakRSS) }); rss > 0 {
+		fmt.Fprintf(&out, "- Resident memory: at most %s during the installation", mebibytes(rss))
+		if s.Chart {
+			fmt.Fprintf(&out, "; the goal is %s: %s", mebibytes(maxChartMemory), mark(rss <= maxChartMemory))
+		}
+		out.WriteString(".\n")
+	}
+	return out.String()
 }
 
 // memory is what the heap holds for each object.

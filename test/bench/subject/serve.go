@@ -20,11 +20,22 @@ type Worker interface {
 	Work(ctx context.Context, order Order) (time.Time, error)
 }
 
-// Serve answers orders until there are no more. An order that fails is answered
+// Ender is a Worker that has to be ended.
+type Ender interface {
+	// End returns when everything that the worker has started has ended. The context that it got has ended.
+	End()
+}
+
+// Serve answers orders until there are no more, and then ends the worker. An order that fails is answered
 // with the error; an error is returned if orders cannot be read or answered.
 func Serve(ctx context.Context, worker Worker, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer func() {
+		cancel()
+		if ender, ok := worker.(Ender); ok {
+			ender.End()
+		}
+	}()
 	s := &service{worker: worker, counter: newRequestCounter(), meter: newMeter(ctx)}
 	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
 	for {

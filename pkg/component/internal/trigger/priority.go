@@ -4,11 +4,14 @@
 package trigger
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -74,6 +77,8 @@ func (q *Queue) noteEdit(key client.ObjectKey) {
 	switch {
 	case q.queue == nil: // another queue knows no priorities
 	case q.edited[key]:
+	case q.queue.stands(): // those that the leader handles do not stay edited
+		q.edited[key] = true
 	case q.edits.TryAccept():
 		q.edited[key] = true
 	default:
@@ -83,6 +88,48 @@ func (q *Queue) noteEdit(key client.ObjectKey) {
 			time.AfterFunc(time.Second/editsPerSecond, q.promoteLate)
 		}
 		q.late = key
+	}
+}
+
+// NoteLeader lets all events pass but those about components that are gone before this process leads, and follows
+// what the leader does until then: a component whose metadata change for another cause than an edit has been
+// handled. So the edits that no leader has handled come first when this process begins to lead.
+func (q *Queue) NoteLeader() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if queue := q.standby(); queue != nil && e.ObjectNew != nil && e.ObjectOld != nil && e.ObjectNew.GetGeneration() == e.ObjectOld.GetGeneration() {
+				queue.setHandled(client.ObjectKeyFromObject(e.ObjectNew))
+			}
+			return true
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			queue := q.standby()
+			if queue == nil || e.Object == nil {
+				return true
+			}
+			queue.drop(client.ObjectKeyFromObject(e.Object))
+			return false
+		},
+	}
+}
+
+// standby returns the queue of a process that does not lead yet, or nil.
+func (q *Queue) standby() *prioritized {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if q.queue == nil || !q.queue.stands() {
+		return nil
+	}
+	return q.queue
+}
+
+// Prefer lets a component that waits come before those that wait for their regular reconcile.
+func (q *Queue) Prefer(key client.ObjectKey) {
+	q.lock.Lock()
+	queue := q.queue
+	q.lock.Unlock()
+	if queue != nil && queue.isReady(key) {
+		queue.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityDefault)}, ctrl.Request{NamespacedName: key})
 	}
 }
 
@@ -156,7 +203,10 @@ func newEdits() flowcontrol.PassiveRateLimiter {
 // component: see oldestEvery.
 func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
-	queue := &prioritized{PriorityQueue: inner, notes: q, limiter: limiter, ready: map[ctrl.Request]time.Time{}, busy: map[ctrl.Request]bool{}, now: time.Now}
+	queue := &prioritized{
+		PriorityQueue: inner, notes: q, limiter: limiter, now: time.Now,
+		held: map[ctrl.Request]int{}, ready: map[ctrl.Request]time.Time{}, busy: map[ctrl.Request]bool{},
+	}
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	q.queue = queue
@@ -191,6 +241,9 @@ type prioritized struct {
 	now     func() time.Time
 
 	lock sync.Mutex
+	// held are the requests of a process that does not lead yet, with their priorities: in the queue below no priority can
+	// be lowered. It is nil from the first Get on.
+	held map[ctrl.Request]int
 	// ready is since when each request waits, or from when on it will.
 	ready map[ctrl.Request]time.Time
 	taken int
@@ -226,8 +279,58 @@ func (p *prioritized) AddWithOpts(o priorityqueue.AddOpts, items ...ctrl.Request
 			options.Priority = new(priorityEdited)
 		}
 		p.note(item, options.After)
-		p.PriorityQueue.AddWithOpts(options, item)
+		if !p.hold(item, options.Priority) {
+			p.PriorityQueue.AddWithOpts(options, item)
+		}
 	}
+}
+
+// stands reports whether this process does not lead yet.
+func (p *prioritized) stands() bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.held != nil
+}
+
+// hold keeps a request until this process leads.
+func (p *prioritized) hold(item ctrl.Request, priority *int) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.held == nil {
+		return false
+	}
+	before, known := p.held[item]
+	if wanted := ptr.Deref(priority, PriorityDefault); !known || wanted > before {
+		p.held[item] = wanted
+	}
+	return true
+}
+
+// setHandled notes that the leader has handled a component.
+func (p *prioritized) setHandled(key client.ObjectKey) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if _, known := p.held[ctrl.Request{NamespacedName: key}]; known {
+		p.held[ctrl.Request{NamespacedName: key}] = PriorityRegular
+	}
+}
+
+// drop removes a component that is gone.
+func (p *prioritized) drop(key client.ObjectKey) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	delete(p.held, ctrl.Request{NamespacedName: key})
+	delete(p.ready, ctrl.Request{NamespacedName: key})
+}
+
+// lead hands over what was held, in the order in which it was added. Only a controller that leads takes requests.
+func (p *prioritized) lead() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	for _, item := range slices.SortedFunc(maps.Keys(p.held), func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) }) {
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.held[item]), After: max(0, p.ready[item].Sub(p.now()))}, item)
+	}
+	p.held = nil
 }
 
 // note notes from when on a request waits.
@@ -256,6 +359,9 @@ func (p *prioritized) Get() (item ctrl.Request, shutdown bool) {
 
 // GetWithPriority implements priorityqueue.PriorityQueue.
 func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdown bool) {
+	if p.stands() {
+		p.lead()
+	}
 	if oldest, found := p.oldest(); found {
 		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityOldest)}, oldest)
 	}

@@ -39,6 +39,14 @@ type controllerQueue struct {
 
 func newControllerQueue(t *testing.T) *controllerQueue {
 	t.Helper()
+	queue := newStandbyQueue(t)
+	queue.notes.queue.lead()
+	return queue
+}
+
+// newStandbyQueue returns the queue of a process that does not lead yet.
+func newStandbyQueue(t *testing.T) *controllerQueue {
+	t.Helper()
 	notes := New()
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](time.Millisecond, time.Second)
 	queue, ok := notes.Prioritized("test", limiter).(priorityqueue.PriorityQueue[ctrl.Request])
@@ -199,4 +207,39 @@ func TestTheShareOfTheOldestIsNotForOneThatIsReconciled(t *testing.T) {
 		}
 		t.Error("it is never reconciled")
 	})
+}
+
+func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
+	q := newStandbyQueue(t)
+	leader := q.notes.NoteLeader()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		q.listed(name)
+	}
+	edit := func(name string, generation int64) {
+		e := event.UpdateEvent{ObjectOld: metadataOf(name), ObjectNew: metadataOf(name)}
+		e.ObjectOld.SetGeneration(generation - 1)
+		e.ObjectNew.SetGeneration(generation)
+		if leader.Update(e) && q.events.Update(e) {
+			(&handler.EnqueueRequestForObject{}).Update(t.Context(), e, q.PriorityQueue)
+		}
+	}
+	for generation := range int64(2 * editsAtOnce) { // more than come first in a process that leads
+		edit("b", generation+2)
+		if !leader.Update(event.UpdateEvent{ObjectOld: metadataOf("b"), ObjectNew: metadataOf("b")}) {
+			t.Error("an event about a status does not pass")
+		}
+	}
+	edit("c", 2)
+	if leader.Delete(event.DeleteEvent{Object: metadataOf("d")}) {
+		t.Error("the end of a component that the leader has finished passes")
+	}
+	if got, want := []string{q.take(t), q.take(t), q.take(t)}, []string{"c", "a", "b"}; !cmp.Equal(got, want) {
+		t.Errorf("the first reconciles are %v, want %v", got, want)
+	}
+	if !leader.Delete(event.DeleteEvent{Object: metadataOf("a")}) {
+		t.Error("a process that leads does not see the end of a component")
+	}
+	if n := q.Len(); n != 0 {
+		t.Errorf("%d requests are left", n)
+	}
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures Corbel, a bare client and the library of Flux on a real API
-// server, and plans beside kubectl and Helm, and writes what came out to the documentation.
+// server, and plans and charts beside kubectl and Helm, and writes what came out to the documentation.
 // `make bench` builds and runs it.
 package main
 
@@ -61,7 +61,7 @@ func parse() (settings, error) {
 	flag.IntVar(&s.rounds, "rounds", 0, "how often each size is measured; default 5, but 3 from 5,000 objects on and 1 from 20,000 on")
 	flag.StringVar(&s.out, "out", "docs", "folder of performance.json, performance.md and performance.svg")
 	flag.StringVar(&s.flux, "flux", "", "program of test/bench/flux; empty leaves Flux out")
-	flag.StringVar(&s.helm, "helm", "", "command of Helm, for plans; empty leaves Helm out")
+	flag.StringVar(&s.helm, "helm", "", "command of Helm, for plans and charts; empty leaves Helm out")
 	flag.StringVar(&s.only, "only", "", "what is measured: life, plan; empty is both")
 	flag.StringVar(&s.revision, "revision", "", "revision of Corbel, for the report")
 	flag.BoolVar(&s.draw, "draw", false, "measure nothing; only write tables and chart from performance.json again")
@@ -130,12 +130,21 @@ func run(ctx context.Context, s settings) error {
 		return all.Publish(s.out)
 	}
 	if s.only != plan {
-		charts := slices.DeleteFunc(slices.Clone(s.sizes), func(size size) bool { return !size.chart })
-		others := slices.DeleteFunc(slices.Clone(s.sizes), func(size size) bool { return size.chart })
+		var others, charts, besidePeers []size // the requests of commands are counted in the audit log
+		for _, size := range s.sizes {
+			switch {
+			case !size.chart:
+				others = append(others, size)
+			case size.components > measure.MostOfPeers:
+				charts = append(charts, size)
+			default:
+				besidePeers = append(besidePeers, size)
+			}
+		}
 		for _, part := range []struct {
 			options env.Options
 			sizes   []size
-		}{{env.Options{}, others}, {env.Options{Cluster: true}, charts}} {
+		}{{env.Options{}, others}, {env.Options{Cluster: true}, charts}, {env.Options{Cluster: true, AuditLog: true, AuditBodies: true}, besidePeers}} {
 			if len(part.sizes) == 0 {
 				continue
 			}
