@@ -134,10 +134,10 @@ bench: assets bin/bench ## Measure against a real API server into docs/performan
 	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -helm bin/bench-helm $(if $(BENCH),-only '$(BENCH)') -revision '$(REVISION)'
 
 .PHONY: soak
-soak: assets ## Disturb 200 components for SOAK=10m under a storm of faults, and check all objects that are left (SEED=n, FAULTS=false).
+soak: assets ## Disturb 200 components for SOAK=10m under a storm of faults, and check all objects that are left (SEED=n, FAULTS=false, FLEET=true with 1,000 and roll-outs).
 	@mkdir -p bin
 	$(GO) build -o bin/ ./test/bench/cmd/soak
-	$(WITH_ASSETS) bin/soak -duration '$(or $(SOAK),10m)' $(if $(SEED),-seed $(SEED)) $(if $(FAULTS),-faults=$(FAULTS))
+	$(WITH_ASSETS) bin/soak -duration '$(or $(SOAK),10m)' $(if $(SEED),-seed $(SEED)) $(if $(FAULTS),-faults=$(FAULTS)) $(if $(FLEET),-fleet=$(FLEET))
 
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).

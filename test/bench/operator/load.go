@@ -43,13 +43,15 @@ type LoadSpec struct {
 	Job bool `json:"job,omitempty"`
 	// Chart makes it the objects of a chart; All is their cpu.
 	Chart bool `json:"chart,omitempty"`
+	// Versioned puts the version of the chart that the operator brings into each ConfigMap.
+	Versioned bool `json:"versioned,omitempty"`
 	// Note changes nothing that is rendered.
 	Note string `json:"note,omitempty"`
 }
 
 // ToUnstructured returns the parameters as a map.
 func (s *LoadSpec) ToUnstructured() map[string]any {
-	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note, "away": s.Away, "job": s.Job, "chart": s.Chart}
+	return map[string]any{"objects": int64(s.Objects), "all": s.All, "one": s.One, "note": s.Note, "away": s.Away, "job": s.Job, "chart": s.Chart, "versioned": s.Versioned}
 }
 
 // Away is the namespace of every second object of a component, if it says so.

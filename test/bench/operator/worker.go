@@ -8,16 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/bench/subject"
 )
@@ -51,7 +53,11 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subj
 	if err != nil {
 		return err
 	}
-	w.reconciler = component.NewReconciler[*Load](Name, manifests.GeneratorFunc(generator(order.Chart)), component.ReconcilerOptions{LeaderLock: lock})
+	reconcilerOptions := component.ReconcilerOptions{LeaderLock: lock}
+	if order.MaxUnavailable != "" {
+		reconcilerOptions.Rollout = &component.Rollout{MaxUnavailable: intstr.Parse(order.MaxUnavailable)}
+	}
+	w.reconciler = component.NewReconciler[*Load](Name, generator(order.Chart), reconcilerOptions)
 	if err := w.reconciler.SetupWithManager(manager); err != nil {
 		return err
 	}
@@ -96,30 +102,43 @@ func exitCode(err error) int {
 	return 1
 }
 
-// generator returns the generator of an operator that brings a version of a chart.
-func generator(chart string) manifests.GeneratorFunc {
-	return func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-		values := parameters.ToUnstructured()
-		if isChart, _ := values["chart"].(bool); !isChart {
-			return generate(ctx, namespace, name, parameters)
-		}
-		cpu, _ := values["all"].(string)
-		objects := make([]client.Object, 0, subject.ChartObjects)
-		for _, object := range subject.Chart(name, cpu, chart) {
-			objects = append(objects, object)
-		}
-		return objects, nil
+// Broken is the beginning of a version with which no component becomes ready.
+const Broken = "broken"
+
+// generator is that of an operator that brings a version of a chart.
+type generator string
+
+// Digest implements manifests.Digester.
+func (g generator) Digest() string { return string(g) }
+
+// Generate implements manifests.Generator.
+func (g generator) Generate(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	values := parameters.ToUnstructured()
+	if isChart, _ := values["chart"].(bool); !isChart {
+		return g.configMaps(namespace, name, values), nil
 	}
+	cpu, _ := values["all"].(string)
+	objects := make([]client.Object, 0, subject.ChartObjects)
+	for _, object := range subject.Chart(name, cpu, string(g)) {
+		objects = append(objects, object)
+	}
+	return objects, nil
 }
 
-func generate(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-	values := parameters.ToUnstructured()
+func (g generator) configMaps(namespace, name string, values map[string]any) []client.Object {
 	n, _ := values["objects"].(int64)
 	all, _ := values["all"].(string)
 	one, _ := values["one"].(string)
 	objects := make([]client.Object, 0, n)
 	away, _ := values["away"].(bool)
+	versioned, _ := values["versioned"].(bool)
 	for i, object := range (subject.Objects{Prefix: name, N: int(n), All: all, One: one}).Unstructured("") {
+		if versioned {
+			object.Object["data"].(map[string]any)["version"] = string(g)
+			if strings.HasPrefix(string(g), Broken) {
+				object.SetAnnotations(map[string]string{Name + "/" + v1alpha1.AnnotationReadyWhen: "false"})
+			}
+		}
 		if away && i%2 == 1 {
 			object.SetNamespace(Away(namespace, name))
 		}
@@ -128,7 +147,7 @@ func generate(_ context.Context, namespace, name string, parameters types.Unstru
 	if job, _ := values["job"].(bool); job {
 		objects = append(objects, jobOf(name))
 	}
-	return objects, nil
+	return objects
 }
 
 // jobOf is the Job of a component. Once it has ended its time to live removes it.

@@ -44,11 +44,22 @@ func (s *soak) component(i int) *operator.Load {
 	return &operator.Load{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.key(i).Namespace, Name: s.key(i).Name},
 		Spec: operator.LoadSpec{
-			RequeueSpec: component.RequeueSpec{RequeueInterval: &types.Duration{Duration: requeue}},
-			Objects:     fewest + s.random.IntN(most-fewest+1), All: s.word(), One: s.word(), Away: s.Faults && i%4 == 1, Job: s.Faults && i%8 == 3,
+			RequeueSpec: component.RequeueSpec{RequeueInterval: &types.Duration{Duration: s.fleet.requeue()}},
+			Objects:     s.objects(), All: s.word(), One: s.word(), Away: s.isAway(i), Job: s.Faults && !s.Fleet && i%8 == 3, Versioned: s.Fleet,
 		},
 	}
 }
+
+// objects is how many a component is to have.
+func (s *soak) objects() int {
+	if s.Fleet {
+		return fewest
+	}
+	return fewest + s.random.IntN(most-fewest+1)
+}
+
+// isAway reports whether the component of that number has objects in a namespace of its own.
+func (s *soak) isAway(i int) bool { return s.Faults && !s.Fleet && i%4 == 1 }
 
 func (s *soak) word() string { return fmt.Sprintf("%08x", s.random.Uint32()) }
 
@@ -75,7 +86,7 @@ func (s *soak) disturbance(ctx context.Context) error {
 func (s *soak) disturbOne(ctx context.Context) error {
 	i, n, k := s.random.IntN(s.Components), s.random.IntN(100), s.random.IntN(fewest)
 	load := &operator.Load{ObjectMeta: metav1.ObjectMeta{Namespace: s.key(i).Namespace, Name: s.key(i).Name}}
-	load.Spec.Away = s.Faults && i%4 == 1
+	load.Spec.Away = s.isAway(i)
 	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: load.NamespaceOf(k), Name: fmt.Sprintf("%s-%d", load.Name, k)}}
 	away := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator.Away(load.Namespace, load.Name)}}
 	switch {
@@ -86,7 +97,7 @@ func (s *soak) disturbOne(ctx context.Context) error {
 	case n < 32:
 		return s.edit(ctx, load, map[string]string{"note": quoted(s.word())})
 	case n < 42:
-		return s.edit(ctx, load, map[string]string{"objects": fmt.Sprint(fewest + s.random.IntN(most-fewest+1))})
+		return s.edit(ctx, load, map[string]string{"objects": fmt.Sprint(s.objects())})
 	case n < 56:
 		return s.merge(ctx, dependent, fmt.Sprintf(`{"data":{"all":%q}}`, s.word()))
 	case n < 68:
@@ -107,12 +118,14 @@ func (s *soak) disturbOne(ctx context.Context) error {
 				return err
 			}
 		}
+		s.fleet.touch(s.name(i))
 		return s.Create(ctx, s.component(i)) // most are there
 	}
 }
 
 // edit changes fields of a component's spec, given as JSON.
 func (s *soak) edit(ctx context.Context, load *operator.Load, fields map[string]string) error {
+	s.fleet.touch(load.Name)
 	for field, value := range fields {
 		if err := s.merge(ctx, load, fmt.Sprintf(`{"spec":{%q:%s}}`, field, value)); err != nil {
 			return err

@@ -6,6 +6,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -28,10 +29,10 @@ type operators struct {
 	watches sync.WaitGroup
 }
 
-// startOperators starts so many operators that reach the API server by the proxy.
-func startOperators(ctx context.Context, n int, cluster *subject.Cluster, namespace string) (*operators, error) {
+// startOperators starts so many operators with the order of the time.
+func startOperators(ctx context.Context, n int, order func() subject.Order) (*operators, error) {
 	o := &operators{killed: map[*measure.Process]bool{}, start: func() (*measure.Process, error) {
-		return measure.ConnectTo(ctx, report.Corbel, "", subject.Order{Cluster: cluster, Namespace: namespace, Lease: "storm"})
+		return measure.ConnectTo(ctx, report.Corbel, "", order())
 	}}
 	for range n {
 		if err := o.add(); err != nil {
@@ -106,6 +107,17 @@ func (o *operators) kill(p *measure.Process) {
 	o.killed[p] = true
 	o.mu.Unlock()
 	_ = p.Signal(syscall.SIGKILL) // it has ended if this fails
+}
+
+// killAll kills all processes, which are replaced.
+func (o *operators) killAll() {
+	o.mu.Lock()
+	running := slices.Clone(o.running)
+	o.mu.Unlock()
+	for _, p := range running {
+		_ = p.Signal(syscall.SIGCONT)
+		o.kill(p)
+	}
 }
 
 // end ends all processes, and returns those that had ended by themselves.

@@ -117,7 +117,7 @@ func (s *soak) check(w *world) *Findings {
 		} else if state, reason, message := load.Status.GetState(); !load.Status.IsReady() || load.Status.ObservedGeneration != load.Generation {
 			f.Restless = append(f.Restless, fmt.Sprintf("component %s/%s, generation %d, observed %d: %s (%s): %s", load.Namespace, load.Name, load.Generation, load.Status.ObservedGeneration, state, reason, message))
 		}
-		f.dependentsOf(load, w.objects)
+		f.dependentsOf(load, w.objects, s.fleet.current())
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(w.objects), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
 		object := w.objects[key]
@@ -136,7 +136,7 @@ func (s *soak) check(w *world) *Findings {
 }
 
 // dependentsOf compares those of a component, and removes them from the live ones.
-func (f *Findings) dependentsOf(load *operator.Load, live map[types.NamespacedName]corev1.ConfigMap) {
+func (f *Findings) dependentsOf(load *operator.Load, live map[types.NamespacedName]corev1.ConfigMap, version string) {
 	objects := load.Objects()
 	for i := range objects.N {
 		key := types.NamespacedName{Namespace: load.NamespaceOf(i), Name: objects.Name(i)}
@@ -145,7 +145,7 @@ func (f *Findings) dependentsOf(load *operator.Load, live map[types.NamespacedNa
 		switch {
 		case !there:
 			f.Lost = append(f.Lost, fmt.Sprintf("ConfigMap %s", key))
-		case object.Data["all"] != objects.All || i == 0 && object.Data["one"] != objects.One:
+		case object.Data["all"] != objects.All || i == 0 && object.Data["one"] != objects.One || load.Spec.Versioned && object.Data["version"] != version:
 			f.Restless = append(f.Restless, fmt.Sprintf("ConfigMap %s holds %v, not what component %s says", key, object.Data, load.Name))
 		}
 	}

@@ -31,6 +31,8 @@ type Outcome struct {
 	// Storm counts the requests and their faults, and Strikes what happened to processes.
 	Storm   string
 	Strikes map[string]int
+	// RollOuts are what the roll-outs of versions came to, and Spread the broken versions that reached too many components.
+	RollOuts, Spread []string
 	// Violations are the writes that broke an invariant, of so many Audited.
 	Violations []string
 	Audited    int
@@ -123,6 +125,7 @@ func (o *Outcome) Conditions() []Condition {
 		{"nothing of others was touched", len(o.Stolen) == 0, first(o.Stolen)},
 		{"nothing is left over", len(o.Left) == 0, first(o.Left)},
 		{"everything is Ready and as it should be", len(o.Restless) == 0, first(o.Restless)},
+		{"no broken version reached more components than may be unavailable", len(o.Spread) == 0, first(o.Spread)},
 		{"no operator ended by itself", len(o.Deaths) == 0, first(o.Deaths)},
 		{"goroutines have not grown", o.Late.Goroutines <= o.Early.Goroutines+moreGoroutines,
 			fmt.Sprintf("%d early, %d late, %d more are allowed", o.Early.Goroutines, o.Late.Goroutines, moreGoroutines)},
@@ -159,6 +162,9 @@ func (o *Outcome) String() string {
 	fmt.Fprintln(&out)
 	if o.Storm != "" {
 		fmt.Fprintf(&out, "%s; %v\n\n", o.Storm, o.Strikes)
+	}
+	if len(o.RollOuts) > 0 {
+		fmt.Fprintf(&out, "%s\n\n", strings.Join(o.RollOuts, "\n"))
 	}
 	for _, condition := range o.Conditions() {
 		mark := "ok    "

@@ -37,6 +37,7 @@ func TestEachConditionIsChecked(t *testing.T) {
 		"nothing of others":         func(o *Outcome) { o.Stolen = []string{"ConfigMap a"} },
 		"nothing is left over":      func(o *Outcome) { o.Left = []string{"ConfigMap a"} },
 		"everything is Ready":       func(o *Outcome) { o.Restless = []string{"component a"} },
+		"no broken version":         func(o *Outcome) { o.Spread = []string{"version broken-2"} },
 		"no operator ended":         func(o *Outcome) { o.Deaths = []string{"exit status 2"} },
 		"goroutines":                func(o *Outcome) { o.Late.Goroutines = 61 },
 		"the heap":                  func(o *Outcome) { o.Late.Heap = 111 << 20 },

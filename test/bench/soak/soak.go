@@ -37,6 +37,9 @@ type Options struct {
 	// removes labels and annotations from objects and deletes namespaces. It needs an environment
 	// with a cluster.
 	Faults bool
+	// Fleet makes the components small, and rolls versions of the operator out while processes are killed: each second one is
+	// broken, and may reach a part of the components only. It needs Faults.
+	Fleet bool
 	// Seed makes the disturbances repeatable, as far as they do not depend on time.
 	Seed uint64
 	// Profiles is the folder of early.pprof and late.pprof, profiles of the heap; empty
@@ -47,7 +50,7 @@ type Options struct {
 }
 
 // settling is how long everything may take to become right after the last disturbance.
-const settling = 3 * time.Minute
+const settling = 5 * time.Minute
 
 // soak is a run.
 type soak struct {
@@ -62,6 +65,7 @@ type soak struct {
 	fate      *rand.Rand // of the processes
 	strikes   map[string]int
 	others    map[types.NamespacedName]string // fingerprints of the objects of others
+	fleet     *fleet                          // with Options.Fleet
 	started   time.Time
 	killed    []time.Time // when the API server was killed
 	outcome   Outcome
@@ -73,7 +77,7 @@ type soak struct {
 func Run(ctx context.Context, e *env.Environment, options Options) (*Outcome, error) {
 	s := &soak{
 		Options: options, env: e, strikes: map[string]int{},
-		random: rand.New(rand.NewPCG(options.Seed, 1)), fate: rand.New(rand.NewPCG(options.Seed, 3)),
+		fleet: newFleet(options.Fleet), random: rand.New(rand.NewPCG(options.Seed, 1)), fate: rand.New(rand.NewPCG(options.Seed, 3)),
 	}
 	var err error
 	if s.WithWatch, err = measure.Client(ctx, e); err != nil {
@@ -113,9 +117,17 @@ func (s *soak) endOperators() {
 	}
 }
 
+// share is so many tenths of the duration.
+func (s *soak) share(tenths int) time.Duration { return s.Duration * time.Duration(tenths) / 10 }
+
+// order is that of an operator to connect.
+func (s *soak) order(lease string) subject.Order {
+	return s.fleet.order(subject.Order{Cluster: s.proxy.cluster, Namespace: s.namespace, Lease: lease})
+}
+
 // measured starts the operator that is measured, alone.
 func (s *soak) measured(ctx context.Context) (err error) {
-	s.process, err = measure.ConnectTo(ctx, report.Corbel, "", subject.Order{Cluster: s.proxy.cluster, Namespace: s.namespace})
+	s.process, err = measure.ConnectTo(ctx, report.Corbel, "", s.order(""))
 	return err
 }
 
@@ -152,10 +164,13 @@ func (s *soak) storm(ctx context.Context) error {
 	}
 	s.endOperators()
 	var err error
-	if s.operators, err = startOperators(ctx, 2, s.proxy.cluster, s.namespace); err != nil {
+	if s.operators, err = startOperators(ctx, 2, func() subject.Order { return s.order("storm") }); err != nil {
 		return err
 	}
-	if err := s.disturbUntil(ctx, s.started.Add(s.Duration*3/10)); err != nil {
+	if err := s.rollOuts(ctx); err != nil {
+		return err
+	}
+	if err := s.disturbUntil(ctx, s.started.Add(s.share(s.fleet.schedule().storm))); err != nil {
 		return err
 	}
 	s.endOperators()
@@ -165,7 +180,7 @@ func (s *soak) storm(ctx context.Context) error {
 // disturb continues until the time has passed. On the way the operator is measured at rest,
 // and the API server restarted in the middle of things.
 func (s *soak) disturb(ctx context.Context) error {
-	if err := s.disturbUntil(ctx, s.started.Add(s.Duration*4/10)); err != nil {
+	if err := s.disturbUntil(ctx, s.started.Add(s.share(s.fleet.schedule().early))); err != nil {
 		return err
 	}
 	if err := s.restore(ctx); err != nil {
@@ -178,7 +193,7 @@ func (s *soak) disturb(ctx context.Context) error {
 		return err
 	}
 	s.outcome.Early = s.outcome.last()
-	if err := s.disturbUntil(ctx, s.started.Add(s.Duration*7/10)); err != nil {
+	if err := s.disturbUntil(ctx, s.started.Add(s.share(s.fleet.schedule().restart))); err != nil {
 		return err
 	}
 	s.Logf("the API server is killed and started again")
@@ -286,8 +301,13 @@ func (s *soak) rest(ctx context.Context) error {
 	return nil
 }
 
-// take adds a line to the table.
+// sample adds a line to the table.
 func (s *soak) sample(ctx context.Context, what string) error {
+	if s.Fleet { // the log grows by gigabytes; what is read of it now does not have to be read at the end
+		if _, err := s.env.AuditEvents(ctx); err != nil {
+			return err
+		}
+	}
 	if s.process == nil {
 		s.add(what, subject.Usage{})
 		return nil

@@ -49,6 +49,8 @@ type Order struct {
 	Lease string `json:",omitempty"`
 	// Chart, with Connect, is the version of the chart that an operator brings.
 	Chart string `json:",omitempty"`
+	// MaxUnavailable, with Connect, is the option Rollout.MaxUnavailable of an operator; empty leaves the option out.
+	MaxUnavailable string `json:",omitempty"`
 	// With Apply, Delete, Plan and PlanDeletion.
 	Objects Objects
 	// Changes, with Plan and PlanDeletion, is how many changes there must be; another number is

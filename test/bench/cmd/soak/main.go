@@ -45,7 +45,11 @@ func run(ctx context.Context) error {
 	flag.StringVar(&options.Profiles, "profiles", "", "folder for profiles of the heap, early.pprof and late.pprof; compare them with go tool pprof -base")
 	flag.Uint64Var(&options.Seed, "seed", uint64(time.Now().Unix()), "seed of the disturbances")
 	flag.BoolVar(&options.Faults, "faults", true, "put a storm of faults between the operators and the API server, kill and stop processes, and take labels and annotations off objects")
+	flag.BoolVar(&options.Fleet, "fleet", false, "roll versions of the operator out over 1,000 small components, while processes are killed")
 	flag.Parse()
+	if options.Fleet {
+		options.Components, options.Faults = max(options.Components, 1000), true
+	}
 	fmt.Printf("%d components for %s, seed %d\n", options.Components, options.Duration, options.Seed)
 	e, err := env.Start(ctx, env.Options{AuditLog: true, AuditBodies: true, Cluster: options.Faults})
 	if err != nil {
