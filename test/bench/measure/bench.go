@@ -39,6 +39,9 @@ type Options struct {
 	Flux string
 	// Helm is the command of Helm, for plans, and for charts up to MostOfPeers components; empty leaves it out.
 	Helm string
+	// Profiles is the folder of operator.pprof and apiserver.pprof, profiles of the processor time while charts are installed;
+	// empty leaves them out. They are of the last round.
+	Profiles string
 	// Revision is that of Corbel, for the report.
 	Revision string
 	// Load is the load average of the machine before we came, for the report.

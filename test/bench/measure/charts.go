@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,14 +85,41 @@ func (l *life) all(ctx context.Context, scenario report.Scenario, revision int64
 	return l.measureIdle(ctx, scenario, took, false, 0)
 }
 
-func (l *life) installCharts(ctx context.Context) error {
-	return l.all(ctx, report.Install, 1, nil, func() error {
+func (l *life) installCharts(ctx context.Context) (err error) {
+	end := func() error { return nil }
+	if l.Profiles != "" {
+		if end, err = l.startProfiles(ctx); err != nil {
+			return err
+		}
+	}
+	err = l.all(ctx, report.Install, 1, nil, func() error {
 		return l.eachLoad(0, func(name string) error {
 			return l.Create(ctx, &operator.Load{
 				ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name}, Spec: operator.LoadSpec{Chart: true, All: "1"},
 			})
 		})
 	})
+	return errors.Join(err, end())
+}
+
+// startProfiles profiles the operator and the API server. The function that it returns waits for the end of the latter.
+func (l *life) startProfiles(ctx context.Context) (end func() error, err error) {
+	if _, err := l.process.Order(ctx, subject.Order{Do: subject.Profile, Profile: filepath.Join(l.Profiles, "operator.pprof")}); err != nil {
+		return nil, err
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(l.env.Config())
+	if err != nil {
+		return nil, err
+	}
+	var group errgroup.Group
+	group.Go(func() error {
+		content, err := server.RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", "20").DoRaw(ctx)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(l.Profiles, "apiserver.pprof"), content, 0o600)
+	})
+	return group.Wait, nil
 }
 
 func (l *life) upgradeCharts(ctx context.Context) error {

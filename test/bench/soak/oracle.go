@@ -222,7 +222,8 @@ func (s *soak) searchOne(ctx context.Context, gvk schema.GroupVersionKind, resou
 		object := &objects.Items[i]
 		own := gvk.Kind == "Secret" && object.Name == operator.Name+"-digest-key"
 		owner := object.Annotations[operator.Name+"/"+v1alpha1.AnnotationOwner]
-		owned := components[object.Labels[operator.Name+"/inventory-of"]] || components[owner[strings.LastIndex(owner, "/")+1:]]
+		owned := components[object.Labels[operator.Name+"/inventory-of"]] || components[owner[strings.LastIndex(owner, "/")+1:]] ||
+			slices.ContainsFunc(object.OwnerReferences, func(ref metav1.OwnerReference) bool { return components[string(ref.UID)] }) // the history
 		if traces := tracesOf(object); traces != "" && !own && !owned {
 			left = append(left, fmt.Sprintf("%s %s/%s (%s)", gvk.Kind, object.Namespace, object.Name, traces))
 		}

@@ -16,6 +16,8 @@ const (
 	Connect = "connect"
 	// Take asks for the usage since the last time.
 	Take = "take"
+	// Profile starts a profile of the processor time, which ends with the next Take.
+	Profile = "profile"
 	// Idle waits until the operator has nothing to do.
 	Idle = "idle"
 
@@ -58,7 +60,7 @@ type Order struct {
 	Changes int `json:",omitempty"`
 	// Collect, with Take, collects the garbage to measure the heap that is in use.
 	Collect bool `json:",omitempty"`
-	// Profile, with Take, is the file that the profile of the heap is written to.
+	// Profile is the file that a profile is written to: with Take that of the heap, with Profile that of the processor time.
 	Profile string `json:",omitempty"`
 	// Reconciles, with Idle, is how many reconciles must have ended.
 	Reconciles int `json:",omitempty"`

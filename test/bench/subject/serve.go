@@ -59,6 +59,8 @@ type service struct {
 	worker  Worker
 	counter *RequestCounter
 	meter   *meter
+	// endProfile ends the profile of the processor time, if there is one.
+	endProfile func() error
 }
 
 func (s *service) answer(ctx context.Context, order Order) (Answer, error) {
@@ -66,7 +68,15 @@ func (s *service) answer(ctx context.Context, order Order) (Answer, error) {
 	case Connect:
 		err := s.worker.Connect(ctx, order, s.counter)
 		return Answer{Done: time.Now()}, err
+	case Profile:
+		return Answer{Done: time.Now()}, s.startProfile(order.Profile)
 	case Take:
+		if s.endProfile != nil {
+			if err := s.endProfile(); err != nil {
+				return Answer{Done: time.Now()}, err
+			}
+			s.endProfile = nil
+		}
 		usage := s.meter.read(order.Collect)
 		usage.Traffic = s.counter.drain()
 		return Answer{Done: time.Now(), Usage: &usage}, profile(order.Profile)

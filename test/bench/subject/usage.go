@@ -75,6 +75,22 @@ func (m *meter) read(collect bool) Usage {
 	return usage
 }
 
+// startProfile starts a profile of the processor time.
+func (s *service) startProfile(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	s.endProfile = func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}
+	return nil
+}
+
 // profile writes what the heap holds, and where it was allocated, if there is a path.
 func profile(path string) error {
 	if path == "" {

@@ -36,6 +36,7 @@ type settings struct {
 	helm     string
 	only     string
 	revision string
+	profiles string
 	load     float64
 	draw     bool
 }
@@ -64,6 +65,7 @@ func parse() (settings, error) {
 	flag.StringVar(&s.helm, "helm", "", "command of Helm, for plans and charts; empty leaves Helm out")
 	flag.StringVar(&s.only, "only", "", "what is measured: life, plan; empty is both")
 	flag.StringVar(&s.revision, "revision", "", "revision of Corbel, for the report")
+	flag.StringVar(&s.profiles, "profiles", "", "folder for profiles of the processor time while charts are installed, operator.pprof and apiserver.pprof; they cost a little time")
 	flag.BoolVar(&s.draw, "draw", false, "measure nothing; only write tables and chart from performance.json again")
 	flag.Parse()
 	var errs []error
@@ -193,7 +195,7 @@ func (s settings) measure(
 func (s settings) options(size size) measure.Options {
 	return measure.Options{
 		Objects: size.objects, Components: size.components, Chart: size.chart, Rounds: s.roundsOf(size.components * size.objects), Rest: 20 * time.Second, Repairs: 5, Patience: 3 * time.Second,
-		Flux: s.flux, Helm: s.helm, Revision: s.revision, Load: s.load,
+		Flux: s.flux, Helm: s.helm, Profiles: s.profiles, Revision: s.revision, Load: s.load,
 		Logf: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 }
