@@ -47,7 +47,7 @@ type bulkReader[T Component] struct {
 	waiting func(namespace string) map[client.ObjectKey]bool
 	// prefer lets a component that waits come before those of which nothing has changed.
 	prefer func(key client.ObjectKey)
-	now     func() time.Time
+	now    func() time.Time
 
 	lock  sync.Mutex
 	known map[client.ObjectKey]T

@@ -192,6 +192,7 @@ func newProductionManager(config *rest.Config, namespace string) (ctrl.Manager, 
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		LeaderElection:                      true,
 		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
 		HealthProbeBindAddress:              ":8081",
 		Metrics:                             metricsserver.Options{BindAddress: ":8080"},
 	})
