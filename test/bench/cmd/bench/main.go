@@ -167,6 +167,9 @@ func (s settings) measure(
 	ctx context.Context, options env.Options, sizes []size,
 	run func(context.Context, *env.Environment, measure.Options) (report.Size, error), all *report.Report, put func(report.Size),
 ) error {
+	if s.profiles != "" {
+		options.APIServerArgs = append(options.APIServerArgs, "--profiling=true")
+	}
 	e, err := env.Start(ctx, options)
 	if err != nil {
 		return err
