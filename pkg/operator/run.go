@@ -5,12 +5,14 @@ package operator
 
 import (
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +28,7 @@ type settings struct {
 	metrics, probes string
 	leaderElect     bool
 	namespaces      []string
+	selector        string
 	log             zap.Options
 }
 
@@ -50,6 +53,7 @@ func (o Options[T]) runCommand() *cobra.Command {
 	flags.StringVar(&s.probes, "health-probe-bind-address", ":8081", "the address of /healthz and /readyz; 0 serves none")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "elect one of several replicas")
 	flags.StringSliceVar(&s.namespaces, "watch-namespace", nil, watchUsage)
+	flags.StringVar(&s.selector, "selector", "", "the labels of the components, such as 'shard in (a,b)'; by default all. Operators that share a fleet elect a leader for each selector")
 	native := flag.NewFlagSet("", flag.ContinueOnError)
 	s.log.BindFlags(native)
 	flags.AddGoFlagSet(native)
@@ -81,8 +85,27 @@ func (o Options[T]) watched(flag []string) ([]string, error) {
 	return []string{own}, nil
 }
 
+// selected returns the options of an operator for the components that a selector selects, and the name of its lease.
+func (o Options[T]) selected(selector string) (selected Options[T], lease string, err error) {
+	if selector == "" {
+		return o, o.Name, nil
+	}
+	if o.Reconciler.LabelSelector != nil {
+		return o, "", fmt.Errorf("--selector=%s: this operator selects its components by itself", selector)
+	}
+	if o.Reconciler.LabelSelector, err = metav1.ParseToLabelSelector(selector); err != nil {
+		return o, "", fmt.Errorf("--selector=%s: %w; write key=value, key in (value), key notin (value), key or !key", selector, err)
+	}
+	sum := sha256.Sum256([]byte(metav1.FormatLabelSelector(o.Reconciler.LabelSelector)))
+	return o, fmt.Sprintf("%s-%x", o.Name, sum[:4]), nil
+}
+
 // run runs the operator until the context ends.
 func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) error {
+	o, lease, err := o.selected(s.selector)
+	if err != nil {
+		return err
+	}
 	scheme, err := o.Scheme()
 	if err != nil {
 		return err
@@ -104,7 +127,7 @@ func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) er
 		if err != nil {
 			return err
 		}
-		if o.Reconciler.LeaderLock, err = component.NewLeaderLock(config, namespace, o.Name); err != nil {
+		if o.Reconciler.LeaderLock, err = component.NewLeaderLock(config, namespace, lease); err != nil {
 			return err
 		}
 		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, o.Reconciler.LeaderLock

@@ -9,16 +9,19 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -124,5 +127,32 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(watched), &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the ConfigMap is left over: %v", err)
+	}
+}
+
+func TestOperatorsWithOtherSelectorsElectOtherLeaders(t *testing.T) {
+	leases := map[string]bool{}
+	for _, selector := range []string{"", "shard=a", "shard notin (a)", "shard in (b,c)"} {
+		o, lease, err := widgets().selected(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if selector == "" != (o.Reconciler.LabelSelector == nil) || !strings.HasPrefix(lease, o.Name) || leases[lease] {
+			t.Errorf("%q: selector %v, lease %s", selector, o.Reconciler.LabelSelector, lease)
+		}
+		leases[lease] = true
+	}
+	if _, again, err := widgets().selected("shard in (c, b)"); err != nil || !leases[again] {
+		t.Errorf("the same selector in other words has the lease %s, error %v", again, err)
+	}
+	own := widgets()
+	own.Reconciler.LabelSelector = &metav1.LabelSelector{}
+	for want, refused := range map[string]func() (Options[*widget.Widget], string, error){
+		"selects its components by itself": func() (Options[*widget.Widget], string, error) { return own.selected("a=b") },
+		"key notin (value)":                func() (Options[*widget.Widget], string, error) { return widgets().selected("a!=b") },
+	} {
+		if _, _, err := refused(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
