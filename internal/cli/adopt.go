@@ -32,6 +32,7 @@ import (
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/steering"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -113,7 +114,7 @@ func (a *adoption) run(ctx context.Context, name string) error {
 	}
 	strict := client.WithFieldValidation(c.client, metav1.FieldValidationStrict)
 	if created.Object == nil {
-		if err := strict.Create(ctx, manifest.DeepCopy(), client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
+		if err := strict.Create(ctx, manifest.DeepCopy(), client.DryRunAll, client.FieldOwner(steering.FieldManager)); err != nil {
 			return fmt.Errorf("the server refuses the component: %w", err)
 		}
 	}
@@ -124,12 +125,12 @@ func (a *adoption) run(ctx context.Context, name string) error {
 		return err
 	}
 	if created.Object == nil {
-		if err := strict.Create(ctx, manifest, client.FieldOwner(fieldManager)); err != nil {
+		if err := strict.Create(ctx, manifest, client.FieldOwner(steering.FieldManager)); err != nil {
 			return fmt.Errorf("create the component: %w", err)
 		}
 		created = inspect.Component{Object: manifest, Type: t, Reconciler: a.reconciler}
 	}
-	if annotation(created, v1alpha1.AnnotationSuspend) != "" { // else an earlier run has planned it, and ended the suspension
+	if created.Annotation(v1alpha1.AnnotationSuspend) != "" { // else an earlier run has planned it, and ended the suspension
 		if err := a.planned(ctx, created, release); err != nil {
 			return errors.Join(err, a.undo(context.WithoutCancel(ctx), c, created))
 		}
@@ -137,7 +138,7 @@ func (a *adoption) run(ctx context.Context, name string) error {
 	if err := a.take(ctx, created); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "%s has taken over %s\n", nameOf(created), release.Title())
+	fmt.Fprintf(a.Out, "%s has taken over %s\n", created.ResourceName(), release.Title())
 	return a.retireRelease(ctx, c, release.Reference)
 }
 
@@ -148,9 +149,9 @@ func (a *adoption) begun(ctx context.Context, c *connection, manifest *unstructu
 		return inspect.Component{}, client.IgnoreNotFound(err)
 	}
 	found.Reconciler = a.reconciler
-	suspended, applied := annotation(found, v1alpha1.AnnotationSuspend) == "true", found.Status.AppliedGeneration != 0 || !found.Status.Inventory.IsEmpty()
+	suspended, applied := found.Annotation(v1alpha1.AnnotationSuspend) == "true", found.Status.AppliedGeneration != 0 || !found.Status.Inventory.IsEmpty()
 	switch {
-	case annotation(found, v1alpha1.AnnotationAdoptHelmRelease) == release.String():
+	case found.Annotation(v1alpha1.AnnotationAdoptHelmRelease) == release.String():
 	case applied:
 		return found, fmt.Errorf("%s exists already, and only a new component takes over revision %d of %s", found, release.Revision, release.Title())
 	default:
@@ -162,12 +163,12 @@ func (a *adoption) begun(ctx context.Context, c *connection, manifest *unstructu
 	case !suspended:
 		return found, nil
 	case applied:
-		return found, fmt.Errorf("%s is suspended, and its operator has begun to apply it: \"%s\", and run the command again", found, commandAbout(found, "resume"))
+		return found, fmt.Errorf("%s is suspended, and its operator has begun to apply it: \"%s\", and run the command again", found, found.Command("resume"))
 	}
 	// With another spec it is not what this command would plan, or delete.
 	same := found.Object.DeepCopy()
 	same.Object["spec"] = manifest.DeepCopy().Object["spec"]
-	if err := c.client.Update(ctx, same, client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
+	if err := c.client.Update(ctx, same, client.DryRunAll, client.FieldOwner(steering.FieldManager)); err != nil {
 		return found, fmt.Errorf("the server refuses the component: %w", err)
 	}
 	if !equality.Semantic.DeepEqual(same.Object["spec"], found.Object.Object["spec"]) {
@@ -184,7 +185,7 @@ func (a *adoption) done(ctx context.Context, c *connection, t inspect.Type, key 
 	if err != nil || adopted == nil || adopted.Namespace != missing.Namespace || adopted.Name != missing.Name {
 		return missing
 	}
-	_, err = fmt.Fprintf(a.Out, "%s has taken over %s, and its records are deleted\n", nameOf(found), missing.Title())
+	_, err = fmt.Fprintf(a.Out, "%s has taken over %s, and its records are deleted\n", found.ResourceName(), missing.Title())
 	return err
 }
 
@@ -439,11 +440,11 @@ func isMetadata(path, field string) bool {
 
 // take ends the suspension, and waits until the component is ready. A component that was changed since its plan is not taken on.
 func (a *adoption) take(ctx context.Context, created inspect.Component) error {
-	end := &steer{frame: a.frame, decide: func(now inspect.Component) (annotations, string, error) {
+	end := &steer{frame: a.frame, decide: func(now inspect.Component) (steering.Annotations, string, error) {
 		if now.Object.GetGeneration() != created.Object.GetGeneration() {
 			return nil, "", fmt.Errorf("%s was changed after its plan, and stays suspended; delete it, or look at its plan and resume it", now)
 		}
-		return annotations{v1alpha1.AnnotationSuspend: nil}, "", nil
+		return steering.Annotations{v1alpha1.AnnotationSuspend: nil}, "", nil
 	}}
 	if _, _, err := end.annotate(ctx, created); err != nil {
 		return err

@@ -123,16 +123,3 @@ func (f *frame) printDiff(different []inspect.Dependent, reported string) error 
 	}
 	return f.rows(lines)
 }
-
-// keptRevision returns nil if the manifests of a revision are kept.
-func keptRevision(c inspect.Component, revision int64) error {
-	for _, known := range c.Status.History {
-		if known.Revision == revision {
-			if known.Digest == "" {
-				return fmt.Errorf("the manifests of revision %d of %s are not kept", revision, c)
-			}
-			return nil
-		}
-	}
-	return usage("%s has no revision %d; \"corbel history\" lists them", c, revision)
-}

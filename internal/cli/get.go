@@ -189,7 +189,7 @@ func (g *get) show(c inspect.Component) error {
 	case "json", "yaml":
 		return g.encode(g.output.format, summaryOf(c))
 	case "name":
-		_, err := fmt.Fprintln(g.Out, nameOf(c))
+		_, err := fmt.Fprintln(g.Out, c.ResourceName())
 		return err
 	}
 	g.table = g.newTable()
@@ -214,7 +214,7 @@ func (g *get) list(ctx context.Context, reader *inspect.Reader, kinds []inspect.
 			case "json", "yaml":
 				list.Items = append(list.Items, summaryOf(c))
 			case "name":
-				_, err := fmt.Fprintln(g.Out, nameOf(c))
+				_, err := fmt.Fprintln(g.Out, c.ResourceName())
 				return err
 			default:
 				if rows = append(rows, g.row(c)); len(rows) >= batch {
@@ -305,7 +305,7 @@ func (g *get) changed(change inspect.Event) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.output.format == "name" {
-		_, err := fmt.Fprintln(g.Out, nameOf(change.Component))
+		_, err := fmt.Fprintln(g.Out, change.Component.ResourceName())
 		return err
 	}
 	row := g.row(change.Component)
@@ -313,11 +313,6 @@ func (g *get) changed(change inspect.Event) error {
 		row[len(row)-1] = plain("deleted")
 	}
 	return g.table.print([][]cell{row})
-}
-
-// nameOf is a component as -o name prints it.
-func nameOf(c inspect.Component) string {
-	return strings.ToLower(c.Type.Kind) + "." + c.Type.Group + "/" + c.Object.GetName()
 }
 
 func (g *get) newTable() *table {

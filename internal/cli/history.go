@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -65,35 +64,8 @@ func (f *frame) history(ctx context.Context, arguments []string, o *output) erro
 		}
 		rows = append(rows, []cell{
 			plain(fmt.Sprint(revision.Revision)), plain(string(revision.Result)), plain(age(revision.AppliedAt.Time, f.now()) + " ago"), plain(readyAfter),
-			plain(revision.ChangedBy), plain(sourceText(revision.Source)), plain(revisionNote(c, revision)),
+			plain(revision.ChangedBy), plain(inspect.SourceText(revision.Source)), plain(c.RevisionNote(revision)),
 		})
 	}
 	return f.table("REVISION", "RESULT", "STARTED", "READY AFTER", "CHANGED BY", "SOURCE", "NOTE").print(rows)
-}
-
-// sourceText names a source: "helm shop 1.2.0 (1.0)".
-func sourceText(source *v1alpha1.Source) string {
-	if source == nil {
-		return ""
-	}
-	text := strings.Join(strings.Fields(source.Generator+" "+source.Chart+" "+source.Version), " ")
-	if source.AppVersion != "" {
-		text += " (" + source.AppVersion + ")"
-	}
-	return text
-}
-
-// revisionNote says what is special about a revision.
-func revisionNote(c inspect.Component, revision v1alpha1.RevisionStatus) string {
-	var notes []string
-	if revision.RollbackTo != 0 {
-		notes = append(notes, fmt.Sprintf("rollback to %d", revision.RollbackTo))
-	}
-	if rollback := c.Status.Rollback; rollback != nil && rollback.From == revision.Revision {
-		notes = append(notes, fmt.Sprintf("rolled back to %d: %s", rollback.To, oneLine(rollback.Message)))
-	}
-	if revision.Digest == "" {
-		notes = append(notes, "its manifests are not kept")
-	}
-	return strings.Join(notes, "; ")
 }

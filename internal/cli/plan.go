@@ -26,6 +26,7 @@ import (
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/steering"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -130,8 +131,8 @@ func (p *planFlags) note(format string, arguments ...any) {
 
 // withoutRollback returns the component, as it is stored or edited, without the annotation that rolls it back.
 func withoutRollback(c inspect.Component, edited *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if annotation(c, v1alpha1.AnnotationRollbackTo) == "" {
-		return nil, notRolledBack(c)
+	if c.Annotation(v1alpha1.AnnotationRollbackTo) == "" {
+		return nil, steering.NotRolledBack(c)
 	}
 	if edited == nil {
 		edited = c.Object.DeepCopy()
@@ -224,7 +225,7 @@ func (f *frame) ask(ctx context.Context, c inspect.Component, q preview.Question
 	if err != nil {
 		return preview.Answer{}, err
 	}
-	q.Component, q.FieldOwner = c.Object, fieldManager
+	q.Component, q.FieldOwner = c.Object, steering.FieldManager
 	return preview.Ask(ctx, connection.client, q)
 }
 
@@ -298,7 +299,7 @@ func (f *frame) diffRevisions(ctx context.Context, arguments []string, revisions
 		return err
 	}
 	for _, revision := range []int64{from, to} {
-		if err := keptRevision(c, revision); err != nil {
+		if err := c.Kept(revision); err != nil {
 			return err
 		}
 	}

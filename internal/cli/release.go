@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/steering"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -163,7 +164,7 @@ func (h *handback) gone(ctx context.Context, arguments []string, notFound error)
 // begun returns what an earlier run of the command has begun with a component; nil if there was none, or if it changed nothing
 // of the component.
 func (h *handback) begun(ctx context.Context, connection *connection, c inspect.Component) (*parting, error) {
-	text, ok := strings.CutPrefix(annotation(c, v1alpha1.AnnotationSuspendReason), becoming)
+	text, ok := strings.CutPrefix(c.Annotation(v1alpha1.AnnotationSuspendReason), becoming)
 	if !ok || !isDetached(c) {
 		return nil, nil
 	}
@@ -175,14 +176,14 @@ func (h *handback) begun(ctx context.Context, connection *connection, c inspect.
 	key := client.ObjectKey{Namespace: reference.Namespace, Name: reference.RecordName()}
 	if err := connection.client.Get(ctx, key, l.record); err != nil {
 		return nil, fmt.Errorf("%s is suspended because it becomes %s, and the record of that cannot be read; \"%s\" leaves it a component: %w",
-			c, reference.Title(), commandAbout(c, "resume"), err)
+			c, reference.Title(), c.Command("resume"), err)
 	}
 	if l.release, err = helmrelease.Decode(l.record.Data["release"]); err != nil {
 		return nil, fmt.Errorf("Secret %s: %w", key, err)
 	}
 	if l.release.Status == helmrelease.StatusPending && l.record.Annotations[madeFrom] != madeOf(c) {
 		return nil, fmt.Errorf("%s was changed after its manifests were read for %s: \"%s\", and release it again when it is ready",
-			c, reference.Title(), commandAbout(c, "resume"))
+			c, reference.Title(), c.Command("resume"))
 	}
 	l.objects, err = h.objectsOf(ctx, connection, c)
 	return l, err
@@ -190,7 +191,7 @@ func (h *handback) begun(ctx context.Context, connection *connection, c inspect.
 
 // isDetached reports whether a component is suspended, and its deletion keeps the objects.
 func isDetached(c inspect.Component) bool {
-	return annotation(c, v1alpha1.AnnotationSuspend) == "true" && annotation(c, v1alpha1.AnnotationManagementPolicy) == "detach-on-delete"
+	return c.Annotation(v1alpha1.AnnotationSuspend) == "true" && c.Annotation(v1alpha1.AnnotationManagementPolicy) == "detach-on-delete"
 }
 
 // madeOf is the annotation of the record of a component.
@@ -200,11 +201,11 @@ func madeOf(c inspect.Component) string {
 
 // prepare reads what is needed for a release, or says why there can be none. It writes nothing.
 func (h *handback) prepare(ctx context.Context, connection *connection, c inspect.Component) (*parting, error) {
-	if err := notDeleting(c); err != nil {
+	if err := steering.NotDeleting(c); err != nil {
 		return nil, err
 	}
 	if !isReady(c) {
-		return nil, fmt.Errorf("%s is not ready, and only a component that is can become a release: %s; \"%s\" says more", c, c.Ready().Message, commandAbout(c, "why"))
+		return nil, fmt.Errorf("%s is not ready, and only a component that is can become a release: %s; \"%s\" says more", c, c.Ready().Message, c.Command("why"))
 	}
 	answer, err := h.ask(ctx, c, preview.Question{Manifests: true})
 	if err != nil {
@@ -261,7 +262,7 @@ func releasable(c inspect.Component, plan component.Plan) error {
 	case plan.Source == nil || plan.Source.Chart == "":
 		return fmt.Errorf("%s is not rendered from a Helm chart alone, so Helm could not upgrade it", c)
 	case plan.RollbackTo != 0:
-		return fmt.Errorf("%s is rolled back to revision %d, so its spec does not have the values of its manifests; \"%s\" ends that", c, plan.RollbackTo, commandAbout(c, "rollback", "--end"))
+		return fmt.Errorf("%s is rolled back to revision %d, so its spec does not have the values of its manifests; \"%s\" ends that", c, plan.RollbackTo, c.Command("rollback", "--end"))
 	}
 	var different []string
 	for _, wait := range plan.Waiting {
@@ -275,7 +276,7 @@ func releasable(c inspect.Component, plan component.Plan) error {
 		different = append(different, text)
 	}
 	if len(different) > 0 {
-		return fmt.Errorf("not all objects of %s are as its manifests say: %s; \"%s\" says more", c, strings.Join(different, "; "), commandAbout(c, "plan"))
+		return fmt.Errorf("not all objects of %s are as its manifests say: %s; \"%s\" says more", c, strings.Join(different, "; "), c.Command("plan"))
 	}
 	return nil
 }
@@ -338,7 +339,7 @@ func (h *handback) handOver(ctx context.Context, connection *connection, l *part
 		return err
 	}
 	if l.record.Annotations[madeFrom] != madeOf(now) || !isDetached(now) {
-		return fmt.Errorf("%s was changed meanwhile: \"%s\", and release it again when it is ready", now, commandAbout(now, "resume"))
+		return fmt.Errorf("%s was changed meanwhile: \"%s\", and release it again when it is ready", now, now.Command("resume"))
 	}
 	// They are read when nothing changes them any more. What others own by now stays theirs.
 	if l.objects, err = h.objectsOf(ctx, connection, now); err != nil {
@@ -358,7 +359,7 @@ func (h *handback) handOver(ctx context.Context, connection *connection, l *part
 	if err := helmrelease.SetStatus(l.record, helmrelease.StatusDeployed); err != nil {
 		return err
 	}
-	if err := connection.client.Update(ctx, l.record, client.FieldOwner(fieldManager)); err != nil {
+	if err := connection.client.Update(ctx, l.record, client.FieldOwner(steering.FieldManager)); err != nil {
 		return fmt.Errorf("set the status of revision %d of %s: %w", l.release.Revision, l.release.Title(), err)
 	}
 	return nil
@@ -372,7 +373,7 @@ func isMadeFor(record client.Object, c inspect.Component) bool {
 // begin writes the record, and suspends the component.
 func (h *handback) begin(ctx context.Context, connection *connection, l *parting) error {
 	content := l.record.DeepCopy()
-	err := connection.client.Create(ctx, l.record, client.FieldOwner(fieldManager))
+	err := connection.client.Create(ctx, l.record, client.FieldOwner(steering.FieldManager))
 	if apierrors.IsAlreadyExists(err) { // an earlier run came no further
 		err = connection.client.Get(ctx, client.ObjectKeyFromObject(content), l.record)
 		if err == nil && !isMadeFor(l.record, l.component) {
@@ -380,18 +381,18 @@ func (h *handback) begin(ctx context.Context, connection *connection, l *parting
 		}
 		if err == nil {
 			l.record.Data, l.record.Labels, l.record.Annotations = content.Data, content.Labels, content.Annotations
-			err = connection.client.Update(ctx, l.record, client.FieldOwner(fieldManager))
+			err = connection.client.Update(ctx, l.record, client.FieldOwner(steering.FieldManager))
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("write the record of %s: %w", l.release.Title(), err)
 	}
 	value, reason, policy := "true", becoming+l.release.Reference.String(), "detach-on-delete"
-	suspend := &steer{frame: h.frame, decide: func(now inspect.Component) (annotations, string, error) {
+	suspend := &steer{frame: h.frame, decide: func(now inspect.Component) (steering.Annotations, string, error) {
 		if !isReady(now) || madeOf(now) != madeOf(l.component) || now.Object.GetGeneration() != l.component.Object.GetGeneration() {
 			return nil, "", fmt.Errorf("%s was changed meanwhile; run the command again when it is ready, or delete Secret %s/%s", now, l.record.Namespace, l.record.Name)
 		}
-		return annotations{v1alpha1.AnnotationSuspend: &value, v1alpha1.AnnotationSuspendReason: &reason, v1alpha1.AnnotationManagementPolicy: &policy}, "", nil
+		return steering.Annotations{v1alpha1.AnnotationSuspend: &value, v1alpha1.AnnotationSuspendReason: &reason, v1alpha1.AnnotationManagementPolicy: &policy}, "", nil
 	}}
 	_, _, err = suspend.annotate(ctx, l.component)
 	return err
@@ -413,7 +414,7 @@ func (h *handback) supersede(ctx context.Context, connection *connection, by hel
 			err = helmrelease.SetStatus(secret, helmrelease.StatusSuperseded)
 		}
 		if err == nil {
-			err = connection.client.Update(ctx, secret, client.FieldOwner(fieldManager))
+			err = connection.client.Update(ctx, secret, client.FieldOwner(steering.FieldManager))
 		}
 		if err != nil {
 			return fmt.Errorf("set the status of Secret %s/%s: %w", record.Namespace, record.Name, err)

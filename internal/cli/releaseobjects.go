@@ -26,6 +26,7 @@ import (
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/steering"
 )
 
 // Labels and annotations by which Helm knows its objects.
@@ -226,7 +227,7 @@ func (h *handback) mark(ctx context.Context, connection *connection, l *parting,
 		if err != nil {
 			return err
 		}
-		return connection.client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+		return connection.client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(steering.FieldManager))
 	})
 	if apierrors.IsNotFound(err) {
 		return nil // it was deleted meanwhile

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,31 +12,22 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/internal/steering"
 )
-
-// fieldManager is the manager of what these commands write, as the history of a component shows it.
-const fieldManager = "corbel"
-
-// annotations are those to set, by their suffix; nil removes one.
-type annotations map[string]*string
 
 // steer is a command that sets annotations of one component.
 type steer struct {
 	*frame
 	output *output
-	// decide returns what is set, and what is then reported. It is asked again if the component has changed.
-	decide func(inspect.Component) (annotations, string, error)
+	decide steering.Decision
 }
 
 // steerCommand returns a command that sets annotations by one request.
-func (f *frame) steerCommand(use, short, example string, decide func(inspect.Component) (annotations, string, error)) *cobra.Command {
+func (f *frame) steerCommand(use, short, example string, decide steering.Decision) *cobra.Command {
 	s := &steer{frame: f, decide: decide}
 	command := &cobra.Command{
 		Use: use, Short: short, Example: example, Args: componentArguments, ValidArgsFunction: f.completeComponents,
@@ -66,96 +56,32 @@ func (s *steer) run(ctx context.Context, arguments []string) (inspect.Component,
 	return c, s.report(c, s.output, report)
 }
 
+// annotate decides and writes.
+func (s *steer) annotate(ctx context.Context, c inspect.Component) (inspect.Component, string, error) {
+	connection, err := s.connect()
+	if err != nil {
+		return c, "", err
+	}
+	return steering.Annotate(ctx, connection.client, connection.reader, c, s.decide)
+}
+
 // report says what was done. As JSON and YAML the component is printed.
 func (f *frame) report(c inspect.Component, o *output, text string) (err error) {
 	switch o.format {
 	case "json", "yaml":
 		return f.encode(o.format, summaryOf(c))
 	case "name":
-		_, err = fmt.Fprintln(f.Out, nameOf(c))
+		_, err = fmt.Fprintln(f.Out, c.ResourceName())
 	default:
-		_, err = fmt.Fprintf(f.Out, "%s %s\n", nameOf(c), text)
+		_, err = fmt.Fprintf(f.Out, "%s %s\n", c.ResourceName(), text)
 	}
 	return err
 }
 
-// annotate decides and writes. The request demands the component as it was read; one that has changed meanwhile, as its
-// status often does, is read and decided about again.
-func (s *steer) annotate(ctx context.Context, c inspect.Component) (inspect.Component, string, error) {
-	if c.Reconciler == "" {
-		return c, "", fmt.Errorf("the name of the reconciler of %s is unknown, and so are its annotations: no operator has reconciled it yet; \"corbel check\" looks for the operator", c)
-	}
-	connection, err := s.connect()
-	if err != nil {
-		return c, "", err
-	}
-	var report string
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		set, text, err := s.decide(c)
-		if err != nil {
-			return err
-		}
-		report = text
-		patch, err := patchOf(c, set)
-		if err != nil {
-			return err
-		}
-		written := &unstructured.Unstructured{}
-		written.SetGroupVersionKind(c.Type.GroupVersionKind)
-		written.SetNamespace(c.Object.GetNamespace())
-		written.SetName(c.Object.GetName())
-		err = connection.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
-		if err == nil {
-			c.Object = written
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
-			return fmt.Errorf("annotate %s: %w", c, err)
-		}
-		uid := c.Object.GetUID()
-		again, readErr := connection.reader.Get(ctx, c.Type, client.ObjectKeyFromObject(c.Object))
-		switch {
-		case readErr != nil:
-			return readErr
-		case again.Object.GetUID() != uid:
-			return fmt.Errorf("%s was deleted and created again meanwhile; nothing was written", c)
-		}
-		c = again
-		return err
-	})
-	return c, report, err
-}
-
-// patchOf returns a merge patch that is refused if the component is another one, or has changed.
-func patchOf(c inspect.Component, set annotations) ([]byte, error) {
-	values := map[string]*string{}
-	for suffix, value := range set {
-		values[c.Reconciler+"/"+suffix] = value
-	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": c.Object.GetUID(), "resourceVersion": c.Object.GetResourceVersion(), "annotations": values,
-	}})
-}
-
-// annotation returns an annotation of Corbel.
-func annotation(c inspect.Component, suffix string) string {
-	return c.Object.GetAnnotations()[c.Reconciler+"/"+suffix]
-}
-
-func notDeleting(c inspect.Component) error {
-	if c.Object.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("%s is being deleted; \"%s\" says what it waits for", c, commandAbout(c, "why"))
-	}
-	return nil
-}
-
 func (f *frame) reconcileCommand() *cobra.Command {
 	var requested string
-	s := &steer{frame: f, decide: func(c inspect.Component) (annotations, string, error) {
-		if c.Status.State == v1alpha1.StateSuspended {
-			return nil, "", fmt.Errorf("%s is suspended, so it is not reconciled; \"%s\" ends that", c, commandAbout(c, "resume"))
-		}
-		return annotations{v1alpha1.AnnotationReconcileAt: &requested}, "annotated: its operator reconciles it", nil
+	s := &steer{frame: f, decide: func(c inspect.Component) (steering.Annotations, string, error) {
+		return steering.Reconcile(requested)(c)
 	}}
 	var wait waitFlags
 	command := &cobra.Command{
@@ -165,7 +91,7 @@ func (f *frame) reconcileCommand() *cobra.Command {
 		Example: "  corbel reconcile shop/corner -n market --wait",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
-			requested = f.now().UTC().Format(time.RFC3339Nano)
+			requested = steering.Now(f.now())
 			component, err := s.run(c.Context(), arguments)
 			if err != nil || !wait.wait {
 				return err
@@ -185,25 +111,15 @@ func (f *frame) suspendCommand() *cobra.Command {
 	var until, reason string
 	command := f.steerCommand("suspend "+componentUse, "Leave the dependents of a component as they are",
 		"  corbel suspend shop/corner --until 2h --reason 'incident 7'\n  corbel suspend shop/corner --until 2026-12-01T08:00:00Z",
-		func(c inspect.Component) (annotations, string, error) {
-			if err := notDeleting(c); err != nil {
-				return nil, "", err
-			}
-			value, text := "true", "suspended"
+		func(c inspect.Component) (steering.Annotations, string, error) {
+			var end time.Time
 			if until != "" {
-				end, err := parseTime(until, f.now())
-				if err != nil {
+				var err error
+				if end, err = parseTime(until, f.now()); err != nil {
 					return nil, "", err
 				}
-				value = end.UTC().Format(time.RFC3339)
-				text += " until " + value
 			}
-			set := annotations{v1alpha1.AnnotationSuspend: &value, v1alpha1.AnnotationSuspendReason: nil}
-			if reason != "" {
-				set[v1alpha1.AnnotationSuspendReason] = &reason
-				text += ": " + reason
-			}
-			return set, text, nil
+			return steering.Suspend(end, reason)(c)
 		})
 	command.Long = "Leave the dependents of a component as they are, until \"corbel resume\" or a time. Changes of the component are applied then. " +
 		"Its deletion goes on regardless."
@@ -229,13 +145,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 }
 
 func (f *frame) resumeCommand() *cobra.Command {
-	s := &steer{frame: f, decide: func(c inspect.Component) (annotations, string, error) {
-		text := "resumed"
-		if asked := annotation(c, v1alpha1.AnnotationSuspend); asked == "" || asked == "false" {
-			text = "has no annotation that suspends it"
-		}
-		return annotations{v1alpha1.AnnotationSuspend: nil, v1alpha1.AnnotationSuspendReason: nil}, text, nil
-	}}
+	s := &steer{frame: f, decide: steering.Resume}
 	command := &cobra.Command{
 		Use: "resume " + componentUse, Short: "End the suspension of a component", Example: "  corbel resume shop/corner",
 		Args: componentArguments, ValidArgsFunction: f.completeComponents,
@@ -244,7 +154,7 @@ func (f *frame) resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if other := suspendedBy(component); other != "" {
+			if other := steering.SuspendedBy(component); other != "" {
 				return fmt.Errorf("%s is still suspended by its %s: change that", component, other)
 			}
 			return nil
@@ -254,23 +164,12 @@ func (f *frame) resumeCommand() *cobra.Command {
 	return command
 }
 
-// suspendedBy returns what suspends a component beside the annotation of suspend.
-func suspendedBy(c inspect.Component) string {
-	if suspended, _, _ := unstructured.NestedBool(c.Object.Object, "spec", "suspend"); suspended {
-		return "field spec.suspend"
-	}
-	if annotation(c, v1alpha1.AnnotationManagementPolicy) == "skip" {
-		return "annotation " + c.Reconciler + "/" + v1alpha1.AnnotationManagementPolicy
-	}
-	return ""
-}
-
 func (f *frame) approveCommand() *cobra.Command {
 	var hash string
 	command := f.steerCommand("approve "+componentUse+" --plan HASH", "Approve the plan that a component waits for",
 		"  corbel approve shop/corner --plan 1f2e3d4c5b6a79880a1b",
-		func(c inspect.Component) (annotations, string, error) {
-			if err := notDeleting(c); err != nil {
+		func(c inspect.Component) (steering.Annotations, string, error) {
+			if err := steering.NotDeleting(c); err != nil {
 				return nil, "", err
 			}
 			pending := c.Status.Approval
@@ -282,7 +181,7 @@ func (f *frame) approveCommand() *cobra.Command {
 			case hash != pending.Hash:
 				return nil, "", fmt.Errorf("the plan of %s that waits is %s (%s), and not %s: look at it, and approve that", c, pending.Hash, pending.Summary, hash)
 			}
-			return annotations{v1alpha1.AnnotationApprove: &hash}, fmt.Sprintf("approved: revision %d (%s)", pending.Revision, pending.Summary), nil
+			return steering.Annotations{v1alpha1.AnnotationApprove: &hash}, fmt.Sprintf("approved: revision %d (%s)", pending.Revision, pending.Summary), nil
 		})
 	command.Long = "Approve the plan that a component waits for. \"corbel plan\" shows it, with its hash."
 	command.Flags().StringVar(&hash, "plan", "", "the hash of the plan")
@@ -307,19 +206,19 @@ func (f *frame) rolloutCommand() *cobra.Command {
 		},
 	}
 	for _, v := range rolloutValues {
-		command.AddCommand(f.steerCommand(v.value+" "+componentUse, v.short, "  corbel rollout "+v.value+" shop/corner", func(c inspect.Component) (annotations, string, error) {
-			if err := notDeleting(c); err != nil {
+		command.AddCommand(f.steerCommand(v.value+" "+componentUse, v.short, "  corbel rollout "+v.value+" shop/corner", func(c inspect.Component) (steering.Annotations, string, error) {
+			if err := steering.NotDeleting(c); err != nil {
 				return nil, "", err
 			}
-			return annotations{v1alpha1.AnnotationRollout: &v.value}, fmt.Sprintf(v.report, strings.Replace(commandAbout(c, "rollout"), "rollout", "rollout clear", 1)), nil
+			return steering.Annotations{v1alpha1.AnnotationRollout: &v.value}, fmt.Sprintf(v.report, strings.Replace(c.Command("rollout"), "rollout", "rollout clear", 1)), nil
 		}))
 	}
-	command.AddCommand(f.steerCommand("clear "+componentUse, "Let a component take part as others do", "  corbel rollout clear shop/corner", func(c inspect.Component) (annotations, string, error) {
+	command.AddCommand(f.steerCommand("clear "+componentUse, "Let a component take part as others do", "  corbel rollout clear shop/corner", func(c inspect.Component) (steering.Annotations, string, error) {
 		text := "takes part in roll-outs as others do"
-		if annotation(c, v1alpha1.AnnotationRollout) == "" {
+		if c.Annotation(v1alpha1.AnnotationRollout) == "" {
 			text = "has no annotation about roll-outs"
 		}
-		return annotations{v1alpha1.AnnotationRollout: nil}, text, nil
+		return steering.Annotations{v1alpha1.AnnotationRollout: nil}, text, nil
 	}))
 	for _, c := range command.Commands() {
 		c.Flags().SortFlags = false
@@ -333,24 +232,12 @@ func (f *frame) rollbackCommand() *cobra.Command {
 	var to int64
 	var end bool
 	var was string // the annotation before
-	s := &steer{frame: f, decide: func(c inspect.Component) (annotations, string, error) {
-		if err := notDeleting(c); err != nil {
-			return nil, "", err
-		}
-		was = annotation(c, v1alpha1.AnnotationRollbackTo)
+	s := &steer{frame: f, decide: func(c inspect.Component) (steering.Annotations, string, error) {
+		was = c.Annotation(v1alpha1.AnnotationRollbackTo)
 		if end {
-			if was == "" {
-				return nil, "", notRolledBack(c)
-			}
-			return annotations{v1alpha1.AnnotationRollbackTo: nil}, "is no longer rolled back: its operator applies its spec", nil
+			return steering.EndRollback(c)
 		}
-		revision, err := chooseRevision(c, to)
-		if err != nil {
-			return nil, "", err
-		}
-		value := strconv.FormatInt(revision, 10)
-		return annotations{v1alpha1.AnnotationRollbackTo: &value},
-			fmt.Sprintf("rolled back to revision %d; it stays there until \"%s\"", revision, commandAbout(c, "rollback", "--end")), nil
+		return steering.Rollback(to)(c)
 	}}
 	var wait waitFlags
 	command := &cobra.Command{
@@ -367,7 +254,7 @@ func (f *frame) rollbackCommand() *cobra.Command {
 			if err != nil || !wait.wait {
 				return err
 			}
-			before, pinned := component.Status.Revision, annotation(component, v1alpha1.AnnotationRollbackTo)
+			before, pinned := component.Status.Revision, component.Annotation(v1alpha1.AnnotationRollbackTo)
 			return f.waitAndReport(c.Context(), component, wait.timeout, goal{
 				text: "ready", reached: isReady,
 				begun: func(c inspect.Component) bool {
@@ -382,10 +269,6 @@ func (f *frame) rollbackCommand() *cobra.Command {
 	s.output = addOutputFlag(command, "name")
 	wait.add(command, false)
 	return command
-}
-
-func notRolledBack(c inspect.Component) error {
-	return fmt.Errorf("%s is not rolled back by an annotation", c)
 }
 
 // currentRevision returns the entry of the current revision in the history. Its result is that of this revision, also
@@ -405,30 +288,6 @@ func pinOf(entry v1alpha1.RevisionStatus) string {
 		return ""
 	}
 	return strconv.FormatInt(entry.RollbackTo, 10)
-}
-
-// chooseRevision returns the revision to go back to; 0 asks for the last that was ready before the current one.
-func chooseRevision(c inspect.Component, to int64) (int64, error) {
-	var kept []string
-	for _, entry := range c.Status.History {
-		if entry.Digest == "" {
-			continue // its manifests are not kept
-		}
-		switch {
-		case entry.Revision == to:
-			return to, nil
-		case to == 0 && entry.Revision < c.Status.Revision && entry.ReadyAt != nil:
-			return entry.Revision, nil
-		}
-		kept = append(kept, strconv.FormatInt(entry.Revision, 10))
-	}
-	switch {
-	case len(kept) == 0:
-		return 0, fmt.Errorf("no revision of %s is kept; its operator may have switched the history off", c)
-	case to == 0:
-		return 0, fmt.Errorf("no revision of %s before the current one, %d, was ready; choose one with --to: %s", c, c.Status.Revision, strings.Join(kept, ", "))
-	}
-	return 0, fmt.Errorf("revision %d of %s is not kept; those that are: %s", to, c, strings.Join(kept, ", "))
 }
 
 func (f *frame) deleteCommand() *cobra.Command {

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/internal/inspect"
-	"github.com/corbel-run/corbel/pkg/status"
 )
 
 // treeOutput is a tree in JSON and YAML.
@@ -254,7 +253,7 @@ func (v treeView) dependentLines(d inspect.Dependent, before string, last bool, 
 	}
 	detail := d.Message
 	if d.State == inspect.StateReady {
-		detail = replicasOf(d.Object)
+		detail = inspect.Replicas(d.Object)
 	}
 	for _, change := range d.Changes {
 		detail = strings.TrimPrefix(detail+"; "+changeText(change, now), "; ")
@@ -265,7 +264,7 @@ func (v treeView) dependentLines(d inspect.Dependent, before string, last bool, 
 	}
 	pods := v.pods[d.Object.GetUID()]
 	for i, pod := range pods {
-		state, message := podState(pod)
+		state, message := inspect.PodState(pod)
 		lines = append(lines, []cell{
 			plain(branch(trunk(before, last), i == len(pods)-1) + "Pod"), plain(pod.GetName()), plain(state), plain(message),
 		})
@@ -280,29 +279,6 @@ func changeText(change inspect.Change, now time.Time) string {
 		fields += " and " + count(more, "more field", "more fields")
 	}
 	return fmt.Sprintf("%s set %s %s ago", change.Manager, fields, age(change.At.Time, now))
-}
-
-// replicasOf says how many pods of a workload are ready.
-func replicasOf(object *unstructured.Unstructured) string {
-	ready, hasReady, _ := unstructured.NestedInt64(object.Object, "status", "readyReplicas") // which is left out if it is 0
-	_, isObserved, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	desired, hasDesired, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-	if !hasDesired || !hasReady && !isObserved {
-		return ""
-	}
-	return fmt.Sprintf("%d/%d", ready, desired)
-}
-
-// podState returns the phase of a pod, and why it is not ready.
-func podState(pod *unstructured.Unstructured) (state, message string) {
-	state, _, _ = unstructured.NestedString(pod.Object, "status", "phase")
-	if s := status.Analyze(pod, status.Options{}); s.Readiness != status.Ready {
-		message = s.Message
-	}
-	if pod.GetDeletionTimestamp() != nil {
-		state = "Terminating"
-	}
-	return cmp.Or(state, "Unknown"), message
 }
 
 func branch(before string, last bool) string {
@@ -338,7 +314,7 @@ func (v treeView) output() treeOutput {
 		s := summaryOfDependent(d)
 		if d.Object != nil {
 			for _, pod := range v.pods[d.Object.GetUID()] {
-				state, message := podState(pod)
+				state, message := inspect.PodState(pod)
 				s.Pods = append(s.Pods, podSummary{pod.GetName(), state, message})
 			}
 		}
@@ -372,7 +348,7 @@ func (v treeView) dot() []byte {
 			continue
 		}
 		for j, pod := range v.pods[d.Object.GetUID()] {
-			state, _ := podState(pod)
+			state, _ := inspect.PodState(pod)
 			fmt.Fprintf(&out, "\td%dp%d [label=%q]\n\td%d -> d%dp%d\n", i, j, "Pod "+pod.GetName()+"\n"+state, i, i, j)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/inspect"
-	"github.com/corbel-run/corbel/internal/sentence"
 )
 
 // waitFlags are the flags of a command that may wait.
@@ -62,7 +61,7 @@ func (f *frame) waitCommand() *cobra.Command {
 			if err := f.waitFor(c.Context(), component, wait.timeout, goal); err != nil {
 				return answering(err)
 			}
-			_, err = fmt.Fprintf(f.Out, "%s is %s\n", nameOf(component), what)
+			_, err = fmt.Fprintf(f.Out, "%s is %s\n", component.ResourceName(), what)
 			return err
 		},
 	}
@@ -147,7 +146,7 @@ func (f *frame) waitFor(ctx context.Context, c inspect.Component, timeout time.D
 func (f *frame) waitAndReport(ctx context.Context, c inspect.Component, timeout time.Duration, goal goal, o *output) error {
 	err := f.waitFor(ctx, c, timeout, goal)
 	if err == nil && o.isText() {
-		_, err = fmt.Fprintf(f.Out, "%s is %s\n", nameOf(c), goal.text)
+		_, err = fmt.Fprintf(f.Out, "%s is %s\n", c.ResourceName(), goal.text)
 	}
 	return err
 }
@@ -227,16 +226,7 @@ func (w *waiting) failed(what string) error {
 	if ready := w.last.Ready(); ready.Message != "" {
 		text += ": " + ready.Message
 	}
-	return &ExitError{Code: CodeNo, Err: fmt.Errorf("%s; \"%s\" says more", text, commandAbout(w.last, "why"))}
-}
-
-// commandAbout is a command about a component, to paste into a shell.
-func commandAbout(c inspect.Component, verb string, flags ...string) string {
-	words := append([]string{"corbel", verb, nameOf(c)}, flags...)
-	if namespace := c.Object.GetNamespace(); namespace != "" {
-		words = append(words, "-n", namespace)
-	}
-	return sentence.Command(words...)
+	return &ExitError{Code: CodeNo, Err: fmt.Errorf("%s; \"%s\" says more", text, w.last.Command("why"))}
 }
 
 // show prints progress, if it is new.

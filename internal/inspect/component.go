@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -45,6 +46,25 @@ func (c Component) String() string { return c.Type.Kind + " " + c.Name() }
 // Name is the name with the namespace, if there is one.
 func (c Component) Name() string {
 	return strings.TrimPrefix(c.Object.GetNamespace()+"/"+c.Object.GetName(), "/")
+}
+
+// ResourceName is the component as kubectl's -o name prints it: "shop.shop.example.com/corner".
+func (c Component) ResourceName() string {
+	return strings.ToLower(c.Type.Kind) + "." + c.Type.Group + "/" + c.Object.GetName()
+}
+
+// Command is a command of corbel about the component, to paste into a shell.
+func (c Component) Command(verb string, flags ...string) string {
+	words := append([]string{"corbel", verb, c.ResourceName()}, flags...)
+	if namespace := c.Object.GetNamespace(); namespace != "" {
+		words = append(words, "-n", namespace)
+	}
+	return sentence.Command(words...)
+}
+
+// Annotation returns an annotation of Corbel by its suffix.
+func (c Component) Annotation(suffix string) string {
+	return c.Object.GetAnnotations()[c.Reconciler+"/"+suffix]
 }
 
 // IsComponent reports whether the status is one that Corbel wrote.

@@ -326,6 +326,29 @@ func (r *Reader) Pods(ctx context.Context, dependents []Dependent) (map[types.UI
 	return pods, errors.Join(refused...)
 }
 
+// PodState returns the phase of a pod, and why it is not ready.
+func PodState(pod *unstructured.Unstructured) (state, message string) {
+	state, _, _ = unstructured.NestedString(pod.Object, "status", "phase")
+	if s := status.Analyze(pod, status.Options{}); s.Readiness != status.Ready {
+		message = s.Message
+	}
+	if pod.GetDeletionTimestamp() != nil {
+		state = "Terminating"
+	}
+	return cmp.Or(state, "Unknown"), message
+}
+
+// Replicas says how many pods of a workload are ready, such as "2/3". It is empty for other objects.
+func Replicas(object *unstructured.Unstructured) string {
+	ready, hasReady, _ := unstructured.NestedInt64(object.Object, "status", "readyReplicas") // which is left out if it is 0
+	_, isObserved, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	desired, hasDesired, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	if !hasDesired || !hasReady && !isObserved {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", ready, desired)
+}
+
 // metadata lists the metadata of the objects of a type in a namespace.
 func (r *Reader) metadata(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
