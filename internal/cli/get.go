@@ -329,18 +329,7 @@ func (g *get) newTable() *table {
 // row is the line of a component.
 func (g *get) row(c inspect.Component) []cell {
 	ready := c.Ready()
-	state, message := string(c.Status.State), ready.Message
-	switch {
-	case c.Object.GetDeletionTimestamp() != nil && state != string(v1alpha1.StateDeletionPending):
-		state = string(v1alpha1.StateDeleting)
-	case c.Status.State == "":
-		state, message = "", "not reconciled yet"
-	case c.Status.ObservedGeneration != c.Object.GetGeneration():
-		message = fmt.Sprintf("the change to generation %d is not reconciled yet; %s", c.Object.GetGeneration(), message)
-	}
-	if c.Mistake != nil {
-		message = c.Mistake.Error()
-	}
+	state, message := c.Summary()
 	row := []cell{plain(c.Type.Kind), plain(c.Object.GetName()), colored(string(cmp.Or(ready.Status, metav1.ConditionUnknown)), stateColor(c)), colored(state, stateColor(c))}
 	if g.output.format == "wide" {
 		row = append(row, plain(ready.Reason))

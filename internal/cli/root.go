@@ -64,7 +64,7 @@ func (f *frame) commands() []*cobra.Command {
 	return []*cobra.Command{
 		f.getCommand(), answers(f.whyCommand()), f.planCommand(), f.treeCommand(), answers(f.ownerCommand()), f.eventsCommand(), f.historyCommand(),
 		answers(f.diffCommand()), f.imagesCommand(),
-		answers(f.checkCommand()), answers(f.rbacCommand()),
+		answers(f.checkCommand()), answers(f.rbacCommand()), f.uiCommand(),
 		answers(f.waitCommand()), f.reconcileCommand(), f.suspendCommand(), f.resumeCommand(), f.approveCommand(), f.rolloutCommand(),
 		f.rollbackCommand(), f.deleteCommand(), f.adoptCommand(), f.releaseCommand(),
 	}

@@ -80,6 +80,24 @@ func (c Component) Ready() metav1.Condition {
 	return metav1.Condition{}
 }
 
+// Summary returns the state and the message that a list shows: also for a component that is being deleted, that no operator
+// has reconciled, or with a change that is not reconciled yet. The state of one that is not reconciled is empty.
+func (c Component) Summary() (state, message string) {
+	state, message = string(c.Status.State), c.Ready().Message
+	switch {
+	case c.Object.GetDeletionTimestamp() != nil && state != string(v1alpha1.StateDeletionPending):
+		state = string(v1alpha1.StateDeleting)
+	case c.Status.State == "":
+		state, message = "", "not reconciled yet"
+	case c.Status.ObservedGeneration != c.Object.GetGeneration():
+		message = fmt.Sprintf("the change to generation %d is not reconciled yet; %s", c.Object.GetGeneration(), message)
+	}
+	if c.Mistake != nil {
+		message = c.Mistake.Error()
+	}
+	return state, message
+}
+
 // componentOf reads the status of an object.
 func componentOf(t Type, object *unstructured.Unstructured) Component {
 	c := Component{Object: object, Type: t}

@@ -119,7 +119,7 @@ func (r *Reader) Dependents(ctx context.Context, c Component) ([]Dependent, erro
 	groups := map[groupKey][]*Dependent{}
 	for i, item := range inventory.Items {
 		dependents[i] = Dependent{Item: item, Stage: stageOf(item)}
-		key := groupKey{kindOf(item), item.Namespace}
+		key := groupKey{KindOf(item), item.Namespace}
 		groups[key] = append(groups[key], &dependents[i])
 	}
 	running, groupCtx := errgroup.WithContext(ctx)
@@ -143,13 +143,29 @@ type groupKey struct {
 	namespace string
 }
 
+// Assess says how a dependent is, by its live object; nil means that it does not exist. The values of a Secret are masked
+// in the object itself. That all dependents may be in another cluster is not considered.
+func (c Component) Assess(item v1alpha1.InventoryItem, live *unstructured.Unstructured) Dependent {
+	d := Dependent{Item: item, Stage: stageOf(item)}
+	d.assess(c.Reconciler, live, nil)
+	return d
+}
+
+// OwnerLabel selects the dependents of a component. It is nil if no operator has written the label yet.
+func (c Component) OwnerLabel() client.MatchingLabels {
+	if c.Reconciler == "" || c.Status.OwnerID == "" {
+		return nil
+	}
+	return client.MatchingLabels{c.Reconciler + "/" + v1alpha1.LabelOwnerID: c.Status.OwnerID}
+}
+
 // readGroup reads the objects of one type in one namespace.
 func (r *Reader) readGroup(ctx context.Context, c Component, key groupKey, group []*Dependent) error {
 	found := map[string]*unstructured.Unstructured{}
-	if len(group) > 1 && c.Reconciler != "" && c.Status.OwnerID != "" {
+	if label := c.OwnerLabel(); len(group) > 1 && label != nil {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(key.kind.GroupVersion().WithKind(key.kind.Kind + "List"))
-		err := r.Client.List(ctx, list, client.InNamespace(key.namespace), client.MatchingLabels{c.Reconciler + "/" + v1alpha1.LabelOwnerID: c.Status.OwnerID})
+		err := r.Client.List(ctx, list, client.InNamespace(key.namespace), label)
 		if err != nil && !isAnswer(err) {
 			return err
 		}
@@ -280,7 +296,7 @@ func (r *Reader) Pods(ctx context.Context, dependents []Dependent) (map[types.UI
 	workloads, namespaces := map[types.UID]types.UID{}, map[string]bool{} // a workload or its child, to the workload
 	viaReplicaSet := map[string]bool{}
 	for _, d := range dependents {
-		if d.Object == nil || !isWorkload(d.Item) {
+		if d.Object == nil || !IsWorkload(d.Item) {
 			continue
 		}
 		workloads[d.Object.GetUID()] = d.Object.GetUID()
@@ -359,8 +375,8 @@ func (r *Reader) metadata(ctx context.Context, kind schema.GroupVersionKind, nam
 	return list.Items, nil
 }
 
-// isWorkload reports whether an object makes pods.
-func isWorkload(item v1alpha1.InventoryItem) bool {
+// IsWorkload reports whether an object makes pods.
+func IsWorkload(item v1alpha1.InventoryItem) bool {
 	switch item.Group + "/" + item.Kind {
 	case "apps/Deployment", "apps/StatefulSet", "apps/DaemonSet", "apps/ReplicaSet", "batch/Job", "batch/CronJob", "/ReplicationController":
 		return true

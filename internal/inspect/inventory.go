@@ -59,8 +59,8 @@ func IsLost(err error) bool {
 	return ok
 }
 
-// kindOf returns the type of an item.
-func kindOf(item v1alpha1.InventoryItem) schema.GroupVersionKind {
+// KindOf returns the type of an item.
+func KindOf(item v1alpha1.InventoryItem) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: item.Group, Version: item.Version, Kind: item.Kind}
 }
 

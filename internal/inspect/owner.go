@@ -119,16 +119,16 @@ const maxGuesses = 5
 func (r *Reader) reconcilerOf(ctx context.Context, c Component) string {
 	tried, refused := 0, map[schema.GroupVersionKind]bool{}
 	for _, item := range c.Status.Inventory.Items {
-		if item.UID == "" || refused[kindOf(item)] {
+		if item.UID == "" || refused[KindOf(item)] {
 			continue
 		}
 		if tried++; tried > maxGuesses {
 			break
 		}
 		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(kindOf(item))
+		object.SetGroupVersionKind(KindOf(item))
 		if err := r.Client.Get(ctx, keyOf(item), object); err != nil {
-			refused[kindOf(item)] = !apierrors.IsNotFound(err)
+			refused[KindOf(item)] = !apierrors.IsNotFound(err)
 			continue
 		}
 		if name, _, ok := ownerOf(object); ok {

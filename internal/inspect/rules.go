@@ -35,9 +35,9 @@ func (r *Reader) Rules(inventory v1alpha1.Inventory) ([]Rules, error) {
 	resources := map[string]map[string][]string{} // namespace, group, resources
 	var unknown []string
 	for _, item := range inventory.Items {
-		mapping, err := r.Mapper.RESTMapping(kindOf(item).GroupKind(), item.Version)
+		mapping, err := r.Mapper.RESTMapping(KindOf(item).GroupKind(), item.Version)
 		if err != nil {
-			unknown = append(unknown, kindOf(item).GroupKind().String())
+			unknown = append(unknown, KindOf(item).GroupKind().String())
 			continue
 		}
 		groups := resources[item.Namespace]

@@ -253,6 +253,9 @@ func (r row) lines(widths [3]int) []string {
 	return lines
 }
 
+// Summary counts the changes of a plan in one sentence.
+func Summary(plan component.Plan) string { return summary(plan.Changes) }
+
 // summary counts the changes.
 func summary(changes []reconciler.PlannedChange) string {
 	if len(changes) == 0 {

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync"
+)
+
+// access decides which requests are answered.
+type access struct {
+	token  string
+	hosts  []string // of requests; empty allows all
+	cookie string
+
+	mu     sync.Mutex
+	ticket string // opens the page once; empty opens nothing
+}
+
+// minToken is the least length of a token, in bytes: it must not be guessed.
+const minToken = 16
+
+// newAccess checks the options that protect the server.
+func newAccess(o Options) (*access, error) {
+	if o.Address == "" && o.Token == "" {
+		return &access{}, nil // whoever mounts the handler authenticates
+	}
+	host, port, err := net.SplitHostPort(o.Address)
+	address, parseErr := netip.ParseAddr(host)
+	switch {
+	case err != nil || parseErr != nil || !address.IsLoopback():
+		return nil, errors.New("the address of the server must be an IP address of this machine only, with the port, such as 127.0.0.1:8080")
+	case len(o.Token) < minToken:
+		return nil, errors.New("a server with an address needs a token of at least 16 characters")
+	}
+	hosts := []string{o.Address, net.JoinHostPort("localhost", port)}
+	return &access{token: o.Token, hosts: hosts, cookie: "corbel-ui-" + port}, nil // browsers send cookies to all ports
+}
+
+// check returns why a request is refused. The page itself may be opened from anywhere, because it tells nothing.
+func (a *access) check(r *http.Request) error {
+	if len(a.hosts) > 0 && !slices.Contains(a.hosts, r.Host) { // a name of another site that leads here, by DNS rebinding
+		return refused{http.StatusForbidden, "the server answers only by the address that corbel ui printed"}
+	}
+	if isPage := r.URL.Path == "/" && isRead(r); !isPage && !a.isSameOrigin(r) {
+		return refused{http.StatusForbidden, "the request comes from another site"}
+	}
+	if !isRead(r) && (r.Header.Get("X-Corbel") != "1" || r.Header.Get("Content-Type") != "application/json") {
+		return refused{http.StatusForbidden, "the request lacks the header X-Corbel: 1, or is no application/json"}
+	}
+	if a.token == "" {
+		return nil
+	}
+	cookie, err := r.Cookie(a.cookie)
+	if err != nil || !a.isToken(cookie.Value) {
+		return refused{http.StatusUnauthorized, "open the address that corbel ui printed"}
+	}
+	return nil
+}
+
+// isSameOrigin reports whether no other site sends the request. Programs that are no browsers say nothing.
+func (a *access) isSameOrigin(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site != "" && site != "same-origin" && (site != "none" || !isRead(r)) {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" || site == "same-origin" && len(a.hosts) == 0 { // a proxy may change the host
+		return true
+	}
+	from, err := url.Parse(origin)
+	return err == nil && from.Host == r.Host
+}
+
+// logIn exchanges the token of the address that was printed for a cookie, and leads to the address without it.
+func (a *access) logIn(w http.ResponseWriter, r *http.Request) bool {
+	given := r.URL.Query().Get("token")
+	if a.token == "" || r.URL.Path != "/" || r.Method != http.MethodGet || !slices.Contains(a.hosts, r.Host) || !a.isToken(given) && !a.redeem(given) {
+		return false
+	}
+	http.SetCookie(w, &http.Cookie{Name: a.cookie, Value: a.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	w.Header().Set("Location", "./")
+	w.WriteHeader(http.StatusSeeOther)
+	return true
+}
+
+// redeem reports whether a text is the ticket, which is worth nothing after that.
+func (a *access) redeem(text string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ticket == "" || subtle.ConstantTimeCompare([]byte(text), []byte(a.ticket)) != 1 {
+		return false
+	}
+	a.ticket = ""
+	return true
+}
+
+func (a *access) isToken(text string) bool {
+	return subtle.ConstantTimeCompare([]byte(text), []byte(a.token)) == 1
+}
+
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/inspect"
+)
+
+// cluster is the way to the API server, with the rights of one user.
+type cluster struct {
+	client    client.WithWatch
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	discovery discovery.CachedDiscoveryInterface
+	pods      typedcorev1.PodsGetter
+
+	mu     sync.Mutex
+	reader *inspect.Reader // nil until the types are known
+	types  []inspect.Type
+	read   time.Time
+}
+
+func newCluster(config *rest.Config) (*cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, -1 // the server decides how many requests it serves
+	config.WarningHandler = rest.NoWarnings{}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := typedcorev1.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cached := memory.NewMemCacheClient(discoverer)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
+	c, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{client: c, mapper: mapper, discovery: cached, pods: pods}, nil
+}
+
+// known returns the types of components, and what reads them. They are listed again if they are older than a time; if
+// that fails, they are as they were. That there are none is no error.
+func (k *cluster) known(age time.Duration) (*inspect.Reader, []inspect.Type, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.reader != nil && time.Since(k.read) < age {
+		return k.reader, k.types, nil
+	}
+	k.discovery.Invalidate()
+	k.mapper.Reset()
+	reader := &inspect.Reader{Client: k.client, Mapper: k.mapper, Discovery: k.discovery}
+	types, err := reader.Types() // after that the reader may be used concurrently
+	if err != nil && !errors.Is(err, inspect.ErrNoTypes) {
+		if k.reader == nil {
+			return nil, nil, err
+		}
+		reader, types = k.reader, k.types
+	}
+	k.reader, k.types, k.read = reader, types, time.Now()
+	return reader, types, nil
+}
+
+// ages of what is known of the types.
+const (
+	typesAge   = 30 * time.Second
+	unknownAge = 2 * time.Second // for a type that is not known
+)
+
+// address names a component, as the query of a request does.
+type address struct{ typeName, namespace, name string }
+
+// String is unique for each component.
+func (a address) String() string { return a.typeName + "/" + a.namespace + "/" + a.name }
+
+func addressIn(r *http.Request) address {
+	q := r.URL.Query()
+	return address{q.Get("type"), q.Get("namespace"), q.Get("name")}
+}
+
+// component reads the component that a request is about.
+func (s *Server) component(ctx context.Context, a address) (*inspect.Reader, inspect.Component, error) {
+	if a.typeName == "" || a.name == "" {
+		return nil, inspect.Component{}, bad("the query must name a component: type, name and, unless its type has none, namespace")
+	}
+	for _, age := range []time.Duration{typesAge, unknownAge} {
+		reader, types, err := s.cluster.known(age)
+		if err != nil {
+			return nil, inspect.Component{}, err
+		}
+		i := slices.IndexFunc(types, func(t inspect.Type) bool { return t.String() == a.typeName })
+		if i < 0 {
+			continue
+		}
+		if t := types[i]; t.Namespaced && (a.namespace == "" || s.options.Namespace != "" && a.namespace != s.options.Namespace) {
+			return nil, inspect.Component{}, refused{http.StatusNotFound, fmt.Sprintf("namespace %q is not shown", a.namespace)}
+		}
+		c, err := reader.Get(ctx, types[i], client.ObjectKey{Namespace: a.namespace, Name: a.name})
+		return reader, c, err
+	}
+	return nil, inspect.Component{}, refused{http.StatusNotFound, fmt.Sprintf("the cluster has no type of components %q", a.typeName)}
+}
+
+// watch calls a function with each object of a type that is there, and then with each change, until the server ends the
+// watch, or the context ends.
+func (k *cluster) watch(ctx context.Context, kind schema.GroupVersionKind, options *client.ListOptions, each func(object *unstructured.Unstructured, deleted bool)) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	watcher, err := k.client.Watch(ctx, list, options)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		if event.Type == watch.Error {
+			return apierrors.FromObject(event.Object)
+		}
+		if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Bookmark {
+			each(object, event.Type == watch.Deleted)
+		}
+	}
+	return nil
+}
+
+// guarded turns a panic about an object into an error: it must not end the program that the server is a part of.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("panic: %v", caught)
+		}
+	}()
+	return do()
+}
+
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+// Options are those of a server.
+type Options struct {
+	// Write allows actions: reconcile, suspend, resume, roll back. Default: the server only reads, and asks operators.
+	Write bool
+	// Address is where the server listens, an IP address of the loopback interface with the port, such as 127.0.0.1:8080.
+	// Requests by another name are refused. It needs a Token. Leave both empty behind a filter that authenticates requests.
+	Address string
+	// Token is the secret that opens the page, as the query "?token=" of the first request; a cookie keeps it. It
+	// has at least 16 characters.
+	Token string
+	// Namespace restricts the page to the components of a namespace, and to those of types without one. Default: all.
+	Namespace string
+	// Context is shown: the context of the kubeconfig.
+	Context string
+	// Version is shown: that of the program.
+	Version string
+}
+
+// Server answers the page and its requests. It is safe for concurrent use.
+type Server struct {
+	options Options
+	server  string // the URL of the API server
+	access  *access
+	cluster *cluster
+	fleet   *fleet
+	streams chan struct{} // one for each open stream
+	routes  *http.ServeMux
+}
+
+// New returns a server for the cluster and the user of a configuration. Nothing is asked until a page is open. The
+// error says what is wrong with the options or the configuration. Watches of a page end with the context of its
+// request: give the http.Server a BaseContext that ends with the program.
+func New(config *rest.Config, options Options) (*Server, error) {
+	access, err := newAccess(options)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := newCluster(config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		options: options, server: config.Host, access: access, cluster: cluster, fleet: newFleet(cluster, options.Namespace),
+		streams: make(chan struct{}, maxStreams), routes: http.NewServeMux(),
+	}
+	s.routes.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { file(w, r, "index.html") })
+	s.routes.HandleFunc("GET /{file}", func(w http.ResponseWriter, r *http.Request) { file(w, r, r.PathValue("file")) })
+	s.routes.HandleFunc("GET /api/stream", s.stream)
+	for route, answer := range map[string]func(*http.Request) (any, error){
+		"GET /api/info": s.info, "GET /api/components": s.components, "GET /api/tree": s.tree, "GET /api/why": s.why,
+		"GET /api/events": s.events, "GET /api/history": s.history, "GET /api/diff": s.diff, "GET /api/spec": s.spec,
+		"POST /api/plan": s.plan, "POST /api/action": s.action,
+	} {
+		s.routes.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			value, err := answer(r)
+			if err != nil {
+				fail(w, err)
+				return
+			}
+			writeJSON(w, http.StatusOK, value)
+		})
+	}
+	s.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, refused{http.StatusNotFound, "there is no such page"})
+	})
+	return s, nil
+}
+
+// Ticket returns a token that opens the page once, for the arguments of a program: other users of the machine can read
+// those. It replaces the ticket before.
+func (s *Server) Ticket() string {
+	s.access.mu.Lock()
+	defer s.access.mu.Unlock()
+	s.access.ticket = rand.Text()
+	return s.access.ticket
+}
+
+// Close ends the watches at once that an idle server keeps for half a minute. Streams end with their requests.
+func (s *Server) Close() { s.fleet.close() }
+
+// headers are those of each answer. The policy allows nothing but the files of the page and its own server.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+	"X-Content-Type-Options":       "nosniff",
+	"Referrer-Policy":              "no-referrer",
+	"Cache-Control":                "no-store",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+}
+
+// ServeHTTP answers a request. All paths are relative to where the handler is mounted.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range headers {
+		w.Header().Set(name, value)
+	}
+	if s.access.logIn(w, r) {
+		return
+	}
+	if err := s.access.check(r); err != nil {
+		fail(w, err)
+		return
+	}
+	s.routes.ServeHTTP(w, r)
+}
+
+//go:embed static
+var static embed.FS
+
+// contentTypes are those of the files, because those that the system has may be others.
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+func file(w http.ResponseWriter, _ *http.Request, name string) {
+	text, err := fs.ReadFile(static, path.Join("static", name))
+	if err != nil || contentTypes[path.Ext(name)] == "" {
+		fail(w, refused{http.StatusNotFound, "there is no such page"})
+		return
+	}
+	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
+	_, _ = w.Write(text)
+}
+
+func (s *Server) info(*http.Request) (any, error) {
+	return map[string]any{
+		"version": s.options.Version, "context": s.options.Context, "server": s.server, "namespace": s.options.Namespace, "write": s.options.Write,
+	}, nil
+}
+
+// refused is an error with its status.
+type refused struct {
+	status int
+	text   string
+}
+
+// Error is what is wrong.
+func (r refused) Error() string { return r.text }
+
+func bad(format string, arguments ...any) error {
+	return refused{http.StatusBadRequest, fmt.Sprintf(format, arguments...)}
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, err error) {
+	writeJSON(w, statusOf(err), map[string]string{"error": err.Error()})
+}
+
+// statusOf is the status for an error: what the API server said, or that it did not answer.
+func statusOf(err error) int {
+	if r, ok := errors.AsType[refused](err); ok {
+		return r.status
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return http.StatusNotFound
+	case apierrors.IsForbidden(err):
+		return http.StatusForbidden
+	case apierrors.IsConflict(err):
+		return http.StatusConflict
+	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
+		return http.StatusBadRequest
+	}
+	return http.StatusBadGateway
+}
+
+// isDown reports whether the API server could not be asked, as far as an error says that.
+func isDown(err error) bool {
+	_, isURL := errors.AsType[*url.Error](err)
+	_, isNet := errors.AsType[net.Error](err)
+	return isURL || isNet || apierrors.IsServiceUnavailable(err) || apierrors.IsUnauthorized(err) || apierrors.IsInternalError(err)
+}
+
+// maxBody bounds what a page sends, in bytes. It is more than a plan may have.
+const maxBody = 2 << 20
+
+// writeJSON answers with a value. Characters that mean something in HTML are escaped.
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
+// readJSON reads what a page sends.
+func readJSON(r *http.Request, into any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return bad("the request cannot be read: %v", err)
+	}
+	return nil
+}

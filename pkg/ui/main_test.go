@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"os"
+	"testing"
+
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
