@@ -15,10 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -133,24 +130,11 @@ func (f *frame) connect() (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = -1, -1 // the server decides how many requests it serves
-	config.WarningHandler = rest.NoWarnings{}
-	httpClient, err := rest.HTTPClientFor(config)
+	c, err := inspect.Connect(config)
 	if err != nil {
 		return nil, err
 	}
-	// Not the cache on the disk that kubectl keeps: it does not know types that were installed since.
-	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, err
-	}
-	cached := memory.NewMemCacheClient(discoverer)
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
-	c, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Mapper: mapper})
-	if err != nil {
-		return nil, err
-	}
-	f.connection = &connection{config: config, client: c, reader: &inspect.Reader{Client: c, Mapper: mapper, Discovery: cached}}
+	f.connection = &connection{config: c.Config, client: c.Client, reader: c.Reader()}
 	return f.connection, nil
 }
 

@@ -16,11 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/inspect"
@@ -28,10 +25,9 @@ import (
 
 // cluster is the way to the API server, with the rights of one user.
 type cluster struct {
-	client    client.WithWatch
-	mapper    *restmapper.DeferredDiscoveryRESTMapper
-	discovery discovery.CachedDiscoveryInterface
-	pods      typedcorev1.PodsGetter
+	client client.WithWatch
+	pods   typedcorev1.PodsGetter
+	again  func() *inspect.Reader // returns one that does not know the types yet
 
 	mu     sync.Mutex
 	reader *inspect.Reader // nil until the types are known
@@ -40,28 +36,15 @@ type cluster struct {
 }
 
 func newCluster(config *rest.Config) (*cluster, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1 // the server decides how many requests it serves
-	config.WarningHandler = rest.NoWarnings{}
-	httpClient, err := rest.HTTPClientFor(config)
+	c, err := inspect.Connect(config)
 	if err != nil {
 		return nil, err
 	}
-	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	pods, err := typedcorev1.NewForConfigAndClient(c.Config, c.HTTP)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := typedcorev1.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, err
-	}
-	cached := memory.NewMemCacheClient(discoverer)
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
-	c, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Mapper: mapper})
-	if err != nil {
-		return nil, err
-	}
-	return &cluster{client: c, mapper: mapper, discovery: cached, pods: pods}, nil
+	return &cluster{client: c.Client, pods: pods, again: func() *inspect.Reader { c.Forget(); return c.Reader() }}, nil
 }
 
 // known returns the types of components, and what reads them. They are listed again if they are older than a time; if
@@ -72,9 +55,7 @@ func (k *cluster) known(age time.Duration) (*inspect.Reader, []inspect.Type, err
 	if k.reader != nil && time.Since(k.read) < age {
 		return k.reader, k.types, nil
 	}
-	k.discovery.Invalidate()
-	k.mapper.Reset()
-	reader := &inspect.Reader{Client: k.client, Mapper: k.mapper, Discovery: k.discovery}
+	reader := k.again()
 	types, err := reader.Types() // after that the reader may be used concurrently
 	if err != nil && !errors.Is(err, inspect.ErrNoTypes) {
 		if k.reader == nil {
