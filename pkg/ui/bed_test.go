@@ -36,7 +36,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -58,9 +60,17 @@ type bed struct {
 }
 
 // openBed starts an operator; the end of the test ends it.
-func openBed(t testing.TB) *bed {
+func openBed(t testing.TB, e *env.Environment) *bed {
 	t.Helper()
-	b := &bed{TB: t, env: env.Shared(t), ctx: context.WithoutCancel(t.Context())}
+	b := install(t, e)
+	b.startOperator()
+	return b
+}
+
+// install installs the type of the shops.
+func install(t testing.TB, e *env.Environment) *bed {
+	t.Helper()
+	b := &bed{TB: t, env: e, ctx: context.WithoutCancel(t.Context())}
 	scheme := runtime.NewScheme()
 	b.check(errors.Join(clientgoscheme.AddToScheme(scheme), shopv1alpha1.SchemeBuilder.AddToScheme(scheme)))
 	var err error
@@ -71,13 +81,18 @@ func openBed(t testing.TB) *bed {
 	for _, namespace := range []string{market, operatorNamespace} {
 		b.check(client.IgnoreAlreadyExists(b.client.Create(b.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	}
+	return b
+}
+
+func (b *bed) startOperator() {
+	b.Helper()
 	manager, err := ctrl.NewManager(b.env.Config(), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		Scheme: b.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	b.check(err)
 	generator, err := helm.New(os.DirFS("../../examples/shop"), "chart", helm.Options{})
 	b.check(err)
-	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, generator, component.ReconcilerOptions{OperatorNamespace: new(operatorNamespace)})
+	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, manifests.Join(generator, keys{}), component.ReconcilerOptions{OperatorNamespace: new(operatorNamespace)})
 	b.check(shops.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(b.ctx)
 	ended := make(chan error, 1)
@@ -88,7 +103,17 @@ func openBed(t testing.TB) *bed {
 			b.Errorf("the operator ended: %v", err)
 		}
 	})
-	return b
+}
+
+// keys generates a Secret with a value that changes with the spec.
+type keys struct{}
+
+func (keys) Generate(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	discount := fmt.Sprint(parameters.ToUnstructured()["discount"])
+	return []client.Object{&corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-keys"}, Data: map[string][]byte{"key": []byte(canary + discount)},
+	}}, nil
 }
 
 func (b *bed) check(err error) {

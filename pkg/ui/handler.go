@@ -100,8 +100,8 @@ func (s *Server) Ticket() string {
 // Close ends the watches at once that an idle server keeps for half a minute. Streams end with their requests.
 func (s *Server) Close() { s.fleet.close() }
 
-// headers are those of each answer. The policy allows nothing but the files of the page and its own server.
-var headers = map[string]string{
+// securityHeaders are those of each answer. The policy allows nothing but the files of the page and its own server.
+var securityHeaders = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
 	"X-Content-Type-Options":       "nosniff",
@@ -113,7 +113,7 @@ var headers = map[string]string{
 
 // ServeHTTP answers a request. All paths are relative to where the handler is mounted.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for name, value := range headers {
+	for name, value := range securityHeaders {
 		w.Header().Set(name, value)
 	}
 	if s.access.logIn(w, r) {

@@ -4,49 +4,244 @@
 package ui
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/env"
 )
 
+// One operator and one component serve all of it.
 func TestThePageShowsACluster(t *testing.T) {
-	b := openBed(t)
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() { // runs last
+		for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+20; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				text := make([]byte, 1<<20)
+				t.Fatalf("%d goroutines before, and after: %s", before, text[:runtime.Stack(text, true)])
+			}
+		}
+	})
+	b := openBed(t, env.Shared(t))
 	b.createShop("corner")
-	p := serve(t, b.env.Config(), Options{Write: true})
-	var list componentList
-	p.get("api/components", &list)
-	if len(list.Items) != 1 || len(list.Problems) > 0 || !list.Items[0].Ready || list.Items[0].Progress != "14/14" {
-		t.Fatalf("%+v", list)
+	p := serve(t, b.env.Config(), Options{Write: true, Namespace: market, Context: "the tests"})
+	for name, test := range map[string]func(*testing.T, *bed, *browser){"reads": reads, "refuses": refuses} {
+		t.Run(name, func(t *testing.T) { test(t, b, p) })
 	}
-	_, text := p.request(http.MethodGet, "api/tree"+aboutCorner, "")
-	t.Log(text)
-	_, text = p.request(http.MethodGet, "api/why"+aboutCorner, "")
-	t.Log(text)
-	_, text = p.request(http.MethodGet, "api/history"+aboutCorner, "")
-	t.Log(text)
-	_, text = p.request(http.MethodGet, "api/events"+aboutCorner, "")
-	t.Log(text[:1000])
-	_, text = p.request(http.MethodPost, "api/plan"+aboutCorner, `{"delete":true}`)
-	t.Log(text)
-	_, text = p.request(http.MethodGet, "api/spec"+aboutCorner, "")
-	t.Log(text)
 	events := p.listen(aboutCorner)
+	p.await(events, "connection", `"ok":true`)
 	p.await(events, "reset", "")
 	p.await(events, "tree", "corner-web")
-	started := time.Now()
-	settings := &corev1.Service{}
-	settings.Namespace, settings.Name = market, "corner-api"
-	b.check(b.client.Patch(b.ctx, settings, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"sessionAffinity":"ClientIP"}}`)), client.FieldOwner("kubectl-edit")))
-	e := p.await(events, "dependent", "ClientIP")
-	t.Log(time.Since(started), e.data)
-	_ = json.Valid
-	_ = fmt.Sprint
-	_ = strings.Contains
+	p.seesDrift(b, events)
+	p.plansAndGoesBack(b, events)
+	p.losesTheServer(b, events)
+	for _, value := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary))[:20]} {
+		if i := strings.Index(p.all.String(), value); i >= 0 {
+			t.Errorf("the value of a Secret is answered: %.300s", p.all.String()[max(0, i-200):])
+		}
+	}
+}
+
+func reads(t *testing.T, _ *bed, p *browser) {
+	var info struct {
+		Context, Namespace string
+		Write              bool
+	}
+	if p.get("api/info", &info); info.Context != "the tests" || info.Namespace != market || !info.Write {
+		t.Errorf("info: %+v", info)
+	}
+	var list componentList
+	if p.get("api/components", &list); len(list.Items) != 1 || len(list.Problems) > 0 {
+		t.Fatalf("components: %+v", list)
+	}
+	if c := list.Items[0]; c.Type != "shops.shop.example.com" || !c.Ready || !c.UpToDate || c.Progress != "15/15" || c.Revision != 1 || c.Reconciler != operatorName {
+		t.Errorf("component: %+v", c)
+	}
+	var shown tree
+	p.get("api/tree"+aboutCorner, &shown)
+	if titles := []string{shown.Stages[0].Title, shown.Stages[1].Title, shown.Stages[2].Title}; fmt.Sprint(titles) != "[hooks before wave 0 wave 1]" {
+		t.Errorf("stages: %s", titles)
+	}
+	web := shown.find(t, "apps/Deployment/market/corner-web")
+	if web.Message != "2/2" || len(web.Pods) != 2 || web.Pods[0].State != "Running" || !web.Ready {
+		t.Errorf("Deployment: %+v", web)
+	}
+	var cause explanation
+	if p.get("api/why"+aboutCorner, &cause); !cause.Ready || !strings.HasPrefix(cause.Text, "Shop market/corner is Ready") {
+		t.Errorf("cause: %+v", cause)
+	}
+	var happened eventList
+	if p.get("api/events"+aboutCorner, &happened); len(happened.Items) < 10 || happened.Items[0].Object != "Shop market/corner" {
+		t.Errorf("events: %+v", happened)
+	}
+	var known revisionList
+	if p.get("api/history"+aboutCorner, &known); len(known.Items) != 1 || !known.Items[0].Current || !known.Items[0].Kept || known.Items[0].Source != "helm shop 1.0.0 (1.0)" {
+		t.Errorf("history: %+v", known)
+	}
+}
+
+// find returns a dependent.
+func (v tree) find(t testing.TB, key string) dependentSummary {
+	t.Helper()
+	for _, s := range v.Stages {
+		for _, d := range s.Dependents {
+			if d.Key == key {
+				return d
+			}
+		}
+	}
+	t.Fatalf("the tree lacks %s: %+v", key, v)
+	return dependentSummary{}
+}
+
+func refuses(t *testing.T, b *bed, p *browser) {
+	reader := serve(t, b.env.Config(), Options{})
+	for _, test := range []struct {
+		from               *browser
+		method, path, body string
+		status             int
+		text               string
+	}{
+		{p, "GET", "api/tree?type=shops.shop.example.com&namespace=market&name=none", "", 404, "not found"},
+		{p, "GET", "api/tree?type=shops.shop.example.com&namespace=default&name=corner", "", 404, "is not shown"},
+		{p, "GET", "api/tree?type=secrets&namespace=market&name=corner-database", "", 404, "no type of components"},
+		{p, "GET", "api/tree?name=corner", "", 400, "must name a component"},
+		{p, "GET", "api/diff" + aboutCorner + "&revision=x", "", 400, "number of a revision"},
+		{p, "GET", "api/diff" + aboutCorner + "&revision=7", "", 409, "has no revision 7"},
+		{p, "GET", "api/none", "", 404, "no such page"},
+		{p, "POST", "api/plan" + aboutCorner, `{"spec":"a: ["}`, 400, "is no YAML"},
+		{p, "POST", "api/plan" + aboutCorner, `{"spec":"replicas: 1","delete":true}`, 400, "of a spec or of a deletion"},
+		{p, "POST", "api/plan" + aboutCorner, `{"spec":"replicas: -1"}`, 409, "databaseSecret"},
+		{p, "POST", "api/plan" + aboutCorner, `{"unknown":1}`, 400, "cannot be read"},
+		{p, "POST", "api/action" + aboutCorner, `{"action":"dance"}`, 400, "no action"},
+		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","revision":1}`, 400, `the confirmation must be "shop/corner"`},
+		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","revision":1,"confirm":"shop/other"}`, 400, "confirmation"},
+		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","confirm":"shop/corner"}`, 400, "number of a revision"},
+		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","revision":7,"confirm":"shop/corner"}`, 409, "revision 7 of Shop market/corner is not kept"},
+		{p, "POST", "api/action" + aboutCorner, `{"action":"suspend","uid":"another"}`, 409, "created again meanwhile"},
+		{p, "POST", "api/action" + aboutCorner, `{"action":"end-rollback","confirm":"shop/corner"}`, 409, "not rolled back"},
+		{reader, "POST", "api/action" + aboutCorner, `{"action":"reconcile"}`, 403, "--write"},
+	} {
+		status, text := test.from.request(test.method, test.path, test.body)
+		if status != test.status || !json.Valid([]byte(text)) || !strings.Contains(strings.ReplaceAll(text, `\"`, `"`), test.text) {
+			t.Errorf("%s %s %s: %d %s", test.method, test.path, test.body, status, text)
+		}
+	}
+	s := shop("corner")
+	b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s))
+	if len(s.Annotations) > 1 { // that of the plan
+		t.Errorf("written: %v", s.Annotations)
+	}
+}
+
+// edit changes an object as a user of kubectl would.
+func (b *bed) edit(object client.Object, name, patch string) {
+	b.Helper()
+	object.SetNamespace(market)
+	object.SetName(name)
+	b.check(b.client.Patch(b.ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")))
+}
+
+// seesDrift changes dependents: also a Secret, whose values are not shown.
+func (p *browser) seesDrift(b *bed, events <-chan received) {
+	p.Helper()
+	b.edit(&corev1.Service{}, "corner-api", `{"spec":{"sessionAffinity":"ClientIP"}}`)
+	p.await(events, "dependent", `"manager":"kubectl-edit"`)
+	b.edit(&corev1.Secret{}, "corner-keys", `{"stringData":{"other":"`+canary+`"},"metadata":{"annotations":{"example.com/key":"`+canary+`"}}}`)
+	if e := p.await(events, "dependent", `corner-keys`); !strings.Contains(e.data, `data.other`) || !strings.Contains(e.data, "***") {
+		p.Errorf("the drift of a Secret: %s", e.data)
+	}
+	b.edit(&appsv1.Deployment{}, "corner-cache", `{"spec":{"template":{"spec":{"containers":[{"name":"cache","image":"registry.example.com/missing:1.0"}]}}}}`)
+	p.await(events, "dependent", `"key":"apps/Deployment/market/corner-cache"`)
+	b.check(b.client.Delete(b.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-worker"}}))
+	p.await(events, "dependent", `"key":"/Service/market/corner-worker"`) // missing, or already created again
+	var shown tree
+	p.get("api/tree"+aboutCorner, &shown)
+	if other := shown.find(p, "/Secret/market/corner-keys"); len(other.Changes) == 0 {
+		p.Errorf("the Secret: %+v", other)
+	}
+}
+
+// plansAndGoesBack plans an edit, applies it, compares it with what was before, and goes back.
+func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
+	p.Helper()
+	post := func(path, body string, into any) {
+		p.Helper()
+		status, text := p.request(http.MethodPost, path+aboutCorner, body)
+		if status != http.StatusOK {
+			p.Fatalf("%s %s: %d %s", path, body, status, text)
+		}
+		b.check(json.Unmarshal([]byte(text), into))
+	}
+	var spec map[string]string
+	p.get("api/spec"+aboutCorner, &spec)
+	edited, err := json.Marshal(map[string]string{"spec": strings.Replace(spec["yaml"], "discount: 10", "discount: 20", 1)})
+	b.check(err)
+	var plan planAnswer
+	if post("api/plan", string(edited), &plan); plan.ExitCode == 0 || !strings.Contains(plan.Text, "revision 1 → 2") || !strings.Contains(plan.Text, "corner-keys") || plan.Summary == "" {
+		p.Errorf("plan: %+v", plan)
+	}
+	if post("api/plan", `{"delete":true}`, &plan); !strings.Contains(plan.Text, "deletion") || plan.ExitCode != 3 {
+		p.Errorf("plan of the deletion: %+v", plan)
+	}
+	b.edit(shop("corner"), "corner", `{"spec":{"discount":20}}`)
+	b.untilReady("corner", 2)
+	p.await(events, "component", `"revision":2`)
+	var different difference
+	if p.get("api/diff"+aboutCorner+"&revision=1", &different); different.From != 2 || different.To != 1 || !strings.Contains(different.Text, "corner-keys") || len(different.Changes) == 0 {
+		p.Errorf("diff: %+v", different)
+	}
+	var said map[string]string
+	post("api/action", `{"action":"rollback","revision":1,"confirm":"shop/corner"}`, &said)
+	b.untilReady("corner", 3)
+	p.await(events, "component", `"rolledBack":"1"`)
+	var known revisionList
+	if p.get("api/history"+aboutCorner, &known); len(known.Items) != 3 || known.Items[2].Note != "rollback to 1" || !known.Items[2].Current {
+		p.Errorf("history: %+v", known)
+	}
+	post("api/action", `{"action":"end-rollback","confirm":"shop/corner"}`, &said)
+	b.untilReady("corner", 4)
+	post("api/action", `{"action":"suspend"}`, &said)
+	p.await(events, "component", `"suspended":true`)
+	if status, text := p.request(http.MethodPost, "api/action"+aboutCorner, `{"action":"reconcile"}`); status != http.StatusConflict {
+		p.Errorf("a reconcile of a component that is suspended: %d %s", status, text)
+	}
+	post("api/action", `{"action":"resume"}`, &said)
+	p.await(events, "component", `"state":"Ready"`)
+	if post("api/action", `{"action":"reconcile"}`, &said); !strings.HasPrefix(said["text"], "shop.shop.example.com/corner annotated") {
+		p.Errorf("reconcile: %s", said)
+	}
+}
+
+// losesTheServer kills the API server under the streams, and changes a dependent when it is back.
+func (p *browser) losesTheServer(b *bed, events <-chan received) {
+	p.Helper()
+	b.check(b.env.KillAPIServer())
+	p.await(events, "connection", `"ok":false`)
+	if status, text := p.request(http.MethodGet, "api/tree"+aboutCorner, ""); status != http.StatusBadGateway {
+		p.Errorf("a tree without the API server: %d %s", status, text)
+	}
+	b.check(b.env.RestartAPIServer(b.ctx))
+	p.await(events, "connection", `"ok":true`)
+	p.await(events, "reset", "")
+	b.until("an object is changed", func() error {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-web"}}
+		return b.client.Patch(b.ctx, s, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"sessionAffinity":"ClientIP"}}`)), client.FieldOwner("after-the-outage"))
+	})
+	p.await(events, "dependent", "after-the-outage")
+	var list componentList
+	if p.get("api/components", &list); len(list.Items) != 1 {
+		p.Errorf("components: %+v", list)
+	}
 }

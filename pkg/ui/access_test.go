@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// unreachable is a cluster that is not asked.
+var unreachable = &rest.Config{Host: "https://127.0.0.1:1"}
+
+func newServer(t *testing.T, options Options) *Server {
+	t.Helper()
+	s, err := New(unreachable, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestWhichRequestsAreAnswered(t *testing.T) {
+	const address, wrong = "127.0.0.1:8080", "not the token of the tests"
+	command := newServer(t, Options{Address: address, Token: token})
+	mounted := newServer(t, Options{})
+	type headers = map[string]string
+	cookie := headers{"Cookie": "corbel-ui-8080=" + strings.ReplaceAll(token, " ", "+")}
+	command.access.token = strings.ReplaceAll(token, " ", "+") // which a cookie may have
+	with := func(more headers) headers {
+		all := headers{"Cookie": cookie["Cookie"]}
+		for name, value := range more {
+			all[name] = value
+		}
+		return all
+	}
+	post := headers{"X-Corbel": "1", "Content-Type": "application/json"}
+	for name, test := range map[string]struct {
+		server       *Server
+		method, path string
+		host         string
+		headers      headers
+		status       int
+	}{
+		"the page":                           {command, "GET", "/", address, cookie, 200},
+		"by the name localhost":              {command, "GET", "/", "localhost:8080", cookie, 200},
+		"from a link of another site":        {command, "GET", "/", address, with(headers{"Sec-Fetch-Site": "cross-site"}), 200},
+		"an answer":                          {command, "GET", "/api/info", address, with(headers{"Sec-Fetch-Site": "same-origin"}), 200},
+		"an answer to its own origin":        {command, "GET", "/api/info", address, with(headers{"Origin": "http://" + address}), 200},
+		"without a cookie":                   {command, "GET", "/", address, nil, 401},
+		"an answer without a cookie":         {command, "GET", "/api/info", address, nil, 401},
+		"a stream without a cookie":          {command, "GET", "/api/stream", address, nil, 401},
+		"a file without a cookie":            {command, "GET", "/index.html", address, nil, 401},
+		"a wrong cookie":                     {command, "GET", "/", address, headers{"Cookie": "corbel-ui-8080=" + wrong}, 401},
+		"an empty cookie":                    {command, "GET", "/", address, headers{"Cookie": "corbel-ui-8080="}, 401},
+		"the cookie of another port":         {command, "GET", "/", address, headers{"Cookie": "corbel-ui-8081=" + token}, 401},
+		"a wrong token":                      {command, "GET", "/?token=" + wrong[:3], address, nil, 401},
+		"no token":                           {command, "GET", "/?token=", address, nil, 401},
+		"the token at another path":          {command, "GET", "/api/info?token=" + strings.ReplaceAll(token, " ", "%2B"), address, nil, 401},
+		"a name that leads here":             {command, "GET", "/", "evil.example.com:8080", cookie, 403},
+		"the token by such a name":           {command, "GET", "/?token=" + strings.ReplaceAll(token, " ", "%2B"), "evil.example.com:8080", nil, 403},
+		"another port":                       {command, "GET", "/", "127.0.0.1:9090", cookie, 403},
+		"another site":                       {command, "GET", "/api/info", address, with(headers{"Sec-Fetch-Site": "cross-site"}), 403},
+		"another port of the machine":        {command, "GET", "/api/stream", address, with(headers{"Sec-Fetch-Site": "same-site"}), 403},
+		"another origin":                     {command, "GET", "/api/info", address, with(headers{"Origin": "http://127.0.0.1:9090"}), 403},
+		"the origin null":                    {command, "GET", "/api/info", address, with(headers{"Origin": "null"}), 403},
+		"a post from nowhere":                {command, "POST", "/api/action", address, with(headers{"X-Corbel": "1", "Content-Type": "application/json", "Sec-Fetch-Site": "none"}), 403},
+		"a post without its header":          {command, "POST", "/api/action", address, with(headers{"Content-Type": "application/json"}), 403},
+		"a post of a form":                   {command, "POST", "/api/action", address, with(headers{"X-Corbel": "1", "Content-Type": "application/x-www-form-urlencoded"}), 403},
+		"a post without a cookie":            {command, "POST", "/api/action", address, post, 401},
+		"an action of a server that reads":   {command, "POST", "/api/action", address, with(post), 403},
+		"a get of an action":                 {command, "GET", "/api/action", address, cookie, 404},
+		"another method":                     {command, "DELETE", "/api/action", address, cookie, 403},
+		"a file out of the folder":           {command, "GET", "/..%2fdoc.go", address, cookie, 404},
+		"no such file":                       {command, "GET", "/none.js", address, cookie, 404},
+		"mounted":                            {mounted, "GET", "/api/info", "ui.example.com", nil, 200},
+		"mounted, behind a proxy":            {mounted, "GET", "/api/info", "10.0.0.1:8443", headers{"Origin": "https://ui.example.com", "Sec-Fetch-Site": "same-origin"}, 200},
+		"mounted, from another site":         {mounted, "GET", "/api/info", "ui.example.com", headers{"Sec-Fetch-Site": "cross-site"}, 403},
+		"mounted, from another origin":       {mounted, "GET", "/api/info", "ui.example.com", headers{"Origin": "https://evil.example.com"}, 403},
+		"mounted, a post without its header": {mounted, "POST", "/api/plan", "ui.example.com", nil, 403},
+	} {
+		r := httptest.NewRequest(test.method, test.path, strings.NewReader("{}"))
+		r.Host = test.host
+		for name, value := range test.headers {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		test.server.ServeHTTP(w, r)
+		if w.Code != test.status {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		for header, value := range securityHeaders {
+			if w.Header().Get(header) != value {
+				t.Errorf("%s: lacks the header %s", name, header)
+			}
+		}
+	}
+}
+
+func TestTheTokenOpensThePage(t *testing.T) {
+	s := newServer(t, Options{Address: "127.0.0.1:8080", Token: "0123456789abcdef"})
+	ticket := s.Ticket()
+	for i, test := range []struct {
+		token string
+		opens bool
+	}{{ticket, true}, {ticket, false}, {"0123456789abcdef", true}, {"0123456789abcdef", true}, {s.access.cookie, false}} {
+		r := httptest.NewRequest(http.MethodGet, "/?token="+test.token, nil)
+		r.Host = "127.0.0.1:8080"
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		cookies := w.Result().Cookies()
+		if opens := w.Code == http.StatusSeeOther; opens != test.opens {
+			t.Errorf("%d: %d", i, w.Code)
+		} else if opens && (w.Header().Get("Location") != "./" || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Name != "corbel-ui-8080") {
+			t.Errorf("%d: %v", i, w.Header())
+		}
+	}
+}
+
+func TestOptionsThatWouldOpenTheServerAreRefused(t *testing.T) {
+	for name, options := range map[string]Options{
+		"all addresses":      {Address: "0.0.0.0:8080", Token: token},
+		"a public address":   {Address: "192.0.2.1:8080", Token: token},
+		"a name":             {Address: "localhost:8080", Token: token},
+		"no port":            {Address: "127.0.0.1", Token: token},
+		"no token":           {Address: "127.0.0.1:8080"},
+		"a short token":      {Address: "127.0.0.1:8080", Token: "0123456789"},
+		"no address":         {Token: token},
+		"an address of IPv6": {Address: "[2001:db8::1]:8080", Token: token},
+	} {
+		if _, err := New(unreachable, options); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:8080", "[::1]:8080", "127.1.2.3:1"} {
+		if _, err := New(unreachable, Options{Address: address, Token: token}); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
