@@ -64,7 +64,7 @@ demo-picture: ## Run the demo, and draw a part of what it prints into docs/demo.
 ##@ Test
 
 .PHONY: test
-test: forget-times lint assets test-pure helmparity test-ops controlplane-test test-live ## Run everything that gates a change, and print what took longest.
+test: forget-times lint assets test-pure helmparity test-ops test-mount controlplane-test test-live ## Run everything that gates a change, and print what took longest.
 	@bin/gotest -times $(TIMES) -slowest 10
 
 .PHONY: forget-times
@@ -105,6 +105,11 @@ helmparity: bin/gotest ## Compare rendered charts with those of helm template (C
 .PHONY: test-ops
 test-ops: bin/gotest ## Test the alerts, the dashboard and the health checks that corbel init writes.
 	cd test/ops && $(GO) vet ./... && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+
+# A module of its own: the filter of controller-runtime needs the library of API servers.
+.PHONY: test-mount
+test-mount: assets bin/gotest ## Test the page of corbel ui in a manager, behind a filter that authenticates.
+	cd test/mount && $(GO) vet ./... && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
@@ -189,6 +194,7 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 	cd hack/controlplane && $(GO) mod tidy -diff
 	cd test/helmparity && $(GO) mod tidy -diff
 	cd test/ops && $(GO) mod tidy -diff
+	cd test/mount && $(GO) mod tidy -diff
 	cd test/bench/flux && $(GO) mod tidy -diff && $(GO) vet ./...
 	cd test/bench/helm && $(GO) mod tidy -diff
 	@$(MAKE) --no-print-directory lint controlplane-vet

@@ -28,6 +28,7 @@ var limitGroups = []limitGroup{
 	{"Target clusters", []string{"internal/kubeconfig", "internal/target", "pkg/cluster", "pkg/component/internal/targets"}},
 	{"Messages, events and metrics", []string{"pkg/conditions", "internal/events", "internal/metrics"}},
 	{"Other controllers", []string{"pkg/changes", "pkg/lifecycle/external", "pkg/steps"}},
+	{"The page", []string{"pkg/ui"}},
 }
 
 // limits writes the page of the limits.

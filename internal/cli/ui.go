@@ -91,8 +91,7 @@ func (u *uiFlags) run(ctx context.Context) error {
 	}
 	defer page.Close()
 	server := &http.Server{
-		Handler: page, BaseContext: func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: page, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -27,6 +27,7 @@ type fleet struct {
 	users int
 	end   func() // of the watches; nil if there are none
 	idle  *time.Timer
+	after time.Duration // without users
 	state *fleetState
 }
 
@@ -47,7 +48,9 @@ type typeState struct {
 	problem string
 }
 
-func newFleet(k *cluster, namespace string) *fleet { return &fleet{cluster: k, namespace: namespace} }
+func newFleet(k *cluster, namespace string) *fleet {
+	return &fleet{cluster: k, namespace: namespace, after: linger}
+}
 
 // linger is how long the watches go on without a page, so that a page that is loaded again is quick.
 const linger = 30 * time.Second
@@ -77,8 +80,16 @@ func (f *fleet) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.users--; f.users == 0 && f.end != nil {
-		f.idle = time.AfterFunc(linger, f.close)
+		f.idle = time.AfterFunc(f.after, f.close)
 	}
+}
+
+// endSoon ends the watches as soon as they are not in use.
+func (f *fleet) endSoon() {
+	f.mu.Lock()
+	f.after = 0
+	f.mu.Unlock()
+	f.close()
 }
 
 // close ends the watches, unless they are in use.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -46,11 +47,12 @@ type Server struct {
 	fleet   *fleet
 	streams chan struct{} // one for each open stream
 	routes  *http.ServeMux
+	closed  chan struct{}
+	end     func() // closes closed
 }
 
 // New returns a server for the cluster and the user of a configuration. Nothing is asked until a page is open. The
-// error says what is wrong with the options or the configuration. Watches of a page end with the context of its
-// request: give the http.Server a BaseContext that ends with the program.
+// error says what is wrong with the options or the configuration.
 func New(config *rest.Config, options Options) (*Server, error) {
 	access, err := newAccess(options)
 	if err != nil {
@@ -61,9 +63,10 @@ func New(config *rest.Config, options Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		options: options, server: config.Host, access: access, cluster: cluster, fleet: newFleet(cluster, options.Namespace),
+		closed: make(chan struct{}), options: options, server: config.Host, access: access, cluster: cluster, fleet: newFleet(cluster, options.Namespace),
 		streams: make(chan struct{}, maxStreams), routes: http.NewServeMux(),
 	}
+	s.end = sync.OnceFunc(func() { close(s.closed) })
 	s.routes.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { file(w, r, "index.html") })
 	s.routes.HandleFunc("GET /{file}", func(w http.ResponseWriter, r *http.Request) { file(w, r, r.PathValue("file")) })
 	s.routes.HandleFunc("GET /api/stream", s.stream)
@@ -97,8 +100,11 @@ func (s *Server) Ticket() string {
 	return s.access.ticket
 }
 
-// Close ends the watches at once that an idle server keeps for half a minute. Streams end with their requests.
-func (s *Server) Close() { s.fleet.close() }
+// Close ends all streams and watches. Give it to RegisterOnShutdown of an http.Server, which waits for streams without end.
+func (s *Server) Close() {
+	s.end()
+	s.fleet.endSoon()
+}
 
 // securityHeaders are those of each answer. The policy allows nothing but the files of the page and its own server.
 var securityHeaders = map[string]string{

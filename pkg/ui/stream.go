@@ -119,6 +119,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.closed:
+			return
 		case <-idle.C:
 			text = []byte(": alive\n\n")
 		case <-q.wake:

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mount
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
+
+func TestThePageInAManagerAsksWhoComes(t *testing.T) {
+	e, ctx := env.Shared(t), context.WithoutCancel(t.Context())
+	c, err := client.New(e.Config(), client.Options{})
+	check(t, err)
+	for _, name := range []string{"viewer", "stranger", "page"} {
+		check(t, c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "corbel-ui"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/corbel/*"}, Verbs: []string{"get"}}}}
+	check(t, c.Create(ctx, role))
+	check(t, c.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "corbel-ui"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "viewer"}},
+	}))
+	manager, err := ctrl.NewManager(e.Config(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	check(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	check(t, AddPage(manager, listener, "default:page"))
+	managerCtx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(managerCtx) }()
+
+	ask := func(method, path, token string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, method, "http://"+listener.Addr().String()+path, strings.NewReader("{}"))
+		check(t, err)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := http.DefaultClient.Do(r)
+		check(t, err)
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		check(t, err)
+		return response.StatusCode, string(text)
+	}
+	viewer, stranger := tokenOf(t, c, "viewer"), tokenOf(t, c, "stranger")
+	for name, test := range map[string]struct {
+		method, path, token string
+		status              int
+		text                string
+	}{
+		"without a token":          {"GET", "/corbel/", "", 401, "Unauthorized"},
+		"an answer without one":    {"GET", "/corbel/api/components", "", 401, "Unauthorized"},
+		"a wrong token":            {"GET", "/corbel/", "wrong", 500, "Authentication failed"},
+		"without the right":        {"GET", "/corbel/", stranger, 403, "denied"},
+		"the page":                 {"GET", "/corbel/", viewer, 200, "<html"},
+		"an answer":                {"GET", "/corbel/api/info", viewer, 200, `"write":false`},
+		"a verb that is not given": {"POST", "/corbel/api/plan", viewer, 403, "denied"},
+		"what is elsewhere":        {"GET", "/metrics", viewer, 403, "denied"},
+	} {
+		if status, text := ask(test.method, test.path, test.token); status != test.status || !strings.Contains(text, test.text) {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+
+	// A stream does not hold the end of the manager up.
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+"/corbel/api/stream", nil)
+	check(t, err)
+	r.Header.Set("Authorization", "Bearer "+viewer)
+	stream, err := http.DefaultClient.Do(r)
+	check(t, err)
+	defer func() { _ = stream.Body.Close() }()
+	if stream.StatusCode != http.StatusOK {
+		t.Error(stream.Status)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		check(t, err)
+	case <-time.After(20 * time.Second): // the manager itself gives up after 30
+		t.Error("the manager waits for the stream")
+	}
+}
+
+// tokenOf returns a token of a service account.
+func tokenOf(t *testing.T, c client.Client, name string) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	check(t, c.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}, request))
+	return request.Status.Token
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
