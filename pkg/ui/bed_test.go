@@ -211,44 +211,44 @@ func serve(t testing.TB, config *rest.Config, options Options) *browser {
 }
 
 // request asks, and returns the status and the answer.
-func (b *browser) request(method, path, body string) (int, string) {
-	b.Helper()
-	r, err := http.NewRequest(method, b.url+path, strings.NewReader(body))
+func (p *browser) request(method, path, body string) (int, string) {
+	p.Helper()
+	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
-		b.Fatal(err)
+		p.Fatal(err)
 	}
 	if method == http.MethodPost {
 		r.Header.Set("X-Corbel", "1")
 		r.Header.Set("Content-Type", "application/json")
 	}
-	response, err := b.client.Do(r)
+	response, err := p.client.Do(r)
 	if err != nil {
-		b.Fatal(err)
+		p.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		b.Fatal(err)
+		p.Fatal(err)
 	}
-	b.heard(text)
+	p.heard(text)
 	return response.StatusCode, string(text)
 }
 
-func (b *browser) heard(text []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all.Write(text)
+func (p *browser) heard(text []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all.Write(text)
 }
 
 // get reads an answer into a value.
-func (b *browser) get(path string, into any) {
-	b.Helper()
-	status, text := b.request(http.MethodGet, path, "")
+func (p *browser) get(path string, into any) {
+	p.Helper()
+	status, text := p.request(http.MethodGet, path, "")
 	if status != http.StatusOK {
-		b.Fatalf("%s: %d %s", path, status, text)
+		p.Fatalf("%s: %d %s", path, status, text)
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		b.Fatalf("%s: %v", path, err)
+		p.Fatalf("%s: %v", path, err)
 	}
 }
 
@@ -259,19 +259,19 @@ type received struct {
 }
 
 // listen opens a stream. The end of the test closes it.
-func (b *browser) listen(path string) <-chan received {
-	b.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"api/stream"+path, nil)
+func (p *browser) listen(path string) <-chan received {
+	p.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(p.Context()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"api/stream"+path, nil)
 	if err != nil {
-		b.Fatal(err)
+		p.Fatal(err)
 	}
-	response, err := b.client.Do(r)
+	response, err := p.client.Do(r)
 	if err != nil {
-		b.Fatal(err)
+		p.Fatal(err)
 	}
 	if response.StatusCode != http.StatusOK {
-		b.Fatal(response.Status)
+		p.Fatal(response.Status)
 	}
 	events, done := make(chan received, 10000), make(chan struct{})
 	go func() {
@@ -280,7 +280,7 @@ func (b *browser) listen(path string) <-chan received {
 		lines.Buffer(nil, 10<<20)
 		var e received
 		for lines.Scan() {
-			b.heard(lines.Bytes())
+			p.heard(lines.Bytes())
 			name, value, _ := bytes.Cut(lines.Bytes(), []byte(": "))
 			switch string(name) {
 			case "event":
@@ -291,13 +291,13 @@ func (b *browser) listen(path string) <-chan received {
 			}
 		}
 	}()
-	b.Cleanup(func() { cancel(); _ = response.Body.Close(); <-done })
+	p.Cleanup(func() { cancel(); _ = response.Body.Close(); <-done })
 	return events
 }
 
 // await returns the next event of a name with a text.
-func (b *browser) await(events <-chan received, name, text string) received {
-	b.Helper()
+func (p *browser) await(events <-chan received, name, text string) received {
+	p.Helper()
 	limit := time.After(patience)
 	for {
 		select {
@@ -306,7 +306,7 @@ func (b *browser) await(events <-chan received, name, text string) received {
 				return e
 			}
 		case <-limit:
-			b.Fatalf("no event %s with %q", name, text)
+			p.Fatalf("no event %s with %q", name, text)
 		}
 	}
 }

@@ -90,6 +90,35 @@ func BenchmarkAFleetOf1000IsListed(b *testing.B) {
 	report(b, took)
 }
 
+func BenchmarkATreeOf1000IsRead(b *testing.B) {
+	const size = 1000
+	bed := install(b, controlPlane(b))
+	s := shop("corner")
+	bed.check(bed.client.Create(bed.ctx, s))
+	s.Status.State, s.Status.Reconciler, s.Status.OwnerID, s.Status.ObservedGeneration = v1alpha1.StateReady, operatorName, ownerID, s.Generation
+	var creating errgroup.Group
+	creating.SetLimit(20)
+	for i := range size {
+		object := dependentNamed("ConfigMap", fmt.Sprintf("corner-%d", i))
+		s.Status.Inventory.Items = append(s.Status.Inventory.Items, v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: market, Name: object.GetName(), UID: "x"})
+		creating.Go(func() error { return bed.client.Create(bed.ctx, object) })
+	}
+	bed.check(creating.Wait())
+	bed.check(bed.client.Status().Update(bed.ctx, s, client.FieldOwner(operatorName)))
+	p := serve(b, bed.env.Config(), Options{})
+	var took []time.Duration
+	for b.Loop() {
+		started := time.Now()
+		var shown tree
+		p.get("api/tree"+aboutCorner, &shown)
+		took = append(took, time.Since(started))
+		if len(shown.Stages) != 1 || len(shown.Stages[0].Dependents) != size || !shown.Stages[0].Dependents[0].Ready {
+			b.Fatalf("%+v", shown)
+		}
+	}
+	report(b, took)
+}
+
 // createStored creates a Shop with the status that one with 14 dependents has.
 func (b *bed) createStored(name string) error {
 	s := shop(name)

@@ -190,6 +190,8 @@ const (
 	retryBase = 250 * time.Millisecond
 	retryDown = 3 * time.Second  // to reach the server
 	retryMost = 30 * time.Second // of what the server refuses
+
+	retryQuick = 3 // attempts count no more while the server cannot be reached
 )
 
 // follow lists and watches the components of a type. After a watch that has ended it lists them again.
@@ -233,7 +235,7 @@ func (f *fleet) follow(ctx context.Context, state *fleetState, known *typeState,
 		}
 		limit := retryMost
 		if isDown(err) {
-			limit = retryDown
+			limit, attempt = retryDown, min(attempt, retryQuick) // what a server refuses that starts is soon tried again
 		}
 		update(func() {
 			switch {

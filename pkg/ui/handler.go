@@ -196,7 +196,7 @@ func statusOf(err error) int {
 func isDown(err error) bool {
 	_, isURL := errors.AsType[*url.Error](err)
 	_, isNet := errors.AsType[net.Error](err)
-	return isURL || isNet || apierrors.IsServiceUnavailable(err) || apierrors.IsUnauthorized(err) || apierrors.IsInternalError(err)
+	return isURL || isNet || apierrors.IsServiceUnavailable(err) || apierrors.IsUnauthorized(err)
 }
 
 // maxBody bounds what a page sends, in bytes. It is more than a plan may have.

@@ -290,7 +290,7 @@ func (l *live) watchGroup(ctx context.Context, of group, options *client.ListOpt
 		}
 		limit := retryMost // a type that may not be watched is read as often
 		if err == nil || isDown(err) {
-			limit = retryDown
+			limit, attempt = retryDown, min(attempt, retryQuick)
 		}
 		pause(ctx, backoff.Delay(attempt, retryBase, limit))
 		hand(sighting{of: of})

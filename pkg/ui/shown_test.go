@@ -159,10 +159,9 @@ func TestValuesOfSecretsAreInNoAnswer(t *testing.T) {
 	secret.SetAnnotations(map[string]string{
 		"shop.example.com/owner": "shop.example.com/Shop/market/corner/shop-uid", corev1.LastAppliedConfigAnnotation: canary, "example.com/copy": canary,
 	})
-	fields := func(text string) *metav1.FieldsV1 { return &metav1.FieldsV1{Raw: []byte(text)} }
 	secret.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: "shop.example.com", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: fields(`{"f:metadata":{"f:labels":{"f:shop.example.com/owner-id":{}}}}`)},
-		{Manager: "kubectl-edit", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: fields(`{"f:data":{"f:key":{}},"f:stringData":{"f:key":{}},"f:metadata":{"f:annotations":{"f:example.com/copy":{}}}}`)},
+		{Manager: "shop.example.com", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:shop.example.com/owner-id":{}}}}`)},
+		{Manager: "kubectl-edit", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}},"f:stringData":{"f:key":{}},"f:metadata":{"f:annotations":{"f:example.com/copy":{}}}}`)},
 	})
 	s := offline(t, corner("a message", "v1 Secret market/keys"), secret)
 	status, text := s.answer("/api/tree" + about)
