@@ -30,7 +30,7 @@ const minToken = 16
 // newAccess checks the options that protect the server.
 func newAccess(o Options) (*access, error) {
 	if o.Address == "" && o.Token == "" {
-		return &access{}, nil // whoever mounts the handler authenticates
+		return &access{}, nil // the program that mounts the handler authenticates
 	}
 	host, port, err := net.SplitHostPort(o.Address)
 	address, parseErr := netip.ParseAddr(host)
