@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The component that is open: how it is, what may be done with it, and its tabs.
+
+import { post } from './api.js';
+import { ago, announce, el, icon, later, replace, title, toneOf } from './dom.js';
+import { stateOf } from './fleet.js';
+import { causePanel, eventsPanel, historyPanel, planPanel } from './panels.js';
+import { treePanel } from './tree.js';
+
+export const tabs = { tree: 'Tree', cause: 'Cause', plan: 'Plan', events: 'Events', history: 'History' };
+const makers = { cause: causePanel, plan: planPanel, events: eventsPanel, history: historyPanel };
+
+// openComponent draws a component, and returns what changes the drawing.
+export function openComponent(root, component, { write, go, back }) {
+  let now = component, tab = '';
+  const head = el('div', { class: 'about' }), said = el('p', { class: 'said', role: 'status' });
+  const heading = el('h2', { tabindex: '-1', id: 'heading' }, title(component));
+  const buttons = {}, panels = {}, readers = {};
+  for (const [name, text] of Object.entries(tabs)) {
+    buttons[name] = el('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => go(name) }, text);
+    panels[name] = el('div', { role: 'tabpanel', id: `panel-${name}`, class: `panel ${name}`, tabindex: '0', 'aria-labelledby': `tab-${name}`, hidden: true });
+  }
+  const list = el('div', { role: 'tablist', 'aria-label': 'About the component', onkeydown: (event) => {
+    const names = Object.keys(tabs), at = names.indexOf(tab);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    go(names[(to + names.length) % names.length]);
+    buttons[names[(to + names.length) % names.length]].focus();
+  } }, Object.values(buttons));
+  const act = (question) => (question.phrase ? confirmThen(question, send) : send(question.body()));
+  const send = async (body) => {
+    said.textContent = 'Asking…';
+    try {
+      said.textContent = (await post('action', now, body)).message ?? 'Done: its operator takes over.';
+    } catch (error) { said.textContent = error.message; throw error; }
+  };
+  const plain = (action) => () => act({ body: () => ({ action }) }).catch(() => {}); // said has it
+  const suspend = el('button', { type: 'button', onclick: () => plain(now.suspended ? 'resume' : 'suspend')() });
+  const tree = treePanel(panels.tree);
+  root.replaceChildren(
+    el('header', { class: 'component' },
+      el('button', { type: 'button', class: 'back quiet', onclick: back }, '‹ Components'),
+      el('div', { class: 'title' }, heading, write && el('div', { class: 'buttons' }, el('button', { type: 'button', onclick: plain('reconcile') }, 'Reconcile'), suspend)),
+      head, said, list),
+    ...Object.values(panels));
+
+  const readShown = () => readers[tab]?.();
+  const readLater = later(readShown);
+
+  function drawHead() {
+    const tone = toneOf(now.state);
+    const [done, all] = (now.progress ?? '').split('/').map(Number);
+    const progress = all > 0 && el('span', { class: 'meter', role: 'progressbar', 'aria-label': 'Ready dependents', 'aria-valuenow': done, 'aria-valuemin': 0, 'aria-valuemax': all }, el('span', { 'data-tone': tone }));
+    if (progress) progress.firstChild.style.width = `${(100 * done) / all}%`;
+    replace(head,
+      el('p', { class: 'status' }, el('span', { class: 'pill', 'data-tone': tone }, icon(tone), stateOf(now)), now.reason && now.reason !== now.state && el('span', { class: 'pill' }, now.reason),
+        now.deleting && now.state !== 'Deleting' && el('span', { class: 'pill', 'data-tone': 'gone' }, 'being deleted'), now.suspended && now.state !== 'Suspended' && el('span', { class: 'pill', 'data-tone': 'idle' }, 'suspended'),
+        now.upToDate === false && el('span', { class: 'pill', 'data-tone': 'busy' }, 'its last change is not observed yet'), progress, now.progress),
+      now.message && el('p', {}, el('bdi', { class: 'message' }, now.message)),
+      el('p', { class: 'dim' }, [now.revision ? `revision ${now.revision}` : '', now.reconciler && `operator ${now.reconciler}`, now.apiVersion].filter(Boolean).join(' · '), ' · age ', ago(now.created, '')));
+    suspend.textContent = now.suspended ? 'Resume' : 'Suspend';
+  }
+
+  drawHead();
+  return {
+    heading, readShown, tree: tree.tree,
+    dependent(event) { tree.dependent(event); if (tab === 'cause' || tab === 'events') readLater(); },
+    // update takes over a change; undefined says that the component is gone.
+    update(next) {
+      const before = stateOf(now);
+      now = next ?? { ...now, state: 'gone', message: 'The component does not exist any more.', reason: '', progress: '' };
+      drawHead();
+      if (stateOf(now) !== before) announce(`${title(now)}: ${stateOf(now)}${now.progress ? ', ' + now.progress : ''}`);
+      readLater();
+    },
+    select(name) {
+      if (tab === name) return;
+      tab = name;
+      for (const other of Object.keys(tabs)) {
+        buttons[other].setAttribute('aria-selected', other === name);
+        buttons[other].tabIndex = other === name ? 0 : -1;
+        panels[other].hidden = other !== name;
+      }
+      if (makers[name]) readers[name] ??= makers[name](panels[name], now, { write, act });
+      readShown();
+    },
+  };
+}
+
+// confirmThen asks for a phrase to be typed before it sends anything.
+function confirmThen({ title: text, text: about, go, phrase, body }, send) {
+  const byId = (id) => document.getElementById(`confirm-${id}`);
+  const dialog = document.getElementById('confirm'), typed = byId('phrase'), button = byId('go');
+  byId('title').textContent = text;
+  byId('text').textContent = about;
+  byId('wanted').textContent = phrase;
+  byId('error').textContent = typed.value = '';
+  button.textContent = go;
+  button.disabled = true;
+  typed.oninput = () => { button.disabled = typed.value !== phrase; };
+  typed.onkeydown = (event) => { if (event.key === 'Enter' && !button.disabled) { event.preventDefault(); button.click(); } };
+  button.onclick = async () => {
+    button.disabled = true;
+    try { await send(body(typed.value)); dialog.close(); } catch (error) { byId('error').textContent = error.message; button.disabled = false; }
+  };
+  dialog.showModal();
+  typed.focus();
+}

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The list of components. Only the rows in sight are in the page, so that thousands are quick.
+
+import { el, frame, icon, title, toneOf } from './dom.js';
+
+export const components = new Map(); // all, by their id
+export const idOf = ({ type, namespace, name }) => `${type}/${namespace ?? ''}/${name}`;
+export const stateOf = (c) => c.state || 'not reconciled yet';
+
+const byId = (id) => document.getElementById(id);
+const list = byId('list'), rows = byId('rows'), search = byId('search'), kind = byId('kind'), namespace = byId('namespace'), states = byId('states');
+const rowHeight = 50, spare = 6; // as in app.css; rows beyond those in sight
+const filter = { state: '' };
+let sorted = null; // all; null if one came or went
+let shown = []; // those that the filters let through
+let drawn = new Map(); // rows in the page, by the id of the component
+let active = '', chosen = ''; // ids of what the keyboard is at, and of what is open
+let loaded = false;
+
+// set replaces all components.
+export function setAll(items) {
+  components.clear();
+  for (const item of items) components.set(idOf(item), item);
+  sorted = null;
+  loaded = true;
+  refresh();
+}
+
+// change takes over what happened to one component.
+export function change({ op, item }) {
+  const id = idOf(item);
+  if (op === 'gone') components.delete(id); else components.set(id, item);
+  if (op === 'gone' || !sorted?.has(id)) sorted = null;
+  refresh();
+}
+
+export function choose(id) {
+  chosen = id;
+  if (id) active = id;
+  refresh();
+}
+
+const refresh = frame(() => {
+  if (!sorted) {
+    const key = (id) => { const c = components.get(id); return `${c.namespace ?? ''}\u0000${c.kind}\u0000${c.name}`; };
+    const keys = new Map([...components.keys()].map((id) => [id, key(id)]));
+    sorted = new Set([...keys.keys()].sort((a, b) => (keys.get(a) < keys.get(b) ? -1 : 1)));
+  }
+  const all = [...sorted].map((id) => components.get(id));
+  fillSelect(kind, 'All kinds', all.map((c) => c.kind));
+  fillSelect(namespace, 'All namespaces', all.map((c) => c.namespace ?? ''));
+  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = all.filter((c) => (!kind.value || c.kind === kind.value) && (!namespace.value || (c.namespace ?? '') === namespace.value) && matches(c, words));
+  drawChips(found);
+  const anchor = list.scrollTop > 0 && shown[Math.floor(list.scrollTop / rowHeight)];
+  const before = anchor && shown.indexOf(anchor);
+  shown = found.filter((c) => passes(c, filter.state));
+  if (anchor) { // a row that comes or goes above moves nothing
+    const after = shown.findIndex((c) => idOf(c) === idOf(anchor));
+    if (after >= 0 && after !== before) { draw(); list.scrollTop += (after - before) * rowHeight; }
+  }
+  const text = shown.length === all.length ? `${all.length} components` : `${shown.length} of ${all.length} components`;
+  const count = byId('count');
+  if (loaded && count.textContent !== text) count.textContent = text;
+  draw();
+});
+
+function matches(c, words) {
+  if (!words.length) return true;
+  const text = `${title(c)} ${stateOf(c)} ${c.reason ?? ''} ${c.message ?? ''} ${c.reconciler ?? ''}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+const passes = (c, state) => !state || (state === 'Not ready' ? !c.ready : stateOf(c) === state);
+
+// fillSelect offers what there is to choose from, and keeps the choice.
+function fillSelect(select, all, values) {
+  const options = ['', ...[...new Set(values)].filter(Boolean).sort()];
+  if (select.value && !options.includes(select.value)) options.push(select.value);
+  if (select.dataset.options === options.join()) return;
+  const value = select.value;
+  select.dataset.options = options.join();
+  select.replaceChildren(...options.map((option) => el('option', { value: option }, option || all)));
+  select.value = value;
+}
+
+// drawChips shows the states with how many components are in each.
+function drawChips(found) {
+  const names = ['', 'Not ready', ...new Set([...found.map(stateOf).sort(), filter.state])];
+  for (const name of new Set(names)) {
+    let chip = [...states.children].find((c) => c.dataset.state === name);
+    if (!chip) {
+      chip = el('button', { type: 'button', class: 'chip', 'data-state': name, onclick: () => { filter.state = name; list.scrollTop = 0; refresh(); } },
+        name && icon(name === 'Not ready' ? 'busy' : toneOf(name)), name || 'All', el('span', { class: 'number' }));
+      states.append(chip);
+    }
+    chip.setAttribute('aria-pressed', filter.state === name);
+    chip.lastChild.textContent = found.filter((c) => passes(c, name)).length;
+  }
+  for (const chip of [...states.children]) if (!names.includes(chip.dataset.state)) chip.remove();
+}
+
+// draw puts the rows in sight into the page; a row that stays is changed in place.
+function draw() {
+  const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - spare);
+  const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / rowHeight) + spare);
+  const next = new Map();
+  for (let i = first; i < last; i++) {
+    const id = idOf(shown[i]);
+    const row = drawn.get(id) ?? el('div', { class: 'row', role: 'option', id: `row-${encodeURIComponent(id)}`, 'data-id': id });
+    fill(row, shown[i], i, id);
+    next.set(id, row);
+  }
+  rows.style.height = `${shown.length * rowHeight}px`;
+  rows.style.paddingTop = `${first * rowHeight}px`;
+  if ([...next.keys()].join('\n') !== [...drawn.keys()].join('\n')) rows.replaceChildren(...next.values());
+  drawn = next;
+  if (drawn.has(active)) list.setAttribute('aria-activedescendant', drawn.get(active).id); else list.removeAttribute('aria-activedescendant');
+  list.classList.toggle('none', loaded && !shown.length);
+}
+
+function fill(row, c, index, id) {
+  for (const [name, value] of [['aria-setsize', shown.length], ['aria-posinset', index + 1], ['aria-selected', id === chosen]]) row.setAttribute(name, value);
+  row.classList.toggle('active', id === active);
+  if (row.component === c) return;
+  row.component = c;
+  row.setAttribute('aria-label', [title(c), stateOf(c), c.progress, c.message].filter(Boolean).join(', '));
+  row.replaceChildren(icon(toneOf(c.state)), el('span', { class: 'name' }, c.name), el('span', { class: 'kind' }, c.kind), el('span', { class: 'progress' }, c.progress),
+    el('span', { class: 'about' }, el('span', { class: 'place' }, c.namespace), el('bdi', { class: 'message' }, c.ready ? stateOf(c) : `${stateOf(c)}: ${c.message || c.reason || ''}`)));
+}
+
+// move goes up or down by so many rows, and shows where that is.
+export function move(by) {
+  const at = shown.findIndex((c) => idOf(c) === active);
+  const to = Math.max(0, Math.min(shown.length - 1, at < 0 ? 0 : at + by));
+  if (!shown[to]) return;
+  active = idOf(shown[to]);
+  const top = to * rowHeight;
+  if (top < list.scrollTop) list.scrollTop = top;
+  if (top + rowHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + rowHeight - list.clientHeight;
+  draw();
+}
+
+// start wires the controls; open is called with the component that is chosen.
+export function start(open) {
+  const again = () => { list.scrollTop = 0; refresh(); };
+  for (const control of [search, kind, namespace]) control.addEventListener('input', again);
+  list.addEventListener('scroll', frame(draw), { passive: true });
+  new ResizeObserver(frame(draw)).observe(list);
+  rows.addEventListener('click', (event) => {
+    const c = components.get(event.target.closest('.row')?.dataset.id);
+    if (c) open(c);
+  });
+  const keys = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+  for (const place of [list, search]) {
+    place.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && components.has(active) && shown.some((c) => idOf(c) === active)) open(components.get(active));
+      else if (event.key in keys && (place === list || event.key.startsWith('Arrow'))) move(keys[event.key]);
+      else return;
+      event.preventDefault();
+    });
+  }
+}

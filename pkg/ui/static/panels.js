@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The panels beside the tree. Each is a function of its element, of the component and of what the page lets it do; it
+// returns the function that reads again what it shows.
+
+import { get, post } from './api.js';
+import { ago, code, duration, el, icon, replace } from './dom.js';
+
+// reading makes a function that reads and draws. What was there before stays until the answer is there; an answer to an
+// earlier question is dropped.
+function reading(root, read, draw) {
+  let asked;
+  root.append(el('p', { class: 'empty' }, 'Loading…'));
+  return async () => {
+    asked?.abort();
+    const mine = asked = new AbortController();
+    root.setAttribute('aria-busy', 'true');
+    try {
+      const answer = await read(mine.signal);
+      if (mine === asked) replace(root, draw(answer));
+    } catch (error) {
+      if (mine === asked && error.name !== 'AbortError') replace(root, failure(error));
+    }
+    if (mine === asked) root.removeAttribute('aria-busy');
+  };
+}
+
+const failure = (error) => el('p', { class: 'error', role: 'alert' }, error.message);
+const nameOf = (object) => `${object.kind} ${object.namespace ? object.namespace + '/' : ''}${object.name}`;
+
+export function causePanel(root, component) {
+  return reading(root, (signal) => get('why', component, {}, signal), (chain) => [
+    el('p', { class: 'headline' }, icon(chain.ready ? 'good' : 'busy'), (chain.text ?? '').split('\n')[0]),
+    chain.links?.length > 0 && el('ol', { class: 'chain' }, chain.links.map((link, i) => el('li', { class: i === chain.links.length - 1 ? 'last' : null },
+      el('p', { class: 'object' }, nameOf(link.object), i === chain.links.length - 1 && el('span', { class: 'pill', 'data-tone': 'bad' }, 'cause')),
+      el('bdi', { class: 'message' }, link.message), link.since && el('span', { class: 'dim' }, ' since ', ago(link.since, '')),
+      link.field && el('p', { class: 'dim' }, 'field: ', el('code', {}, link.field)),
+      link.log && el('p', { class: 'dim' }, 'log: ', el('code', {}, link.log))))),
+    chain.heldBack?.length > 0 && el('p', {}, `Held back by it: ${chain.heldBack.join(', ')}`),
+    (chain.notices ?? []).map((notice) => el('p', { class: 'note', 'data-tone': 'busy' }, `Note: ${notice}`)),
+    (chain.unknown ?? []).map((unknown) => el('p', { class: 'note', 'data-tone': 'idle' }, `Not known: ${unknown}`)),
+    chain.command && el('div', { class: 'command' }, el('span', {}, 'Try:'), el('code', { tabindex: '0', role: 'group', 'aria-label': 'Next command' }, chain.command), copyButton(chain.command)),
+  ]);
+}
+
+function copyButton(text) {
+  const button = el('button', { type: 'button', 'data-key': 'copy', onclick: async () => {
+    button.textContent = await navigator.clipboard.writeText(text).then(() => 'Copied', () => 'Copy it by hand');
+  } }, 'Copy');
+  return button;
+}
+
+export function planPanel(root, component) {
+  const spec = el('textarea', { id: 'spec', spellcheck: 'false', rows: '14', autocapitalize: 'off', wrap: 'off' });
+  const result = el('div', { class: 'result', 'aria-live': 'polite' });
+  let read = '';
+  const plan = async (body) => {
+    for (const button of buttons) button.disabled = true;
+    replace(result, el('p', { class: 'empty' }, 'The operator makes the plan…'));
+    try {
+      const { text, summary } = await post('plan', component, body);
+      replace(result, summary && el('p', { class: 'unseen' }, summary), code(text));
+    } catch (error) {
+      replace(result, failure(error));
+    }
+    for (const button of buttons) button.disabled = false;
+  };
+  const button = (text, run, kind) => el('button', { type: 'button', class: kind, onclick: run }, text);
+  const buttons = [
+    button('Plan', () => plan({ spec: spec.value }), 'primary'), button('Undo my edits', () => { spec.value = read; }), button('Plan the deletion', () => plan({ delete: true })),
+  ];
+  root.append(el('label', { for: 'spec' }, 'Spec'), spec, el('div', { class: 'buttons' }, buttons),
+    el('p', { class: 'dim' }, 'A plan writes nothing that belongs to the component: its operator says what it would do.'), result);
+  return async () => { // once: what was typed stays
+    if (read) return;
+    try {
+      read = (await get('spec', component)).yaml;
+      spec.value ||= read;
+    } catch (error) { replace(result, failure(error)); }
+  };
+}
+
+// table draws rows of cells; on a small screen each cell has the title of its column beside it.
+const table = (caption, titles, rows) => el('div', { class: 'scroll' }, el('table', {}, el('caption', { class: 'unseen' }, caption),
+  el('thead', {}, el('tr', {}, titles.map((title) => el('th', { scope: 'col' }, title)))),
+  el('tbody', {}, rows.map((cells) => el('tr', {}, cells.map((cell, i) => el('td', { 'data-title': titles[i] || null }, cell)))))));
+
+export function eventsPanel(root, component) {
+  return reading(root, (signal) => get('events', component, {}, signal), ({ items }) => (items?.length ? [
+    table('Events', ['Seen', 'Type', 'Reason', 'Object', 'Message'], items.map((e) => [
+      ago(e.at), el('span', { class: 'state', 'data-tone': e.type === 'Warning' ? 'bad' : 'idle' }, icon(e.type === 'Warning' ? 'bad' : 'good'), e.type), e.reason, e.object,
+      el('bdi', {}, e.message + (e.count > 1 ? ` (${e.count} times)` : '')),
+    ])),
+  ] : [el('p', { class: 'empty' }, 'No events.')]));
+}
+
+const sourceOf = ({ generator, chart, version, appVersion } = {}) => [generator, chart, version, appVersion && `(${appVersion})`].filter(Boolean).join(' ');
+
+export function historyPanel(root, component, { write, act }) {
+  const listed = el('div'), diff = el('div', { class: 'result', 'aria-live': 'polite' });
+  root.append(listed, diff);
+  async function compare(revision) {
+    replace(diff, el('p', { class: 'empty' }, 'The operator compares…'));
+    try {
+      const { text } = await get('diff', component, { revision });
+      replace(diff, el('h3', {}, `Revision ${revision} and the current one`), text?.trim() ? code(text) : el('p', { class: 'empty' }, 'They are the same.'));
+    } catch (error) { replace(diff, failure(error)); }
+  }
+  const rollBack = (revision) => act({
+    title: `Roll back to revision ${revision}`, go: 'Roll back', phrase: `${component.kind.toLowerCase()}/${component.name}`,
+    text: `The operator applies the manifests of revision ${revision} again, and the component stays there, whatever its spec says, until the rollback is ended.`,
+    body: (confirm) => ({ action: 'rollback', revision, confirm }),
+  });
+  return reading(listed, (signal) => get('history', component, {}, signal), ({ items }) => (items?.length ? [
+    table('Revisions', ['Revision', 'Result', 'Started', 'Ready after', 'Changed by', 'Source', 'Note', ''], items.map((r) => [
+      [String(r.revision), r.current && el('span', { class: 'pill' }, 'current')], el('span', { class: 'state' }, icon(r.result === 'Ready' ? 'good' : r.result === 'Failed' ? 'bad' : 'busy'), r.result ?? ''),
+      ago(r.appliedAt ?? r.at), r.readyAt ? duration((Date.parse(r.readyAt) - Date.parse(r.appliedAt ?? r.at)) / 1000) : '', r.changedBy, typeof r.source === 'string' ? r.source : sourceOf(r.source), el('bdi', {}, r.note),
+      !r.current && el('span', { class: 'buttons' },
+        el('button', { type: 'button', 'data-key': `diff ${r.revision}`, 'aria-label': `Compare revision ${r.revision} with the current one`, onclick: () => compare(r.revision) }, 'Compare'),
+        write && el('button', { type: 'button', 'data-key': `back ${r.revision}`, 'aria-label': `Roll back to revision ${r.revision}`, onclick: () => rollBack(r.revision) }, 'Roll back…')),
+    ])),
+  ] : [el('p', { class: 'empty' }, 'No history yet.')]));
+}

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The tree of a component: its dependents by stage, with their pods, and what others changed. The stream brings it and
+// each change of it; rows stay the same elements, so that the scroll position is kept. Rows out of sight cost little,
+// because the style sheet leaves out their contents (content-visibility).
+
+import { ago, el, frame, icon, toneOf } from './dom.js';
+
+export function treePanel(root) {
+  const only = el('input', { type: 'checkbox', onchange: () => body.classList.toggle('only', only.checked) });
+  const summary = el('p', { class: 'summary', role: 'status' }, 'Loading…');
+  const lost = el('p', { class: 'note', 'data-tone': 'bad', hidden: true });
+  const body = el('div', { class: 'tree' });
+  const nothing = el('p', { class: 'empty unready' }, 'All dependent objects are ready.');
+  root.append(el('div', { class: 'tools' }, summary, el('label', {}, only, 'Only what is not ready')), lost, body, nothing);
+  const items = new Map(); // dependents, by their key
+  const rows = new Map();
+
+  const summarise = frame(() => {
+    const all = [...items.values()], unready = all.filter((d) => !d.ready).length, changed = all.filter((d) => d.changes?.length).length;
+    const text = `${all.length - unready} of ${all.length} ready` + (changed ? `, ${changed} changed by others` : '');
+    if (summary.textContent !== text) summary.textContent = text;
+    root.classList.toggle('all-ready', all.length > 0 && !unready);
+  });
+
+  // row is the element of a dependent, changed in place.
+  function row(dependent) {
+    items.set(dependent.key, dependent);
+    if (!rows.has(dependent.key)) rows.set(dependent.key, el('li', { class: 'dependent', 'data-key': dependent.key }));
+    const element = rows.get(dependent.key), before = element.dependent;
+    element.dependent = dependent;
+    const text = JSON.stringify(dependent);
+    if (element.drawn === text) return element;
+    element.drawn = text;
+    element.dataset.ready = Boolean(dependent.ready);
+    element.replaceChildren(...contents(dependent));
+    if (before && before.state !== dependent.state) flash(element);
+    return element;
+  }
+
+  return {
+    tree({ stages, lost: why }) {
+      const keys = new Set((stages ?? []).flatMap((stage) => stage.dependents.map((d) => d.key)));
+      for (const key of [...items.keys()]) if (!keys.has(key)) { items.delete(key); rows.delete(key); }
+      lost.hidden = !why;
+      lost.textContent = why ?? '';
+      body.replaceChildren(...(stages ?? []).map((stage) => el('section', {}, el('h3', {}, stage.title), el('ul', {}, stage.dependents.map(row)))));
+      summarise();
+    },
+    dependent({ op, item }) {
+      if (op === 'gone') { rows.get(item.key)?.remove(); rows.delete(item.key); items.delete(item.key); }
+      else if (rows.has(item.key)) row(item); // one that is new comes with the next tree
+      summarise();
+    },
+  };
+}
+
+function contents(d) {
+  const name = d.namespace && d.elsewhere ? `${d.namespace}/${d.name}` : d.name;
+  const pods = d.pods ?? [];
+  return [
+    el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind), el('span', { class: 'name', title: d.key }, name), el('span', { class: 'state', 'data-tone': toneOf(d.state) }, d.state)),
+    d.message && !(d.ready && /ready$/i.test(d.message)) ? el('bdi', { class: 'message' }, d.message) : '',
+    d.dependsOn?.length && !d.ready ? el('p', { class: 'dim' }, `waits for ${d.dependsOn.join(', ')}`) : '',
+    ...(d.changes ?? []).map((change) => el('div', { class: 'drift' }, el('p', {}, 'set by ', el('b', {}, change.manager), ' ', ago(change.at)),
+      el('ul', {}, change.fields.map((field) => el('li', {}, el('code', {}, field.path), ' ', el('code', { class: 'value' }, field.value)))))),
+    pods.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, pods.map((pod) => {
+      const tone = pod.message ? 'bad' : toneOf(pod.state);
+      return el('li', { class: 'pod' }, icon(tone), el('span', { class: 'name' }, pod.name), el('span', { class: 'state', 'data-tone': tone }, pod.state), pod.message && el('bdi', { class: 'message' }, pod.message));
+    })) : '',
+  ].filter(Boolean);
+}
+
+// flash marks a row for a moment; the style sheet leaves that out for those who want less motion.
+function flash(element) {
+  element.classList.remove('flash');
+  requestAnimationFrame(() => element.classList.add('flash'));
+}
