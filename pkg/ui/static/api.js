@@ -22,7 +22,8 @@ async function ask(path, options) {
   }
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  throw new Error(answer.error || (response.status === 401 ? 'Open the address that corbel ui printed: this page is not signed in.' : `The server answered ${response.status}.`));
+  const text = response.status === 401 ? 'Open the address that corbel ui printed: this page is not signed in.' : `The server answered ${response.status}.`;
+  throw new Error(answer.error || text);
 }
 
 export const get = (path, component, more, signal) => ask(`api/${path}${query(component, more)}`, { signal });

@@ -13,10 +13,10 @@ import { drawOverview } from './overview.js';
 const byId = (id) => document.getElementById(id);
 const detail = byId('detail');
 let info = {}, problems = [], loading = true; // loading: there is no list yet
-let open; // {id, component, view} of what is open; view is undefined as long as the component is not known
+let open = null; // {id, component, view} of what is open; view is undefined as long as the component is not known
 let held = null; // changes that come while the list is read
 let stale = true; // the list must be read when the stream is open
-let atList = true; // there was no component open before
+let routed = false; // the hash was looked at once: from now on the focus follows it
 
 const hashOf = (c, tab = 'tree') => '#' + [c.type, c.namespace ?? '', c.name, tab].map(encodeURIComponent).join('/');
 
@@ -31,16 +31,15 @@ function parseHash() {
 function route() {
   const { component, tab } = parseHash();
   const id = component && idOf(component);
-  if (open?.id !== id) {
-    const first = !open && !loading && component;
+  if (!routed || open?.id !== id) {
     open = component && { id, component };
     document.body.classList.toggle('opened', Boolean(open));
     detail.replaceChildren();
     choose(id ?? '');
     follow(component, handlers);
     show();
-    if (first || !atList) (open ? byId('heading') ?? detail : byId('list')).focus({ preventScroll: true });
-    atList = !open;
+    if (routed) (open ? byId('heading') ?? detail : byId('list')).focus({ preventScroll: true });
+    routed = true;
   }
   open?.view?.select(tab);
 }

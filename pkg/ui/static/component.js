@@ -20,15 +20,16 @@ export function openComponent(root, component, { write, go, back }) {
   const buttons = {}, panels = {}, readers = {};
   for (const [name, text] of Object.entries(tabs)) {
     buttons[name] = el('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => go(name) }, text);
-    panels[name] = el('div', { role: 'tabpanel', id: `panel-${name}`, class: `panel ${name}`, tabindex: '0', 'aria-labelledby': `tab-${name}`, hidden: true });
+    panels[name] = el('div', { role: 'tabpanel', id: `panel-${name}`, class: `panel ${name}`, 'aria-labelledby': `tab-${name}`, tabindex: '0', hidden: true });
   }
   const list = el('div', { role: 'tablist', 'aria-label': 'About the component', onkeydown: (event) => {
     const names = Object.keys(tabs), at = names.indexOf(tab);
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1 }[event.key];
+    const to = { ArrowRight: (at + 1) % names.length, ArrowLeft: at - 1, Home: 0, End: -1 }[event.key];
     if (to === undefined) return;
+    const name = names.at(to);
     event.preventDefault();
-    go(names[(to + names.length) % names.length]);
-    buttons[names[(to + names.length) % names.length]].focus();
+    go(name);
+    buttons[name].focus();
   } }, Object.values(buttons));
   const act = (question) => (question.phrase ? confirmThen(question, send) : send(question.body()));
   const send = async (body) => {
@@ -43,7 +44,8 @@ export function openComponent(root, component, { write, go, back }) {
   root.replaceChildren(
     el('header', { class: 'component' },
       el('button', { type: 'button', class: 'back quiet', onclick: back }, '‹ Components'),
-      el('div', { class: 'title' }, heading, write && el('div', { class: 'buttons' }, el('button', { type: 'button', onclick: plain('reconcile') }, 'Reconcile'), suspend)),
+      el('div', { class: 'title' }, heading, write && el('div', { class: 'buttons' },
+        el('button', { type: 'button', onclick: plain('reconcile') }, 'Reconcile'), suspend)),
       head, said, list),
     ...Object.values(panels));
 
@@ -53,14 +55,17 @@ export function openComponent(root, component, { write, go, back }) {
   function drawHead() {
     const tone = toneOf(now.state);
     const [done, all] = (now.progress ?? '').split('/').map(Number);
-    const progress = all > 0 && el('span', { class: 'meter', role: 'progressbar', 'aria-label': 'Ready dependents', 'aria-valuenow': done, 'aria-valuemin': 0, 'aria-valuemax': all }, el('span', { 'data-tone': tone }));
-    if (progress) progress.firstChild.style.width = `${(100 * done) / all}%`;
+    const progress = all > 0 && el('progress', { 'aria-label': 'Ready dependents', value: done, max: all, 'data-tone': tone });
+    const pill = (when, text, tone) => when && el('span', { class: 'pill', 'data-tone': tone }, text);
+    const facts = [now.revision ? `revision ${now.revision}` : '', now.reconciler && `operator ${now.reconciler}`, now.apiVersion];
     replace(head,
-      el('p', { class: 'status' }, el('span', { class: 'pill', 'data-tone': tone }, icon(tone), stateOf(now)), now.reason && now.reason !== now.state && el('span', { class: 'pill' }, now.reason),
-        now.deleting && now.state !== 'Deleting' && el('span', { class: 'pill', 'data-tone': 'gone' }, 'being deleted'), now.suspended && now.state !== 'Suspended' && el('span', { class: 'pill', 'data-tone': 'idle' }, 'suspended'),
-        now.upToDate === false && el('span', { class: 'pill', 'data-tone': 'busy' }, 'its last change is not observed yet'), progress, now.progress),
+      el('p', { class: 'status' }, el('span', { class: 'pill', 'data-tone': tone }, icon(tone), stateOf(now)),
+        pill(now.reason && now.reason !== now.state, now.reason),
+        pill(now.deleting && now.state !== 'Deleting', 'being deleted', 'gone'),
+        pill(now.suspended && now.state !== 'Suspended', 'suspended', 'idle'),
+        pill(now.upToDate === false, 'its last change is not observed yet', 'busy'), progress, now.progress),
       now.message && el('p', {}, el('bdi', { class: 'message' }, now.message)),
-      el('p', { class: 'dim' }, [now.revision ? `revision ${now.revision}` : '', now.reconciler && `operator ${now.reconciler}`, now.apiVersion].filter(Boolean).join(' · '), ' · age ', ago(now.created, '')));
+      el('p', { class: 'dim' }, facts.filter(Boolean).join(' · '), ' · age ', ago(now.created, '')));
     suspend.textContent = now.suspended ? 'Resume' : 'Suspend';
   }
 

@@ -44,15 +44,15 @@ export function choose(id) {
 
 const refresh = frame(() => {
   if (!sorted) {
-    const key = (id) => { const c = components.get(id); return `${c.namespace ?? ''}\u0000${c.kind}\u0000${c.name}`; };
-    const keys = new Map([...components.keys()].map((id) => [id, key(id)]));
-    sorted = new Set([...keys.keys()].sort((a, b) => (keys.get(a) < keys.get(b) ? -1 : 1)));
+    const keys = [...components].map(([id, c]) => [id, `${c.namespace ?? ''}\u0000${c.kind}\u0000${c.name}`]);
+    sorted = new Set(keys.sort((a, b) => (a[1] < b[1] ? -1 : 1)).map(([id]) => id));
   }
   const all = [...sorted].map((id) => components.get(id));
   fillSelect(kind, 'All kinds', all.map((c) => c.kind));
   fillSelect(namespace, 'All namespaces', all.map((c) => c.namespace ?? ''));
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((c) => (!kind.value || c.kind === kind.value) && (!namespace.value || (c.namespace ?? '') === namespace.value) && matches(c, words));
+  const isChosen = (select, value) => !select.value || select.value === value;
+  const found = all.filter((c) => isChosen(kind, c.kind) && isChosen(namespace, c.namespace) && matches(c, words));
   drawChips(found);
   const anchor = list.scrollTop > 0 && shown[Math.floor(list.scrollTop / rowHeight)];
   const before = anchor && shown.indexOf(anchor);
@@ -127,8 +127,10 @@ function fill(row, c, index, id) {
   if (row.component === c) return;
   row.component = c;
   row.setAttribute('aria-label', [title(c), stateOf(c), c.progress, c.message].filter(Boolean).join(', '));
-  row.replaceChildren(icon(toneOf(c.state)), el('span', { class: 'name' }, c.name), el('span', { class: 'kind' }, c.kind), el('span', { class: 'progress' }, c.progress),
-    el('span', { class: 'about' }, el('span', { class: 'place' }, c.namespace), el('bdi', { class: 'message' }, c.ready ? stateOf(c) : `${stateOf(c)}: ${c.message || c.reason || ''}`)));
+  const part = (name, text) => el('span', { class: name }, text);
+  const message = c.ready ? stateOf(c) : `${stateOf(c)}: ${c.message || c.reason || ''}`;
+  row.replaceChildren(icon(toneOf(c.state)), part('name', c.name), part('kind', c.kind), part('progress', c.progress),
+    el('span', { class: 'about' }, part('place', c.namespace), el('bdi', { class: 'message' }, message)));
 }
 
 // move goes up or down by so many rows, and shows where that is.

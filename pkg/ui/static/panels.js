@@ -5,7 +5,7 @@
 // returns the function that reads again what it shows.
 
 import { get, post } from './api.js';
-import { ago, code, duration, el, icon, replace } from './dom.js';
+import { ago, code, duration, el, icon, replace, toneOf } from './dom.js';
 
 // reading makes a function that reads and draws. What was there before stays until the answer is there; an answer to an
 // earlier question is dropped.
@@ -52,7 +52,7 @@ function copyButton(text) {
 }
 
 export function planPanel(root, component) {
-  const spec = el('textarea', { id: 'spec', spellcheck: 'false', rows: '14', autocapitalize: 'off', wrap: 'off' });
+  const spec = el('textarea', { id: 'spec', spellcheck: 'false', autocapitalize: 'off', wrap: 'off' });
   const result = el('div', { class: 'result', 'aria-live': 'polite' });
   let read = '';
   const plan = async (body) => {
@@ -77,6 +77,7 @@ export function planPanel(root, component) {
     try {
       read = (await get('spec', component)).yaml;
       spec.value ||= read;
+      spec.rows = Math.max(6, Math.min(20, spec.value.split('\n').length));
     } catch (error) { replace(result, failure(error)); }
   };
 }
@@ -86,11 +87,12 @@ const table = (caption, titles, rows) => el('div', { class: 'scroll' }, el('tabl
   el('thead', {}, el('tr', {}, titles.map((title) => el('th', { scope: 'col' }, title)))),
   el('tbody', {}, rows.map((cells) => el('tr', {}, cells.map((cell, i) => el('td', { 'data-title': titles[i] || null }, cell)))))));
 
+const marked = (text, tone) => el('span', { class: 'state', 'data-tone': tone }, icon(tone), text);
+
 export function eventsPanel(root, component) {
   return reading(root, (signal) => get('events', component, {}, signal), ({ items }) => (items?.length ? [
     table('Events', ['Seen', 'Type', 'Reason', 'Object', 'Message'], items.map((e) => [
-      ago(e.at), el('span', { class: 'state', 'data-tone': e.type === 'Warning' ? 'bad' : 'idle' }, icon(e.type === 'Warning' ? 'bad' : 'good'), e.type), e.reason, e.object,
-      el('bdi', {}, e.message + (e.count > 1 ? ` (${e.count} times)` : '')),
+      ago(e.at), e.type === 'Warning' ? marked(e.type, 'bad') : e.type, e.reason, e.object, el('bdi', {}, e.message + (e.count > 1 ? ` (${e.count} times)` : '')),
     ])),
   ] : [el('p', { class: 'empty' }, 'No events.')]));
 }
@@ -107,6 +109,7 @@ export function historyPanel(root, component, { write, act }) {
       replace(diff, el('h3', {}, `Revision ${revision} and the current one`), text?.trim() ? code(text) : el('p', { class: 'empty' }, 'They are the same.'));
     } catch (error) { replace(diff, failure(error)); }
   }
+  const button = (text, label, onclick) => el('button', { type: 'button', 'data-key': label, 'aria-label': label, onclick }, text);
   const rollBack = (revision) => act({
     title: `Roll back to revision ${revision}`, go: 'Roll back', phrase: `${component.kind.toLowerCase()}/${component.name}`,
     text: `The operator applies the manifests of revision ${revision} again, and the component stays there, whatever its spec says, until the rollback is ended.`,
@@ -114,11 +117,10 @@ export function historyPanel(root, component, { write, act }) {
   });
   return reading(listed, (signal) => get('history', component, {}, signal), ({ items }) => (items?.length ? [
     table('Revisions', ['Revision', 'Result', 'Started', 'Ready after', 'Changed by', 'Source', 'Note', ''], items.map((r) => [
-      [String(r.revision), r.current && el('span', { class: 'pill' }, 'current')], el('span', { class: 'state' }, icon(r.result === 'Ready' ? 'good' : r.result === 'Failed' ? 'bad' : 'busy'), r.result ?? ''),
-      ago(r.appliedAt ?? r.at), r.readyAt ? duration((Date.parse(r.readyAt) - Date.parse(r.appliedAt ?? r.at)) / 1000) : '', r.changedBy, typeof r.source === 'string' ? r.source : sourceOf(r.source), el('bdi', {}, r.note),
-      !r.current && el('span', { class: 'buttons' },
-        el('button', { type: 'button', 'data-key': `diff ${r.revision}`, 'aria-label': `Compare revision ${r.revision} with the current one`, onclick: () => compare(r.revision) }, 'Compare'),
-        write && el('button', { type: 'button', 'data-key': `back ${r.revision}`, 'aria-label': `Roll back to revision ${r.revision}`, onclick: () => rollBack(r.revision) }, 'Roll back…')),
+      [String(r.revision), r.current && el('span', { class: 'pill' }, 'current')], marked(r.result ?? '', toneOf(r.result)), ago(r.appliedAt),
+      r.readyAt ? duration((Date.parse(r.readyAt) - Date.parse(r.appliedAt)) / 1000) : '', r.changedBy, sourceOf(r.source), el('bdi', {}, r.note),
+      !r.current && el('span', { class: 'buttons' }, button('Compare', `Compare revision ${r.revision} with the current one`, () => compare(r.revision)),
+        write && button('Roll back…', `Roll back to revision ${r.revision}`, () => rollBack(r.revision))),
     ])),
   ] : [el('p', { class: 'empty' }, 'No history yet.')]));
 }

@@ -56,19 +56,20 @@ export function treePanel(root) {
   };
 }
 
+const toneOfPod = (pod) => (pod.message ? 'bad' : toneOf(pod.state));
+const stateOf = ({ state }, tone = toneOf(state)) => el('span', { class: 'state', 'data-tone': tone }, state);
+
 function contents(d) {
-  const name = d.namespace && d.elsewhere ? `${d.namespace}/${d.name}` : d.name;
+  const name = d.elsewhere ? `${d.namespace}/${d.name}` : d.name;
   const pods = d.pods ?? [];
   return [
-    el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind), el('span', { class: 'name', title: d.key }, name), el('span', { class: 'state', 'data-tone': toneOf(d.state) }, d.state)),
+    el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind), el('span', { class: 'name', title: d.key }, name), stateOf(d)),
     d.message && !(d.ready && /ready$/i.test(d.message)) ? el('bdi', { class: 'message' }, d.message) : '',
     d.dependsOn?.length && !d.ready ? el('p', { class: 'dim' }, `waits for ${d.dependsOn.join(', ')}`) : '',
     ...(d.changes ?? []).map((change) => el('div', { class: 'drift' }, el('p', {}, 'set by ', el('b', {}, change.manager), ' ', ago(change.at)),
       el('ul', {}, change.fields.map((field) => el('li', {}, el('code', {}, field.path), ' ', el('code', { class: 'value' }, field.value)))))),
-    pods.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, pods.map((pod) => {
-      const tone = pod.message ? 'bad' : toneOf(pod.state);
-      return el('li', { class: 'pod' }, icon(tone), el('span', { class: 'name' }, pod.name), el('span', { class: 'state', 'data-tone': tone }, pod.state), pod.message && el('bdi', { class: 'message' }, pod.message));
-    })) : '',
+    pods.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, pods.map((pod) => el('li', { class: 'pod' }, icon(toneOfPod(pod)),
+      el('span', { class: 'name' }, pod.name), stateOf(pod, toneOfPod(pod)), pod.message && el('bdi', { class: 'message' }, pod.message)))) : '',
   ].filter(Boolean);
 }
 
