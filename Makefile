@@ -55,16 +55,26 @@ demo: assets ## Show the life of a component on a real control plane (KEEP=1: le
 	$(GO) build -o bin/ ./examples/shop ./examples/shop/demo ./cmd/corbel
 	@$(WITH_ASSETS) KEEP="$(KEEP)" bin/demo
 
+.PHONY: ui
+ui: assets ## Show a component that is ready and one that is not in the browser, on a real control plane, until Ctrl-C.
+	@mkdir -p bin
+	$(GO) build -o bin/ ./examples/shop ./examples/shop/demo ./cmd/corbel
+	@$(WITH_ASSETS) bin/demo -ui
+
 .PHONY: demo-picture
 demo-picture: ## Run the demo, and draw a part of what it prints into docs/demo.svg.
 	@mkdir -p bin
 	@$(MAKE) --no-print-directory demo > bin/demo.txt
 	$(GO) run ./hack/picture tree plan why history < bin/demo.txt > docs/demo.svg
 
+.PHONY: ui-screenshots
+ui-screenshots: assets ## Draw the page of corbel ui into docs/ui-*.png; this needs Chromium.
+	cd test/browser && $(WITH_ASSETS) $(GO) test -vet=off -count=1 -v -timeout $(UNIT_TIMEOUT) -run TestScreenshots -screenshots '$(CURDIR)/docs' .
+
 ##@ Test
 
 .PHONY: test
-test: forget-times lint assets test-pure helmparity test-ops test-mount controlplane-test test-live ## Run everything that gates a change, and print what took longest.
+test: forget-times lint assets test-pure helmparity test-ops test-browser test-mount controlplane-test test-live ## Run everything that gates a change, and print what took longest.
 	@bin/gotest -times $(TIMES) -slowest 10
 
 .PHONY: forget-times
@@ -111,6 +121,11 @@ test-ops: bin/gotest ## Test the alerts, the dashboard and the health checks tha
 test-mount: assets bin/gotest ## Test the page of corbel ui in a manager, behind a filter that authenticates.
 	cd test/mount && $(GO) vet ./... && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
+# A module of its own: a client of the browser. The tests are skipped where there is none.
+.PHONY: test-browser
+test-browser: assets bin/gotest ## Test the page of corbel ui in a real browser (CHROMIUM=program; otherwise as the PATH has it).
+	cd test/browser && $(GO) vet ./... && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
 	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model
@@ -148,6 +163,10 @@ soak: assets ## Disturb 200 components for SOAK=10m under a storm of faults, and
 bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).
 	$(call on,bench,$(GO) test -vet=off -short -run=NoTests -bench '$(or $(BENCH),.)' -benchmem -p 1 -timeout 60m)
 	cd test/helmparity && $(GO) test -vet=off -run=NoTests -bench '$(or $(BENCH),.)' -benchmem
+
+.PHONY: bench-browser
+bench-browser: assets ## Measure how quick the page of corbel ui is in a real browser.
+	cd test/browser && $(WITH_ASSETS) $(GO) test -vet=off -run=NoTests -bench . -benchtime 1x -timeout $(LIVE_TIMEOUT) .
 
 .PHONY: bench-compare
 bench-compare: bin/tools/benchstat ## Compare the benchmarks of single functions with those of a revision (BASE=main, COUNT=6, BENCH=regexp).
@@ -195,6 +214,7 @@ verify: ## Check that generated files and go.mod are up to date, then lint.
 	cd test/helmparity && $(GO) mod tidy -diff
 	cd test/ops && $(GO) mod tidy -diff
 	cd test/mount && $(GO) mod tidy -diff
+	cd test/browser && $(GO) mod tidy -diff
 	cd test/bench/flux && $(GO) mod tidy -diff && $(GO) vet ./...
 	cd test/bench/helm && $(GO) mod tidy -diff
 	@$(MAKE) --no-print-directory lint controlplane-vet

@@ -59,8 +59,8 @@ func newDemo(ctx context.Context, environment *env.Environment, screen *screen, 
 	}, nil
 }
 
-// play runs the steps of the story.
-func (d *demo) play(ctx context.Context) error {
+// play runs the steps of a story.
+func (d *demo) play(ctx context.Context, story []step) error {
 	for _, step := range story {
 		d.screen.title(step.title)
 		if err := d.within(ctx, step.run); err != nil {

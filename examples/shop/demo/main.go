@@ -23,6 +23,7 @@ import (
 
 func main() {
 	deadline := flag.Duration("deadline", 90*time.Second, "how long each step may take")
+	page := flag.Bool("ui", false, "instead of the whole story, bring up what there is to see, and run corbel ui on it until Ctrl-C")
 	flag.Parse()
 	keep := os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0"
 
@@ -31,14 +32,14 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends us at once
 
 	screen := newScreen(os.Stdout)
-	if err := run(ctx, screen, *deadline, keep); err != nil {
+	if err := run(ctx, screen, *deadline, *page, keep); err != nil {
 		screen.say("FAILED: %v", err)
 		os.Exit(1)
 	}
 }
 
 // run starts the control plane and the operator, plays the story, and stops everything.
-func run(ctx context.Context, screen *screen, deadline time.Duration, keep bool) (err error) {
+func run(ctx context.Context, screen *screen, deadline time.Duration, page, keep bool) (err error) {
 	screen.title("Start a control plane")
 	environment, err := env.Start(ctx, env.Options{Cluster: true})
 	if err != nil {
@@ -54,8 +55,18 @@ func run(ctx context.Context, screen *screen, deadline time.Duration, keep bool)
 	defer func() { err = errors.Join(err, d.operator.stop()) }()
 	defer func() { d.runs.stop() }()
 
-	err = d.play(ctx)
+	if page {
+		err = d.play(ctx, exhibition)
+		if err == nil {
+			err = d.showPage(ctx)
+		}
+		keep = false
+	} else {
+		err = d.play(ctx, story)
+	}
 	switch {
+	case ctx.Err() != nil && page:
+		return nil // that is how the page ends
 	case ctx.Err() != nil:
 		return errors.New("interrupted")
 	case err != nil:

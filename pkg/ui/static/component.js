@@ -40,7 +40,7 @@ export function openComponent(root, component, { write, go, back }) {
   };
   const plain = (action) => () => act({ body: () => ({ action }) }).catch(() => {}); // said has it
   const suspend = el('button', { type: 'button', onclick: () => plain(now.suspended ? 'resume' : 'suspend')() });
-  const tree = treePanel(panels.tree);
+  const tree = treePanel(panels.tree, component);
   root.replaceChildren(
     el('header', { class: 'component' },
       el('button', { type: 'button', class: 'back quiet', onclick: back }, '‹ Components'),

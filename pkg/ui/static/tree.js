@@ -7,7 +7,7 @@
 
 import { ago, el, frame, icon, toneOf } from './dom.js';
 
-export function treePanel(root) {
+export function treePanel(root, { namespace }) {
   const only = el('input', { type: 'checkbox', onchange: () => body.classList.toggle('only', only.checked) });
   const summary = el('p', { class: 'summary', role: 'status' }, 'Loading…');
   const lost = el('p', { class: 'note', 'data-tone': 'bad', hidden: true });
@@ -34,7 +34,7 @@ export function treePanel(root) {
     if (element.drawn === text) return element;
     element.drawn = text;
     element.dataset.ready = Boolean(dependent.ready);
-    element.replaceChildren(...contents(dependent));
+    element.replaceChildren(...contents(dependent, namespace));
     if (before && before.state !== dependent.state) flash(element);
     return element;
   }
@@ -56,16 +56,17 @@ export function treePanel(root) {
   };
 }
 
-const toneOfPod = (pod) => (pod.message ? 'bad' : toneOf(pod.state));
+const toneOfPod = (pod) => (pod.message && pod.state !== 'Failed' ? 'busy' : toneOf(pod.state));
 const stateOf = ({ state }, tone = toneOf(state)) => el('span', { class: 'state', 'data-tone': tone }, state);
 
-function contents(d) {
-  const name = d.elsewhere ? `${d.namespace}/${d.name}` : d.name;
+function contents(d, home) {
+  const name = d.namespace && d.namespace !== home ? `${d.namespace}/${d.name}` : d.name;
   const pods = d.pods ?? [];
   return [
-    el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind), el('span', { class: 'name', title: d.key }, name), stateOf(d)),
-    d.message && !(d.ready && /ready$/i.test(d.message)) ? el('bdi', { class: 'message' }, d.message) : '',
-    d.dependsOn?.length && !d.ready ? el('p', { class: 'dim' }, `waits for ${d.dependsOn.join(', ')}`) : '',
+    el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind), el('span', { class: 'name', title: d.key }, name),
+      el('span', {}, d.ready && el('bdi', { class: 'dim' }, d.message), ' ', stateOf(d))),
+    d.message && !d.ready ? el('bdi', { class: 'message' }, d.message) : '',
+    d.dependsOn?.length && !d.ready ? el('p', { class: 'dim' }, `depends on ${d.dependsOn.join(', ')}`) : '',
     ...(d.changes ?? []).map((change) => el('div', { class: 'drift' }, el('p', {}, 'set by ', el('b', {}, change.manager), ' ', ago(change.at)),
       el('ul', {}, change.fields.map((field) => el('li', {}, el('code', {}, field.path), ' ', el('code', { class: 'value' }, field.value)))))),
     pods.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, pods.map((pod) => el('li', { class: 'pod' }, icon(toneOfPod(pod)),
