@@ -95,8 +95,11 @@ const ofOpen = (name) => (data) => { if (open?.view) open.view[name](data); else
 const handlers = {
   open() { banner(''); if (stale) load(); },
   lost(message) { stale = true; banner(`${message} It is tried again; what is shown may be out of date.`); },
-  connection({ ok, message }) { banner(ok ? '' : `The API server does not answer${message ? ': ' + message : ''}. What is shown may be out of date.`); },
-  reset() { load(); open?.view?.readShown(); },
+  connection({ ok, message }) {
+    if (!ok) stale = true;
+    banner(ok ? '' : `The API server does not answer${message ? ': ' + message : ''}. What is shown may be out of date.`);
+  },
+  reset() { if (stale) { load(); open?.view?.readShown(); } },
   component: takeOver, tree: ofOpen('tree'), dependent: ofOpen('dependent'),
 };
 

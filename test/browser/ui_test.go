@@ -1,0 +1,462 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/ui"
+)
+
+var corner = func(tab string) string { return hashOf(shopType, market, "corner", tab) }
+
+// annotate sets an annotation as another client.
+func (b *bed) annotate(t testing.TB, object client.Object, manager, value string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/note":%s}}}`, quote(value))
+	b.patch(t, object, manager, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+func deployment(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: name}}
+}
+
+func TestTheTreeOfAComponentFollowsTheCluster(t *testing.T) {
+	b := open(t)
+	p := b.visit(t, b.serve(t, ui.Options{}), corner("tree"))
+	p.shows("#heading", "Shop market/corner")
+	p.shows(".status", "14/14")
+	p.until(`document.title === 'Shop market/corner – Corbel'`)
+	p.until(`[...document.querySelectorAll('.tree h3')].map((e) => e.textContent).join() === 'hooks before,wave 0,wave 1'`)
+	p.until(row("Job", "corner-migration") + `.innerText.includes('Completed')`)
+	p.until(row("Deployment", "corner-web") + `.querySelectorAll('.pod').length === 2`)
+	if p.is(`document.body.innerText.includes('Suspend')`) {
+		t.Error("a page that only reads offers an action")
+	}
+	// Another client sets a field: the row says who, and stays the same element; the scroll position stays.
+	p.script(`window.before = ` + row("Deployment", "corner-web") + `; document.querySelector('#panel-tree').scrollTop = 70`)
+	at := p.number(`document.querySelector('#panel-tree').scrollTop`)
+	b.annotate(t, deployment("corner-web"), "kubectl-edit", "by hand")
+	p.until(`window.before.innerText.includes('set by kubectl-edit') && window.before.innerText.includes('metadata.annotations[example.com/note]') && window.before.innerText.includes('"by hand"')`)
+	if !p.is(`window.before.isConnected`) || p.number(`document.querySelector('#panel-tree').scrollTop`) != at {
+		t.Error("the row was not changed in place")
+	}
+	b.patch(t, deployment("corner-web"), "kubectl-edit", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
+	p.until(`!window.before.innerText.includes('set by')`)
+	p.click("label", "Only what is not ready")
+	p.until(`document.querySelector('.unready').checkVisibility() && ![...document.querySelectorAll('.dependent')].some((r) => r.checkVisibility())`)
+	b.checkConditions(t, "corner")
+}
+
+func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
+	b := open(t)
+	p := b.visit(t, b.serve(t, ui.Options{}), "")
+	p.until(`document.querySelectorAll('.row').length > 0`)
+	if err := b.createShop(t.Context(), "stall", func(s *shopv1alpha1.Shop) { s.Spec.Image = "registry.example.com/shop:broken" }); err != nil {
+		t.Fatal(err)
+	}
+	p.click(".row", "stall")
+	p.shows(".status", "Processing")
+	p.shows(".about .message", "ImagePullBackOff")
+	p.until(`document.querySelector('.row[aria-selected=true]').getAttribute('aria-label').includes('ImagePullBackOff')`)
+	p.click("[role=tab]", "Cause")
+	p.until(`location.hash.endsWith('/stall/cause')`)
+	p.shows(".chain .last", "registry.example.com/shop:broken")
+	p.shows(".chain .last", "cause")
+	p.shows("#panel-cause", "Held back by it: ")
+	p.shows(".command", "kubectl -n market describe pod")
+	p.click("[role=tab]", "Events")
+	p.shows("#panel-events table", "Warning")
+	// It is corrected: what is shown follows, and a screen reader hears it.
+	b.patch(t, shop("stall"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:1.0"}}`)))
+	p.until(`document.querySelector('#announcer').textContent === 'Shop market/stall: Ready, 14/14'`)
+	p.click("[role=tab]", "Cause")
+	p.shows("#panel-cause .headline", "Shop market/stall is Ready")
+	b.checkConditions(t, "stall")
+	if err := b.client.Delete(t.Context(), shop("stall")); err != nil {
+		t.Fatal(err)
+	}
+	p.shows(".status", "Delet")
+	p.shows(".about", "The component does not exist any more.")
+	p.until(`![...document.querySelectorAll('.row')].some((r) => r.textContent.includes('stall'))`)
+}
+
+func TestAnEditIsPlanned(t *testing.T) {
+	b := open(t)
+	p := b.visit(t, b.serve(t, ui.Options{}), corner("plan"))
+	p.until(`document.querySelector('#spec').value.includes('replicas: 2')`)
+	p.script(`document.querySelector('#spec').value = document.querySelector('#spec').value.replace('replicas: 2', 'replicas: 5')`)
+	p.click("button", "Plan")
+	p.shows("#panel-plan pre", "spec.replicas  2 → 5")
+	p.shows("#panel-plan pre", "Nothing was written.")
+	p.script(`document.querySelector('#spec').value = 'replicas: many'`)
+	p.click("button", "Plan")
+	p.until(`document.querySelector('#panel-plan .error').textContent.length > 0`)
+	p.click("button", "Undo my edits")
+	p.click("button", "Plan the deletion")
+	p.shows("#panel-plan pre", "Shop market/corner: deletion")
+	p.shows("#panel-plan pre", "- Deployment")
+	if text := p.text(`document.body.innerText`); strings.Contains(text, "a very secret canary") {
+		t.Error("the page shows the value of a Secret")
+	}
+	b.checkConditions(t, "corner")
+}
+
+func TestARollbackIsConfirmedByTyping(t *testing.T) {
+	b := open(t)
+	scaled := shop("corner")
+	b.patch(t, scaled, "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)))
+	if err := b.untilReady(t.Context(), "corner"); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := b.visit(t, b.serve(t, ui.Options{}), corner("history"))
+	readOnly.shows("#panel-history table", "helm shop 1.0.0")
+	if readOnly.is(`[...document.querySelectorAll('button')].some((e) => /Roll back|Suspend|Reconcile/.test(e.textContent))`) {
+		t.Error("a page that only reads offers actions")
+	}
+	p := b.visit(t, b.serve(t, ui.Options{Write: true}), corner("history"))
+	p.click("tr:has(button) button", "Compare")
+	p.shows("#panel-history pre", "spec.replicas")
+	p.click("tr:has(button) button", "Roll back")
+	p.until(`document.querySelector('#confirm').open && document.activeElement.id === 'confirm-phrase' && document.querySelector('#confirm-go').disabled`)
+	p.press("shop/corne")
+	p.press(kb.Enter)
+	if !p.is(`document.querySelector('#confirm').open && document.querySelector('#confirm-go').disabled`) {
+		t.Fatal("a part of the name is enough")
+	}
+	p.press("r")
+	p.press(kb.Enter)
+	p.until(`!document.querySelector('#confirm').open`)
+	p.until(`document.querySelector('.said').textContent.length > 0`)
+	p.shows("#panel-history table", "rollback to 1")
+	if err := poll(t.Context(), func() error {
+		d := deployment("corner-web")
+		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		if *d.Spec.Replicas != 2 {
+			return fmt.Errorf("it has %d replicas", *d.Spec.Replicas)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.click("button", "Suspend")
+	p.shows(".status", "Suspended")
+	p.click("button", "Resume")
+	p.shows(".status", "Ready")
+	b.patch(t, scaled, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"shop.example.com/rollback-to":null}},"spec":{"replicas":2}}`)))
+	if err := b.untilReady(t.Context(), "corner"); err != nil {
+		t.Fatal(err)
+	}
+	b.checkConditions(t, "corner")
+}
+
+func TestAFleetIsSearched(t *testing.T) {
+	b := open(t)
+	b.createFleet(t)
+	p := b.visit(t, b.serve(t, ui.Options{}), "")
+	p.until(fmt.Sprintf(`document.querySelector('#count').textContent === '%d components'`, fleetSize+1))
+	if rows := p.number(`document.querySelectorAll('.row').length`); rows > 50 {
+		t.Errorf("%v rows are in the page, want those in sight", rows)
+	}
+	branch := branchOf("team-7", "branch-0777")
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateError, "the quota is used up")); err != nil {
+		t.Fatal(err)
+	}
+	p.click("#search", "")
+	p.press("QUOTA used")
+	p.until(fmt.Sprintf(`document.querySelector('#count').textContent === '1 of %d components'`, fleetSize+1))
+	p.shows(".row", "the quota is used up")
+	p.press(kb.Escape)
+	p.click(".chip", "Not ready")
+	p.until(`document.querySelectorAll('.row').length === 1`)
+	p.click(".chip", "All")
+	p.script(`document.querySelector('#namespace').value = 'team-3'; document.querySelector('#namespace').dispatchEvent(new Event('input'))`)
+	p.until(fmt.Sprintf(`document.querySelector('#count').textContent === '100 of %d components'`, fleetSize+1))
+	p.script(`document.querySelector('#list').scrollTop = 1e9`)
+	p.shows(".row:last-child", "branch-0993")
+	p.until(`document.querySelector('.row:last-child').ariaPosInSet === '100' && document.querySelector('.row').ariaSetSize === '100'`)
+	if err := b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheKeyboardIsEnough(t *testing.T) {
+	b := open(t)
+	b.createFleet(t)
+	p := b.visit(t, b.serve(t, ui.Options{}), "")
+	p.until(`document.querySelectorAll('.row').length > 10`)
+	p.press("?")
+	p.until(`document.querySelector('#help').open`)
+	p.press(kb.Escape)
+	p.until(`!document.querySelector('#help').open`)
+	p.press("/")
+	p.until(`document.activeElement.id === 'search'`)
+	p.press("branch-01")
+	p.until(`document.querySelector('#count').textContent.startsWith('100 of')`)
+	p.press(kb.ArrowDown)
+	p.press(kb.Tab) // leads to the next control, and in the end to the list
+	p.until(`document.activeElement.id === 'kind'`)
+	p.script(`document.querySelector('#list').focus()`)
+	p.press("j")
+	p.press(kb.ArrowDown)
+	p.press("k")
+	p.until(`document.querySelector('#list').getAttribute('aria-activedescendant') === document.querySelectorAll('.row')[1].id`)
+	p.press(kb.Enter)
+	p.until(`document.activeElement.id === 'heading' && document.querySelector('#heading').textContent === 'Branch team-0/branch-0110'`)
+	p.press("2")
+	p.until(`document.querySelector('#tab-cause').getAttribute('aria-selected') === 'true' && !document.querySelector('#panel-cause').hidden && document.querySelector('#panel-tree').hidden`)
+	p.script(`document.querySelector('#tab-cause').focus()`)
+	p.press(kb.ArrowRight)
+	p.until(`document.activeElement.id === 'tab-plan' && location.hash.endsWith('/plan')`)
+	p.press(kb.Escape)
+	p.until(`document.activeElement.id === 'list' && location.hash === ''`)
+	p.run(chromedp.NavigateBack())
+	p.until(`location.hash.endsWith('/plan') && !document.querySelector('#panel-plan').hidden`)
+}
+
+// hostile is what would be code if the page made markup of it.
+const hostile = `<img src=x onerror="alert(1)"></script><script>alert(2)</script>{{alert(3)}}`
+
+func TestHostileTextsAreOnlyText(t *testing.T) {
+	b := open(t)
+	b.createFleet(t)
+	ctx := t.Context()
+	// The inventory of one branch names another, whose message and manager are hostile.
+	status := branchStatus(v1alpha1.StateError, hostile)
+	if err := b.createBranch(ctx, "team-0", "zz-dependent", status); err != nil {
+		t.Fatal(err)
+	}
+	dependent := branchOf("team-0", "zz-dependent")
+	if err := b.client.Get(ctx, client.ObjectKeyFromObject(dependent), dependent); err != nil {
+		t.Fatal(err)
+	}
+	b.annotate(t, dependent, "branch.example.com", "ours") // the operator's own, so that others can be told apart
+	b.patch(t, dependent, `<img src=x onerror=alert(4)>`, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/other":`+quote(hostile)+`}}}`)))
+	status.Inventory.Items = v1alpha1.InventoryItems{{Group: "branch.example.com", Version: "v1alpha1", Kind: "Branch", Namespace: "team-0", Name: "zz-dependent", UID: dependent.GetUID()}}
+	if err := b.createBranch(ctx, "team-0", "zz-hostile", status); err != nil {
+		t.Fatal(err)
+	}
+	owner := branchOf("team-0", "zz-hostile")
+	if err := b.client.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "team-0", Name: "hostile"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: branchAPI, Kind: "Branch", Namespace: "team-0", Name: "zz-hostile", UID: owner.GetUID()},
+		Type:           corev1.EventTypeWarning, Reason: "Hostile", Message: hostile, LastTimestamp: metav1.Now(), Count: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, branch := range []client.Object{owner, dependent} {
+			if err := b.client.Delete(context.WithoutCancel(ctx), branch); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+
+	p := b.visit(t, b.serve(t, ui.Options{Write: true}), "")
+	p.shows(".overview", hostile)
+	p.press("/")
+	p.press("zz-hostile")
+	p.shows(".row .message", hostile)
+	p.location(hashOf(branchType, "team-0", "zz-hostile", "tree"))
+	p.shows(".about .message", hostile)
+	p.shows(".dependent .message", hostile)
+	p.shows(".drift", `<img src=x onerror=alert(4)>`)
+	p.location(hashOf(branchType, "team-0", "zz-hostile", "cause"))
+	p.shows("#panel-cause", "<img src=x")
+	p.location(hashOf(branchType, "team-0", "zz-hostile", "events"))
+	p.shows("#panel-events td bdi", hostile)
+	p.location("#" + strings.Repeat("/", 5) + "%zz")
+	p.shows(".overview", hostile)
+	p.location("#<img src=x onerror=alert(5)>/a/b/tree")
+	p.shows("#detail", "There is no such component")
+	if p.is(`document.querySelector('img, .row script, main script')`) {
+		t.Error("a text became an element")
+	}
+	// The policy of the server refuses what the page itself does not do. The page does not use innerHTML at all, and cannot.
+	p.expect("TrustedHTML")
+	if !p.is(`(() => { try { document.createElement('p').innerHTML = 'x'; return false; } catch (e) { return e instanceof TypeError; } })()`) {
+		t.Error("the page can turn text into markup")
+	}
+}
+
+func TestServersThatGoAwayAndComeBack(t *testing.T) {
+	b := open(t)
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}
+	ready := row("ConfigMap", "corner-settings") + `.innerText.includes('Ready')`
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, stop := b.serveOn(t, listener, ui.Options{})
+	p := b.visit(t, base, corner("tree"))
+	p.until(ready + ` && document.querySelector('#live').textContent === 'Live'`)
+
+	p.expect("502")
+	if err := b.env.KillAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	p.shows("#banner", "The API server does not answer")
+	p.until(`document.querySelector('#live').textContent === 'Not live'`)
+	p.until(ready) // what was there stays
+	if err := b.env.RestartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.until(`document.querySelector('#banner').textContent === '' && document.querySelector('#live').textContent === 'Live'`)
+	b.annotate(t, settings, "after-the-restart", "1")
+	p.until(row("ConfigMap", "corner-settings") + `.innerText.includes('set by after-the-restart')`)
+
+	p.expect("net::ERR_")
+	stop()
+	p.shows("#banner", "The server of this page does not answer")
+	p.until(ready)
+	b.annotate(t, settings, "while-away", "2")
+	if listener, err = net.Listen("tcp", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	b.serveOn(t, listener, ui.Options{})
+	p.until(`document.querySelector('#banner').textContent === ''`)
+	p.until(row("ConfigMap", "corner-settings") + `.innerText.includes('set by while-away')`)
+	b.patch(t, settings, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
+	b.checkConditions(t, "corner")
+}
+
+// interactive are the roles of what a user operates.
+var interactive = []string{"button", "link", "textbox", "searchbox", "combobox", "checkbox", "tab", "listbox", "option", "tabpanel", "dialog", "navigation", "main", "progressbar", "table"}
+
+// nameless returns the elements in the accessibility tree that need a name and have none.
+func (p *page) nameless() (found []string) {
+	p.Helper()
+	var nodes []*accessibility.Node
+	p.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		nodes, err = accessibility.GetFullAXTree().Do(ctx)
+		return err
+	}))
+	text := func(value *accessibility.Value) string {
+		if value == nil {
+			return ""
+		}
+		return strings.Trim(string(value.Value), `"`)
+	}
+	seen := map[string]bool{}
+	for _, node := range nodes {
+		role := text(node.Role)
+		seen[role] = true
+		if slices.Contains(interactive, role) && !node.Ignored && text(node.Name) == "" {
+			found = append(found, fmt.Sprintf("%s %s", role, node.NodeID))
+		}
+	}
+	for _, role := range []string{"navigation", "main", "banner", "searchbox", "listbox", "option", "heading"} {
+		if !seen[role] && !seen["dialog"] {
+			found = append(found, "there is no "+role)
+		}
+	}
+	return found
+}
+
+// faint returns texts in sight with a contrast of less than 4.5 to what is behind them.
+const faint = `(() => {
+	const channels = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
+	const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = channels(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] > .99) return c; } return [255, 255, 255]; };
+	const walker = document.createTreeWalker(document.querySelector('dialog[open]') ?? document.body, NodeFilter.SHOW_TEXT), found = new Set();
+	for (let n; (n = walker.nextNode());) {
+		const e = n.parentElement;
+		if (!n.data.trim() || !e.checkVisibility({ visibilityProperty: true }) || e.closest('.unseen, noscript, option, :disabled')) continue;
+		const [a, b] = [light(channels(getComputedStyle(e).color)), light(behind(e))];
+		const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+		if (ratio < 4.5) found.add(e.className + ' "' + n.data.trim().slice(0, 40) + '" ' + ratio.toFixed(2));
+	}
+	return [...found].join('\n');
+})()`
+
+// wide returns elements that stick out of the page to the right.
+const wide = `(() => {
+	if (document.documentElement.scrollWidth > innerWidth) return 'the page is ' + document.documentElement.scrollWidth + ' wide';
+	return [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && !e.closest('.unseen, pre, textarea, .scroll, [role=tablist], thead') &&
+		e.getBoundingClientRect().width && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + '.' + e.className).join('\n');
+})()`
+
+func TestThePageIsAccessibleInEachLayout(t *testing.T) {
+	b := open(t)
+	b.createFleet(t)
+	if err := b.createBranch(t.Context(), "team-0", "ill", branchStatus(v1alpha1.StateError, "Deployment team-0/"+strings.Repeat("long", 60)+": 0 of 3 replicas ready")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "ill")); err != nil {
+			t.Error(err)
+		}
+	})
+	p := b.visit(t, b.serve(t, ui.Options{Write: true}), "")
+	views := []struct{ name, hash, ready string }{
+		{"overview", "", `document.querySelector('.cards') && document.querySelector('.row')`},
+		{"tree", corner("tree"), `document.querySelectorAll('.dependent').length > 10`},
+		{"cause", hashOf(branchType, "team-0", "ill", "cause"), `document.querySelector('#panel-cause .headline')`},
+		{"plan", corner("plan"), `document.querySelector('#spec').value`},
+		{"events", corner("events"), `document.querySelector('#panel-events table')`},
+		{"history", corner("history"), `document.querySelector('#panel-history table')`},
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		for _, view := range views {
+			p.run(p.size(1280, 800))
+			p.location(view.hash)
+			p.until(view.ready)
+			check := func(what string, problems string) {
+				t.Helper()
+				if problems != "" {
+					t.Errorf("%s, %s, %s:\n%s", view.name, scheme, what, problems)
+				}
+			}
+			check("without a name", strings.Join(p.nameless(), "\n"))
+			check("faint", p.text(faint))
+			for _, width := range []int64{1280, 700, 360} {
+				p.run(p.size(width, 700))
+				check(fmt.Sprintf("%d wide", width), p.text(wide))
+			}
+			if !p.is(fmt.Sprintf(`document.querySelector('.fleet').checkVisibility() === %t`, view.hash == "")) {
+				t.Errorf("%s: a small screen does not show one column", view.name)
+			}
+		}
+		p.run(p.size(1280, 800))
+		p.location("")
+		p.script(`document.querySelector('#help').showModal()`)
+		if found := p.nameless(); len(found) > 0 {
+			t.Errorf("the help: %v", found)
+		}
+		if found := p.text(faint); found != "" {
+			t.Errorf("the help is faint: %s", found)
+		}
+		p.script(`document.querySelector('#help').close()`)
+	}
+	// The way back on a small screen.
+	p.run(p.size(390, 800))
+	p.location(corner("tree"))
+	p.click("button", "‹ Components")
+	p.until(`document.querySelector('.fleet').checkVisibility() && !document.querySelector('main').checkVisibility()`)
+}
