@@ -129,7 +129,7 @@ func (b *bed) start(program string) (err error) {
 		return err
 	}
 	b.startBrowser(ctx, program)
-	return b.createShop(ctx, "corner", nil)
+	return b.createShop(ctx, "corner")
 }
 
 func (b *bed) startOperator(ctx context.Context) error {
@@ -196,16 +196,12 @@ func shop(name string) *shopv1alpha1.Shop {
 	}
 }
 
-// createShop creates a Shop; if change is nil, it waits until the Shop is Ready.
-func (b *bed) createShop(ctx context.Context, name string, change func(*shopv1alpha1.Shop)) error {
-	s := shop(name)
-	if change != nil {
-		change(s)
-	}
+// createShop creates a Shop, and waits until it is Ready.
+func (b *bed) createShop(ctx context.Context, name string) error {
 	err := errors.Join(b.client.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: name + "-database"}, StringData: map[string]string{"password": "a very secret canary"},
-	}), b.client.Create(ctx, s))
-	if err != nil || change != nil {
+	}), b.client.Create(ctx, shop(name)))
+	if err != nil {
 		return err
 	}
 	return b.untilReady(ctx, name)

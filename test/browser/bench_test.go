@@ -17,7 +17,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/ui"
 )
 
-func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }
+func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams {
+	return p.WithAwaitPromise(true)
+}
 
 // median reports the median of durations.
 func median(b *testing.B, took []time.Duration) {

@@ -54,7 +54,8 @@ func (b *bed) tab(t testing.TB, base string) *page {
 	t.Cleanup(func() { cancelTimeout(); cancel() })
 	p := &page{TB: t, ctx: ctx, base: base}
 	chromedp.ListenTarget(ctx, p.notice)
-	p.run(cdplog.Enable(), p.size(1280, 800))
+	// A tab that is not in front draws no frames.
+	p.run(cdplog.Enable(), cdppage.BringToFront(), p.size(1280, 800))
 	return p
 }
 
@@ -95,7 +96,9 @@ func (p *page) run(actions ...chromedp.Action) {
 	}
 }
 
-func (p *page) size(width, height int64) chromedp.Action { return chromedp.EmulateViewport(width, height) }
+func (p *page) size(width, height int64) chromedp.Action {
+	return chromedp.EmulateViewport(width, height)
+}
 
 func (p *page) scheme(name string) {
 	p.Helper()

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/ui"
 )
 
@@ -42,18 +41,24 @@ func TestScreenshots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.createShop(t.Context(), "stall", func(s *shopv1alpha1.Shop) { s.Spec.Image = "registry.example.com/shop:broken" }); err != nil {
-		t.Fatal(err)
-	}
 	b.annotate(t, deployment("corner-cache"), "kubectl-edit", "restarted by hand")
 	p := b.visit(t, b.serve(t, ui.Options{Write: true}), "")
-	shots := []struct{ name, scheme, hash, ready string }{
-		{"ui-fleet", "light", "", `document.querySelectorAll('.cards li').length === 3 && document.querySelector('.cards').textContent.includes('ImagePullBackOff')`},
-		{"ui-tree", "light", corner("tree"), `document.querySelectorAll('.dependent').length > 10`},
-		{"ui-cause", "light", hashOf(shopType, market, "stall", "cause"), `document.querySelector('.chain .last').textContent.includes('broken')`},
-		{"ui-tree-dark", "dark", corner("tree"), `document.querySelectorAll('.dependent').length > 10`},
+	breakShop := func() {
+		b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
+	}
+	shots := []struct {
+		name, scheme, hash, ready string
+		before                    func()
+	}{
+		{"ui-tree", "light", corner("tree"), `document.querySelectorAll('.dependent').length > 10`, nil},
+		{"ui-tree-dark", "dark", corner("tree"), `document.querySelectorAll('.dependent').length > 10`, nil},
+		{"ui-cause", "light", corner("cause"), `document.querySelector('.chain .last').textContent.includes('broken')`, breakShop},
+		{"ui-fleet", "light", "", `document.querySelectorAll('.cards li').length === 3 && document.querySelector('.cards').textContent.includes('ImagePullBackOff')`, nil},
 	}
 	for _, shot := range shots {
+		if shot.before != nil {
+			shot.before()
+		}
 		p.scheme(shot.scheme)
 		p.location(shot.hash)
 		p.until(shot.ready)

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/ui"
 )
 
@@ -69,15 +68,13 @@ func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
 	b := open(t)
 	p := b.visit(t, b.serve(t, ui.Options{}), "")
 	p.until(`document.querySelectorAll('.row').length > 0`)
-	if err := b.createShop(t.Context(), "stall", func(s *shopv1alpha1.Shop) { s.Spec.Image = "registry.example.com/shop:broken" }); err != nil {
-		t.Fatal(err)
-	}
-	p.click(".row", "stall")
+	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
+	p.click(".row", "corner")
 	p.shows(".status", "Processing")
 	p.shows(".about .message", "ImagePullBackOff")
 	p.until(`document.querySelector('.row[aria-selected=true]').getAttribute('aria-label').includes('ImagePullBackOff')`)
 	p.click("[role=tab]", "Cause")
-	p.until(`location.hash.endsWith('/stall/cause')`)
+	p.until(`location.hash.endsWith('/corner/cause')`)
 	p.shows(".chain .last", "registry.example.com/shop:broken")
 	p.shows(".chain .last", "cause")
 	p.shows("#panel-cause", "Held back by it: ")
@@ -85,17 +82,11 @@ func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
 	p.click("[role=tab]", "Events")
 	p.shows("#panel-events table", "Warning")
 	// It is corrected: what is shown follows, and a screen reader hears it.
-	b.patch(t, shop("stall"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:1.0"}}`)))
-	p.until(`document.querySelector('#announcer').textContent === 'Shop market/stall: Ready, 14/14'`)
+	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:1.0"}}`)))
+	p.until(`document.querySelector('#announcer').textContent === 'Shop market/corner: Ready, 14/14'`)
 	p.click("[role=tab]", "Cause")
-	p.shows("#panel-cause .headline", "Shop market/stall is Ready")
-	b.checkConditions(t, "stall")
-	if err := b.client.Delete(t.Context(), shop("stall")); err != nil {
-		t.Fatal(err)
-	}
-	p.shows(".status", "Delet")
-	p.shows(".about", "The component does not exist any more.")
-	p.until(`![...document.querySelectorAll('.row')].some((r) => r.textContent.includes('stall'))`)
+	p.shows("#panel-cause .headline", "Shop market/corner is Ready")
+	b.checkConditions(t, "corner")
 }
 
 func TestAnEditIsPlanned(t *testing.T) {
@@ -103,14 +94,15 @@ func TestAnEditIsPlanned(t *testing.T) {
 	p := b.visit(t, b.serve(t, ui.Options{}), corner("plan"))
 	p.until(`document.querySelector('#spec').value.includes('replicas: 2')`)
 	p.script(`document.querySelector('#spec').value = document.querySelector('#spec').value.replace('replicas: 2', 'replicas: 5')`)
-	p.click("button", "Plan")
+	p.click(".plan button", "Plan")
 	p.shows("#panel-plan pre", "spec.replicas  2 → 5")
 	p.shows("#panel-plan pre", "Nothing was written.")
 	p.script(`document.querySelector('#spec').value = 'replicas: many'`)
-	p.click("button", "Plan")
+	p.expect("409")
+	p.click(".plan button", "Plan")
 	p.until(`document.querySelector('#panel-plan .error').textContent.length > 0`)
 	p.click("button", "Undo my edits")
-	p.click("button", "Plan the deletion")
+	p.click(".plan button", "Plan the deletion")
 	p.shows("#panel-plan pre", "Shop market/corner: deletion")
 	p.shows("#panel-plan pre", "- Deployment")
 	if text := p.text(`document.body.innerText`); strings.Contains(text, "a very secret canary") {
@@ -134,6 +126,7 @@ func TestARollbackIsConfirmedByTyping(t *testing.T) {
 	p := b.visit(t, b.serve(t, ui.Options{Write: true}), corner("history"))
 	p.click("tr:has(button) button", "Compare")
 	p.shows("#panel-history pre", "spec.replicas")
+	revision := p.text(`document.querySelector('tr:has(button) td').textContent`)
 	p.click("tr:has(button) button", "Roll back")
 	p.until(`document.querySelector('#confirm').open && document.activeElement.id === 'confirm-phrase' && document.querySelector('#confirm-go').disabled`)
 	p.press("shop/corne")
@@ -145,7 +138,7 @@ func TestARollbackIsConfirmedByTyping(t *testing.T) {
 	p.press(kb.Enter)
 	p.until(`!document.querySelector('#confirm').open`)
 	p.until(`document.querySelector('.said').textContent.length > 0`)
-	p.shows("#panel-history table", "rollback to 1")
+	p.shows("#panel-history table", "rollback to "+revision)
 	if err := poll(t.Context(), func() error {
 		d := deployment("corner-web")
 		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
@@ -200,6 +193,17 @@ func TestAFleetIsSearched(t *testing.T) {
 	if err := b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")); err != nil {
 		t.Fatal(err)
 	}
+	// One that is open and goes.
+	if err := b.createBranch(t.Context(), "team-3", "short", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")); err != nil {
+		t.Fatal(err)
+	}
+	p.click(".row", "short")
+	p.shows(".status", "Ready")
+	if err := b.client.Delete(t.Context(), branchOf("team-3", "short")); err != nil {
+		t.Fatal(err)
+	}
+	p.shows(".component .about", "The component does not exist any more.")
+	p.until(`![...document.querySelectorAll('.row')].some((r) => r.textContent.includes('short'))`)
 }
 
 func TestTheKeyboardIsEnough(t *testing.T) {

@@ -42,8 +42,9 @@ export function follow(component, on) {
   const stream = current = new EventSource('api/stream' + query(component));
   streams.add(stream);
   stream.onopen = () => {
+    if (stream !== current) return; // it goes on until the one that replaces it is open
     for (const other of streams) if (other !== stream) { other.close(); streams.delete(other); }
-    if (stream === current) on.open();
+    on.open();
   };
   stream.onerror = () => {
     if (stream !== current) return;

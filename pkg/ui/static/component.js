@@ -31,21 +31,24 @@ export function openComponent(root, component, { write, go, back }) {
     go(name);
     buttons[name].focus();
   } }, Object.values(buttons));
-  const act = (question) => (question.phrase ? confirmThen(question, send) : send(question.body()));
+  const act = (question) => confirmThen(question, `${component.kind.toLowerCase()}/${component.name}`, send);
   const send = async (body) => {
     said.textContent = 'Asking…';
     try {
-      said.textContent = (await post('action', now, body)).message ?? 'Done: its operator takes over.';
+      said.textContent = (await post('action', now, { ...body, uid: now.uid })).text;
     } catch (error) { said.textContent = error.message; throw error; }
   };
-  const plain = (action) => () => act({ body: () => ({ action }) }).catch(() => {}); // said has it
-  const suspend = el('button', { type: 'button', onclick: () => plain(now.suspended ? 'resume' : 'suspend')() });
+  const plain = (action) => send({ action }).catch(() => {}); // said has it
+  const suspend = el('button', { type: 'button', onclick: () => plain(now.suspended ? 'resume' : 'suspend') });
+  const end = el('button', { type: 'button', onclick: () => act({
+    title: 'End the rollback', go: 'End the rollback', text: 'The operator applies what the spec says. The plan shows what that changes.', body: { action: 'end-rollback' },
+  }) }, 'End rollback…');
   const tree = treePanel(panels.tree, component);
   root.replaceChildren(
     el('header', { class: 'component' },
       el('button', { type: 'button', class: 'back quiet', onclick: back }, '‹ Components'),
       el('div', { class: 'title' }, heading, write && el('div', { class: 'buttons' },
-        el('button', { type: 'button', onclick: plain('reconcile') }, 'Reconcile'), suspend)),
+        el('button', { type: 'button', onclick: () => plain('reconcile') }, 'Reconcile'), suspend, end)),
       head, said, list),
     ...Object.values(panels));
 
@@ -63,10 +66,12 @@ export function openComponent(root, component, { write, go, back }) {
         pill(now.reason && now.reason !== now.state, now.reason),
         pill(now.deleting && now.state !== 'Deleting', 'being deleted', 'gone'),
         pill(now.suspended && now.state !== 'Suspended', 'suspended', 'idle'),
+        pill(now.rolledBack, `rolled back to ${now.rolledBack}`, 'idle'),
         pill(now.upToDate === false, 'its last change is not observed yet', 'busy'), progress, now.progress),
       now.message && el('p', {}, el('bdi', { class: 'message' }, now.message)),
       el('p', { class: 'dim' }, facts.filter(Boolean).join(' · '), ' · age ', ago(now.created, '')));
     suspend.textContent = now.suspended ? 'Resume' : 'Suspend';
+    end.hidden = !now.rolledBack;
   }
 
   drawHead();
@@ -96,7 +101,7 @@ export function openComponent(root, component, { write, go, back }) {
 }
 
 // confirmThen asks for a phrase to be typed before it sends anything.
-function confirmThen({ title: text, text: about, go, phrase, body }, send) {
+function confirmThen({ title: text, text: about, go, body }, phrase, send) {
   const byId = (id) => document.getElementById(`confirm-${id}`);
   const dialog = document.getElementById('confirm'), typed = byId('phrase'), button = byId('go');
   byId('title').textContent = text;
@@ -109,7 +114,7 @@ function confirmThen({ title: text, text: about, go, phrase, body }, send) {
   typed.onkeydown = (event) => { if (event.key === 'Enter' && !button.disabled) { event.preventDefault(); button.click(); } };
   button.onclick = async () => {
     button.disabled = true;
-    try { await send(body(typed.value)); dialog.close(); } catch (error) { byId('error').textContent = error.message; button.disabled = false; }
+    try { await send({ ...body, confirm: typed.value }); dialog.close(); } catch (error) { byId('error').textContent = error.message; button.disabled = false; }
   };
   dialog.showModal();
   typed.focus();

@@ -26,6 +26,7 @@ function reading(root, read, draw) {
   };
 }
 
+const note = (tone, text) => el('p', { class: 'note', 'data-tone': tone }, text);
 const failure = (error) => el('p', { class: 'error', role: 'alert' }, error.message);
 const nameOf = (object) => `${object.kind} ${object.namespace ? object.namespace + '/' : ''}${object.name}`;
 
@@ -38,8 +39,8 @@ export function causePanel(root, component) {
       link.field && el('p', { class: 'dim' }, 'field: ', el('code', {}, link.field)),
       link.log && el('p', { class: 'dim' }, 'log: ', el('code', {}, link.log))))),
     chain.heldBack?.length > 0 && el('p', {}, `Held back by it: ${chain.heldBack.join(', ')}`),
-    (chain.notices ?? []).map((notice) => el('p', { class: 'note', 'data-tone': 'busy' }, `Note: ${notice}`)),
-    (chain.unknown ?? []).map((unknown) => el('p', { class: 'note', 'data-tone': 'idle' }, `Not known: ${unknown}`)),
+    (chain.notices ?? []).map((notice) => note('busy', `Note: ${notice}`)),
+    (chain.unknown ?? []).map((unknown) => note('idle', `Not known: ${unknown}`)),
     chain.command && el('div', { class: 'command' }, el('span', {}, 'Try:'), el('code', { tabindex: '0', role: 'group', 'aria-label': 'Next command' }, chain.command), copyButton(chain.command)),
   ]);
 }
@@ -90,14 +91,13 @@ const table = (caption, titles, rows) => el('div', { class: 'scroll' }, el('tabl
 const marked = (text, tone) => el('span', { class: 'state', 'data-tone': tone }, icon(tone), text);
 
 export function eventsPanel(root, component) {
-  return reading(root, (signal) => get('events', component, {}, signal), ({ items }) => (items?.length ? [
-    table('Events', ['Seen', 'Type', 'Reason', 'Object', 'Message'], items.map((e) => [
+  return reading(root, (signal) => get('events', component, {}, signal), ({ items, unread }) => [
+    unread && note('busy', `Not all events can be read: ${unread}`),
+    items?.length ? table('Events', ['Seen', 'Type', 'Reason', 'Object', 'Message'], items.toReversed().map((e) => [
       ago(e.at), e.type === 'Warning' ? marked(e.type, 'bad') : e.type, e.reason, e.object, el('bdi', {}, e.message + (e.count > 1 ? ` (${e.count} times)` : '')),
-    ])),
-  ] : [el('p', { class: 'empty' }, 'No events.')]));
+    ])) : el('p', { class: 'empty' }, 'No events.'),
+  ]);
 }
-
-const sourceOf = ({ generator, chart, version, appVersion } = {}) => [generator, chart, version, appVersion && `(${appVersion})`].filter(Boolean).join(' ');
 
 export function historyPanel(root, component, { write, act }) {
   const listed = el('div'), diff = el('div', { class: 'result', 'aria-live': 'polite' });
@@ -105,21 +105,21 @@ export function historyPanel(root, component, { write, act }) {
   async function compare(revision) {
     replace(diff, el('p', { class: 'empty' }, 'The operator compares…'));
     try {
-      const { text } = await get('diff', component, { revision });
-      replace(diff, el('h3', {}, `Revision ${revision} and the current one`), text?.trim() ? code(text) : el('p', { class: 'empty' }, 'They are the same.'));
+      const { from, to, text } = await get('diff', component, { revision });
+      replace(diff, el('h3', {}, `From revision ${from} to ${to}`), text?.trim() ? code(text) : el('p', { class: 'empty' }, 'They are the same.'));
     } catch (error) { replace(diff, failure(error)); }
   }
   const button = (text, label, onclick) => el('button', { type: 'button', 'data-key': label, 'aria-label': label, onclick }, text);
   const rollBack = (revision) => act({
-    title: `Roll back to revision ${revision}`, go: 'Roll back', phrase: `${component.kind.toLowerCase()}/${component.name}`,
+    title: `Roll back to revision ${revision}`, go: 'Roll back',
     text: `The operator applies the manifests of revision ${revision} again, and the component stays there, whatever its spec says, until the rollback is ended.`,
-    body: (confirm) => ({ action: 'rollback', revision, confirm }),
+    body: { action: 'rollback', revision },
   });
   return reading(listed, (signal) => get('history', component, {}, signal), ({ items }) => (items?.length ? [
-    table('Revisions', ['Revision', 'Result', 'Started', 'Ready after', 'Changed by', 'Source', 'Note', ''], items.map((r) => [
-      [String(r.revision), r.current && el('span', { class: 'pill' }, 'current')], marked(r.result ?? '', toneOf(r.result)), ago(r.appliedAt),
-      r.readyAt ? duration((Date.parse(r.readyAt) - Date.parse(r.appliedAt)) / 1000) : '', r.changedBy, sourceOf(r.source), el('bdi', {}, r.note),
-      !r.current && el('span', { class: 'buttons' }, button('Compare', `Compare revision ${r.revision} with the current one`, () => compare(r.revision)),
+    table('Revisions', ['Revision', 'Result', 'Started', 'Ready after', 'Changed by', 'Source', 'Note', ''], items.toReversed().map((r) => [
+      [String(r.revision), r.current && el('span', { class: 'pill' }, 'current')], marked(r.result ?? '', toneOf(r.result)), ago(r.at),
+      r.readyAt ? duration((Date.parse(r.readyAt) - Date.parse(r.at)) / 1000) : '', r.changedBy, r.source, el('bdi', {}, r.note),
+      !r.current && r.kept && el('span', { class: 'buttons' }, button('Compare', `Compare revision ${r.revision} with the current one`, () => compare(r.revision)),
         write && button('Roll back…', `Roll back to revision ${r.revision}`, () => rollBack(r.revision))),
     ])),
   ] : [el('p', { class: 'empty' }, 'No history yet.')]));

@@ -40,11 +40,11 @@ export function treePanel(root, { namespace }) {
   }
 
   return {
-    tree({ stages, lost: why }) {
+    tree({ stages, lost: why, unread }) {
       const keys = new Set((stages ?? []).flatMap((stage) => stage.dependents.map((d) => d.key)));
       for (const key of [...items.keys()]) if (!keys.has(key)) { items.delete(key); rows.delete(key); }
-      lost.hidden = !why;
-      lost.textContent = why ?? '';
+      lost.hidden = !why && !unread;
+      lost.textContent = why || unread || '';
       body.replaceChildren(...(stages ?? []).map((stage) => el('section', {}, el('h3', {}, stage.title), el('ul', {}, stage.dependents.map(row)))));
       summarise();
     },
@@ -56,6 +56,7 @@ export function treePanel(root, { namespace }) {
   };
 }
 
+const named = (key) => key.split('/').filter((part, i, all) => i % 2 || all.length !== 4).join(' '); // without group and namespace
 const toneOfPod = (pod) => (pod.message && pod.state !== 'Failed' ? 'busy' : toneOf(pod.state));
 const stateOf = ({ state }, tone = toneOf(state)) => el('span', { class: 'state', 'data-tone': tone }, state);
 
@@ -66,7 +67,7 @@ function contents(d, home) {
     el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind), el('span', { class: 'name', title: d.key }, name),
       el('span', {}, d.ready && el('bdi', { class: 'dim' }, d.message), ' ', stateOf(d))),
     d.message && !d.ready ? el('bdi', { class: 'message' }, d.message) : '',
-    d.dependsOn?.length && !d.ready ? el('p', { class: 'dim' }, `depends on ${d.dependsOn.join(', ')}`) : '',
+    d.dependsOn?.length && !d.ready ? el('p', { class: 'dim' }, `depends on ${d.dependsOn.map(named).join(', ')}`) : '',
     ...(d.changes ?? []).map((change) => el('div', { class: 'drift' }, el('p', {}, 'set by ', el('b', {}, change.manager), ' ', ago(change.at)),
       el('ul', {}, change.fields.map((field) => el('li', {}, el('code', {}, field.path), ' ', el('code', { class: 'value' }, field.value)))))),
     pods.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, pods.map((pod) => el('li', { class: 'pod' }, icon(toneOfPod(pod)),
