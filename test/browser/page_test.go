@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -51,8 +52,15 @@ func (b *bed) tab(t testing.TB, base string) *page {
 	}
 	ctx, cancel := chromedp.NewContext(b.browser)
 	ctx, cancelTimeout := context.WithTimeout(ctx, 2*patience)
-	t.Cleanup(func() { cancelTimeout(); cancel() })
 	p := &page{TB: t, ctx: ctx, base: base}
+	t.Cleanup(func() {
+		// What is no text was put where text is shown.
+		if wrong := regexp.MustCompile(`.*(\[object |undefined|\bNaN\b).*`).FindString(p.text(`document.body.innerText`)); wrong != "" {
+			t.Errorf("the page says %q", wrong)
+		}
+		cancelTimeout()
+		cancel()
+	})
 	chromedp.ListenTarget(ctx, p.notice)
 	// A tab that is not in front draws no frames.
 	p.run(cdplog.Enable(), cdppage.BringToFront(), p.size(1280, 800))

@@ -78,6 +78,7 @@ func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
 	p.shows(".chain .last", "registry.example.com/shop:broken")
 	p.shows(".chain .last", "cause")
 	p.shows("#panel-cause", "Held back by it: ")
+	p.until(`!document.body.innerText.includes('[object ')`)
 	p.shows(".command", "kubectl -n market describe pod")
 	p.click("[role=tab]", "Events")
 	p.shows("#panel-events table", "Warning")

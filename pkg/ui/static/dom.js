@@ -4,8 +4,8 @@
 // What builds elements. Texts of the cluster only become text nodes and values of attributes that are not code, so that
 // nothing in them is ever markup.
 
-// el makes an element: el('p', {class: 'note', onclick: f}, 'text', child). Properties and children that are null,
-// undefined or false are left out.
+// el makes an element: el('p', {class: 'note', onclick: f}, 'text', child). Children may be lists. Properties and children
+// that are null, undefined or false are left out.
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(properties)) {
@@ -13,7 +13,7 @@ export function el(tag, properties = {}, ...children) {
     if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
     else element.setAttribute(key, value === true ? '' : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false && child !== ''));
+  element.append(...children.flat(Infinity).filter((child) => child || child === 0));
   return element;
 }
 
@@ -70,7 +70,7 @@ setInterval(() => document.querySelectorAll('time').forEach(tick), 1000);
 // replace puts other children into an element, and keeps the focus on what has the same data-key.
 export function replace(root, ...children) {
   const key = root.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-  root.replaceChildren(...children.flat().filter(Boolean));
+  root.replaceChildren(...children.flat(Infinity).filter(Boolean));
   if (key) root.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
