@@ -4,7 +4,7 @@
 // The component that is open: how it is, what may be done with it, and its tabs.
 
 import { post } from './api.js';
-import { ago, announce, el, icon, later, replace, title, toneOf } from './dom.js';
+import { ago, announce, el, icon, replace, title, toneOf } from './dom.js';
 import { stateOf } from './fleet.js';
 import { causePanel, eventsPanel, historyPanel, planPanel } from './panels.js';
 import { treePanel } from './tree.js';
@@ -53,7 +53,8 @@ export function openComponent(root, component, { write, go, back }) {
     ...Object.values(panels));
 
   const readShown = () => readers[tab]?.();
-  const readLater = later(readShown);
+  let timer; // of the next time that what is shown is read: not more often than some times a second
+  const readLater = () => { timer ??= setTimeout(() => { timer = undefined; readShown(); }, 400); };
 
   function drawHead() {
     const tone = toneOf(now.state);

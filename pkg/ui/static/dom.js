@@ -99,13 +99,3 @@ export function frame(draw) {
     requestAnimationFrame(() => { asked = false; draw(); });
   };
 }
-
-// later calls a function when there was no call for a while, but after at most a second.
-export function later(run, wait = 250) {
-  let timer, first;
-  return () => {
-    clearTimeout(timer);
-    first ??= Date.now();
-    timer = setTimeout(() => { first = undefined; run(); }, Math.max(0, Math.min(wait, first + 1000 - Date.now())));
-  };
-}

@@ -35,7 +35,7 @@ export function treePanel(root, { namespace }) {
     element.drawn = text;
     element.dataset.ready = Boolean(dependent.ready);
     element.replaceChildren(...contents(dependent, namespace));
-    if (before && before.state !== dependent.state) flash(element);
+    if (before && before.state !== dependent.state) element.firstChild.classList.add('flash'); // for a moment
     return element;
   }
 
@@ -73,10 +73,4 @@ function contents(d, home) {
     pods.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, pods.map((pod) => el('li', { class: 'pod' }, icon(toneOfPod(pod)),
       el('span', { class: 'name' }, pod.name), stateOf(pod, toneOfPod(pod)), pod.message && el('bdi', { class: 'message' }, pod.message)))) : '',
   ].filter(Boolean);
-}
-
-// flash marks a row for a moment; the style sheet leaves that out for those who want less motion.
-function flash(element) {
-  element.classList.remove('flash');
-  requestAnimationFrame(() => element.classList.add('flash'));
 }
