@@ -13,7 +13,11 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/ui"
 )
 
@@ -75,6 +79,53 @@ func BenchmarkAFleetIsOpened(b *testing.B) {
 			p.run(chromedp.Navigate(p.base + "?token=" + encodedToken))
 			p.until(fmt.Sprintf(`document.querySelector('#count').textContent === '%d components' && window.rowsAt > 0`, fleetSize+1))
 			took = append(took, time.Duration(p.number(`window.rowsAt`)*float64(time.Millisecond)))
+		}
+	}
+	median(b, took)
+}
+
+// BenchmarkATreeOf1000IsOpened measures from the change of the address to the frame with the tree of a component of 1,000
+// objects, ten times.
+func BenchmarkATreeOf1000IsOpened(b *testing.B) {
+	bed := open(b)
+	bed.createFleet(b)
+	const large = "large"
+	status := branchStatus(v1alpha1.StateReady, "1000 of 1000 dependent objects are ready")
+	running, ctx := errgroup.WithContext(b.Context())
+	running.SetLimit(16)
+	for i := range 1000 {
+		item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "team-0", Name: fmt.Sprintf("large-%04d", i), UID: "1"}
+		status.Inventory.Items = append(status.Inventory.Items, item)
+		running.Go(func() error {
+			return bed.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: item.Namespace, Name: item.Name, Labels: map[string]string{"branch.example.com/" + v1alpha1.LabelOwnerID: "test"},
+			}})
+		})
+	}
+	if err := running.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	if err := bed.createBranch(b.Context(), "team-0", large, status); err != nil {
+		b.Fatal(err)
+	}
+	p := bed.visit(b, bed.serve(b, ui.Options{}), "")
+	p.until(`document.querySelectorAll('.row').length > 9`)
+	var took []time.Duration
+	for b.Loop() {
+		for range 10 {
+			p.location("")
+			p.until(`document.querySelector('.overview')`)
+			var shown float64
+			p.run(chromedp.Evaluate(fmt.Sprintf(`new Promise((done) => {
+				const start = performance.now();
+				new MutationObserver((_, seen) => {
+					if (document.querySelectorAll('.dependent').length < 1000) return;
+					seen.disconnect();
+					requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
+				}).observe(document.querySelector('#detail'), { childList: true, subtree: true });
+				location.hash = %s;
+			})`, quote(hashOf(branchType, "team-0", large, "tree"))), &shown, awaited))
+			took = append(took, time.Duration(shown*float64(time.Millisecond)))
 		}
 	}
 	median(b, took)
