@@ -46,9 +46,12 @@ func TestThePageShowsACluster(t *testing.T) {
 	p.seesDrift(b, events)
 	p.plansAndGoesBack(b, events)
 	p.losesTheServer(b, events)
+	p.mu.Lock()
+	all := p.all.String()
+	p.mu.Unlock()
 	for _, value := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary))[:20]} {
-		if i := strings.Index(p.all.String(), value); i >= 0 {
-			t.Errorf("the value of a Secret is answered: %.300s", p.all.String()[max(0, i-200):])
+		if i := strings.Index(all, value); i >= 0 {
+			t.Errorf("the value of a Secret is answered: %.300s", all[max(0, i-200):])
 		}
 	}
 }
