@@ -124,9 +124,9 @@ test-mount: assets bin/gotest ## Test the page of corbel ui in a manager, behind
 # A module of its own: a client of the browser. The tests are skipped where there is none.
 .PHONY: test-browser
 test-browser: assets bin/gotest ## Test the page of corbel ui in a real browser (CHROMIUM=program; otherwise as the PATH has it).
-	@for program in "$$CHROMIUM" chromium chromium-browser google-chrome; do command -v "$$program" >/dev/null && exit; done; \
-	echo 'test/browser: the tests are skipped, because there is no Chromium'
-	cd test/browser && $(GO) vet ./... && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+	@for program in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
+		if command -v "$$program" >/dev/null; then cd test/browser && $(GO) vet ./... && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...; exit; fi; \
+	done; echo '--- SKIP: test/browser: there is no Chromium'
 
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
