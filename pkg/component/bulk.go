@@ -45,6 +45,8 @@ type bulkReader[T Component] struct {
 	selector labels.Selector
 	// waiting returns the components of a namespace that wait.
 	waiting func(namespace string) map[client.ObjectKey]bool
+	// urgent reports whether a user waits for a component.
+	urgent func(key client.ObjectKey) bool
 	// prefer lets a component that waits come before those of which nothing has changed.
 	prefer func(key client.ObjectKey)
 	now    func() time.Time
@@ -101,6 +103,9 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 		if _, err := r.shown(ctx, key); apierrors.IsNotFound(err) {
 			return lifecycle.Read{Gone: true}, true
 		}
+	}
+	if r.urgent(key) { // a list of many takes longer
+		return lifecycle.Read{}, false
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()

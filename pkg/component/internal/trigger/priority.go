@@ -123,6 +123,19 @@ func (q *Queue) standby() *prioritized {
 	return q.queue
 }
 
+// IsUrgent reports whether a component is reconciled now because of an edit that came first.
+func (q *Queue) IsUrgent(key client.ObjectKey) bool {
+	q.lock.Lock()
+	queue := q.queue
+	q.lock.Unlock()
+	if queue == nil {
+		return false
+	}
+	queue.lock.Lock()
+	defer queue.lock.Unlock()
+	return queue.busy[ctrl.Request{NamespacedName: key}]
+}
+
 // Prefer lets a component that waits come before those that wait for their regular reconcile.
 func (q *Queue) Prefer(key client.ObjectKey) {
 	q.lock.Lock()
@@ -247,7 +260,8 @@ type prioritized struct {
 	// ready is since when each request waits, or from when on it will.
 	ready map[ctrl.Request]time.Time
 	taken int
-	// busy are the requests that are handled now. The queue holds them back until they are done, whatever their priority is.
+	// busy are the requests that are handled now, and whether each is about an edit. The queue holds them back until they are
+	// done, whatever their priority is.
 	busy map[ctrl.Request]bool
 }
 
@@ -369,7 +383,7 @@ func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdo
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	delete(p.ready, item)
-	p.busy[item] = true
+	p.busy[item] = priority == priorityEdited
 	// The controller gives what it adds again the priority that it got. That a request came first once is
 	// no reason for the next.
 	return item, min(priority, PriorityDefault), shutdown
@@ -392,7 +406,7 @@ func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
 	}
 	since := p.now().Add(-oldestAfter)
 	for item, at := range p.ready {
-		if at.Before(since) && !p.busy[item] {
+		if _, busy := p.busy[item]; at.Before(since) && !busy {
 			oldest, since, found = item, at, true
 		}
 	}

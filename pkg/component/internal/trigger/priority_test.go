@@ -233,8 +233,18 @@ func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 	if leader.Delete(event.DeleteEvent{Object: metadataOf("d")}) {
 		t.Error("the end of a component that the leader has finished passes")
 	}
-	if got, want := []string{q.take(t), q.take(t), q.take(t)}, []string{"c", "a", "b"}; !cmp.Equal(got, want) {
+	first, _ := q.Get()
+	second, _ := q.Get()
+	third, _ := q.Get()
+	if got, want := []string{first.Name, second.Name, third.Name}, []string{"c", "a", "b"}; !cmp.Equal(got, want) {
 		t.Errorf("the first reconciles are %v, want %v", got, want)
+	}
+	if !q.notes.IsUrgent(keyOf("c")) || q.notes.IsUrgent(keyOf("a")) {
+		t.Error("the edit that came first is not urgent, or another one is")
+	}
+	q.Done(requestFor("c"))
+	if q.notes.IsUrgent(keyOf("c")) {
+		t.Error("an edit that was handled is urgent")
 	}
 	if !leader.Delete(event.DeleteEvent{Object: metadataOf("a")}) {
 		t.Error("a process that leads does not see the end of a component")
