@@ -14,7 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
@@ -49,7 +51,37 @@ func (b *bench) charts(ctx context.Context, round int) error {
 			return err
 		}
 	}
-	return b.nothingLeft(ctx, namespace)
+	return b.collected(ctx, namespace)
+}
+
+// collected waits until the garbage collector has deleted what belonged to the objects of the charts: it would do so
+// while the next subject is measured.
+func (b *bench) collected(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, b.patience())
+	defer cancel()
+	for {
+		left := 0
+		for _, kind := range []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"), corev1.SchemeGroupVersion.WithKind("SecretList")} {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(kind)
+			if err := b.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				return err
+			}
+			for _, object := range list.Items {
+				if len(object.OwnerReferences) > 0 {
+					left++
+				}
+			}
+		}
+		if left == 0 {
+			return b.nothingLeft(ctx, namespace)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d objects in namespace %s are not deleted by the garbage collector: %w", left, namespace, ctx.Err())
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // all waits until all components are ready in a revision, or with other manifests if that is 0, and notes when half of them are.
@@ -272,5 +304,5 @@ func (b *bench) limitOfCharts(ctx context.Context, _ int) error {
 			return err
 		}
 	}
-	return b.nothingLeft(ctx, namespace)
+	return b.collected(ctx, namespace)
 }

@@ -93,7 +93,7 @@ func (b *bench) peer(ctx context.Context, p peer) (err error) {
 			return err
 		}
 	}
-	return b.nothingLeft(ctx, t.namespace)
+	return b.collected(ctx, t.namespace)
 }
 
 func componentOf(i int) string { return fmt.Sprintf("load-%d", i) }
