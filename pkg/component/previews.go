@@ -135,10 +135,11 @@ func (p *previews[T]) events() ctrlhandler.EventHandler {
 
 // see takes a request. One that the component has had since before this process may be old, or answered.
 func (p *previews[T]) see(ctx context.Context, obj client.Object, asked string, before bool) {
+	standsBy := false
 	select {
 	case <-p.leads:
 	default: // another process answers; what the annotation has when this one begins to lead may be left to it
-		before = true
+		standsBy, before = true, true
 		p.forget(client.ObjectKeyFromObject(obj))
 	}
 	if asked == "" {
@@ -161,7 +162,7 @@ func (p *previews[T]) see(ctx context.Context, obj client.Object, asked string, 
 	of.asked, of.unknown = asked, of.unknown || before
 	switch {
 	case before && request.IsExpired(p.handler.now()): // what is left of it is removed
-	case len(of.waiting) >= maxPreviews || p.queued >= maxWaitingPreviews:
+	case !standsBy && (len(of.waiting) >= maxPreviews || p.queued >= maxWaitingPreviews):
 		log.Info("dropped a request for a preview: too many are waiting", "namespace", key.Namespace, "name", key.Name)
 	default:
 		of.waiting = append(of.waiting, previewRequest{request, before})

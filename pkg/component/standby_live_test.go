@@ -5,11 +5,14 @@ package component_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -39,10 +42,14 @@ func (b *bed) elected() (manager ctrl.Manager, end func()) {
 	}
 }
 
-func TestAProcessThatStandsByAnswersWhatNoneHasAnswered(t *testing.T) {
+func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	leader, end := b.elected()
-	<-leader.Elected()
+	_, end := b.elected()
+	const others = 12 // more than are reconciled at a time, and before the edited one by name
+	for i := range others {
+		w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprintf("a%d", i)}}
+		b.check(b.client.Create(t.Context(), w))
+	}
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.comesToBeReady()
 	standby, endStandby := b.elected()
@@ -50,11 +57,16 @@ func TestAProcessThatStandsByAnswersWhatNoneHasAnswered(t *testing.T) {
 	if plan, _ := b.ask(b.question()); len(plan.Changes) > 0 {
 		t.Errorf("the leader plans %v", changes(plan))
 	}
+	b.comesTo(func() (string, bool) { // the rest of the answer
+		_, annotated := b.get().Annotations[previewOf]
+		return "the annotation is there", annotated
+	})
 	select {
 	case <-standby.Elected():
 		t.Fatal("two processes lead")
 	default:
 	}
+	b.resetRequests()
 	end()
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
 	if plan, _ := b.ask(b.edited("a", "3")); len(plan.Changes) != 1 {
@@ -64,10 +76,22 @@ func TestAProcessThatStandsByAnswersWhatNoneHasAnswered(t *testing.T) {
 	if value, _ := b.configMap("a"); value != "2" {
 		t.Errorf("the value is %q", value)
 	}
+	var read []string
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && e.Verb == "get" && e.Resource == "widgets" && !slices.Contains(read, e.Name) {
+			read = append(read, e.Name)
+		}
+	}
+	if at := slices.Index(read, "main"); at < 0 || at >= 5 {
+		t.Errorf("the component with the edit was read as number %d of %v", at+1, read)
+	}
+	for i := range others {
+		b.check(b.client.Delete(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprintf("a%d", i)}}))
+	}
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.comesTo(func() (string, bool) {
-		w := &widget.Widget{}
-		err := b.client.Get(t.Context(), b.key("main"), w)
-		return string(w.Status.State), apierrors.IsNotFound(err)
+		list := &widget.WidgetList{}
+		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
+		return fmt.Sprintf("%d components", len(list.Items)), len(list.Items) == 0
 	})
 }

@@ -201,7 +201,7 @@ func (l *life) failOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer leases.Stop()
+	defer leases.Stop() // again, if there is an error
 	elections := arrivalsOf(leases)
 	before := ""
 	var killed time.Time
@@ -215,6 +215,7 @@ func (l *life) failOver(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fail-over: %w", err)
 	}
+	leases.Stop() // the election came before the write; what the watch has shown is read now
 	for election := range elections {
 		held, ok := election.event.Object.(*coordinationv1.Lease)
 		if !ok || ptr.Deref(held.Spec.HolderIdentity, "") == "" {
@@ -223,11 +224,10 @@ func (l *life) failOver(ctx context.Context) error {
 		if holder := *held.Spec.HolderIdentity; before == "" {
 			before = holder
 		} else if holder != before {
-			took -= election.at.Sub(killed)
-			break
+			return l.measureIdle(ctx, report.FailOver, took-election.at.Sub(killed), false, l.Components)
 		}
 	}
-	return l.measureIdle(ctx, report.FailOver, took, false, l.Components)
+	return errors.New("fail-over: the watch of the leases has shown no election")
 }
 
 // bringChart starts an operator with another version of the chart.

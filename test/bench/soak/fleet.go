@@ -153,7 +153,7 @@ func (s *soak) countReached(ctx context.Context, version string, unready map[str
 	text := fmt.Sprintf("version %s reached %d of %d components; %d of them were neither edited nor unready before", version, len(reached), s.Components, alone)
 	s.outcome.RollOuts = append(s.outcome.RollOuts, text)
 	s.Logf("%s", text)
-	if strings.HasPrefix(version, operator.Broken) && alone > s.Components*maxUnavailable/100 {
+	if len(reached) == 0 || strings.HasPrefix(version, operator.Broken) && alone > s.Components*maxUnavailable/100 {
 		s.outcome.Spread = append(s.outcome.Spread, text)
 	}
 	return nil

@@ -24,6 +24,7 @@ type operators struct {
 	running []*measure.Process
 	killed  map[*measure.Process]bool
 	ended   bool
+	version int // how often all were killed
 	deaths  []string
 	errs    []error
 	watches sync.WaitGroup
@@ -44,6 +45,9 @@ func startOperators(ctx context.Context, n int, order func() subject.Order) (*op
 }
 
 func (o *operators) add() error {
+	o.mu.Lock()
+	version := o.version
+	o.mu.Unlock()
 	p, err := o.start()
 	if err != nil {
 		return err
@@ -53,6 +57,10 @@ func (o *operators) add() error {
 	if o.ended {
 		go p.End()
 		return nil
+	}
+	if version != o.version { // all were killed meanwhile
+		o.killed[p] = true
+		_ = p.Signal(syscall.SIGKILL)
 	}
 	o.running = append(o.running, p)
 	o.watches.Go(func() { o.watch(p) })
@@ -109,9 +117,10 @@ func (o *operators) kill(p *measure.Process) {
 	_ = p.Signal(syscall.SIGKILL) // it has ended if this fails
 }
 
-// killAll kills all processes, which are replaced.
+// killAll kills all processes, which are replaced, and those that are being started.
 func (o *operators) killAll() {
 	o.mu.Lock()
+	o.version++
 	running := slices.Clone(o.running)
 	o.mu.Unlock()
 	for _, p := range running {

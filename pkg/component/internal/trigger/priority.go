@@ -92,12 +92,12 @@ func (q *Queue) noteEdit(key client.ObjectKey) {
 }
 
 // NoteLeader lets all events pass but those about components that are gone before this process leads, and follows
-// what the leader does until then: a component whose metadata change for another cause than an edit has been
-// handled. So the edits that no leader has handled come first when this process begins to lead.
+// what the leader does until then: a component that has changed in nothing but its status has been handled. So the
+// edits that no leader has handled come first when this process begins to lead.
 func (q *Queue) NoteLeader() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			if queue := q.standby(); queue != nil && e.ObjectNew != nil && e.ObjectOld != nil && e.ObjectNew.GetGeneration() == e.ObjectOld.GetGeneration() {
+			if queue := q.standby(); queue != nil && onlyStatusChanged(e) {
 				queue.setHandled(client.ObjectKeyFromObject(e.ObjectNew))
 			}
 			return true
@@ -111,6 +111,14 @@ func (q *Queue) NoteLeader() predicate.Predicate {
 			return false
 		},
 	}
+}
+
+// onlyStatusChanged reports whether no user has changed anything, as far as metadata show it.
+func onlyStatusChanged(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld, e.ObjectNew
+	return before != nil && after != nil && before.GetGeneration() == after.GetGeneration() &&
+		maps.Equal(before.GetAnnotations(), after.GetAnnotations()) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
+		slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }
 
 // standby returns the queue of a process that does not lead yet, or nil.
@@ -325,7 +333,7 @@ func (p *prioritized) setHandled(key client.ObjectKey) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if _, known := p.held[ctrl.Request{NamespacedName: key}]; known {
-		p.held[ctrl.Request{NamespacedName: key}] = PriorityRegular
+		p.held[ctrl.Request{NamespacedName: key}] = PriorityDefault
 	}
 }
 
@@ -337,11 +345,21 @@ func (p *prioritized) drop(key client.ObjectKey) {
 	delete(p.ready, ctrl.Request{NamespacedName: key})
 }
 
-// lead hands over what was held, in the order in which it was added. Only a controller that leads takes requests.
+// lead hands over what was held, in the order in which it was added. Only a controller that leads takes requests. Of many
+// edits, the last ones come first: see editsAtOnce.
 func (p *prioritized) lead() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	for _, item := range slices.SortedFunc(maps.Keys(p.held), func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) }) {
+	items := slices.SortedFunc(maps.Keys(p.held), func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) })
+	edits := 0
+	for _, item := range slices.Backward(items) {
+		if p.held[item] == priorityEdited {
+			if edits++; edits > editsAtOnce {
+				p.held[item] = PriorityDefault
+			}
+		}
+	}
+	for _, item := range items {
 		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.held[item]), After: max(0, p.ready[item].Sub(p.now()))}, item)
 	}
 	p.held = nil
@@ -352,6 +370,10 @@ func (p *prioritized) note(item ctrl.Request, after time.Duration) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	at := p.now().Add(after)
+	if _, held := p.held[item]; held {
+		p.ready[item] = at // of an edit the last one counts
+		return
+	}
 	if before, known := p.ready[item]; !known || at.Before(before) {
 		p.ready[item] = at
 	}

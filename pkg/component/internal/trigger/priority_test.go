@@ -212,34 +212,39 @@ func TestTheShareOfTheOldestIsNotForOneThatIsReconciled(t *testing.T) {
 func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 	q := newStandbyQueue(t)
 	leader := q.notes.NoteLeader()
-	for _, name := range []string{"a", "b", "c", "d"} {
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		q.listed(name)
 	}
-	edit := func(name string, generation int64) {
-		e := event.UpdateEvent{ObjectOld: metadataOf(name), ObjectNew: metadataOf(name)}
-		e.ObjectOld.SetGeneration(generation - 1)
-		e.ObjectNew.SetGeneration(generation)
-		if leader.Update(e) && q.events.Update(e) {
+	update := func(name string, change func(*metav1.PartialObjectMetadata)) {
+		before, after := metadataOf(name), metadataOf(name)
+		change(after)
+		e := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+		if !leader.Update(e) {
+			t.Errorf("an event about %s does not pass", name)
+		}
+		if after.Generation != 0 && q.events.Update(e) {
 			(&handler.EnqueueRequestForObject{}).Update(t.Context(), e, q.PriorityQueue)
 		}
 	}
-	for generation := range int64(2 * editsAtOnce) { // more than come first in a process that leads
-		edit("b", generation+2)
-		if !leader.Update(event.UpdateEvent{ObjectOld: metadataOf("b"), ObjectNew: metadataOf("b")}) {
-			t.Error("an event about a status does not pass")
-		}
+	edit := func(object *metav1.PartialObjectMetadata) { object.Generation++ }
+	status := func(object *metav1.PartialObjectMetadata) { object.ResourceVersion = "2" }
+	for range 2 * editsAtOnce { // more than come first in a process that leads
+		update("b", edit)
+		update("b", status)
 	}
-	edit("c", 2)
+	update("c", edit)
+	update("c", func(object *metav1.PartialObjectMetadata) { object.Annotations = map[string]string{"preview": "1"} }) // not by the leader
 	if leader.Delete(event.DeleteEvent{Object: metadataOf("d")}) {
 		t.Error("the end of a component that the leader has finished passes")
 	}
-	first, _ := q.Get()
-	second, _ := q.Get()
-	third, _ := q.Get()
-	if got, want := []string{first.Name, second.Name, third.Name}, []string{"c", "a", "b"}; !cmp.Equal(got, want) {
+	take := func() string {
+		item, _ := q.Get()
+		return item.Name
+	}
+	if got, want := []string{take(), take(), take(), take()}, []string{"c", "b", "a", "e"}; !cmp.Equal(got, want) {
 		t.Errorf("the first reconciles are %v, want %v", got, want)
 	}
-	if !q.notes.IsUrgent(keyOf("c")) || q.notes.IsUrgent(keyOf("a")) {
+	if !q.notes.IsUrgent(keyOf("c")) || q.notes.IsUrgent(keyOf("b")) {
 		t.Error("the edit that came first is not urgent, or another one is")
 	}
 	q.Done(requestFor("c"))
@@ -251,5 +256,22 @@ func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 	}
 	if n := q.Len(); n != 0 {
 		t.Errorf("%d requests are left", n)
+	}
+}
+
+func TestOfManyEditsThatNoLeaderHasHandledTheLastComeFirst(t *testing.T) {
+	q := newStandbyQueue(t)
+	for i := range 3 * editsAtOnce {
+		q.edited(fmt.Sprint("fleet-", i))
+	}
+	for i := range editsAtOnce {
+		item, _ := q.Get()
+		if want := fmt.Sprint("fleet-", 2*editsAtOnce+i); item.Name != want || !q.notes.IsUrgent(item.NamespacedName) {
+			t.Errorf("reconcile %d is of %s, want %s", i, item.Name, want)
+		}
+	}
+	q.edited("edit")
+	if item, _ := q.Get(); item.Name != "edit" {
+		t.Errorf("an edit after those of a fleet comes after %s", item.Name)
 	}
 }
