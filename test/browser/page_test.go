@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +32,7 @@ type page struct {
 	base string // the address of the server
 
 	mu       sync.Mutex
-	expected string // a part of messages of the console that are no failures
+	expected []string // parts of messages of the console that are no failures
 }
 
 // visit opens a tab, and the page in it.
@@ -80,12 +81,13 @@ func (p *page) notice(event any) {
 		}
 	case *cdplog.EventEntryAdded:
 		if e.Entry.Level == cdplog.LevelError {
-			what = "the console says: " + e.Entry.Text
+			what = "the console says: " + e.Entry.Text + " " + e.Entry.URL
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if what != "" && (p.expected == "" || !strings.Contains(what, p.expected)) && p.ctx.Err() == nil {
+	isExpected := slices.ContainsFunc(p.expected, func(part string) bool { return strings.Contains(what, part) })
+	if what != "" && !isExpected && p.ctx.Err() == nil {
 		p.Error(what)
 	}
 }
@@ -94,7 +96,7 @@ func (p *page) notice(event any) {
 func (p *page) expect(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.expected = text
+	p.expected = append(p.expected, text)
 }
 
 func (p *page) run(actions ...chromedp.Action) {

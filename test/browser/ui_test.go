@@ -290,7 +290,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 	p.location(hashOf(branchType, "team-0", "zz-hostile", "tree"))
 	p.shows(".about .message", hostile)
 	p.shows(".dependent .message", hostile)
-	p.shows(".drift", `<img src=x onerror=alert(4)>`)
+	p.shows(".tree", `set by <img src=x onerror=alert(4)>`)
 	p.location(hashOf(branchType, "team-0", "zz-hostile", "cause"))
 	p.shows("#panel-cause", "<img src=x")
 	p.location(hashOf(branchType, "team-0", "zz-hostile", "events"))
