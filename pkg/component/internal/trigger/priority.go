@@ -46,6 +46,10 @@ const (
 	editsAtOnce    = 10
 )
 
+// editsAlone is how long a process that begins to lead does nothing but the edits that no leader has handled, if there are
+// any: to look at all other components takes the server and the processor for longer.
+const editsAlone = 300 * time.Millisecond
+
 const (
 	// oldestEvery is the share of the reconciles that are for the component that has waited longest: one of as
 	// many. So each of n components gets its turn after at most n times as many reconciles, whatever the
@@ -359,7 +363,14 @@ func (p *prioritized) lead() {
 			}
 		}
 	}
+	rest := p.now()
+	if edits > 0 {
+		rest = rest.Add(editsAlone)
+	}
 	for _, item := range items {
+		if p.held[item] != priorityEdited && p.ready[item].Before(rest) {
+			p.ready[item] = rest
+		}
 		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.held[item]), After: max(0, p.ready[item].Sub(p.now()))}, item)
 	}
 	p.held = nil

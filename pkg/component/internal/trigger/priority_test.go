@@ -6,6 +6,7 @@ package trigger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -241,8 +242,12 @@ func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 		item, _ := q.Get()
 		return item.Name
 	}
-	if got, want := []string{take(), take(), take(), take()}, []string{"c", "b", "a", "e"}; !cmp.Equal(got, want) {
-		t.Errorf("the first reconciles are %v, want %v", got, want)
+	if first := take(); first != "c" {
+		t.Errorf("the first reconcile is of %s, and not of the edit that no leader has handled", first)
+	}
+	rest := []string{take(), take(), take()}
+	if slices.Sort(rest); !cmp.Equal(rest, []string{"a", "b", "e"}) {
+		t.Errorf("then come %v", rest)
 	}
 	if !q.notes.IsUrgent(keyOf("c")) || q.notes.IsUrgent(keyOf("b")) {
 		t.Error("the edit that came first is not urgent, or another one is")
