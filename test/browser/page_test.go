@@ -175,9 +175,17 @@ func (p *page) click(selector, text string) {
 	find := fmt.Sprintf(`[...document.querySelectorAll(%s)].find((e) => e.checkVisibility() && e.textContent.includes(%s))`, quote(selector), quote(text))
 	p.until(find + ` && !` + find + `.disabled`)
 	p.script(find + `.scrollIntoView({ block: 'nearest' })`)
-	x := p.number(`(() => { const r = ` + find + `.getBoundingClientRect(); return r.x + r.width / 2; })()`)
-	y := p.number(`(() => { const r = ` + find + `.getBoundingClientRect(); return r.y + r.height / 2; })()`)
-	p.run(chromedp.MouseClickXY(x, y))
+	// Where it is after a frame in which it has not moved, and is not covered.
+	var at []float64
+	p.run(chromedp.Evaluate(`(async () => {
+		for (let before = ''; ; await new Promise(requestAnimationFrame)) {
+			const e = `+find+`, r = e?.getBoundingClientRect();
+			const at = r && [r.x + r.width / 2, r.y + r.height / 2];
+			if (at && at.join() === before && e.contains(document.elementFromPoint(...at))) return at;
+			before = at?.join() ?? '';
+		}
+	})()`, &at, awaited))
+	p.run(chromedp.MouseClickXY(at[0], at[1]))
 }
 
 // press types keys, where the focus is.

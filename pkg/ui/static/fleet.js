@@ -86,10 +86,10 @@ function fillSelect(select, all, values) {
   select.value = value;
 }
 
-// drawChips shows the states with how many components are in each.
+// drawChips shows the states with how many components are in each. One that was seen stays, so that the rows do not jump.
 function drawChips(found) {
-  const names = ['', 'Not ready', ...new Set([...found.map(stateOf).sort(), filter.state])];
-  for (const name of new Set(names)) {
+  const seen = [...states.children].map((chip) => chip.dataset.state);
+  for (const name of new Set(['', 'Not ready', ...seen, ...found.map(stateOf).sort()])) {
     let chip = [...states.children].find((c) => c.dataset.state === name);
     if (!chip) {
       chip = el('button', { type: 'button', class: 'chip', 'data-state': name, onclick: () => { filter.state = name; list.scrollTop = 0; refresh(); } },
@@ -99,7 +99,6 @@ function drawChips(found) {
     chip.setAttribute('aria-pressed', filter.state === name);
     chip.lastChild.textContent = found.filter((c) => passes(c, name)).length;
   }
-  for (const chip of [...states.children]) if (!names.includes(chip.dataset.state)) chip.remove();
 }
 
 // draw puts the rows in sight into the page; a row that stays is changed in place.
