@@ -13,6 +13,7 @@ import (
 // optionTypes are the structs of the page of options, in its order.
 var optionTypes = []struct{ folder, name string }{
 	{"pkg/operator", "Options"},
+	{"pkg/ui", "Options"},
 	{"pkg/component", "ReconcilerOptions"}, {"pkg/component", "Rollout"},
 	{"pkg/reconciler", "ReconcilerOptions"}, {"pkg/reconciler", "ReadyWhen"}, {"pkg/reconciler", "IgnoreFields"},
 	{"pkg/manifests/helm", "Options"},

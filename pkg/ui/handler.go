@@ -22,19 +22,31 @@ import (
 
 // Options are those of a server.
 type Options struct {
-	// Write allows actions: reconcile, suspend, resume, roll back. Default: the server only reads, and asks operators.
+	// Write allows actions: reconcile, suspend, resume, roll back.
+	//
+	// Default: false: the server only reads, and asks operators
 	Write bool
 	// Address is where the server listens, an IP address of the loopback interface with the port, such as 127.0.0.1:8080.
 	// Requests by another name are refused. It needs a Token. Leave both empty behind a filter that authenticates requests.
+	//
+	// Default: empty, for a handler that is mounted
 	Address string
 	// Token is the secret that opens the page, as the query "?token=" of the first request; a cookie keeps it. It
 	// has at least 16 characters.
+	//
+	// Default: empty, for a handler that is mounted
 	Token string
-	// Namespace restricts the page to the components of a namespace, and to those of types without one. Default: all.
+	// Namespace restricts the page to the components of a namespace, and to those of types without one.
+	//
+	// Default: all namespaces
 	Namespace string
 	// Context is shown: the context of the kubeconfig.
+	//
+	// Default: none
 	Context string
 	// Version is shown: that of the program.
+	//
+	// Default: none
 	Version string
 }
 
