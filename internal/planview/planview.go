@@ -102,7 +102,7 @@ func (v View) Text() string {
 	if len(rows) > 0 {
 		out.WriteString("\n")
 	}
-	out.WriteString(summary(p.Changes) + "\n")
+	out.WriteString(Summary(p.Changes) + "\n")
 	for _, line := range v.remarks() {
 		out.WriteString(line + "\n")
 	}
@@ -254,10 +254,7 @@ func (r row) lines(widths [3]int) []string {
 }
 
 // Summary counts the changes of a plan in one sentence.
-func Summary(plan component.Plan) string { return summary(plan.Changes) }
-
-// summary counts the changes.
-func summary(changes []reconciler.PlannedChange) string {
+func Summary(changes []reconciler.PlannedChange) string {
 	if len(changes) == 0 {
 		return "Nothing changes."
 	}

@@ -80,7 +80,7 @@ func (s *Server) plan(r *http.Request) (any, error) {
 	if view.Plan.RollbackTo != 0 && !asked.Delete {
 		view.Note = "Changes of the spec are not applied before the rollback is ended."
 	}
-	return planAnswer{Text: view.Text(), Summary: planview.Summary(view.Plan), ExitCode: planview.ExitCode(view.Plan)}, nil
+	return planAnswer{Text: view.Text(), Summary: planview.Summary(view.Plan.Changes), ExitCode: planview.ExitCode(view.Plan)}, nil
 }
 
 // ask asks the operator of a component. What it says about a mistake is a conflict with what was asked.
