@@ -56,7 +56,7 @@ func run(ctx context.Context, screen *screen, deadline time.Duration, page, keep
 	defer func() { d.runs.stop() }()
 
 	if page {
-		err = d.play(ctx, exhibition)
+		err = d.play(ctx, pageStory)
 		if err == nil {
 			err = d.showPage(ctx)
 		}

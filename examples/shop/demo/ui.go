@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// exhibition is what there is to see on the page of corbel ui: a Shop with two revisions, and one that does not get ready.
-var exhibition = []step{
+// pageStory is what there is to see on the page of corbel ui: a Shop with two revisions, and one that does not get ready.
+var pageStory = []step{
 	story[0], // the operator
 	{"Create a Shop", (*demo).create},
 	{"Scale it to three replicas: its second revision", (*demo).scale},
