@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
@@ -159,8 +161,10 @@ func (c Component) OwnerLabel() client.MatchingLabels {
 	return client.MatchingLabels{c.Reconciler + "/" + v1alpha1.LabelOwnerID: c.Status.OwnerID}
 }
 
-// readGroup reads the objects of one type in one namespace.
-func (r *Reader) readGroup(ctx context.Context, c Component, key groupKey, group []*Dependent) error {
+// readGroup reads the objects of one type in one namespace. It runs in a goroutine of its own, where a panic about an
+// object would end the program.
+func (r *Reader) readGroup(ctx context.Context, c Component, key groupKey, group []*Dependent) (err error) {
+	defer guard.Into(&err)
 	found := map[string]*unstructured.Unstructured{}
 	if label := c.OwnerLabel(); len(group) > 1 && label != nil {
 		list := &unstructured.UnstructuredList{}
@@ -307,7 +311,7 @@ func (r *Reader) Pods(ctx context.Context, dependents []Dependent) (map[types.UI
 		}
 	}
 	var refused []error
-	for of := range viaReplicaSet {
+	for _, of := range slices.Sorted(maps.Keys(viaReplicaSet)) { // sorted, so that the error is the same each time
 		namespace, kind, _ := strings.Cut(of, "/")
 		child := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 		if kind == "CronJob" {
@@ -324,7 +328,7 @@ func (r *Reader) Pods(ctx context.Context, dependents []Dependent) (map[types.UI
 		}
 	}
 	pods := map[types.UID][]*unstructured.Unstructured{}
-	for namespace := range namespaces {
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 		if err := r.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {

@@ -92,6 +92,9 @@ func (r *Reader) Resources() ([]Type, error) {
 	return r.resources, nil
 }
 
+// Unlisted says which groups Resources left out, because they could not be listed; nil if it left out none.
+func (r *Reader) Unlisted() error { return r.partial }
+
 // ErrNoTypes means that the server serves no type of components.
 var ErrNoTypes = errors.New("the cluster has no type of components")
 
