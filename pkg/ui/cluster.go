@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/inspect"
 )
 
@@ -29,10 +32,16 @@ type cluster struct {
 	pods   typedcorev1.PodsGetter
 	again  func() *inspect.Reader // returns one that does not know the types yet
 
-	mu     sync.Mutex
-	reader *inspect.Reader // nil until the types are known
+	types    atomic.Pointer[knownTypes] // nil until they are known
+	learning singleflight.Group
+}
+
+// knownTypes are the types of components, and what reads them.
+type knownTypes struct {
+	reader *inspect.Reader
 	types  []inspect.Type
-	read   time.Time
+	isPart bool // there may be more: not all types could be listed
+	at     time.Time
 }
 
 func newCluster(config *rest.Config) (*cluster, error) {
@@ -47,24 +56,39 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	return &cluster{client: c.Client, pods: pods, again: func() *inspect.Reader { c.Forget(); return c.Reader() }}, nil
 }
 
-// known returns the types of components, and what reads them. They are listed again if they are older than a time; if
+// known returns the types of components. They are listed again, once for all who wait, if they are older than a time; if
 // that fails, they are as they were. That there are none is no error.
-func (k *cluster) known(age time.Duration) (*inspect.Reader, []inspect.Type, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.reader != nil && time.Since(k.read) < age {
-		return k.reader, k.types, nil
+func (k *cluster) known(ctx context.Context, age time.Duration) (*knownTypes, error) {
+	if known := k.types.Load(); known != nil && time.Since(known.at) < age {
+		return known, nil
 	}
-	reader := k.again()
-	types, err := reader.Types() // after that the reader may be used concurrently
-	if err != nil && !errors.Is(err, inspect.ErrNoTypes) {
-		if k.reader == nil {
-			return nil, nil, err
+	select {
+	case <-ctx.Done(): // discovery knows no context, and goes on
+		return nil, ctx.Err()
+	case learnt := <-k.learning.DoChan("", func() (any, error) { return nil, guarded(k.learn) }):
+		if known := k.types.Load(); known != nil {
+			return known, nil
 		}
-		reader, types = k.reader, k.types
+		return nil, learnt.Err
 	}
-	k.reader, k.types, k.read = reader, types, time.Now()
-	return reader, types, nil
+}
+
+// learn lists the types of components.
+func (k *cluster) learn() error {
+	now := &knownTypes{reader: k.again()}
+	var err error
+	now.types, err = now.reader.Types() // after that the reader may be used concurrently
+	if before := k.types.Load(); err != nil && !errors.Is(err, inspect.ErrNoTypes) {
+		if before == nil {
+			return err
+		}
+		*now = *before
+	} else {
+		now.isPart = now.reader.Unlisted() != nil
+	}
+	now.at = time.Now()
+	k.types.Store(now)
+	return nil
 }
 
 // ages of what is known of the types.
@@ -90,19 +114,19 @@ func (s *Server) component(ctx context.Context, a address) (*inspect.Reader, ins
 		return nil, inspect.Component{}, bad("the query must name a component: type, name and, unless its type has none, namespace")
 	}
 	for _, age := range []time.Duration{typesAge, unknownAge} {
-		reader, types, err := s.cluster.known(age)
+		known, err := s.cluster.known(ctx, age)
 		if err != nil {
 			return nil, inspect.Component{}, err
 		}
-		i := slices.IndexFunc(types, func(t inspect.Type) bool { return t.String() == a.typeName })
+		i := slices.IndexFunc(known.types, func(t inspect.Type) bool { return t.String() == a.typeName })
 		if i < 0 {
 			continue
 		}
-		if t := types[i]; t.Namespaced && (a.namespace == "" || s.options.Namespace != "" && a.namespace != s.options.Namespace) {
+		if t := known.types[i]; t.Namespaced && (a.namespace == "" || s.options.Namespace != "" && a.namespace != s.options.Namespace) {
 			return nil, inspect.Component{}, refused{http.StatusNotFound, fmt.Sprintf("namespace %q is not shown", a.namespace)}
 		}
-		c, err := reader.Get(ctx, types[i], client.ObjectKey{Namespace: a.namespace, Name: a.name})
-		return reader, c, err
+		c, err := known.reader.Get(ctx, known.types[i], client.ObjectKey{Namespace: a.namespace, Name: a.name})
+		return known.reader, c, err
 	}
 	return nil, inspect.Component{}, refused{http.StatusNotFound, fmt.Sprintf("the cluster has no type of components %q", a.typeName)}
 }
@@ -130,11 +154,7 @@ func (k *cluster) watch(ctx context.Context, kind schema.GroupVersionKind, optio
 
 // guarded turns a panic about an object into an error: it must not end the program that the server is a part of.
 func guarded(do func() error) (err error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			err = fmt.Errorf("panic: %v", caught)
-		}
-	}()
+	defer guard.Into(&err)
 	return do()
 }
 

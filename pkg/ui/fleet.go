@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/inspect"
@@ -42,6 +43,7 @@ type fleetState struct {
 
 // typeState is what is known of a type.
 type typeState struct {
+	kind    schema.GroupVersionKind
 	end     func()
 	tried   bool
 	items   map[address]componentSummary
@@ -117,12 +119,8 @@ func (f *fleet) list(ctx context.Context) (componentList, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := componentList{Items: []componentSummary{}, Problems: []string{}}
-	for _, name := range slices.Sorted(maps.Keys(state.types)) {
-		t := state.types[name]
-		if t.problem != "" {
-			list.Problems = append(list.Problems, t.problem)
-		}
+	list := componentList{Items: []componentSummary{}, Problems: state.problems()}
+	for _, t := range state.types {
 		list.Items = slices.AppendSeq(list.Items, maps.Values(t.items))
 	}
 	if state.isDown && len(list.Items) == 0 {
@@ -151,7 +149,7 @@ func (f *fleet) subscribe(q *queue) (unsubscribe func()) {
 // run looks for types of components, and watches each.
 func (f *fleet) run(ctx context.Context, state *fleetState, running *sync.WaitGroup) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		reader, types, err := f.cluster.known(typesAge)
+		known, err := f.cluster.known(ctx, typesAge)
 		if err != nil {
 			f.update(state, func() { state.down(err) })
 			pause(ctx, backoff.Delay(attempt, retryBase, retryDown))
@@ -161,28 +159,41 @@ func (f *fleet) run(ctx context.Context, state *fleetState, running *sync.WaitGr
 			if attempt > 0 {
 				state.up()
 			}
-			served := map[string]bool{}
-			for _, t := range types {
-				name := t.String()
-				if served[name] = true; state.types[name] == nil {
-					typeCtx, cancel := context.WithCancel(ctx)
-					known := &typeState{end: cancel, items: map[address]componentSummary{}}
-					state.types[name] = known
-					running.Go(func() { f.follow(typeCtx, state, known, reader, t) })
-				}
-			}
-			for name, known := range state.types {
-				if !served[name] {
-					state.replace(known, nil)
-					known.end()
-					delete(state.types, name)
-				}
-			}
-			state.checkComplete()
+			f.followTypes(ctx, state, running, known)
 		})
 		attempt = -1
 		pause(ctx, typesAge)
 	}
+}
+
+// followTypes follows the types that there are, and no others.
+func (f *fleet) followTypes(ctx context.Context, state *fleetState, running *sync.WaitGroup, known *knownTypes) {
+	served := map[string]bool{}
+	for _, t := range known.types {
+		name := t.String()
+		served[name] = true
+		next := &typeState{kind: t.GroupVersionKind, items: map[address]componentSummary{}}
+		if before := state.types[name]; before != nil {
+			if before.kind == next.kind {
+				continue
+			}
+			before.end() // another version is served, of the same components
+			next.items, next.problem = before.items, before.problem
+		}
+		var typeCtx context.Context
+		typeCtx, next.end = context.WithCancel(ctx)
+		state.types[name] = next
+		running.Go(func() { f.follow(typeCtx, state, next, known.reader, t) })
+	}
+	for name, before := range state.types {
+		if !served[name] && !known.isPart {
+			before.end()
+			state.replace(before, nil)
+			state.setProblem(before, "")
+			delete(state.types, name)
+		}
+	}
+	state.checkComplete()
 }
 
 // Times between attempts.
@@ -221,7 +232,7 @@ func (f *fleet) follow(ctx context.Context, state *fleetState, known *typeState,
 			}
 			listed = time.Now()
 			update(func() {
-				known.problem = ""
+				state.setProblem(known, "")
 				state.replace(known, items)
 				state.up()
 			})
@@ -244,7 +255,7 @@ func (f *fleet) follow(ctx context.Context, state *fleetState, known *typeState,
 			case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
 				state.replace(known, nil) // the type is gone
 			case listed.IsZero():
-				known.problem = fmt.Sprintf("%ss cannot be listed: %v", t.Kind, err)
+				state.setProblem(known, fmt.Sprintf("%ss cannot be listed: %v", t.Kind, err))
 			}
 			known.tried = true
 			state.checkComplete()
@@ -265,6 +276,25 @@ func (f *fleet) update(state *fleetState, change func()) {
 func (s *fleetState) put(key string, e event) {
 	for q := range s.queues {
 		q.put(key, e)
+	}
+}
+
+// problems says which types could not be listed.
+func (s *fleetState) problems() []string {
+	found := []string{}
+	for _, name := range slices.Sorted(maps.Keys(s.types)) {
+		if problem := s.types[name].problem; problem != "" {
+			found = append(found, problem)
+		}
+	}
+	return found
+}
+
+// setProblem notes why a type cannot be listed, or that it can.
+func (s *fleetState) setProblem(t *typeState, problem string) {
+	if t.problem != problem {
+		t.problem = problem
+		s.put("problems", event{"problems", s.problems()})
 	}
 }
 

@@ -69,9 +69,13 @@ const (
 	readAtLeast = 300 * time.Millisecond
 )
 
+func newLive(s *Server, a address, q *queue) *live {
+	return &live{Server: s, address: a, queue: q, seen: make(chan sighting), shown: map[string]*entry{}, watches: map[group]func(){}}
+}
+
 // followTree sends the tree of a component and each change of it, until the context ends.
 func (s *Server) followTree(ctx context.Context, a address, q *queue) {
-	l := &live{Server: s, address: a, queue: q, seen: make(chan sighting), shown: map[string]*entry{}, watches: map[group]func(){}}
+	l := newLive(s, a, q)
 	defer l.running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -90,7 +94,7 @@ func (s *Server) followTree(ctx context.Context, a address, q *queue) {
 				readSet = false
 				started := time.Now()
 				again = l.readAll(ctx) != nil
-				lastRead = time.Now()
+				lastRead = time.Now() // also after a panic, which readAll makes an error
 				l.readAfter = max(readAtLeast, 2*lastRead.Sub(started))
 			case <-pods.C:
 				podsSet = false
@@ -121,16 +125,28 @@ func (s *Server) followTree(ctx context.Context, a address, q *queue) {
 	}
 }
 
-// readAll reads the component and its dependents, sends what differs, and watches what there is.
+// readAll reads the component and its dependents, sends what differs, and watches what there is. What fails is shown in
+// place of the tree.
 func (l *live) readAll(ctx context.Context) error {
+	err := guarded(func() error { return l.readOnce(ctx) })
+	if err == nil {
+		l.failures = 0
+		return nil
+	}
+	l.failures++
+	l.structure = nil // the whole tree is sent again: one that waits is not sent any more
+	l.queue.put(treeKey, event{"problem", err.Error()})
+	return err
+}
+
+func (l *live) readOnce(ctx context.Context) error {
 	reader, v, err := l.read(ctx, l.address)
 	if err != nil {
-		l.failures++ // the page shows the error of its own request
 		return err
 	}
-	l.failures = 0
 	l.reader, l.component, l.inventory = reader, v.component, inventoryOf(v.component.Object)
-	shown, structure, remote := map[string]*entry{}, []string{string(v.component.Object.GetUID())}, false
+	sent := v.tree()
+	shown, structure, remote := map[string]*entry{}, []string{string(v.component.Object.GetUID()), sent.Lost, sent.Unread}, false
 	for _, d := range v.dependents {
 		e := &entry{item: d.Item, sent: dependentOf(d, v.podsOf(d))}
 		e.keepWorkload(d)
@@ -143,7 +159,7 @@ func (l *live) readAll(ctx context.Context) error {
 			l.send(l.shown[key].sent, e.sent)
 		}
 	} else {
-		l.queue.put("tree", event{"tree", v.tree()})
+		l.queue.put(treeKey, event{"tree", sent})
 	}
 	l.shown, l.structure = shown, structure
 	if remote {
@@ -166,7 +182,7 @@ func (e *entry) keepWorkload(d inspect.Dependent) {
 // send sends a dependent if it differs from what was sent before.
 func (l *live) send(before, now dependentSummary) {
 	if !reflect.DeepEqual(before, now) {
-		l.queue.put("dependent "+now.Key, event{"dependent", change{"set", now}})
+		l.queue.put(dependentKey+now.Key, event{"dependent", change{"set", now}})
 	}
 }
 
@@ -215,13 +231,13 @@ func (l *live) readPods(ctx context.Context) {
 		}
 	}
 	pods, err := l.reader.Pods(ctx, workloads)
-	if err != nil {
-		return // those of other namespaces are kept, too
-	}
 	for _, e := range l.shown {
-		if e.workload != nil {
+		if e.workload == nil {
+			continue
+		}
+		if list, known := pods[e.workload.Object.GetUID()]; known || err == nil { // what could not be read stays as it was
 			now := e.sent
-			now.Pods = podsOf(pods[e.workload.Object.GetUID()])
+			now.Pods = podsOf(list)
 			l.send(e.sent, now)
 			e.sent = now
 		}

@@ -7,10 +7,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -95,9 +99,40 @@ func offline(t testing.TB, objects ...client.Object) *Server {
 	return s
 }
 
-func (s *Server) answer(path string) (int, string) {
+// refusing lets requests fail: "get Shop market/corner", "list PodList market".
+func refusing(s *Server, refuse func(request string) error) {
+	c := interceptor.NewClient(s.cluster.client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if err := refuse(fmt.Sprintf("get %s %s", object.GetObjectKind().GroupVersionKind().Kind, key)); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			in := (&client.ListOptions{}).ApplyOptions(options).Namespace
+			if err := refuse(fmt.Sprintf("list %s %s", list.GetObjectKind().GroupVersionKind().Kind, in)); err != nil {
+				return err
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	again := s.cluster.again
+	s.cluster.client = c
+	s.cluster.again = func() *inspect.Reader {
+		reader := again()
+		reader.Client = c
+		return reader
+	}
+}
+
+func (s *Server) answer(path string) (int, string) { return s.answerTo(http.MethodGet, path, "") }
+
+func (s *Server) answerTo(method, path, body string) (int, string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("X-Corbel", "1")
+	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	s.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
 
@@ -188,8 +223,9 @@ func TestNoObjectMakesTheServerPanic(t *testing.T) {
 			c := corner("a message", "v1 ConfigMap market/a")
 			set(c.Object, value, path...)
 			s := offline(t, c)
-			for _, answer := range []string{"tree", "why", "history", "events", "spec", "diff"} {
-				if status, text := s.answer("/api/" + answer + about + "&revision=1"); !json.Valid([]byte(text)) {
+			for _, answer := range []string{"GET tree", "GET why", "GET history", "GET events", "GET spec", "POST diff"} {
+				method, name, _ := strings.Cut(answer, " ")
+				if status, text := s.answerTo(method, "/api/"+name+about, `{"revision":1}`); !json.Valid([]byte(text)) || status == http.StatusForbidden {
 					t.Errorf("%s with %v at %s: %d %s", answer, value, path, status, text)
 				}
 			}
@@ -223,7 +259,7 @@ func set(object map[string]any, value any, path ...string) {
 }
 
 func TestAPanicIsAnError(t *testing.T) {
-	if err := guarded(func() error { panic("at the disco") }); err == nil || err.Error() != "panic: at the disco" {
+	if err := guarded(func() error { panic("of a test") }); err == nil || err.Error() != "panicked: of a test" {
 		t.Error(err)
 	}
 }
@@ -233,11 +269,178 @@ func TestAPageThatReadsSlowlyGetsTheLatestOfEachThing(t *testing.T) {
 	for i := range 10_000 {
 		q.put(fmt.Sprint(i%3), event{"component", i})
 	}
-	if events := q.take(); len(events) != 3 || events[0].data != 9999 || events[1].data != 9997 || events[2].data != 9998 {
+	if events := q.take(); len(events) != 3 || events[0].data != 9997 || events[1].data != 9998 || events[2].data != 9999 {
 		t.Errorf("%v", events)
 	}
 	if events := q.take(); len(events) != 0 {
 		t.Errorf("%v", events)
+	}
+}
+
+func TestNoEventIsSentBeforeOneThatIsOlder(t *testing.T) {
+	for name, test := range map[string]struct{ keys, want []string }{
+		"a dependent that changes after the tree":  {[]string{"dependent a", "tree", "dependent a"}, []string{"tree 1", "dependent a 2"}},
+		"a dependent that changed before the tree": {[]string{"dependent a", "tree"}, []string{"tree 1"}},
+		"a tree after another":                     {[]string{"tree", "dependent a", "component c", "tree"}, []string{"component c 2", "tree 3"}},
+	} {
+		q := newQueue()
+		for i, key := range test.keys {
+			q.put(key, event{key, i})
+		}
+		var got []string
+		for _, e := range q.take() {
+			got = append(got, fmt.Sprint(e.name, " ", e.data))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestATreeThatCannotBeReadSaysWhy(t *testing.T) {
+	set := func(name string) *unstructured.Unstructured {
+		object := dependentNamed("StatefulSet", name)
+		object.SetAPIVersion("apps/v1")
+		object.SetUID(types.UID(name))
+		return object
+	}
+	pod := dependentNamed("Pod", "db-0")
+	pod.SetOwnerReferences([]metav1.OwnerReference{{UID: "db", Controller: new(true)}})
+	s := offline(t, corner("a message", "apps/v1 StatefulSet market/db", "apps/v1 StatefulSet other/cache"), set("db"), set("cache"), pod)
+	refused := ""
+	refuse := func(string) error { return errors.New("refused by the test") }
+	refusing(s, func(request string) error {
+		if refused != "" && strings.HasPrefix(request, refused) {
+			return refuse(request)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	l := newLive(s, address{"shops.shop.example.com", "market", "corner"}, newQueue())
+	t.Cleanup(l.running.Wait)
+	t.Cleanup(cancel)
+	for _, step := range []struct {
+		refused  string
+		panics   bool
+		failures int
+		want     string
+	}{
+		{"get Shop", false, 1, "problem refused by the test"},
+		{"", false, 0, "tree"},
+		{"", false, 0, ""},
+		{"get Shop", true, 1, "problem panicked"},
+		{"get StatefulSet", true, 2, "problem panicked"}, // in a goroutine of its own
+		{"", false, 0, "tree"},
+		{"list PodList other", false, 0, "tree refused by the test"},
+		{"list PodList other", false, 0, ""},
+		{"", false, 0, "tree"},
+	} {
+		refused = step.refused
+		refuse = func(string) error { return errors.New("refused by the test") }
+		if step.panics {
+			refuse = func(string) error { panic("of the test") }
+		}
+		_ = l.readAll(ctx)
+		var got []string
+		for _, e := range l.queue.take() {
+			data, err := json.Marshal(e.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, e.name+" "+string(data))
+		}
+		name, text, _ := strings.Cut(step.want, " ")
+		if all := strings.Join(got, "\n"); l.failures != step.failures || !strings.HasPrefix(all, name) || !strings.Contains(all, text) || name == "" && all != "" {
+			t.Errorf("%+v: %d failures, %s", step, l.failures, all)
+		}
+	}
+	// What can be read of the pods is shown, and what cannot stays.
+	db, cache := l.shown["apps/StatefulSet/market/db"], l.shown["apps/StatefulSet/other/cache"]
+	db.sent.Pods, cache.sent.Pods = nil, podsOf([]*unstructured.Unstructured{dependentNamed("Pod", "before")})
+	refused = "list PodList other"
+	l.readPods(ctx)
+	if len(db.sent.Pods) != 1 || db.sent.Pods[0].Name != "db-0" || len(cache.sent.Pods) != 1 {
+		t.Errorf("pods: %+v and %+v", db.sent.Pods, cache.sent.Pods)
+	}
+}
+
+func TestDiscoveryIsAskedOnceForAllWhoWait(t *testing.T) {
+	s := offline(t)
+	again, asked, answer := s.cluster.again, make(chan struct{}, 10), make(chan struct{})
+	s.cluster.again = func() *inspect.Reader {
+		asked <- struct{}{}
+		<-answer
+		return again()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	impatient, patient := make(chan error, 1), make(chan error, 1)
+	wait := func(ctx context.Context, done chan<- error) {
+		_, err := s.cluster.known(ctx, time.Hour)
+		done <- err
+	}
+	go wait(ctx, impatient)
+	go wait(t.Context(), patient)
+	<-asked
+	cancel()
+	if err := <-impatient; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(answer)
+	if err := <-patient; err != nil || len(asked) > 0 {
+		t.Errorf("%v, and discovery was asked %d times more", err, len(asked))
+	}
+}
+
+func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
+	s := offline(t, corner("a message"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	t.Cleanup(cancel)
+	q := newQueue()
+	state := &fleetState{complete: make(chan struct{}), queues: map[*queue]bool{q: true}, types: map[string]*typeState{}}
+	f := s.fleet
+	f.state = state
+	known, err := s.cluster.known(ctx, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := known.types[0]
+	another.Version = "v2"
+	for _, step := range []struct {
+		what   string
+		types  []inspect.Type
+		isPart bool
+		gone   bool
+		kind   string
+	}{
+		{"the first time", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
+		{"the same again", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
+		{"not all could be listed", nil, true, false, "shop.example.com/v1, Kind=Shop"},
+		{"another version", []inspect.Type{another}, false, false, "shop.example.com/v2, Kind=Shop"},
+		{"none", nil, false, true, ""},
+	} {
+		f.update(state, func() {
+			f.followTypes(ctx, state, &running, &knownTypes{reader: known.reader, types: step.types, isPart: step.isPart})
+		})
+		list, err := f.list(ctx) // when each type was listed
+		if err != nil || len(list.Items) == 0 != step.gone {
+			t.Errorf("%s: %+v %v", step.what, list, err)
+		}
+		f.update(state, func() {
+			kind := ""
+			for _, followed := range state.types {
+				kind += followed.kind.String()
+			}
+			if kind != step.kind {
+				t.Errorf("%s: %q is followed", step.what, kind)
+			}
+		})
+		for _, e := range q.take() {
+			if c, ok := e.data.(change); ok && c.Op == "gone" != step.gone {
+				t.Errorf("%s: %+v", step.what, c)
+			}
+		}
 	}
 }
 
@@ -260,5 +463,16 @@ func TestATypeThatMayNotBeListedDoesNotHideOthers(t *testing.T) {
 	f.state.checkComplete()
 	if list, err := f.list(t.Context()); err != nil || len(list.Items) != 1 || len(list.Problems) != 1 {
 		t.Errorf("%+v %v", list, err)
+	}
+	q := newQueue()
+	f.state.queues[q] = true
+	for i, step := range []struct {
+		problem string
+		events  int
+	}{{"Toys cannot be listed: you may not", 0}, {"", 1}, {"", 0}, {"Toys cannot be listed: not now", 1}} {
+		f.state.setProblem(f.state.types["toys.shop.example.com"], step.problem)
+		if events := q.take(); len(events) != step.events || len(events) > 0 && len(events[0].data.([]string)) > len(step.problem) {
+			t.Errorf("%d: %v", i, events)
+		}
 	}
 }

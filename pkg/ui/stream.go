@@ -4,10 +4,14 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -33,36 +37,47 @@ type connection struct {
 // queue holds what a stream has not sent yet: of each thing only the latest event, so that a page that reads slowly
 // costs no more memory than the components and dependents that there are.
 type queue struct {
-	mu     sync.Mutex
-	keys   []string
-	latest map[string]event
-	wake   chan struct{}
+	mu      sync.Mutex
+	latest  map[string]waiting
+	numbers int // how many events were put
+	wake    chan struct{}
 }
 
-func newQueue() *queue { return &queue{latest: map[string]event{}, wake: make(chan struct{}, 1)} }
+// waiting is an event that is not sent yet, with its number.
+type waiting struct {
+	event
+	number int
+}
 
+func newQueue() *queue { return &queue{latest: map[string]waiting{}, wake: make(chan struct{}, 1)} }
+
+// Keys of events about the component that a page shows.
+const (
+	treeKey      = "tree" // its event says all of the dependents
+	dependentKey = "dependent "
+)
+
+// put lets an event wait in place of the one before with its key, after all others.
 func (q *queue) put(key string, e event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, waits := q.latest[key]; !waits {
-		q.keys = append(q.keys, key)
+	if key == treeKey {
+		maps.DeleteFunc(q.latest, func(key string, _ waiting) bool { return strings.HasPrefix(key, dependentKey) })
 	}
-	q.latest[key] = e
+	q.numbers++
+	q.latest[key] = waiting{e, q.numbers}
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take returns what was put, in the order in which each thing was first put.
-func (q *queue) take() []event {
+// take returns what waits, in the order in which it was put.
+func (q *queue) take() []waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	events := make([]event, len(q.keys))
-	for i, key := range q.keys {
-		events[i] = q.latest[key]
-	}
-	q.keys, q.latest = nil, map[string]event{}
+	events := slices.SortedFunc(maps.Values(q.latest), func(a, b waiting) int { return cmp.Compare(a.number, b.number) })
+	q.latest = map[string]waiting{}
 	return events
 }
 
@@ -73,7 +88,7 @@ const (
 	maxStreams = 64
 	// between is the least time between two writes, so that a burst of changes is one write.
 	between = 50 * time.Millisecond
-	// alive is how often something is sent, so that a page that has gone away without a word is noticed.
+	// alive is how often something is sent, so that a page that is gone, and has not closed its connection, is noticed.
 	alive = 15 * time.Second
 	// writeLimit is how long a page may take to read what is sent.
 	writeLimit = 10 * time.Second
