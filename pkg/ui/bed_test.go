@@ -199,13 +199,10 @@ func serve(t testing.TB, config *rest.Config, options Options) *browser {
 	server.Start()
 	t.Cleanup(func() { server.Close(); s.Close() })
 	b := &browser{TB: t, url: server.URL + "/", client: &http.Client{Jar: newJar()}}
-	response, err := b.client.Get(b.url + "?token=" + strings.ReplaceAll(token, " ", "+"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusOK || response.Request.URL.String() != b.url {
-		t.Fatalf("the page: %s, %s", response.Status, response.Request.URL)
+	for _, query := range []string{"?token=" + strings.ReplaceAll(token, " ", "+"), ""} {
+		if status, text := b.request(http.MethodGet, query, ""); status != http.StatusOK {
+			t.Fatalf("the page: %d %s", status, text)
+		}
 	}
 	return b
 }
@@ -295,14 +292,14 @@ func (p *browser) listen(path string) <-chan received {
 	return events
 }
 
-// await returns the next event of a name with a text.
+// await returns the next event of a name with a text; an empty name is that of any event.
 func (p *browser) await(events <-chan received, name, text string) received {
 	p.Helper()
 	limit := time.After(patience)
 	for {
 		select {
 		case e := <-events:
-			if e.name == name && strings.Contains(e.data, text) {
+			if (name == "" || e.name == name) && strings.Contains(e.data, text) {
 				return e
 			}
 		case <-limit:

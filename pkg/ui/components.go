@@ -23,6 +23,7 @@ type componentSummary struct {
 	Namespace  string      `json:"namespace,omitempty"`
 	Name       string      `json:"name"`
 	UID        types.UID   `json:"uid"`
+	Generation int64       `json:"generation"`
 	State      string      `json:"state"`
 	Ready      bool        `json:"ready"`
 	UpToDate   bool        `json:"upToDate"`
@@ -42,7 +43,7 @@ func componentOf(c inspect.Component) componentSummary {
 	state, message := c.Summary()
 	return componentSummary{
 		Type: c.Type.String(), Kind: c.Type.Kind, APIVersion: c.Type.GroupVersion().String(),
-		Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(), UID: c.Object.GetUID(),
+		Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(), UID: c.Object.GetUID(), Generation: c.Object.GetGeneration(),
 		State: state, Ready: ready.Status == metav1.ConditionTrue, UpToDate: c.Status.ObservedGeneration == c.Object.GetGeneration(),
 		Reason: ready.Reason, Message: message, Progress: c.Status.Progress, Revision: c.Status.Revision,
 		Created: c.Object.GetCreationTimestamp(), Deleting: c.Object.GetDeletionTimestamp() != nil,

@@ -84,8 +84,8 @@ func New(config *rest.Config, options Options) (*Server, error) {
 	s.routes.HandleFunc("GET /api/stream", s.stream)
 	for route, answer := range map[string]func(*http.Request) (any, error){
 		"GET /api/info": s.info, "GET /api/components": s.components, "GET /api/tree": s.tree, "GET /api/why": s.why,
-		"GET /api/events": s.events, "GET /api/history": s.history, "GET /api/diff": s.diff, "GET /api/spec": s.spec,
-		"POST /api/plan": s.plan, "POST /api/action": s.action,
+		"GET /api/events": s.events, "GET /api/history": s.history, "GET /api/spec": s.spec,
+		"POST /api/plan": s.plan, "POST /api/diff": s.diff, "POST /api/action": s.action,
 	} {
 		s.routes.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)

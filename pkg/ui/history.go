@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,17 +60,22 @@ type difference struct {
 	Changes []reconciler.PlannedChange `json:"changes"`
 }
 
+// diffRequest asks for what a rollback to a revision would change.
+type diffRequest struct {
+	Revision int64 `json:"revision"`
+}
+
 // diff asks the operator what a rollback to a revision would change: only it has the key of the history.
 func (s *Server) diff(r *http.Request) (any, error) {
+	var asked diffRequest
+	if err := readJSON(r, &asked); err != nil {
+		return nil, err
+	}
 	_, c, err := s.component(r.Context(), addressIn(r))
 	if err != nil {
 		return nil, err
 	}
-	to, err := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
-	if err != nil {
-		return nil, bad("the query must have the number of a revision")
-	}
-	out := difference{From: c.Status.Revision, To: to, Changes: []reconciler.PlannedChange{}}
+	out := difference{From: c.Status.Revision, To: asked.Revision, Changes: []reconciler.PlannedChange{}}
 	for _, number := range []int64{out.From, out.To} {
 		if err := c.Kept(number); err != nil {
 			return nil, refused{http.StatusConflict, err.Error()}

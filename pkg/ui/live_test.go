@@ -25,20 +25,14 @@ import (
 // One operator and one component serve all of it.
 func TestThePageShowsACluster(t *testing.T) {
 	before := runtime.NumGoroutine()
-	t.Cleanup(func() { // runs last
-		for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+20; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				text := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines before, and after: %s", before, text[:runtime.Stack(text, true)])
-			}
-		}
-	})
+	t.Cleanup(func() { awaitGoroutines(t, before+20) }) // runs last
 	b := openBed(t, env.Shared(t))
 	b.createShop("corner")
 	p := serve(t, b.env.Config(), Options{Write: true, Namespace: market, Context: "the tests"})
 	for name, test := range map[string]func(*testing.T, *bed, *browser){"reads": reads, "refuses": refuses} {
 		t.Run(name, func(t *testing.T) { test(t, b, p) })
 	}
+	p.leavesNothing(t) // before there is a stream of which watches are yet to begin
 	events := p.listen(aboutCorner)
 	p.await(events, "connection", `"ok":true`)
 	p.await(events, "reset", "")
@@ -120,8 +114,9 @@ func refuses(t *testing.T, b *bed, p *browser) {
 		{p, "GET", "api/tree?type=shops.shop.example.com&namespace=default&name=corner", "", 404, "is not shown"},
 		{p, "GET", "api/tree?type=secrets&namespace=market&name=corner-database", "", 404, "no type of components"},
 		{p, "GET", "api/tree?name=corner", "", 400, "must name a component"},
-		{p, "GET", "api/diff" + aboutCorner + "&revision=x", "", 400, "number of a revision"},
-		{p, "GET", "api/diff" + aboutCorner + "&revision=7", "", 409, "has no revision 7"},
+		{p, "GET", "api/diff" + aboutCorner, "", 404, "no such page"},
+		{p, "POST", "api/diff" + aboutCorner, `{"revision":"x"}`, 400, "cannot be read"},
+		{p, "POST", "api/diff" + aboutCorner, `{"revision":7}`, 409, "has no revision 7"},
 		{p, "GET", "api/none", "", 404, "no such page"},
 		{p, "POST", "api/plan" + aboutCorner, `{"spec":"a: ["}`, 400, "is no YAML"},
 		{p, "POST", "api/plan" + aboutCorner, `{"spec":"replicas: 1","delete":true}`, 400, "of a spec or of a deletion"},
@@ -202,7 +197,7 @@ func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
 	b.untilReady("corner", 2)
 	p.await(events, "component", `"revision":2`)
 	var different difference
-	if p.get("api/diff"+aboutCorner+"&revision=1", &different); different.From != 2 || different.To != 1 || !strings.Contains(different.Text, "corner-keys") || len(different.Changes) == 0 {
+	if post("api/diff", `{"revision":1}`, &different); different.From != 2 || different.To != 1 || !strings.Contains(different.Text, "corner-keys") || len(different.Changes) == 0 {
 		p.Errorf("diff: %+v", different)
 	}
 	var said map[string]string
@@ -227,6 +222,30 @@ func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
 	}
 }
 
+// leavesNothing opens and closes streams.
+func (p *browser) leavesNothing(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Run("streams", func(t *testing.T) {
+		short := &browser{TB: t, url: p.url, client: p.client}
+		for range 20 {
+			short.await(short.listen(aboutCorner), "tree", "corner-web")
+		}
+	})
+	awaitGoroutines(t, before+10)
+}
+
+// awaitGoroutines waits until there are so few goroutines.
+func awaitGoroutines(t *testing.T, most int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > most; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			text := make([]byte, 1<<20)
+			t.Fatalf("more than %d goroutines: %s", most, text[:runtime.Stack(text, true)])
+		}
+	}
+}
+
 // losesTheServer kills the API server under the streams, and changes a dependent when it is back.
 func (p *browser) losesTheServer(b *bed, events <-chan received) {
 	p.Helper()
@@ -242,7 +261,7 @@ func (p *browser) losesTheServer(b *bed, events <-chan received) {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-web"}}
 		return b.client.Patch(b.ctx, s, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"sessionAffinity":"ClientIP"}}`)), client.FieldOwner("after-the-outage"))
 	})
-	p.await(events, "dependent", "after-the-outage")
+	p.await(events, "", "after-the-outage") // a dependent, or the tree that is read again
 	var list componentList
 	if p.get("api/components", &list); len(list.Items) != 1 {
 		p.Errorf("components: %+v", list)

@@ -6,27 +6,22 @@
 const away = 'The server of this page does not answer.';
 
 // query is how requests name a component.
-export function query(component, more = {}) {
-  const { type, namespace, name } = component ?? {};
-  const parameters = new URLSearchParams(component ? { type, namespace: namespace ?? '', name, ...more } : more);
-  return parameters.size ? '?' + parameters : '';
+function query(component) {
+  if (!component) return '';
+  const { type, namespace, name } = component;
+  return '?' + new URLSearchParams({ type, namespace: namespace ?? '', name });
 }
 
 // ask sends a request and returns the JSON of the answer. The message of an error is a sentence for people.
 async function ask(path, options) {
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch (error) {
-    throw error.name === 'AbortError' ? error : new Error(away);
-  }
+  const response = await fetch(path, options).catch(() => { throw new Error(away); });
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  const text = response.status === 401 ? 'Open the address that corbel ui printed: this page is not signed in.' : `The server answered ${response.status}.`;
-  throw new Error(answer.error || text);
+  if (response.status === 401) throw new Error('This page is not signed in: open the address that corbel ui printed.');
+  throw new Error(answer.error || `The server answered ${response.status}.`);
 }
 
-export const get = (path, component, more, signal) => ask(`api/${path}${query(component, more)}`, { signal });
+export const get = (path, component) => ask(`api/${path}${query(component)}`);
 
 export const post = (path, component, body) => ask(`api/${path}${query(component)}`, {
   method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Corbel': '1' }, body: JSON.stringify(body),
@@ -46,14 +41,17 @@ export function follow(component, on) {
     for (const other of streams) if (other !== stream) { other.close(); streams.delete(other); }
     on.open();
   };
-  stream.onerror = () => {
-    if (stream !== current) return;
-    on.lost(away);
-    // The browser tries again by itself unless the answer was no stream.
-    if (stream.readyState === EventSource.CLOSED) retry = setTimeout(follow, 1000, component, on);
+  stream.onerror = async () => {
+    let why = away;
+    if (stream.readyState === EventSource.CLOSED) { // the answer was no stream: the browser does not try again
+      streams.delete(stream);
+      why = await get('info').then(() => 'The server refuses to say what changes: too many pages may be open.', (error) => error.message);
+      if (stream === current) retry = setTimeout(follow, 1000, component, on);
+    }
+    if (stream === current) on.lost(why);
   };
-  for (const name of ['component', 'connection', 'reset', 'tree', 'dependent']) {
-    const ofOne = name === 'tree' || name === 'dependent';
+  for (const name of ['component', 'connection', 'reset', 'problems', 'tree', 'problem', 'dependent']) {
+    const ofOne = ['tree', 'problem', 'dependent'].includes(name);
     stream.addEventListener(name, (event) => { if (!ofOne || stream === current) on[name](JSON.parse(event.data)); });
   }
 }

@@ -7,14 +7,14 @@
 import { follow, get } from './api.js';
 import { frame, replace, el, title } from './dom.js';
 import { openComponent, tabs } from './component.js';
-import { change, choose, components, idOf, move, setAll, start } from './fleet.js';
+import { change, choose, components, idOf, setAll, start } from './fleet.js';
 import { drawOverview } from './overview.js';
 
 const byId = (id) => document.getElementById(id);
 const detail = byId('detail');
 let info = {}, problems = [], loading = true; // loading: there is no list yet
 let open = null; // {id, component, view} of what is open; view is undefined as long as the component is not known
-let held = null; // changes that come while the list is read
+let held = null; // what changes while the list is read: functions
 let stale = true; // the list must be read when the stream is open
 let routed = false; // the hash was looked at once: from now on the focus follows it
 
@@ -23,7 +23,7 @@ const hashOf = (c, tab = 'tree') => '#' + [c.type, c.namespace ?? '', c.name, ta
 function parseHash() {
   try {
     const [type, namespace, name, tab] = location.hash.slice(1).split('/').map(decodeURIComponent);
-    return type && name ? { component: { type, namespace, name }, tab: tab in tabs ? tab : 'tree' } : {};
+    return type && name ? { component: { type, namespace, name }, tab: Object.hasOwn(tabs, tab) ? tab : 'tree' } : {};
   } catch { return {}; } // no address of this page
 }
 
@@ -71,19 +71,21 @@ async function load() {
     loading = stale = false;
     problems = answer.problems ?? [];
     setAll(answer.items ?? []);
-    if (open?.view && components.get(open.id)) open.view.update(components.get(open.id));
+    // One that is not in a list that lacks a type may be there.
+    if (open?.view && (components.has(open.id) || !problems.length)) open.view.update(components.get(open.id));
   } catch (error) {
     banner(error.message);
     setTimeout(load, 2000);
   }
   const missed = held;
   held = null;
-  missed.forEach(takeOver);
+  missed.forEach((apply) => apply());
   show();
 }
 
+const whenRead = (apply) => (data) => { if (held) held.push(() => apply(data)); else apply(data); };
+
 function takeOver(event) {
-  if (held) return held.push(event);
   change(event);
   if (open && idOf(event.item) === open.id) open.view?.update(event.op === 'gone' ? undefined : event.item);
   if (!open?.view) showSoon();
@@ -100,7 +102,8 @@ const handlers = {
     banner(ok ? '' : `The API server does not answer${message ? ': ' + message : ''}. What is shown may be out of date.`);
   },
   reset() { if (stale) { load(); open?.view?.readShown(); } },
-  component: takeOver, tree: ofOpen('tree'), dependent: ofOpen('dependent'),
+  component: whenRead(takeOver), problems: whenRead((list) => { problems = list; showSoon(); }),
+  tree: ofOpen('tree'), problem: ofOpen('problem'), dependent: ofOpen('dependent'),
 };
 
 // banner says what is wrong with the connection, or that nothing is.
@@ -112,7 +115,6 @@ function banner(text) {
 
 const keys = {
   '/': () => { byId('search').focus(); byId('search').select(); },
-  j: () => { byId('list').focus(); move(1); }, k: () => { byId('list').focus(); move(-1); },
   '?': () => byId('help').showModal(),
   Escape() {
     if (document.activeElement === byId('search') && byId('search').value) { byId('search').value = ''; byId('search').dispatchEvent(new Event('input')); }
@@ -121,10 +123,16 @@ const keys = {
   },
 };
 
+// Keys that are characters can be switched off: dictated text, for instance, has them.
+const shortcuts = byId('shortcuts');
+try { shortcuts.checked = localStorage.getItem('shortcuts') !== 'off'; } catch { /* the browser keeps nothing */ }
+shortcuts.addEventListener('change', () => { try { localStorage.setItem('shortcuts', shortcuts.checked ? 'on' : 'off'); } catch { /* as above */ } });
+
 document.addEventListener('keydown', (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+  if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
   const typing = event.target.matches('input:not([type=checkbox]), textarea, select');
-  if (typing && event.key !== 'Escape') return;
+  if (event.key !== 'Escape' && (typing || !shortcuts.checked)) return;
+  if (event.key === 'Escape' && event.target.matches('textarea, select')) return event.target.blur();
   const name = Object.keys(tabs)[event.key - 1];
   if (name && open?.view) location.hash = hashOf(open.component, name);
   else if (Object.hasOwn(keys, event.key)) keys[event.key]();

@@ -31,11 +31,14 @@ export function openComponent(root, component, { write, go, back }) {
     go(name);
     buttons[name].focus();
   } }, Object.values(buttons));
-  const act = (question) => confirmThen(question, `${component.kind.toLowerCase()}/${component.name}`, send);
+  const act = (question) => { // about the component that is there now, not one that is created while the dialog is open
+    const body = { ...question.body, uid: now.uid };
+    confirmThen({ ...question, body }, `${component.kind.toLowerCase()}/${component.name}`, send);
+  };
   const send = async (body) => {
     said.textContent = 'Asking…';
     try {
-      said.textContent = (await post('action', now, { ...body, uid: now.uid })).text;
+      said.textContent = (await post('action', now, { uid: now.uid, ...body })).text;
     } catch (error) { said.textContent = error.message; throw error; }
   };
   const plain = (action) => send({ action }).catch(() => {}); // said has it
@@ -52,7 +55,7 @@ export function openComponent(root, component, { write, go, back }) {
       head, said, list),
     ...Object.values(panels));
 
-  const readShown = () => readers[tab]?.();
+  const readShown = () => readers[tab]?.(now);
   let timer; // of the next time that what is shown is read: not more often than some times a second
   const readLater = () => { timer ??= setTimeout(() => { timer = undefined; readShown(); }, 400); };
 
@@ -77,7 +80,7 @@ export function openComponent(root, component, { write, go, back }) {
 
   drawHead();
   return {
-    heading, readShown, tree: tree.tree,
+    readShown, tree: tree.tree, problem: tree.problem,
     dependent(event) { tree.dependent(event); if (tab === 'cause' || tab === 'events') readLater(); },
     // update takes over a change; undefined says that the component is gone.
     update(next) {
@@ -112,7 +115,7 @@ function confirmThen({ title: text, text: about, go, body }, phrase, send) {
   button.textContent = go;
   button.disabled = true;
   typed.oninput = () => { button.disabled = typed.value !== phrase; };
-  typed.onkeydown = (event) => { if (event.key === 'Enter' && !button.disabled) { event.preventDefault(); button.click(); } };
+  typed.onkeydown = (event) => { if (event.key === 'Enter' && !event.isComposing && !button.disabled) { event.preventDefault(); button.click(); } };
   button.onclick = async () => {
     button.disabled = true;
     try { await send({ ...body, confirm: typed.value }); dialog.close(); } catch (error) { byId('error').textContent = error.message; button.disabled = false; }

@@ -22,7 +22,7 @@ const tones = {
   good: ['Ready', 'Completed', 'Running', 'Succeeded'],
   bad: ['Error', 'Failed', 'Missing'],
   idle: ['Suspended', 'Released', 'Remote', 'Forbidden', 'Unknown', ''],
-  gone: ['Deleting', 'DeletionPending', 'Terminating'],
+  gone: ['gone', 'Deleting', 'DeletionPending', 'Terminating'],
 };
 const shapes = {
   good: 'M5 8.3l2.1 2.1L11 6.2', bad: 'M5.8 5.8l4.4 4.4M10.2 5.8l-4.4 4.4', busy: 'M8 4.8V8l2.2 1.6', idle: 'M6.4 5.8v4.4M9.6 5.8v4.4', gone: 'M5.2 8h5.6',
@@ -87,7 +87,7 @@ export function code(text) {
     const tone = /^\s*[-+~±!<>] /.test(line) ? signs[line.trim()[0]] : undefined;
     return el('span', { class: 'line', 'data-tone': tone }, line + '\n');
   });
-  return el('pre', { tabindex: '0', role: 'group', 'aria-label': 'Output' }, lines);
+  return el('pre', { tabindex: '0', 'data-key': 'output', role: 'group', 'aria-label': 'Output' }, lines);
 }
 
 // frame calls a function once in the next frame, however often it is asked to.

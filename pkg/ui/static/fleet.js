@@ -133,7 +133,7 @@ function fill(row, c, index, id) {
 }
 
 // move goes up or down by so many rows, and shows where that is.
-export function move(by) {
+function move(by) {
   const at = shown.findIndex((c) => idOf(c) === active);
   const to = Math.max(0, Math.min(shown.length - 1, at < 0 ? 0 : at + by));
   if (!shown[to]) return;
@@ -154,11 +154,12 @@ export function start(open) {
     const c = components.get(event.target.closest('.row')?.dataset.id);
     if (c) open(c);
   });
-  const keys = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+  const keys = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
   for (const place of [list, search]) {
     place.addEventListener('keydown', (event) => {
+      if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === 'Enter' && components.has(active) && shown.some((c) => idOf(c) === active)) open(components.get(active));
-      else if (event.key in keys && (place === list || event.key.startsWith('Arrow'))) move(keys[event.key]);
+      else if (Object.hasOwn(keys, event.key) && (place === list || event.key.startsWith('Arrow'))) move(keys[event.key]);
       else return;
       event.preventDefault();
     });

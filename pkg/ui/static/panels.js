@@ -5,24 +5,24 @@
 // returns the function that reads again what it shows.
 
 import { get, post } from './api.js';
-import { ago, code, duration, el, icon, replace, toneOf } from './dom.js';
+import { ago, announce, code, duration, el, icon, replace, toneOf } from './dom.js';
 
-// reading makes a function that reads and draws. What was there before stays until the answer is there; an answer to an
-// earlier question is dropped.
+// reading makes a function that reads and draws. What was there before stays until the answer is there. Calls that come
+// while it reads let it read once more after that.
 function reading(root, read, draw) {
-  let asked;
+  let busy = false, again = false;
   root.append(el('p', { class: 'empty' }, 'Loading…'));
   return async () => {
-    asked?.abort();
-    const mine = asked = new AbortController();
+    again = true;
+    if (busy) return;
+    busy = true;
     root.setAttribute('aria-busy', 'true');
-    try {
-      const answer = await read(mine.signal);
-      if (mine === asked) replace(root, draw(answer));
-    } catch (error) {
-      if (mine === asked && error.name !== 'AbortError') replace(root, failure(error));
+    while (again) {
+      again = false;
+      replace(root, await read().then(draw).catch(failure));
     }
-    if (mine === asked) root.removeAttribute('aria-busy');
+    busy = false;
+    root.removeAttribute('aria-busy');
   };
 }
 
@@ -31,7 +31,7 @@ const failure = (error) => el('p', { class: 'error', role: 'alert' }, error.mess
 const nameOf = (object) => `${object.kind} ${object.namespace ? object.namespace + '/' : ''}${object.name}`;
 
 export function causePanel(root, component) {
-  return reading(root, (signal) => get('why', component, {}, signal), (chain) => [
+  return reading(root, () => get('why', component), (chain) => [
     el('p', { class: 'headline' }, icon(chain.ready ? 'good' : 'busy'), (chain.text ?? '').split('\n')[0]),
     chain.links?.length > 0 && el('ol', { class: 'chain' }, chain.links.map((link, i) => el('li', { class: i === chain.links.length - 1 ? 'last' : null },
       el('p', { class: 'object' }, nameOf(link.object), i === chain.links.length - 1 && el('span', { class: 'pill', 'data-tone': 'bad' }, 'cause')),
@@ -41,7 +41,7 @@ export function causePanel(root, component) {
     chain.heldBack?.length > 0 && el('p', {}, `Held back by it: ${chain.heldBack.join(', ')}`),
     (chain.notices ?? []).map((notice) => note('busy', `Note: ${notice}`)),
     (chain.unknown ?? []).map((unknown) => note('idle', `Not known: ${unknown}`)),
-    chain.command && el('div', { class: 'command' }, el('span', {}, 'Try:'), el('code', { tabindex: '0', role: 'group', 'aria-label': 'Next command' }, chain.command), copyButton(chain.command)),
+    chain.command && el('div', { class: 'command' }, el('span', {}, 'Try:'), el('code', { tabindex: '0', 'data-key': 'command', role: 'group', 'aria-label': 'Next command' }, chain.command), copyButton(chain.command)),
   ]);
 }
 
@@ -54,14 +54,18 @@ function copyButton(text) {
 
 export function planPanel(root, component) {
   const spec = el('textarea', { id: 'spec', spellcheck: 'false', autocapitalize: 'off', wrap: 'off' });
-  const result = el('div', { class: 'result', 'aria-live': 'polite' });
-  let read = '';
+  const changed = note('busy', 'The spec has changed since you began to edit it. “Undo my edits” shows it as it is now.');
+  const result = el('div', { class: 'result' });
+  let read = '', generation; // the spec as it was read last, and of which generation
+  changed.hidden = true;
+  changed.setAttribute('role', 'status');
   const plan = async (body) => {
     for (const button of buttons) button.disabled = true;
     replace(result, el('p', { class: 'empty' }, 'The operator makes the plan…'));
     try {
       const { text, summary } = await post('plan', component, body);
-      replace(result, summary && el('p', { class: 'unseen' }, summary), code(text));
+      replace(result, code(text));
+      announce(summary);
     } catch (error) {
       replace(result, failure(error));
     }
@@ -69,17 +73,26 @@ export function planPanel(root, component) {
   };
   const button = (text, run, kind) => el('button', { type: 'button', class: kind, onclick: run }, text);
   const buttons = [
-    button('Plan', () => plan({ spec: spec.value }), 'primary'), button('Undo my edits', () => { spec.value = read; }), button('Plan the deletion', () => plan({ delete: true })),
+    button('Plan', () => plan({ spec: spec.value }), 'primary'), button('Undo my edits', () => { spec.value = read; changed.hidden = true; }), button('Plan the deletion', () => plan({ delete: true })),
   ];
-  root.append(el('label', { for: 'spec' }, 'Spec'), spec, el('div', { class: 'buttons' }, buttons),
+  root.append(el('label', { for: 'spec' }, 'Spec'), spec, changed, el('div', { class: 'buttons' }, buttons),
     el('p', { class: 'dim' }, 'A plan writes nothing that belongs to the component: its operator says what it would do.'), result);
-  return async () => { // once: what was typed stays
-    if (read) return;
+  return async (now) => { // what was typed stays
+    const current = `${now.uid}/${now.generation}`;
+    if (generation === current) return;
+    generation = current;
     try {
-      read = (await get('spec', component)).yaml;
-      spec.value ||= read;
-      spec.rows = Math.max(6, Math.min(20, spec.value.split('\n').length));
-    } catch (error) { replace(result, failure(error)); }
+      const { yaml } = await get('spec', component);
+      if (generation !== current) return; // a later one is being read
+      if (spec.value === read) {
+        spec.value = yaml;
+        spec.rows = Math.max(6, Math.min(20, yaml.split('\n').length));
+      } else if (yaml !== read) changed.hidden = false;
+      read = yaml;
+    } catch (error) {
+      if (generation === current) generation = undefined; // it is tried again
+      replace(result, failure(error));
+    }
   };
 }
 
@@ -91,7 +104,7 @@ const table = (caption, titles, rows) => el('div', { class: 'scroll' }, el('tabl
 const marked = (text, tone) => el('span', { class: 'state', 'data-tone': tone }, icon(tone), text);
 
 export function eventsPanel(root, component) {
-  return reading(root, (signal) => get('events', component, {}, signal), ({ items, unread }) => [
+  return reading(root, () => get('events', component), ({ items, unread }) => [
     unread && note('busy', `Not all events can be read: ${unread}`),
     items?.length ? table('Events', ['Seen', 'Type', 'Reason', 'Object', 'Message'], items.toReversed().map((e) => [
       ago(e.at), e.type === 'Warning' ? marked(e.type, 'bad') : e.type, e.reason, e.object, el('bdi', {}, e.message + (e.count > 1 ? ` (${e.count} times)` : '')),
@@ -100,14 +113,18 @@ export function eventsPanel(root, component) {
 }
 
 export function historyPanel(root, component, { write, act }) {
-  const listed = el('div'), diff = el('div', { class: 'result', 'aria-live': 'polite' });
+  const listed = el('div'), diff = el('div', { class: 'result' });
+  let asked; // the revision that is compared, if several are asked for
   root.append(listed, diff);
   async function compare(revision) {
+    asked = revision;
     replace(diff, el('p', { class: 'empty' }, 'The operator compares…'));
-    try {
-      const { from, to, text } = await get('diff', component, { revision });
-      replace(diff, el('h3', {}, `From revision ${from} to ${to}`), text?.trim() ? code(text) : el('p', { class: 'empty' }, 'They are the same.'));
-    } catch (error) { replace(diff, failure(error)); }
+    const drawn = await post('diff', component, { revision }).then(({ from, to, text }) => {
+      const heading = `From revision ${from} to ${to}`;
+      if (asked === revision) announce(heading);
+      return [el('h3', {}, heading), text?.trim() ? code(text) : el('p', { class: 'empty' }, 'They are the same.')];
+    }).catch(failure);
+    if (asked === revision) replace(diff, drawn);
   }
   const button = (text, label, onclick) => el('button', { type: 'button', 'data-key': label, 'aria-label': label, onclick }, text);
   const rollBack = (revision) => act({
@@ -115,7 +132,7 @@ export function historyPanel(root, component, { write, act }) {
     text: `The operator applies the manifests of revision ${revision} again, and the component stays there, whatever its spec says, until the rollback is ended.`,
     body: { action: 'rollback', revision },
   });
-  return reading(listed, (signal) => get('history', component, {}, signal), ({ items }) => (items?.length ? [
+  return reading(listed, () => get('history', component), ({ items }) => (items?.length ? [
     table('Revisions', ['Revision', 'Result', 'Started', 'Ready after', 'Changed by', 'Source', 'Note', ''], items.toReversed().map((r) => [
       [String(r.revision), r.current && el('span', { class: 'pill' }, 'current')], marked(r.result ?? '', toneOf(r.result)), ago(r.at),
       r.readyAt ? duration((Date.parse(r.readyAt) - Date.parse(r.at)) / 1000) : '', r.changedBy, r.source, el('bdi', {}, r.note),

@@ -48,9 +48,14 @@ export function treePanel(root, { namespace }) {
       body.replaceChildren(...(stages ?? []).map((stage) => el('section', {}, el('h3', {}, stage.title), el('ul', {}, stage.dependents.map(row)))));
       summarise();
     },
-    dependent({ op, item }) {
-      if (op === 'gone') { rows.get(item.key)?.remove(); rows.delete(item.key); items.delete(item.key); }
-      else if (rows.has(item.key)) row(item); // one that is new comes with the next tree
+    // problem says why the tree cannot be read; what is drawn stays until the next tree.
+    problem(why) {
+      lost.hidden = false;
+      lost.textContent = why;
+      if (!items.size) summary.textContent = '';
+    },
+    dependent({ item }) {
+      if (rows.has(item.key)) row(item); // one that is new comes with the next tree
       summarise();
     },
   };
