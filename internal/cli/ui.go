@@ -11,10 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -90,17 +93,27 @@ func (u *uiFlags) run(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	defer page.Close()
+	address := "http://" + options.Address + "/?token=" + options.Token
+	file, remove := "", func() {}
+	if u.open && u.width() > 0 {
+		file, remove = fileTo(address)
+	}
+	defer remove()
 	server := &http.Server{
-		Handler: page, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if page.ServeHTTP(w, r); w.Header().Get("Set-Cookie") != "" { // the page was opened
+				remove()
+			}
+		}),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	address := "http://" + options.Address + "/?token="
-	if _, err := fmt.Fprintln(u.Out, address+options.Token); err != nil {
+	if _, err := fmt.Fprintln(u.Out, address); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	if u.open && u.width() > 0 {
-		openBrowser(address + page.Ticket())
+	if file != "" {
+		openBrowser(file)
 	}
 	select {
 	case err := <-ended:
@@ -110,8 +123,23 @@ func (u *uiFlags) run(ctx context.Context) error {
 	}
 }
 
-// openBrowser opens an address. If that fails, the address is on the terminal.
-func openBrowser(address string) {
+// fileTo writes a page that leads to an address, into a folder that only this user may read: other users of the machine
+// can see the arguments of programs, and the address has the token. If that fails, the name of the file is empty.
+func fileTo(address string) (file string, remove func()) {
+	folder, err := os.MkdirTemp("", "corbel-ui-")
+	if err != nil {
+		return "", func() {}
+	}
+	file = filepath.Join(folder, "open.html")
+	text := `<!doctype html><meta charset="utf-8"><title>Corbel</title><meta http-equiv="refresh" content="0; url=` + address + `">`
+	if os.WriteFile(file, []byte(text), 0o600) != nil {
+		file = ""
+	}
+	return file, sync.OnceFunc(func() { _ = os.RemoveAll(folder) })
+}
+
+// openBrowser opens a file. If that fails, the address is on the terminal.
+func openBrowser(file string) {
 	program := []string{"xdg-open"}
 	switch runtime.GOOS {
 	case "darwin":
@@ -119,7 +147,7 @@ func openBrowser(address string) {
 	case "windows":
 		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
-	command := exec.Command(program[0], append(program[1:], address)...)
+	command := exec.Command(program[0], append(program[1:], file)...)
 	if command.Start() == nil {
 		go func() { _ = command.Wait() }()
 	}

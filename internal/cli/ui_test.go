@@ -5,16 +5,22 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
-func TestThePageIsServedUntilCtrlC(t *testing.T) {
+// startPage runs the command, and returns the address that it prints. The end is that of Ctrl-C.
+func startPage(t *testing.T, change func(*frame)) (address string, end func() answer) {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	const text = `{"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"here","context":{"cluster":"c"}}],"current-context":"here"}`
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
@@ -24,14 +30,18 @@ func TestThePageIsServedUntilCtrlC(t *testing.T) {
 	out, in := io.Pipe()
 	done := make(chan answer, 1)
 	go func() {
-		done <- runAs(ctx, func(f *frame) { f.Out = in }, "ui", "--kubeconfig", kubeconfig, "--namespace", market)
+		done <- runAs(ctx, func(f *frame) { f.Out = in; change(f) }, "ui", "--kubeconfig", kubeconfig, "--namespace", market)
 	}()
 	line := make([]byte, 1000)
 	n, err := out.Read(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := strings.TrimSpace(string(line[:n]))
+	return strings.TrimSpace(string(line[:n])), sync.OnceValue(func() answer { cancel(); return <-done })
+}
+
+func TestThePageIsServedUntilCtrlC(t *testing.T) {
+	address, end := startPage(t, func(*frame) {})
 	page, _, _ := strings.Cut(address, "?token=")
 	if !strings.HasPrefix(page, "http://127.0.0.1:") || len(address) < len(page)+20 {
 		t.Fatalf("it prints %q", address)
@@ -44,15 +54,72 @@ func TestThePageIsServedUntilCtrlC(t *testing.T) {
 		t.Fatal(err)
 	}
 	browser := &http.Client{Jar: jar}
-	if got, text := fetch(t, browser, address); got != http.StatusOK || !strings.Contains(text, "<html") {
+	fetch(t, browser, address)
+	if got, text := fetch(t, browser, page); got != http.StatusOK || !strings.Contains(text, "<html") {
 		t.Errorf("the page: %d %s", got, text)
 	}
 	if _, text := fetch(t, browser, page+"api/info"); !strings.Contains(text, `"context":"here","namespace":"market","server":"https://127.0.0.1:1"`) || !strings.Contains(text, `"write":false`) {
 		t.Errorf("info: %s", text)
 	}
-	cancel()
-	if got := <-done; got.code != CodeInterrupted {
+	if got := end(); got.code != CodeInterrupted {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Other users of the machine can see the arguments of programs.
+func TestTheBrowserIsGivenAFileThatLeadsToThePage(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the program that opens a browser is another one")
+	}
+	for name, opens := range map[string]bool{"the page is opened": true, "it is not": false} {
+		t.Run(name, func(t *testing.T) {
+			programs, temporary := t.TempDir(), t.TempDir()
+			given := filepath.Join(programs, "given")
+			script := "#!/bin/sh\nprintf %s \"$*\" > " + given + ".new && mv " + given + ".new " + given + "\n"
+			if err := os.WriteFile(filepath.Join(programs, "xdg-open"), []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+			t.Setenv("TMPDIR", temporary)
+			address, end := startPage(t, func(f *frame) { f.width = func() int { return 80 } })
+			defer end()
+			var file []byte
+			await(t, func() (err error) { file, err = os.ReadFile(given); return err })
+			text, err := os.ReadFile(string(file))
+			if err != nil || !strings.Contains(string(text), `content="0; url=`+address+`"`) {
+				t.Errorf("%q has %q, %v", file, text, err)
+			}
+			for path, mode := range map[string]os.FileMode{string(file): 0o600, filepath.Dir(string(file)): 0o700} {
+				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+					t.Errorf("%s: %v, %v", path, info, err)
+				}
+			}
+			if opens {
+				fetch(t, &http.Client{}, address)
+			} else {
+				end()
+			}
+			await(t, func() error {
+				if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+					return fmt.Errorf("%v is left, %v", left, err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// await calls the check until it is content.
+func await(t *testing.T, check func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"sync"
 )
 
 // access decides which requests are answered.
@@ -19,9 +18,6 @@ type access struct {
 	token  string
 	hosts  []string // of requests; empty allows all
 	cookie string
-
-	mu     sync.Mutex
-	ticket string // opens the page once; empty opens nothing
 }
 
 // minToken is the least length of a token, in bytes: it must not be guessed.
@@ -30,13 +26,15 @@ const minToken = 16
 // newAccess checks the options that protect the server.
 func newAccess(o Options) (*access, error) {
 	if o.Address == "" && o.Token == "" {
-		return &access{}, nil // the program that mounts the handler authenticates
+		return &access{hosts: o.Hosts}, nil // the program that mounts the handler authenticates
 	}
 	host, port, err := net.SplitHostPort(o.Address)
 	address, parseErr := netip.ParseAddr(host)
 	switch {
 	case err != nil || parseErr != nil || !address.IsLoopback():
 		return nil, errors.New("the address of the server must be an IP address of this machine only, with the port, such as 127.0.0.1:8080")
+	case len(o.Hosts) > 0:
+		return nil, errors.New("a server with an address answers by that only, and not by hosts")
 	case len(o.Token) < minToken:
 		return nil, errors.New("a server with an address needs a token of at least 16 characters")
 	}
@@ -47,7 +45,7 @@ func newAccess(o Options) (*access, error) {
 // check returns why a request is refused. The page itself may be opened from anywhere, because it tells nothing.
 func (a *access) check(r *http.Request) error {
 	if len(a.hosts) > 0 && !slices.Contains(a.hosts, r.Host) { // a name of another site that leads here, by DNS rebinding
-		return refused{http.StatusForbidden, "the server answers only by the address that corbel ui printed"}
+		return refused{http.StatusForbidden, "the server does not answer by the host of this request"}
 	}
 	if isPage := r.URL.Path == "/" && isRead(r); !isPage && !a.isSameOrigin(r) {
 		return refused{http.StatusForbidden, "the request comes from another site"}
@@ -72,33 +70,22 @@ func (a *access) isSameOrigin(r *http.Request) bool {
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	if origin == "" || site == "same-origin" && len(a.hosts) == 0 { // a proxy may change the host
+	if origin == "" || site == "same-origin" && a.token == "" { // a proxy may change the host
 		return true
 	}
 	from, err := url.Parse(origin)
 	return err == nil && from.Host == r.Host
 }
 
-// logIn exchanges the token of the address that was printed for a cookie, and leads to the address without it.
+// logIn exchanges the token of the address that was printed for a cookie, and leads to the address without it: by a page,
+// because a browser does not send the cookie after a redirect if a file, as corbel ui writes it, led to the token.
 func (a *access) logIn(w http.ResponseWriter, r *http.Request) bool {
 	given := r.URL.Query().Get("token")
-	if a.token == "" || r.URL.Path != "/" || r.Method != http.MethodGet || !slices.Contains(a.hosts, r.Host) || !a.isToken(given) && !a.redeem(given) {
+	if a.token == "" || r.URL.Path != "/" || r.Method != http.MethodGet || !slices.Contains(a.hosts, r.Host) || !a.isToken(given) {
 		return false
 	}
 	http.SetCookie(w, &http.Cookie{Name: a.cookie, Value: a.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	w.Header().Set("Location", "./")
-	w.WriteHeader(http.StatusSeeOther)
-	return true
-}
-
-// redeem reports whether a text is the ticket, which is worth nothing after that.
-func (a *access) redeem(text string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ticket == "" || subtle.ConstantTimeCompare([]byte(text), []byte(a.ticket)) != 1 {
-		return false
-	}
-	a.ticket = ""
+	file(w, r, "signed-in.html")
 	return true
 }
 

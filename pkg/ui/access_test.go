@@ -28,7 +28,7 @@ func newServer(t *testing.T, options Options) *Server {
 func TestWhichRequestsAreAnswered(t *testing.T) {
 	const address, wrong = "127.0.0.1:8080", "not the token of the tests"
 	command := newServer(t, Options{Address: address, Token: token})
-	mounted := newServer(t, Options{})
+	mounted, named := newServer(t, Options{}), newServer(t, Options{Hosts: []string{"ui.example.com"}})
 	type headers = map[string]string
 	cookie := headers{"Cookie": "corbel-ui-8080=" + strings.ReplaceAll(token, " ", "+")}
 	command.access.token = strings.ReplaceAll(token, " ", "+") // which a cookie may have
@@ -75,6 +75,8 @@ func TestWhichRequestsAreAnswered(t *testing.T) {
 		"a post without a cookie":            {command, "POST", "/api/action", address, post, 401},
 		"an action of a server that reads":   {command, "POST", "/api/action", address, with(post), 403},
 		"a get of an action":                 {command, "GET", "/api/action", address, cookie, 404},
+		"a get of a difference":              {command, "GET", "/api/diff", address, cookie, 404},
+		"a difference without the header":    {command, "POST", "/api/diff", address, cookie, 403},
 		"another method":                     {command, "DELETE", "/api/action", address, cookie, 403},
 		"a file out of the folder":           {command, "GET", "/..%2fdoc.go", address, cookie, 404},
 		"no such file":                       {command, "GET", "/none.js", address, cookie, 404},
@@ -82,6 +84,8 @@ func TestWhichRequestsAreAnswered(t *testing.T) {
 		"mounted, behind a proxy":            {mounted, "GET", "/api/info", "10.0.0.1:8443", headers{"Origin": "https://ui.example.com", "Sec-Fetch-Site": "same-origin"}, 200},
 		"mounted, from another site":         {mounted, "GET", "/api/info", "ui.example.com", headers{"Sec-Fetch-Site": "cross-site"}, 403},
 		"mounted, from another origin":       {mounted, "GET", "/api/info", "ui.example.com", headers{"Origin": "https://evil.example.com"}, 403},
+		"mounted, by one of its hosts":       {named, "GET", "/api/info", "ui.example.com", nil, 200},
+		"mounted, by another host":           {named, "GET", "/", "evil.example.com", nil, 403},
 		"mounted, a post without its header": {mounted, "POST", "/api/plan", "ui.example.com", nil, 403},
 	} {
 		r := httptest.NewRequest(test.method, test.path, strings.NewReader("{}"))
@@ -104,19 +108,18 @@ func TestWhichRequestsAreAnswered(t *testing.T) {
 
 func TestTheTokenOpensThePage(t *testing.T) {
 	s := newServer(t, Options{Address: "127.0.0.1:8080", Token: "0123456789abcdef"})
-	ticket := s.Ticket()
 	for i, test := range []struct {
 		token string
 		opens bool
-	}{{ticket, true}, {ticket, false}, {"0123456789abcdef", true}, {"0123456789abcdef", true}, {s.access.cookie, false}} {
+	}{{"0123456789abcdef", true}, {"0123456789abcdef", true}, {s.access.cookie, false}} {
 		r := httptest.NewRequest(http.MethodGet, "/?token="+test.token, nil)
 		r.Host = "127.0.0.1:8080"
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		cookies := w.Result().Cookies()
-		if opens := w.Code == http.StatusSeeOther; opens != test.opens {
+		if opens := w.Code == http.StatusOK; opens != test.opens {
 			t.Errorf("%d: %d", i, w.Code)
-		} else if opens && (w.Header().Get("Location") != "./" || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Name != "corbel-ui-8080") {
+		} else if opens && (!strings.Contains(w.Body.String(), `content="0; url=./"`) || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Name != "corbel-ui-8080") {
 			t.Errorf("%d: %v", i, w.Header())
 		}
 	}
@@ -131,6 +134,7 @@ func TestOptionsThatWouldOpenTheServerAreRefused(t *testing.T) {
 		"no token":           {Address: "127.0.0.1:8080"},
 		"a short token":      {Address: "127.0.0.1:8080", Token: "0123456789"},
 		"no address":         {Token: token},
+		"other hosts":        {Address: "127.0.0.1:8080", Token: token, Hosts: []string{"ui.example.com"}},
 		"an address of IPv6": {Address: "[2001:db8::1]:8080", Token: token},
 	} {
 		if _, err := New(unreachable, options); err == nil {

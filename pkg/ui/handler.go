@@ -4,7 +4,6 @@
 package ui
 
 import (
-	"crypto/rand"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -36,6 +35,11 @@ type Options struct {
 	//
 	// Default: empty, for a handler that is mounted
 	Token string
+	// Hosts are the values of the header Host by which a server without an Address is asked, such as "ui.example.com". Other
+	// requests are refused.
+	//
+	// Default: all, so that what is in front of the server has to check the header
+	Hosts []string
 	// Namespace restricts the page to the components of a namespace, and to those of types without one.
 	//
 	// Default: all namespaces
@@ -101,15 +105,6 @@ func New(config *rest.Config, options Options) (*Server, error) {
 		fail(w, refused{http.StatusNotFound, "there is no such page"})
 	})
 	return s, nil
-}
-
-// Ticket returns a token that opens the page once, for the arguments of a program: other users of the machine can read
-// those. It replaces the ticket before.
-func (s *Server) Ticket() string {
-	s.access.mu.Lock()
-	defer s.access.mu.Unlock()
-	s.access.ticket = rand.Text()
-	return s.access.ticket
 }
 
 // Close ends all streams and watches. Give it to RegisterOnShutdown of an http.Server, which waits for streams without end.
