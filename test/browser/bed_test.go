@@ -55,7 +55,7 @@ type bed struct {
 	client  client.WithWatch
 	browser context.Context
 	end     []func() error // in reverse order
-	fleet   sync.Once
+	fleet   func() error   // creates the fleet once
 }
 
 var shared struct {
@@ -94,6 +94,7 @@ func open(t testing.TB) *bed {
 	}
 	shared.Do(func() {
 		shared.bed = &bed{}
+		shared.fleet = sync.OnceValue(shared.bed.createBranches)
 		shared.err = shared.start(program)
 	})
 	if shared.err != nil {
@@ -266,7 +267,7 @@ func (b *bed) serve(t testing.TB, options ui.Options) string {
 // serveOn serves on a listener until the end of the test, or until it is stopped.
 func (b *bed) serveOn(t testing.TB, listener net.Listener, options ui.Options) (base string, stop func()) {
 	t.Helper()
-	options.Address, options.Token, options.Context = listener.Addr().String(), token, "demo"
+	options.Address, options.Token, options.Context = listener.Addr().String(), cmp.Or(options.Token, token), "demo"
 	handler, err := ui.New(b.env.Config(), options)
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ const watchForRows = `new MutationObserver(() => {
 	if (document.querySelectorAll('.row').length > 9) requestAnimationFrame(() => { window.rowsAt ??= performance.now(); });
 }).observe(document, { childList: true, subtree: true })`
 
-// BenchmarkAFleetIsOpened measures from the address until the frame with the rows of 1,000 components, with a server that
+// BenchmarkAFleetIsOpened measures from the address that the token leads to until the frame with the rows of 1,000 components, with a server that
 // has listed nothing yet, five times.
 func BenchmarkAFleetIsOpened(b *testing.B) {
 	bed := open(b)

@@ -32,29 +32,32 @@ const (
 	fleetSize  = 1000
 )
 
-// createFleet creates the type Branch, and a fleet of branches that are ready, once.
+// createFleet creates the type Branch, and a fleet of branches that are ready, once. If that fails, so does each test that
+// needs it.
 func (b *bed) createFleet(t testing.TB) {
 	t.Helper()
-	b.fleet.Do(func() {
-		if err := b.installBranches(); err != nil {
-			t.Fatal(err)
+	if err := b.fleet(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bed) createBranches() error {
+	if err := b.installBranches(); err != nil {
+		return err
+	}
+	running, ctx := errgroup.WithContext(context.Background())
+	running.SetLimit(16)
+	for i := range 10 {
+		if err := b.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: teamOf(i)}}); err != nil {
+			return err
 		}
-		running, ctx := errgroup.WithContext(t.Context())
-		running.SetLimit(16)
-		for i := range 10 {
-			if err := b.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: teamOf(i)}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := range fleetSize {
-			running.Go(func() error {
-				return b.createBranch(ctx, teamOf(i), fmt.Sprintf("branch-%04d", i), branchStatus(v1alpha1.StateReady, fmt.Sprintf("%d of %d dependent objects are ready", i%9+3, i%9+3)))
-			})
-		}
-		if err := running.Wait(); err != nil {
-			t.Fatal(err)
-		}
-	})
+	}
+	for i := range fleetSize {
+		running.Go(func() error {
+			return b.createBranch(ctx, teamOf(i), fmt.Sprintf("branch-%04d", i), branchStatus(v1alpha1.StateReady, fmt.Sprintf("%d of %d dependent objects are ready", i%9+3, i%9+3)))
+		})
+	}
+	return running.Wait()
 }
 
 func teamOf(i int) string { return fmt.Sprintf("team-%d", i%10) }

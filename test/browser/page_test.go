@@ -20,6 +20,7 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 var encodedToken = url.QueryEscape(token)
@@ -40,9 +41,13 @@ func (b *bed) visit(t testing.TB, base, hash string) *page {
 	t.Helper()
 	p := b.tab(t, base)
 	p.run(chromedp.Navigate(base + "?token=" + encodedToken))
+	p.until(opened)
 	p.location(hash)
 	return p
 }
+
+// opened is true if the page is there, and not the one that leads to it.
+const opened = `document.querySelector('#live') && location.search === ''`
 
 // tab opens an empty tab.
 func (b *bed) tab(t testing.TB, base string) *page {
@@ -192,6 +197,18 @@ func (p *page) click(selector, text string) {
 func (p *page) press(keys string) {
 	p.Helper()
 	p.run(chromedp.KeyEvent(keys))
+}
+
+// tabTo presses the key Tab until an expression about the element with the focus, e, is true.
+func (p *page) tabTo(expression string) {
+	p.Helper()
+	for range 40 {
+		p.press(kb.Tab)
+		if p.is(`((e) => ` + expression + `)(document.activeElement)`) {
+			return
+		}
+	}
+	p.Fatalf("Tab does not lead to where %s", expression)
 }
 
 // quote is a string in JavaScript.

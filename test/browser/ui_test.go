@@ -7,11 +7,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/accessibility"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	appsv1 "k8s.io/api/apps/v1"
@@ -80,6 +83,11 @@ func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
 	p.shows("#panel-cause", "Held back by it: ")
 	p.until(`!document.body.innerText.includes('[object ')`)
 	p.shows(".command", "kubectl -n market describe pod")
+	// What has the focus keeps it when it is drawn again.
+	p.script(`window.before = document.querySelector('.command code'); window.before.focus()`)
+	b.annotate(t, deployment("corner-cache"), "kubectl-edit", "by hand")
+	p.until(`!window.before.isConnected && document.activeElement.matches('.command code')`)
+	b.patch(t, deployment("corner-cache"), "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
 	p.click("[role=tab]", "Events")
 	p.shows("#panel-events table", "Warning")
 	// It is corrected: what is shown follows, and a screen reader hears it.
@@ -102,7 +110,21 @@ func TestAnEditIsPlanned(t *testing.T) {
 	p.expect("409")
 	p.click(".plan button", "Plan")
 	p.until(`document.querySelector('#panel-plan .error').textContent.length > 0`)
+	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Hello"}}`)))
+	p.shows("#panel-plan .note", "The spec has changed since")
+	if p.text(`document.querySelector('#spec').value`) != "replicas: many" {
+		t.Error("what was typed is lost")
+	}
 	p.click("button", "Undo my edits")
+	p.until(`document.querySelector('#spec').value.includes('greeting: Hello') && document.querySelector('#panel-plan .note').hidden`)
+	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Welcome"}}`)))
+	p.until(`document.querySelector('#spec').value.includes('greeting: Welcome') && document.querySelector('#panel-plan .note').hidden`)
+	p.script(`document.querySelector('#spec').focus()`)
+	p.press(kb.Escape)
+	p.until(`document.activeElement === document.body && location.hash.endsWith('/plan')`)
+	if err := b.untilReady(t.Context(), "corner"); err != nil {
+		t.Fatal(err)
+	}
 	p.click(".plan button", "Plan the deletion")
 	p.shows("#panel-plan pre", "Shop market/corner: deletion")
 	p.shows("#panel-plan pre", "- Deployment")
@@ -212,6 +234,10 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	b.createFleet(t)
 	p := b.visit(t, b.serve(t, ui.Options{}), "")
 	p.until(`document.querySelectorAll('.row').length > 10`)
+	p.press("jj")
+	if !p.is(`document.activeElement === document.body && !document.querySelector('#list').hasAttribute('aria-activedescendant')`) {
+		t.Error("a letter moves in the list, which has not the focus")
+	}
 	p.press("?")
 	p.until(`document.querySelector('#help').open`)
 	p.press(kb.Escape)
@@ -221,9 +247,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	p.press("branch-01")
 	p.until(`document.querySelector('#count').textContent.startsWith('100 of')`)
 	p.press(kb.ArrowDown)
-	p.press(kb.Tab) // leads to the next control, and in the end to the list
-	p.until(`document.activeElement.id === 'kind'`)
-	p.script(`document.querySelector('#list').focus()`)
+	p.tabTo(`e.id === 'list'`)
 	p.press("j")
 	p.press(kb.ArrowDown)
 	p.press("k")
@@ -232,13 +256,96 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	p.until(`document.activeElement.id === 'heading' && document.querySelector('#heading').textContent === 'Branch team-0/branch-0110'`)
 	p.press("2")
 	p.until(`document.querySelector('#tab-cause').getAttribute('aria-selected') === 'true' && !document.querySelector('#panel-cause').hidden && document.querySelector('#panel-tree').hidden`)
-	p.script(`document.querySelector('#tab-cause').focus()`)
+	p.tabTo(`e.id === 'tab-cause'`)
 	p.press(kb.ArrowRight)
 	p.until(`document.activeElement.id === 'tab-plan' && location.hash.endsWith('/plan')`)
 	p.press(kb.Escape)
 	p.until(`document.activeElement.id === 'list' && location.hash === ''`)
 	p.run(chromedp.NavigateBack())
 	p.until(`location.hash.endsWith('/plan') && !document.querySelector('#panel-plan').hidden`)
+	// The keys that are characters can be switched off, and stay so.
+	p.script(`document.activeElement.blur()`)
+	p.press("?")
+	p.tabTo(`e.id === 'shortcuts'`)
+	p.press(" ")
+	p.press(kb.Escape)
+	p.until(`!document.querySelector('#help').open`)
+	p.press("1?")
+	p.run(chromedp.Reload())
+	p.until(`document.querySelector('#panel-plan') && !document.querySelector('#shortcuts').checked`)
+	p.press("1?")
+	if !p.is(`location.hash.endsWith('/plan') && !document.querySelector('#help').open`) {
+		t.Error("keys that were switched off do something")
+	}
+	p.script(`document.querySelector('#shortcuts').click()`)
+}
+
+func TestARollbackIsConfirmedByTheKeyboard(t *testing.T) {
+	b := open(t)
+	b.createFleet(t)
+	status := branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")
+	for revision := range int64(2) {
+		status.Revision = revision + 1
+		status.History = append(status.History, v1alpha1.RevisionStatus{Revision: revision + 1, AppliedAt: metav1.Now(), Digest: "kept"})
+	}
+	create := func() {
+		t.Helper()
+		if err := b.createBranch(t.Context(), "team-0", "keys", status); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func() {
+		t.Helper()
+		if err := b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "keys")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create()
+	t.Cleanup(remove)
+	p := b.visit(t, b.serve(t, ui.Options{Write: true}), hashOf(branchType, "team-0", "keys", "history"))
+	p.until(`document.querySelector('#panel-history table')`)
+	begin := func() {
+		t.Helper()
+		p.press(kb.Enter)
+		p.until(`document.querySelector('#confirm').open && document.activeElement.id === 'confirm-phrase'`)
+	}
+	p.tabTo(`e.textContent === 'Roll back…'`)
+	begin()
+	p.press(kb.Escape)
+	p.until(`!document.querySelector('#confirm').open && document.activeElement.textContent === 'Roll back…'`)
+	begin()
+	// Another component of the name comes while the dialog is open: it is not the one that was meant.
+	remove()
+	status.Conditions[0].Message = "it is another one"
+	create()
+	p.shows(".component .about .message", "it is another one")
+	p.press("branch/keys")
+	p.tabTo(`e.id === 'confirm-go'`)
+	p.expect("409")
+	p.press(kb.Enter)
+	p.shows("#confirm-error", "created again meanwhile")
+	p.press(kb.Escape)
+	p.until(`!document.querySelector('#confirm').open`)
+	p.tabTo(`e.textContent === 'Roll back…'`)
+	begin()
+	p.press("branch/keys")
+	p.tabTo(`e.id === 'confirm-go'`)
+	p.press(kb.Enter)
+	p.until(`!document.querySelector('#confirm').open`)
+	p.shows(".said", "rolled back to revision 1")
+}
+
+// A file, as the command writes it, leads to the page although the cookie is not sent with requests of other sites.
+func TestAFileLeadsToThePage(t *testing.T) {
+	b := open(t)
+	base := b.serve(t, ui.Options{})
+	file := filepath.Join(t.TempDir(), "open.html")
+	if err := os.WriteFile(file, []byte(`<!doctype html><meta http-equiv="refresh" content="0; url=`+base+"?token="+encodedToken+`">`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := b.tab(t, base)
+	p.run(chromedp.Navigate("file://" + file))
+	p.until(opened + ` && document.querySelector('#live').textContent === 'Live'`)
 }
 
 // hostile is what would be code if the page made markup of it.
@@ -318,6 +425,14 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	base, stop := b.serveOn(t, listener, ui.Options{})
+	b.createFleet(t)
+	short := branchOf("team-3", "away")
+	if err := b.createBranch(t.Context(), "team-3", "away", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")); err != nil {
+		t.Fatal(err)
+	}
+	other := b.visit(t, base, hashOf(branchType, "team-3", "away", "tree"))
+	other.shows(".status", "Ready")
+	other.expect("Failed to load")
 	p := b.visit(t, base, corner("tree"))
 	p.until(ready + ` && document.querySelector('#live').textContent === 'Live'`)
 
@@ -335,16 +450,29 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	b.annotate(t, settings, "after-the-restart", "1")
 	p.until(row("ConfigMap", "corner-settings") + `.innerText.includes('set by after-the-restart')`)
 
-	p.expect("net::ERR_")
+	p.expect("Failed to load")
 	stop()
 	p.shows("#banner", "The server of this page does not answer")
 	p.until(ready)
 	b.annotate(t, settings, "while-away", "2")
+	if err := b.client.Delete(t.Context(), short); err != nil {
+		t.Fatal(err)
+	}
+	// One with another token does not know the page.
+	if listener, err = net.Listen("tcp", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	_, stop = b.serveOn(t, listener, ui.Options{Token: "another token of these tests"})
+	p.shows("#banner", "open the address that corbel ui printed")
+	stop()
 	if listener, err = net.Listen("tcp", listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
 	b.serveOn(t, listener, ui.Options{})
 	p.until(`document.querySelector('#banner').textContent === ''`)
+	other.run(cdppage.BringToFront())
+	other.shows(".component .about", "The component does not exist any more.")
+	p.run(cdppage.BringToFront())
 	p.until(row("ConfigMap", "corner-settings") + `.innerText.includes('set by while-away')`)
 	b.patch(t, settings, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
 	b.checkConditions(t, "corner")
