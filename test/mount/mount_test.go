@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
-func TestThePageInAManagerAsksWhoComes(t *testing.T) {
+func TestAMountedPageAuthenticatesRequests(t *testing.T) {
 	e, ctx := env.Shared(t), context.WithoutCancel(t.Context())
 	c, err := client.New(e.Config(), client.Options{})
 	check(t, err)
