@@ -22,7 +22,6 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
@@ -103,7 +102,7 @@ func (p *planFlags) byOperator(ctx context.Context, arguments []string) error {
 		return err
 	}
 	if p.endRollback {
-		if edited, err = withoutRollback(c, edited); err != nil {
+		if edited, err = steering.WithoutRollback(c, edited); err != nil {
 			return err
 		}
 	}
@@ -127,23 +126,6 @@ func (p *planFlags) byOperator(ctx context.Context, arguments []string) error {
 // note prints what the plan itself does not say.
 func (p *planFlags) note(format string, arguments ...any) {
 	fmt.Fprintln(p.ErrOut, "note:", printers.EscapeTerminal(fmt.Sprintf(format, arguments...)))
-}
-
-// withoutRollback returns the component, as it is stored or edited, without the annotation that rolls it back.
-func withoutRollback(c inspect.Component, edited *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if c.Annotation(v1alpha1.AnnotationRollbackTo) == "" {
-		return nil, steering.NotRolledBack(c)
-	}
-	if edited == nil {
-		edited = c.Object.DeepCopy()
-	}
-	annotations := edited.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[c.Reconciler+"/"+v1alpha1.AnnotationRollbackTo] = "" // counts as none, also where annotations of a file are added
-	edited.SetAnnotations(annotations)
-	return edited, nil
 }
 
 // print prints a plan. Its exit code is an error if it was asked for.

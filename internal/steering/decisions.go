@@ -104,6 +104,24 @@ func EndRollback(c inspect.Component) (Annotations, string, error) {
 	return Annotations{v1alpha1.AnnotationRollbackTo: nil}, "is no longer rolled back: its operator applies its spec", nil
 }
 
+// WithoutRollback returns the component, as it is stored, or as it is edited if that is not nil, without the annotation
+// that rolls it back. It is an error if there is none.
+func WithoutRollback(c inspect.Component, edited *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if c.Annotation(v1alpha1.AnnotationRollbackTo) == "" {
+		return nil, NotRolledBack(c)
+	}
+	if edited == nil {
+		edited = c.Object.DeepCopy()
+	}
+	annotations := edited.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[c.Reconciler+"/"+v1alpha1.AnnotationRollbackTo] = "" // counts as none, also where annotations of a file are added
+	edited.SetAnnotations(annotations)
+	return edited, nil
+}
+
 // NotRolledBack is the error for a component that is not rolled back by an annotation.
 func NotRolledBack(c inspect.Component) error {
 	return fmt.Errorf("%s is not rolled back by an annotation", c)

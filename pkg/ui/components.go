@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,12 +36,17 @@ type componentSummary struct {
 	Deleting   bool        `json:"deleting,omitempty"`
 	Suspended  bool        `json:"suspended,omitempty"`
 	RolledBack string      `json:"rolledBack,omitempty"` // the revision of the annotation
+	Drifted    string      `json:"drifted,omitempty"`    // what the operator reports, and leaves as it is
 	Reconciler string      `json:"reconciler,omitempty"`
 }
 
 func componentOf(c inspect.Component) componentSummary {
 	ready := c.Ready()
 	state, message := c.Summary()
+	drifted := ""
+	if condition := apimeta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionDrifted); condition != nil && condition.Status == metav1.ConditionTrue {
+		drifted = condition.Message
+	}
 	return componentSummary{
 		Type: c.Type.String(), Kind: c.Type.Kind, APIVersion: c.Type.GroupVersion().String(),
 		Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(), UID: c.Object.GetUID(), Generation: c.Object.GetGeneration(),
@@ -48,7 +54,7 @@ func componentOf(c inspect.Component) componentSummary {
 		Reason: ready.Reason, Message: message, Progress: c.Status.Progress, Revision: c.Status.Revision,
 		Created: c.Object.GetCreationTimestamp(), Deleting: c.Object.GetDeletionTimestamp() != nil,
 		Suspended:  c.Status.State == v1alpha1.StateSuspended,
-		RolledBack: c.Annotation(v1alpha1.AnnotationRollbackTo), Reconciler: c.Reconciler,
+		RolledBack: c.Annotation(v1alpha1.AnnotationRollbackTo), Drifted: drifted, Reconciler: c.Reconciler,
 	}
 }
 

@@ -208,6 +208,9 @@ func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
 	if p.get("api/history"+aboutCorner, &known); len(known.Items) != 3 || known.Items[2].Note != "rollback to 1" || !known.Items[2].Current {
 		p.Errorf("history: %+v", known)
 	}
+	if post("api/plan", `{"endRollback":true}`, &plan); plan.ExitCode == 0 || !strings.Contains(plan.Text, "corner-keys") {
+		p.Errorf("plan of the end of the rollback: %+v", plan)
+	}
 	post("api/action", `{"action":"end-rollback","confirm":"shop/corner"}`, &said)
 	b.untilReady("corner", 4)
 	post("api/action", `{"action":"suspend"}`, &said)

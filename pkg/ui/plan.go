@@ -33,10 +33,12 @@ func (s *Server) spec(r *http.Request) (any, error) {
 	return map[string]string{"yaml": string(text)}, nil
 }
 
-// planRequest asks for a plan: of the component as it is, with another spec, or of its deletion.
+// planRequest asks for a plan: of the component as it is, with another spec, after the end of its rollback, or of its
+// deletion.
 type planRequest struct {
-	Spec   *string `json:"spec"`
-	Delete bool    `json:"delete"`
+	Spec        *string `json:"spec"`
+	EndRollback bool    `json:"endRollback"`
+	Delete      bool    `json:"delete"`
 }
 
 // planAnswer is a plan.
@@ -52,7 +54,7 @@ func (s *Server) plan(r *http.Request) (any, error) {
 	if err := readJSON(r, &asked); err != nil {
 		return nil, err
 	}
-	if asked.Delete && asked.Spec != nil {
+	if asked.Delete && (asked.Spec != nil || asked.EndRollback) {
 		return nil, bad("a plan is of a spec or of a deletion")
 	}
 	_, c, err := s.component(r.Context(), addressIn(r))
@@ -68,6 +70,12 @@ func (s *Server) plan(r *http.Request) (any, error) {
 		question.Edited = c.Object.DeepCopy()
 		question.Edited.SetResourceVersion("") // the question itself changes it
 		question.Edited.Object["spec"] = spec
+	}
+	if asked.EndRollback {
+		if question.Edited, err = steering.WithoutRollback(c, question.Edited); err != nil {
+			return nil, refused{http.StatusConflict, err.Error()}
+		}
+		question.Edited.SetResourceVersion("")
 	}
 	answer, err := s.ask(r.Context(), c, question)
 	if err != nil {

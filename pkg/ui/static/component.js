@@ -33,7 +33,7 @@ export function openComponent(root, component, { write, go, back }) {
   } }, Object.values(buttons));
   const act = (question) => { // about the component that is there now, not one that is created while the dialog is open
     const body = { ...question.body, uid: now.uid };
-    confirmThen({ ...question, body }, `${component.kind.toLowerCase()}/${component.name}`, send);
+    confirmThen({ ...question, text: `${title(component)}: ${question.text}`, body }, `${component.kind.toLowerCase()}/${component.name}`, send);
   };
   const send = async (body) => {
     said.textContent = 'Asking…';
@@ -44,7 +44,7 @@ export function openComponent(root, component, { write, go, back }) {
   const plain = (action) => send({ action }).catch(() => {}); // said has it
   const suspend = el('button', { type: 'button', onclick: () => plain(now.suspended ? 'resume' : 'suspend') });
   const end = el('button', { type: 'button', onclick: () => act({
-    title: 'End the rollback', go: 'End the rollback', text: 'The operator applies what the spec says. The plan shows what that changes.', body: { action: 'end-rollback' },
+    title: 'End the rollback', go: 'End the rollback', text: 'The operator applies the spec of the component as it is stored. “Plan the end of the rollback”, in the tab Plan, shows what that changes.', body: { action: 'end-rollback' },
   }) }, 'End rollback…');
   const tree = treePanel(panels.tree, component);
   root.replaceChildren(
@@ -71,8 +71,10 @@ export function openComponent(root, component, { write, go, back }) {
         pill(now.deleting && now.state !== 'Deleting', 'being deleted', 'gone'),
         pill(now.suspended && now.state !== 'Suspended', 'suspended', 'idle'),
         pill(now.rolledBack, `rolled back to ${now.rolledBack}`, 'idle'),
+        pill(now.drifted, 'drifted', 'busy'),
         pill(now.upToDate === false, 'its last change is not observed yet', 'busy'), progress, now.progress),
       now.message && el('p', {}, el('bdi', { class: 'message' }, now.message)),
+      now.drifted && el('p', {}, 'Changed by others, and left as it is: ', el('bdi', {}, now.drifted)),
       el('p', { class: 'dim' }, facts.filter(Boolean).join(' · '), ' · age ', ago(now.created, '')));
     suspend.textContent = now.suspended ? 'Resume' : 'Suspend';
     end.hidden = !now.rolledBack;
@@ -115,7 +117,11 @@ function confirmThen({ title: text, text: about, go, body }, phrase, send) {
   button.textContent = go;
   button.disabled = true;
   typed.oninput = () => { button.disabled = typed.value !== phrase; };
-  typed.onkeydown = (event) => { if (event.key === 'Enter' && !event.isComposing && !button.disabled) { event.preventDefault(); button.click(); } };
+  typed.onkeydown = (event) => {
+    if (event.key !== 'Enter' || event.isComposing) return;
+    event.preventDefault();
+    if (button.disabled) byId('error').textContent = `Type ${phrase}`; else button.click();
+  };
   button.onclick = async () => {
     button.disabled = true;
     try { await send({ ...body, confirm: typed.value }); dialog.close(); } catch (error) { byId('error').textContent = error.message; button.disabled = false; }

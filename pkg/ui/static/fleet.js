@@ -125,9 +125,10 @@ function fill(row, c, index, id) {
   row.classList.toggle('active', id === active);
   if (row.component === c) return;
   row.component = c;
-  row.setAttribute('aria-label', [title(c), stateOf(c), c.progress, c.message].filter(Boolean).join(', '));
+  row.setAttribute('aria-label', [title(c), stateOf(c), c.progress, c.message, c.rolledBack && `rolled back to ${c.rolledBack}`, c.drifted && 'drifted'].filter(Boolean).join(', '));
   const part = (name, text) => el('span', { class: name }, text);
-  const message = c.ready ? stateOf(c) : `${stateOf(c)}: ${c.message || c.reason || ''}`;
+  const marks = [c.rolledBack && `rolled back to ${c.rolledBack}`, c.drifted && 'drifted'].filter(Boolean);
+  const message = c.ready ? [stateOf(c), ...marks].join(', ') : `${stateOf(c)}: ${c.message || c.reason || ''}`;
   row.replaceChildren(icon(toneOf(c.state)), part('name', c.name), part('kind', c.kind), part('progress', c.progress),
     el('span', { class: 'about' }, part('place', c.namespace), el('bdi', { class: 'message' }, message)));
 }
@@ -158,7 +159,10 @@ export function start(open) {
   for (const place of [list, search]) {
     place.addEventListener('keydown', (event) => {
       if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === 'Enter' && components.has(active) && shown.some((c) => idOf(c) === active)) open(components.get(active));
+      if (event.key === 'Enter') requestAnimationFrame(() => { // what was typed last is searched for in this frame
+        const hit = shown.find((c) => idOf(c) === active) ?? shown[0];
+        if (hit) open(hit);
+      });
       else if (Object.hasOwn(keys, event.key) && (place === list || event.key.startsWith('Arrow'))) move(keys[event.key]);
       else return;
       event.preventDefault();

@@ -28,6 +28,8 @@ function reading(root, read, draw) {
 
 const note = (tone, text) => el('p', { class: 'note', 'data-tone': tone }, text);
 const failure = (error) => el('p', { class: 'error', role: 'alert' }, error.message);
+// told is where an answer to a button is shown. It gets the focus, so that it is in sight and can be read by keyboard.
+const told = (label) => el('div', { class: 'result', role: 'region', 'aria-label': label, tabindex: '-1' });
 const nameOf = (object) => `${object.kind} ${object.namespace ? object.namespace + '/' : ''}${object.name}`;
 
 export function causePanel(root, component) {
@@ -55,7 +57,7 @@ function copyButton(text) {
 export function planPanel(root, component) {
   const spec = el('textarea', { id: 'spec', spellcheck: 'false', autocapitalize: 'off', wrap: 'off' });
   const changed = note('busy', 'The spec has changed since you began to edit it. “Undo my edits” shows it as it is now.');
-  const result = el('div', { class: 'result' });
+  const result = told('Plan');
   let read = '', generation; // the spec as it was read last, and of which generation
   changed.hidden = true;
   changed.setAttribute('role', 'status');
@@ -70,15 +72,18 @@ export function planPanel(root, component) {
       replace(result, failure(error));
     }
     for (const button of buttons) button.disabled = false;
+    result.focus();
   };
   const button = (text, run, kind) => el('button', { type: 'button', class: kind, onclick: run }, text);
+  const end = button('Plan the end of the rollback', () => plan({ endRollback: true }));
   const buttons = [
-    button('Plan', () => plan({ spec: spec.value }), 'primary'), button('Undo my edits', () => { spec.value = read; changed.hidden = true; }), button('Plan the deletion', () => plan({ delete: true })),
+    button('Plan', () => plan({ spec: spec.value }), 'primary'), button('Undo my edits', () => { spec.value = read; changed.hidden = true; }), end, button('Plan the deletion', () => plan({ delete: true })),
   ];
   root.append(el('label', { for: 'spec' }, 'Spec'), spec, changed, el('div', { class: 'buttons' }, buttons),
-    el('p', { class: 'dim' }, 'A plan writes nothing that belongs to the component: its operator says what it would do.'), result);
+    el('p', { class: 'dim' }, 'A plan writes nothing that belongs to the component: its operator says what it would do. What you type is not saved.'), result);
   return async (now) => { // what was typed stays
     const current = `${now.uid}/${now.generation}`;
+    end.hidden = !now.rolledBack;
     if (generation === current) return;
     generation = current;
     try {
@@ -113,7 +118,7 @@ export function eventsPanel(root, component) {
 }
 
 export function historyPanel(root, component, { write, act }) {
-  const listed = el('div'), diff = el('div', { class: 'result' });
+  const listed = el('div'), diff = told('Comparison');
   let asked; // the revision that is compared, if several are asked for
   root.append(listed, diff);
   async function compare(revision) {
@@ -124,7 +129,9 @@ export function historyPanel(root, component, { write, act }) {
       if (asked === revision) announce(heading);
       return [el('h3', {}, heading), text?.trim() ? code(text) : el('p', { class: 'empty' }, 'They are the same.')];
     }).catch(failure);
-    if (asked === revision) replace(diff, drawn);
+    if (asked !== revision) return;
+    replace(diff, drawn);
+    diff.focus();
   }
   const button = (text, label, onclick) => el('button', { type: 'button', 'data-key': label, 'aria-label': label, onclick }, text);
   const rollBack = (revision) => act({
