@@ -44,7 +44,7 @@ type live struct {
 type entry struct {
 	item     v1alpha1.InventoryItem
 	sent     dependentSummary
-	workload *inspect.Dependent // whose pods are shown; nil for other objects
+	workload *inspect.Dependent // its pods are shown; nil for an object without pods
 }
 
 // group are objects that one watch has; without a namespace they are in any.

@@ -151,7 +151,7 @@ func (b *bed) edit(object client.Object, name, patch string) {
 	b.check(b.client.Patch(b.ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")))
 }
 
-// seesDrift changes dependents: also a Secret, whose values are not shown.
+// seesDrift changes dependents: also a Secret. Its values are not shown.
 func (p *browser) seesDrift(b *bed, events <-chan received) {
 	p.Helper()
 	b.edit(&corev1.Service{}, "corner-api", `{"spec":{"sessionAffinity":"ClientIP"}}`)

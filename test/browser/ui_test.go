@@ -355,7 +355,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 	b := open(t)
 	b.createFleet(t)
 	ctx := t.Context()
-	// The inventory of one branch names another, whose message and manager are hostile.
+	// The inventory of one branch names another one. The message and the manager of that one are hostile.
 	status := branchStatus(v1alpha1.StateError, hostile)
 	if err := b.createBranch(ctx, "team-0", "zz-dependent", status); err != nil {
 		t.Fatal(err)
