@@ -112,7 +112,7 @@ func (p *planFlags) byOperator(ctx context.Context, arguments []string) error {
 	}
 	view := planview.View{Operator: c.Reconciler, Current: c.Status.Revision, Delete: p.delete, Hidden: answer.Hidden}
 	if err := json.Unmarshal(answer.Plan, &view.Plan); err != nil {
-		return fmt.Errorf("the answer of the operator cannot be read: %w", err)
+		return fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}
 	if p.file != "" && edited.GetResourceVersion() != "" {
 		p.note("%s has a resourceVersion, and the question to the operator has changed that of the component: remove it from the file before you apply it", p.file)
@@ -291,7 +291,7 @@ func (f *frame) diffRevisions(ctx context.Context, arguments []string, revisions
 	}
 	out := revisionsOutput{typeMeta: outputOf("RevisionDiff"), From: from, To: to, Changes: []reconciler.PlannedChange{}}
 	if err := json.Unmarshal(answer.Changes, &out.Changes); err != nil {
-		return fmt.Errorf("the answer of the operator cannot be read: %w", err)
+		return fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}
 	if o.isText() {
 		_, err = io.WriteString(f.Out, printers.EscapeTerminal(planview.Changes(out.Changes, c.Object.GetNamespace())))

@@ -56,7 +56,7 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	return &cluster{client: c.Client, pods: pods, again: func() *inspect.Reader { c.Forget(); return c.Reader() }}, nil
 }
 
-// known returns the types of components. They are listed again, once for all who wait, if they are older than a time; if
+// known returns the types of components. They are listed again, once for all callers, if they are older than a time; if
 // that fails, they are as they were. That there are none is no error.
 func (k *cluster) known(ctx context.Context, age time.Duration) (*knownTypes, error) {
 	if known := k.types.Load(); known != nil && time.Since(known.at) < age {

@@ -86,7 +86,7 @@ func (s *Server) diff(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(answer.Changes, &out.Changes); err != nil {
-		return nil, fmt.Errorf("the answer of the operator cannot be read: %w", err)
+		return nil, fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}
 	out.Text = planview.Changes(out.Changes, c.Object.GetNamespace())
 	return out, nil

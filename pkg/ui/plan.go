@@ -68,14 +68,15 @@ func (s *Server) plan(r *http.Request) (any, error) {
 			return nil, bad("the spec is no YAML: %v", err)
 		}
 		question.Edited = c.Object.DeepCopy()
-		question.Edited.SetResourceVersion("") // the question itself changes it
 		question.Edited.Object["spec"] = spec
 	}
 	if asked.EndRollback {
 		if question.Edited, err = steering.WithoutRollback(c, question.Edited); err != nil {
 			return nil, refused{http.StatusConflict, err.Error()}
 		}
-		question.Edited.SetResourceVersion("")
+	}
+	if question.Edited != nil {
+		question.Edited.SetResourceVersion("") // the question itself changes it
 	}
 	answer, err := s.ask(r.Context(), c, question)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Server) plan(r *http.Request) (any, error) {
 	}
 	view := planview.View{Operator: c.Reconciler, Current: c.Status.Revision, Delete: asked.Delete, Hidden: answer.Hidden}
 	if err := json.Unmarshal(answer.Plan, &view.Plan); err != nil {
-		return nil, fmt.Errorf("the answer of the operator cannot be read: %w", err)
+		return nil, fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}
 	if view.Plan.RollbackTo != 0 && !asked.Delete {
 		view.Note = "Changes of the spec are not applied before the rollback is ended."

@@ -364,7 +364,7 @@ func TestATreeThatCannotBeReadSaysWhy(t *testing.T) {
 	}
 }
 
-func TestDiscoveryIsAskedOnceForAllWhoWait(t *testing.T) {
+func TestDiscoveryIsAskedOnceForAllCallers(t *testing.T) {
 	s := offline(t)
 	again, asked, answer := s.cluster.again, make(chan struct{}, 10), make(chan struct{})
 	s.cluster.again = func() *inspect.Reader {
