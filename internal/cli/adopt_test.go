@@ -197,6 +197,21 @@ func (b *bed) untilServed(run func() answer) (a answer) {
 	return a
 }
 
+// learnsThePromotion does the same before a command that must run once: a Shop that stays suspended is planned.
+func (b *bed) learnsThePromotion(name string) {
+	b.Helper()
+	probe := shop(name)
+	probe.Name, probe.Annotations = name+"-probe", map[string]string{operatorName + "/suspend": "true"}
+	b.check(b.client.Create(b.ctx, probe))
+	b.until("the operator has seen "+probe.Name, func() error { return b.stateIs(probe.Name, component.StateSuspended) })
+	if a := b.untilServed(func() answer { return b.run("plan", "shop/"+probe.Name) }); a.code != 0 {
+		b.Log(a.text())
+	}
+	if a := b.run("delete", "shop/"+probe.Name); a.code != 0 {
+		b.Error(a.text())
+	}
+}
+
 // adopts plays how an administrator takes over a Helm release.
 func (b *bed) adopts(t *testing.T) {
 	b = b.in(t)
@@ -299,10 +314,9 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 			b := b.in(t)
 			objects := b.helmInstalls(name, 2)
 			was := b.states(objects)
-			then(b, b.untilServed(func() answer {
-				done, lists = false, 0
-				return b.runWith(func(r *http.Request, body string) { before(b, r, body) }, "adopt", "helm", name, "--as", "shop/"+name, "--retire")
-			}))
+			b.learnsThePromotion(name)
+			done, lists = false, 0
+			then(b, b.runWith(func(r *http.Request, body string) { before(b, r, body) }, "adopt", "helm", name, "--as", "shop/"+name, "--retire"))
 			for key, uid := range b.uids(objects) {
 				if was[key].(map[string]any)["metadata"].(map[string]any)["uid"] != uid {
 					t.Errorf("%s was deleted", key)
