@@ -37,3 +37,8 @@ func Waiters[T Component](r *Reconciler[T]) int {
 func SetPreviewLife[T Component](r *Reconciler[T], life time.Duration) {
 	r.running.Load().handler.previews.life = life
 }
+
+// Waiting counts the components of a namespace that wait for the controller.
+func Waiting[T Component](r *Reconciler[T], namespace string) int {
+	return len(r.running.Load().triggers.Waiting(namespace))
+}

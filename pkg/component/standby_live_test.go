@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -22,29 +23,52 @@ import (
 )
 
 // elected starts a process of the operator that leads only while it has the lease. The function that it returns
-// ends the process, which gives up its lease.
-func (b *bed) elected() (manager ctrl.Manager, end func()) {
+// ends the process, calls beforeRelease when the process works no more, and gives up the lease.
+func (b *bed) elected() (manager ctrl.Manager, r *component.Reconciler[*widget.Widget], end func(beforeRelease func())) {
 	b.Helper()
 	restConfig := must(b.env.ConfigFor(b.user, "system:masters"))(b.T)
-	lock := must(component.NewLeaderLock(restConfig, b.namespace, "standby"))(b.T)
+	leaderLock := must(component.NewLeaderLock(restConfig, b.namespace, "standby"))(b.T)
+	lock := &heldLock{Interface: leaderLock, asked: make(chan struct{}), allowed: make(chan struct{})}
 	manager = must(ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true, RetryPeriod: new(200 * time.Millisecond),
 	}))(b.T)
-	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{LeaderLock: lock})
+	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{LeaderLock: leaderLock})
 	b.check(r.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()
-	return manager, func() {
+	return manager, r, func(beforeRelease func()) {
+		b.Helper()
 		cancel()
-		b.check(<-ended)
+		select {
+		case <-lock.asked:
+			beforeRelease()
+			close(lock.allowed)
+			b.check(<-ended)
+		case err := <-ended:
+			b.Errorf("the process ended without a lease to give up: %v", err)
+		}
 	}
+}
+
+// heldLock is a lock that is given up when the test allows it.
+type heldLock struct {
+	resourcelock.Interface
+	asked, allowed chan struct{}
+}
+
+func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" {
+		close(l.asked)
+		<-l.allowed
+	}
+	return l.Interface.Update(ctx, record)
 }
 
 func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	_, end := b.elected()
+	_, _, end := b.elected()
 	const others = 12 // more than are reconciled at a time, and before the edited one by name
 	for i := range others {
 		w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprintf("a%d", i)}}
@@ -52,8 +76,12 @@ func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
 	}
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.comesToBeReady()
-	standby, endStandby := b.elected()
-	defer endStandby()
+	standby, reconciler, endStandby := b.elected()
+	defer endStandby(func() {})
+	b.comesTo(func() (string, bool) { // it watches: edits from now on are edits for it
+		n := component.Waiting(reconciler, b.namespace)
+		return fmt.Sprintf("%d components wait for the process that stands by", n), n == others+1
+	})
 	if plan, _ := b.ask(b.question()); len(plan.Changes) > 0 {
 		t.Errorf("the leader plans %v", changes(plan))
 	}
@@ -67,8 +95,14 @@ func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
 	default:
 	}
 	b.resetRequests()
-	end()
-	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
+	end(func() {
+		b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
+		b.comesTo(func() (string, bool) {
+			seen := &widget.Widget{}
+			b.check(standby.GetClient().Get(t.Context(), b.key("main"), seen))
+			return "the process that stands by has seen " + seen.Spec.Values["a"], seen.Spec.Values["a"] == "2"
+		})
+	})
 	if plan, _ := b.ask(b.edited("a", "3")); len(plan.Changes) != 1 {
 		t.Errorf("the process that stood by plans %v", changes(plan))
 	}
