@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -97,6 +98,27 @@ func TestObjectsThatReappearAfterTheDeletionAreFoundByTheirOwnershipMetadata(t *
 	}
 	// Each is read once at the start; then there is one list, and a and b are read again twice.
 	if gets := between.requests("GET " + path); len(gets) > 9 {
+		t.Errorf("%d reads: %v", len(gets), gets)
+	}
+}
+
+func TestAComponentDoesNotListTheObjectsOfAWholeFleetAtItsEnd(t *testing.T) {
+	b := newBench(t)
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"), config("b", "1"), config("c", "1"))
+	for i := range 100 {
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprint("other-", i)}}
+		if err := b.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	between.requests("")
+	if outcome, err := b.delete(); err != nil || !outcome.Done() {
+		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	path := "/api/v1/namespaces/" + b.namespace + "/configmaps"
+	// Each is read once at the start and once at the end, and one page shows that there are many.
+	if gets := between.requests("GET " + path); len(gets) != 7 {
 		t.Errorf("%d reads: %v", len(gets), gets)
 	}
 }

@@ -186,8 +186,12 @@ func Rekeyed(items []InventoryItem) []InventoryItem { return plan.Rekeyed(items)
 // one; more are looked for in a list.
 const maxSingleReads = 2
 
-// pageSize is the size of the pages in which objects are listed.
+// pageSize bounds the pages in which objects are listed.
 const pageSize = 500
+
+// listedPerRead is how many objects in a list cost about as much as one read. Without it, each component of a
+// fleet would list the objects of all others at its end.
+const listedPerRead = 10
 
 // listPlace is where objects can be listed.
 type listPlace struct {
@@ -243,7 +247,8 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 		return nil // there are no objects of a type that is not served
 	}
 	found := map[string]bool{}
-	for page := (cluster.ListOptions{Limit: pageSize}); err == nil; {
+	enough := int64(listedPerRead * len(keys))
+	for page := (cluster.ListOptions{Limit: min(pageSize, enough)}); err == nil; {
 		list, failed := r.target.Objects().ListMetadata(ctx, resource, at.namespace, page)
 		if err = failed; err != nil {
 			break
@@ -255,7 +260,7 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 		if page.Continue = list.Continue; page.Continue == "" {
 			break
 		}
-		if left := list.RemainingItemCount; left == nil || *left/pageSize >= int64(len(keys)) {
+		if left := list.RemainingItemCount; left == nil || *left > enough {
 			return keys
 		}
 	}
