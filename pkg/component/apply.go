@@ -228,6 +228,7 @@ func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Objec
 		ManagedTypes:    known.config.managedTypes,
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
+		Urgent:          h.triggers.IsUrgent(client.ObjectKeyFromObject(obj)),
 		Protected:       protected,
 	}
 	if known.pin.isSet() {

@@ -134,6 +134,7 @@ type fakeTriggers struct {
 }
 
 func (f *fakeTriggers) StartReconcile(client.ObjectKey) bool { return f.fast }
+func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool       { return false }
 
 func (f *fakeTriggers) SetBegun(client.ObjectKey, bool) {}
 

@@ -61,6 +61,7 @@ type handler[T Component] struct {
 // triggers is trigger.Queue.
 type triggers interface {
 	StartReconcile(key client.ObjectKey) (fast bool)
+	IsUrgent(key client.ObjectKey) bool
 	RequestFast(key client.ObjectKey, after time.Duration)
 	SetBegun(key client.ObjectKey, begun bool)
 }

@@ -29,6 +29,7 @@ type input struct {
 	plan.Input
 	confirmation *ownerConfirmation
 	hooks        bool // objects run before or after the deletion
+	urgent       bool // a user waits
 	soleWriter   bool // what is gone cannot come back by a creation that is under way
 	target       types.UID
 	reusable     *DesiredSet                // for calls that follow; nil if it cannot be kept
@@ -46,7 +47,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err != nil {
 		return input{}, err
 	}
-	in.Timeout = request.Timeout
+	in.Timeout, in.urgent = request.Timeout, request.Urgent
 	in.Desired = objects
 	in.Retain = make(map[plan.Key]bool, len(request.Retain))
 	for _, key := range request.Retain {

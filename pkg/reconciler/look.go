@@ -33,12 +33,17 @@ func keysOf(in plan.Input) []plan.Key {
 	return keys
 }
 
+// urgentReads is up to how many recorded objects are read if a user waits and the watches of their types are about to start.
+const urgentReads = 16
+
 // readMode says which of the objects are read.
 type readMode struct {
 	// force reads them, whatever the watches know of them.
 	force bool
 	// assumeAbsent does not read those of which nothing says that they exist.
 	assumeAbsent bool
+	// urgent does not wait until watches know what exists.
+	urgent bool
 }
 
 // look observes the given objects, those of types that were not served before, and the
@@ -56,7 +61,7 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 		}
 	}
 	if !how.force || len(late) > 0 {
-		r.watch(ctx, *in)
+		r.watch(ctx, *in, how.urgent && len(in.Recorded) <= urgentReads)
 	}
 	if err := r.observe(ctx, in, keys, how); err != nil {
 		return err
@@ -94,14 +99,15 @@ func itemsOf(items []v1alpha1.InventoryItem) map[plan.Key]*v1alpha1.InventoryIte
 	return byKey
 }
 
-// watch watches the desired and recorded objects of the owner.
-func (r *Reconciler) watch(ctx context.Context, in plan.Input) {
+// watch watches the desired and recorded objects of the owner, and waits until it is known which of those that are
+// recorded exist, unless the call is urgent.
+func (r *Reconciler) watch(ctx context.Context, in plan.Input, urgent bool) {
 	if r.settings.changed == nil {
 		return
 	}
 	keys := keysOf(in)
 	r.watched.set(in.Owner.ID, in.Owner.Ref, keys)
-	r.observer.Watch(ctx, in.Owner.ID, requestsFor(in, keys, readMode{}))
+	r.observer.Watch(ctx, in.Owner.ID, requestsFor(in, keys, readMode{}), !urgent)
 }
 
 func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key, how readMode) error {

@@ -28,7 +28,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		return call.outcome(plan.Plan{}), err
 	}
 	ctx = execute.WithConfirm(ctx, in.confirmation.confirmOwner)
-	again, how := keysOf(in.Input), readMode{assumeAbsent: mayAssumeAbsent(in.Input)}
+	again, how := keysOf(in.Input), readMode{assumeAbsent: mayAssumeAbsent(in.Input), urgent: in.urgent}
 	for {
 		next, err := r.next(ctx, call, again, how)
 		if err != nil {

@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,6 +93,25 @@ func (w *watched) expect(what string, want map[string]int) {
 	if got := w.sent(); fmt.Sprint(got) != fmt.Sprint(want) {
 		w.t.Errorf("%s: sent %v, want %v", what, got, want)
 	}
+}
+
+func TestAnUrgentCallDoesNotWaitForTheListsOfItsTypes(t *testing.T) {
+	w := newWatched(t)
+	w.mustApply(config("a", "1"), config("b", "1"))
+	w.restart(t)
+	ended := make(chan struct{})
+	w.before("GET /api/v1/configmaps", func() { <-ended })
+	defer close(ended)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // less than a call waits otherwise
+	defer cancel()
+	outcome, err := w.engine.Apply(ctx, reconciler.ApplyRequest{
+		Owner: w.owner(), Namespace: w.namespace, Inventory: w.inventory, Record: w.record, Urgent: true,
+		Objects: []client.Object{config("a", "2"), config("b", "1")},
+	})
+	if err != nil || !outcome.Done() || w.get("a").Data["value"] != "2" {
+		t.Fatalf("apply: %v, waiting for %v", err, outcome.Waiting)
+	}
+	w.expect("an edit after a restart", map[string]int{"GET": 2, "PUT": 1})
 }
 
 func configs(n int, value string) []client.Object {

@@ -21,9 +21,9 @@ import (
 // by then is read.
 const syncTimeout = 10 * time.Second
 
-// Watch watches the objects of an owner, and waits until the watches of what is recorded
+// Watch watches the objects of an owner. If it is to wait, it waits until the watches of what is recorded
 // know what exists: a list of a type costs less than a read of each of its objects.
-func (o *Observer) Watch(ctx context.Context, owner string, requests []Request) {
+func (o *Observer) Watch(ctx context.Context, owner string, requests []Request, wait bool) {
 	if o.store == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (o *Observer) Watch(ctx context.Context, owner string, requests []Request) 
 		}
 	}
 	o.store.Keep(owner, all)
-	if len(recorded) > 0 {
+	if wait && len(recorded) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 		defer cancel()
 		o.store.Wait(ctx, recorded)
