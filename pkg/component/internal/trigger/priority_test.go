@@ -57,6 +57,11 @@ func newStandbyQueue(t *testing.T) *controllerQueue {
 	return &controllerQueue{queue, notes, notes.NoteEdits()}
 }
 
+// elapse sets the clock of the queue forward.
+func (q *controllerQueue) elapse(by time.Duration) {
+	q.PriorityQueue.(*prioritized).now = func() time.Time { return time.Now().Add(by) }
+}
+
 // listed is what the watch of components shows first.
 func (q *controllerQueue) listed(name string) {
 	e := event.CreateEvent{Object: metadataOf(name), IsInInitialList: true}

@@ -119,7 +119,10 @@ func (p *prioritized) lead() {
 		rest = rest.Add(editsAlone)
 	}
 	for _, item := range items {
-		if p.held[item] != priorityEdited && p.ready[item].Before(rest) {
+		switch {
+		case p.held[item] == priorityEdited:
+			p.ready[item] = p.now() // it comes first as an edit, and not because it has waited for long
+		case p.ready[item].Before(rest):
 			p.ready[item] = rest
 		}
 		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.held[item]), After: max(0, p.ready[item].Sub(p.now()))}, item)

@@ -73,6 +73,7 @@ func TestOfManyEditsThatNoLeaderHasHandledTheLastComeFirst(t *testing.T) {
 	for i := range 3 * editsAtOnce {
 		q.edited(fmt.Sprint("fleet-", i))
 	}
+	q.elapse(2 * oldestAfter) // as a lease takes to run out
 	for i := range editsAtOnce {
 		item, _ := q.Get()
 		if want := fmt.Sprint("fleet-", 2*editsAtOnce+i); item.Name != want || !q.notes.IsUrgent(item.NamespacedName) {
