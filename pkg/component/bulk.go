@@ -28,10 +28,14 @@ const (
 	// bulkLife is for how long what was read together counts, if the watch shows nothing newer. A commit demands that the
 	// server has answered about a component in the last five seconds.
 	bulkLife = 2 * time.Second
-	// bulkPage is how many components a request returns, and bulkMost how many are kept and do not wait.
+	// bulkPage is how many components a request returns, and bulkMost how many are listed together. More would be out of
+	// date before they are handled.
 	bulkPage = 500
 	bulkMost = 1000
-	// bulkPause is the time without another try after one that failed.
+	// bulkPerUse is how many components may be listed for one that is used. Those of a large fleet are read one by one:
+	// few of those that are listed are among the next ones that are handled.
+	bulkPerUse = 64
+	// bulkPause is the time without another try after one that failed, or was of little use.
 	bulkPause = time.Minute
 )
 
@@ -57,6 +61,8 @@ type bulkReader[T Component] struct {
 	missing map[client.ObjectKey]bool
 	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
+	// listed is how many components the last list returned, used how many of them were read.
+	listed, used int
 
 	goneLock sync.Mutex
 	// gone are components that are gone since we removed the last finalizer.
@@ -125,6 +131,7 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	if shown, ok := r.version(ctx, key); !ok || shown != found.GetResourceVersion() {
 		return lifecycle.Read{}, false
 	}
+	r.used++
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found).Elem())
 	return lifecycle.Read{At: r.at}, true
 }
@@ -134,13 +141,17 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	if r.now().Before(r.pausedUntil) {
 		return
 	}
+	if r.used*bulkPerUse < r.listed {
+		r.listed, r.pausedUntil = 0, r.now().Add(bulkPause)
+		return
+	}
 	waiting := r.waiting(key.Namespace)
 	waiting[key] = true
 	if unread := len(waiting) - r.knownOf(waiting); unread < bulkFrom {
 		return
 	}
 	clear(r.known)
-	r.at = r.now()
+	r.at, r.listed, r.used = r.now(), 0, 0
 	if err := r.pages(ctx, key.Namespace, waiting); err != nil {
 		// One of them may not fit the type. Each is read by itself then.
 		logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "error", err.Error())
@@ -168,10 +179,8 @@ func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map
 				return nil
 			}
 			key := client.ObjectKeyFromObject(found)
-			// Others may begin to wait in a moment.
-			if len(r.known) < bulkMost || waiting[key] {
-				r.known[key] = asRead(found)
-			}
+			r.listed++
+			r.known[key] = asRead(found) // others may begin to wait in a moment
 			// At the start of a process its edit was not seen.
 			if waiting[key] && found.GetGeneration() != found.GetStatus().ObservedGeneration {
 				r.prefer(key)
@@ -179,7 +188,7 @@ func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map
 			return nil
 		})
 		options.Continue = list.GetContinue()
-		if err != nil || options.Continue == "" || r.knownOf(waiting) == len(waiting) {
+		if err != nil || options.Continue == "" || r.listed >= bulkMost || r.knownOf(waiting) == len(waiting) {
 			return err
 		}
 	}

@@ -4,8 +4,11 @@
 package component
 
 import (
+	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,4 +44,17 @@ func SetPreviewLife[T Component](r *Reconciler[T], life time.Duration) {
 // Waiting counts the components of a namespace that wait for the controller.
 func Waiting[T Component](r *Reconciler[T], namespace string) int {
 	return len(r.running.Load().triggers.Waiting(namespace))
+}
+
+// NewBulkRead returns a function that reads a component that waits, and reports whether a list had it.
+func NewBulkRead[T Component](c client.Client, kind schema.GroupVersionKind, waiting func() map[client.ObjectKey]bool, now func() time.Time) func(context.Context, client.ObjectKey) bool {
+	reader := &bulkReader[T]{
+		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, missing: map[client.ObjectKey]bool{},
+		gone: map[client.ObjectKey]types.UID{}, waiting: func(string) map[client.ObjectKey]bool { return waiting() },
+		urgent: func(client.ObjectKey) bool { return false }, prefer: func(client.ObjectKey) {},
+	}
+	return func(ctx context.Context, key client.ObjectKey) bool {
+		_, known := reader.read(ctx, key, newComponent[T]())
+		return known
+	}
 }

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+)
+
+func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
+	const fleet = 100
+	widgets, waiting := make([]client.Object, fleet), map[client.ObjectKey]bool{}
+	for i := range widgets {
+		widgets[i] = &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("w", i)}}
+		waiting[client.ObjectKeyFromObject(widgets[i])] = true
+	}
+	lists, now := 0, time.Unix(1000, 0)
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(widgets...).Build()
+	counting := interceptor.NewClient(server, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			lists++
+			return c.List(ctx, list, options...)
+		},
+	})
+	kind := widget.GroupVersion.WithKind("Widget")
+	read := component.NewBulkRead[*widget.Widget](counting, kind, func() map[client.ObjectKey]bool { return maps.Clone(waiting) }, func() time.Time { return now })
+	next := 0
+	want := func(known bool, requests int) {
+		t.Helper()
+		key := client.ObjectKeyFromObject(widgets[next])
+		next++
+		delete(waiting, key)
+		if found := read(t.Context(), key); found != known || lists != requests {
+			t.Errorf("%s is known: %t, after %d lists; want %t and %d", key.Name, found, lists, known, requests)
+		}
+	}
+	for range 2 { // two of a hundred are enough for another list
+		want(true, 1)
+	}
+	now = now.Add(3 * time.Second) // what was listed is too old
+	want(true, 2)
+	now = now.Add(3 * time.Second) // one is not enough
+	for range 3 {
+		want(false, 2)
+	}
+	now = now.Add(time.Minute)
+	want(true, 3)
+}
