@@ -6,6 +6,8 @@ package measure
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,8 +41,8 @@ type Options struct {
 	Flux string
 	// Helm is the command of Helm, for plans, and for charts up to MostOfPeers components; empty leaves it out.
 	Helm string
-	// Profiles is the folder of operator.pprof and apiserver.pprof, profiles of the processor time while charts are installed;
-	// empty leaves them out. They are of the last round.
+	// Profiles is the folder for profiles of the processor time: one of the operator in each scenario, such as install.pprof, and
+	// apiserver.pprof while charts are installed. Empty leaves them out. They are of the last size and round.
 	Profiles string
 	// Revision is that of Corbel, for the report.
 	Revision string
@@ -170,13 +172,39 @@ func (b *bench) connectWith(ctx context.Context, name report.Subject, program st
 	if b.Chart && name == report.Corbel {
 		order.Lease = lease
 	}
+	if name == report.Corbel {
+		order.Profile = b.profile("current")
+	}
 	return ConnectTo(ctx, name, program, order)
+}
+
+// profile returns the file for a profile of the operator; empty if there is to be none.
+func (b *bench) profile(of report.Scenario) string {
+	if b.Profiles == "" {
+		return ""
+	}
+	return filepath.Join(b.Profiles, string(of)+".pprof")
+}
+
+// nextProfile ends the profile of a scenario, and starts that of the next one.
+func (b *bench) nextProfile(ctx context.Context, scenario report.Scenario, p *Process) error {
+	if b.Profiles == "" || p.name != report.Corbel {
+		return nil
+	}
+	if err := os.Rename(b.profile("current"), b.profile(scenario)); err != nil {
+		return err
+	}
+	_, err := p.Order(ctx, subject.Order{Do: subject.Profile, Profile: b.profile("current")})
+	return err
 }
 
 // record reads what the process has used, and adds it to the report.
 func (b *bench) record(ctx context.Context, scenario report.Scenario, p *Process, took time.Duration, missed bool) error {
 	usage, err := p.Take(ctx, "")
 	if err != nil {
+		return err
+	}
+	if err := b.nextProfile(ctx, scenario, p); err != nil {
 		return err
 	}
 	half := b.half

@@ -120,7 +120,7 @@ func (l *life) all(ctx context.Context, scenario report.Scenario, revision int64
 func (l *life) installCharts(ctx context.Context) (err error) {
 	end := func() error { return nil }
 	if l.Profiles != "" {
-		if end, err = l.startProfiles(ctx); err != nil {
+		if end, err = l.profileServer(ctx); err != nil {
 			return err
 		}
 	}
@@ -134,11 +134,8 @@ func (l *life) installCharts(ctx context.Context) (err error) {
 	return errors.Join(err, end())
 }
 
-// startProfiles profiles the operator and the API server. The function that it returns waits for the end of the latter.
-func (l *life) startProfiles(ctx context.Context) (end func() error, err error) {
-	if _, err := l.process.Order(ctx, subject.Order{Do: subject.Profile, Profile: filepath.Join(l.Profiles, "operator.pprof")}); err != nil {
-		return nil, err
-	}
+// profileServer profiles the API server for 20 seconds. The function that it returns waits for the end.
+func (l *life) profileServer(ctx context.Context) (end func() error, err error) {
 	server, err := discovery.NewDiscoveryClientForConfig(l.env.Config())
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ type Order struct {
 	Changes int `json:",omitempty"`
 	// Collect, with Take, collects the garbage to measure the heap that is in use.
 	Collect bool `json:",omitempty"`
-	// Profile is the file that a profile is written to: with Take that of the heap, with Profile that of the processor time.
+	// Profile is the file that a profile is written to: with Take that of the heap, with Profile and Connect that of the processor time.
 	Profile string `json:",omitempty"`
 	// Reconciles, with Idle, is how many reconciles must have ended.
 	Reconciles int `json:",omitempty"`

@@ -66,6 +66,11 @@ type service struct {
 func (s *service) answer(ctx context.Context, order Order) (Answer, error) {
 	switch order.Do {
 	case Connect:
+		if order.Profile != "" {
+			if err := s.startProfile(order.Profile); err != nil {
+				return Answer{Done: time.Now()}, err
+			}
+		}
 		err := s.worker.Connect(ctx, order, s.counter)
 		return Answer{Done: time.Now()}, err
 	case Profile:
