@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,11 +94,11 @@ func (h *Helper) Writes() int { return h.writes }
 
 // MetadataChanged reports whether Commit and Patch would write metadata or spec.
 func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
-	after, err := contentOf(conditions.ObjectOf(obj))
+	changes, err := h.mainChanges(conditions.ObjectOf(obj))
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", h, err)
 	}
-	return len(diff(h.before.main(h.withoutSpec), after.main(h.withoutSpec))) > 0, nil
+	return len(changes) > 0, nil
 }
 
 // Commit makes metadata and status durable. Call it before acting on anything
@@ -176,19 +177,29 @@ func (h *Helper) PatchMetadata(ctx context.Context, obj client.Object) error {
 }
 
 func (h *Helper) writeMain(ctx context.Context, obj client.Object, why purpose) error {
-	after, err := contentOf(obj)
-	if err != nil {
+	changes, err := h.mainChanges(obj)
+	if err != nil || len(changes) == 0 {
 		return err
-	}
-	changes := diff(h.before.main(h.withoutSpec), after.main(h.withoutSpec))
-	if len(changes) == 0 {
-		return nil
 	}
 	answer, err := h.send(ctx, obj, mainWrite{changes: changes}, why)
 	if err != nil {
 		return err
 	}
 	return h.acceptMain(obj, answer)
+}
+
+// mainChanges returns what is to be written of metadata and spec.
+func (h *Helper) mainChanges(obj client.Object) (map[string]any, error) {
+	if h.withoutSpec { // a status may be large
+		obj = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Labels: obj.GetLabels(), Annotations: obj.GetAnnotations(), Finalizers: obj.GetFinalizers(), OwnerReferences: obj.GetOwnerReferences(),
+		}}
+	}
+	after, err := contentOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return diff(h.before.main(h.withoutSpec), after.main(h.withoutSpec)), nil
 }
 
 func (h *Helper) writeStatus(ctx context.Context, obj client.Object, options HelperOptions, why purpose) error {
