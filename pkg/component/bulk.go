@@ -35,7 +35,8 @@ const (
 	// bulkPerUse is how many components may be listed for one that is used. Those of a large fleet are read one by one:
 	// few of those that are listed are among the next ones that are handled.
 	bulkPerUse = 64
-	// bulkPause is the time without another try after one that failed, or was of little use.
+	// bulkPause is the time without another try after one that failed. After one that was of little use it is bulkLife, then
+	// twice as long each time, up to bulkPause.
 	bulkPause = time.Minute
 )
 
@@ -63,6 +64,8 @@ type bulkReader[T Component] struct {
 	at, pausedUntil time.Time
 	// listed is how many components the last list returned, used how many of them were read.
 	listed, used int
+	// pause is how long the last pause was after a list of little use.
+	pause time.Duration
 
 	goneLock sync.Mutex
 	// gone are components that are gone since we removed the last finalizer.
@@ -142,8 +145,12 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 		return
 	}
 	if r.used*bulkPerUse < r.listed {
-		r.listed, r.pausedUntil = 0, r.now().Add(bulkPause)
+		r.listed, r.used, r.pause = 0, 0, min(max(2*r.pause, bulkLife), bulkPause)
+		r.pausedUntil = r.now().Add(r.pause)
 		return
+	}
+	if r.used > 0 {
+		r.pause = 0
 	}
 	waiting := r.waiting(key.Namespace)
 	waiting[key] = true

@@ -20,7 +20,7 @@ import (
 )
 
 func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
-	const fleet = 100
+	const fleet, bulkLife = 100, 3 * time.Second // what was listed is too old then
 	widgets, waiting := make([]client.Object, fleet), map[client.ObjectKey]bool{}
 	for i := range widgets {
 		widgets[i] = &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("w", i)}}
@@ -49,12 +49,23 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 	for range 2 { // two of a hundred are enough for another list
 		want(true, 1)
 	}
-	now = now.Add(3 * time.Second) // what was listed is too old
+	now = now.Add(bulkLife)
 	want(true, 2)
-	now = now.Add(3 * time.Second) // one is not enough
-	for range 3 {
-		want(false, 2)
-	}
-	now = now.Add(time.Minute)
+	now = now.Add(bulkLife) // one is not enough
+	want(false, 2)
+	now = now.Add(bulkLife)
 	want(true, 3)
+	now = now.Add(bulkLife) // again
+	want(false, 3)
+	now = now.Add(bulkLife)
+	want(false, 3)
+	now = now.Add(bulkLife)
+	want(true, 4)
+	want(true, 4)
+	now = now.Add(bulkLife)
+	want(true, 5)
+	now = now.Add(bulkLife) // the first time since a list was of use
+	want(false, 5)
+	now = now.Add(bulkLife)
+	want(true, 6)
 }
