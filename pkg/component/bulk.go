@@ -28,12 +28,12 @@ const (
 	// bulkLife is for how long what was read together counts, if the watch shows nothing newer. A commit demands that the
 	// server has answered about a component in the last five seconds.
 	bulkLife = 2 * time.Second
-	// bulkPage is how many components a request returns, and bulkMost how many are listed together. More would be out of
-	// date before they are handled.
+	// bulkPage is how many components a request returns, and bulkMost how many are listed together, the first ones of the
+	// namespace. More would be out of date before they are handled.
 	bulkPage = 500
 	bulkMost = 1000
-	// bulkPerUse is how many components may be listed for one that is used. Those of a large fleet are read one by one:
-	// few of those that are listed are among the next ones that are handled.
+	// bulkPerUse is how many components may be listed for one that is used. In a large fleet, few of those that are listed are
+	// among the next ones that are handled; then each is read by itself.
 	bulkPerUse = 64
 	// bulkPause is the time without another try after one that failed. After one that was of little use it is bulkLife, then
 	// twice as long each time, up to bulkPause.
@@ -58,13 +58,14 @@ type bulkReader[T Component] struct {
 
 	lock  sync.Mutex
 	known map[client.ObjectKey]T
-	// missing were not found by a list that is as young.
+	// missing are those that waited when the last list was made, or were asked for without one. If they are not known, no
+	// other list is made for them.
 	missing map[client.ObjectKey]bool
 	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
-	// listed is how many components the last list returned, used how many of them were read.
+	// listed is how many components the last list returned, until its use is judged; used is how many of them were read.
 	listed, used int
-	// pause is how long the last pause was after a list of little use.
+	// pause is how long the last pause was after a list of little use; zero after one that was of use.
 	pause time.Duration
 
 	goneLock sync.Mutex
@@ -118,7 +119,8 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	if r.now().Sub(r.at) > bulkLife {
+	if age := r.now().Sub(r.at); age > bulkLife {
+		r.judge(age)
 		clear(r.known)
 		clear(r.missing)
 	}
@@ -139,18 +141,26 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	return lifecycle.Read{At: r.at}, true
 }
 
-// list reads the components of a namespace that wait, unless they are few.
+// judge pauses the lists if the last one, which is too old by now, was of little use.
+func (r *bulkReader[T]) judge(age time.Duration) {
+	switch {
+	case r.listed == 0: // it was judged before
+	case r.used*bulkPerUse >= r.listed || age > bulkPause:
+		r.pause = 0
+	default:
+		r.pause = min(max(2*r.pause, bulkLife), bulkPause)
+		r.pausedUntil = r.now().Add(r.pause)
+	}
+	r.listed = 0
+}
+
+// list reads the components of a namespace that wait, unless they are few, or the last list was of little use.
 func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	if r.now().Before(r.pausedUntil) {
 		return
 	}
 	if r.used*bulkPerUse < r.listed {
-		r.listed, r.used, r.pause = 0, 0, min(max(2*r.pause, bulkLife), bulkPause)
-		r.pausedUntil = r.now().Add(r.pause)
-		return
-	}
-	if r.used > 0 {
-		r.pause = 0
+		return // that one may still be of use
 	}
 	waiting := r.waiting(key.Namespace)
 	waiting[key] = true
@@ -163,6 +173,9 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 		// One of them may not fit the type. Each is read by itself then.
 		logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "error", err.Error())
 		r.pausedUntil = r.now().Add(bulkPause)
+	}
+	for key := range waiting {
+		r.missing[key] = true // one that is known is not looked for in it
 	}
 }
 

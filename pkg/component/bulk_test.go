@@ -51,6 +51,10 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 	}
 	now = now.Add(bulkLife)
 	want(true, 2)
+	late := client.ObjectKey{Namespace: "default", Name: "late"} // that list may still be of use
+	if waiting[late] = true; read(t.Context(), late) || lists != 2 {
+		t.Errorf("one that was created after the list is known, after %d lists", lists)
+	}
 	now = now.Add(bulkLife) // one is not enough
 	want(false, 2)
 	now = now.Add(bulkLife)

@@ -129,12 +129,12 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog
 
 // fakeTriggers puts every reconcile on the fast path, or none, and notes what was asked for.
 type fakeTriggers struct {
-	fast  bool
-	asked map[client.ObjectKey]time.Duration
+	fast, urgent bool
+	asked        map[client.ObjectKey]time.Duration
 }
 
 func (f *fakeTriggers) StartReconcile(client.ObjectKey) bool { return f.fast }
-func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool       { return false }
+func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool       { return f.urgent }
 
 func (f *fakeTriggers) SetBegun(client.ObjectKey, bool) {}
 

@@ -176,6 +176,20 @@ func TestTheFastPathBecomesAFullReconcileIfTheCacheIsOutdated(t *testing.T) {
 	}
 }
 
+func TestTheReconcileOfAnEditIsUrgent(t *testing.T) {
+	for _, urgent := range []bool{false, true} {
+		engine := &fakeEngine{}
+		h, _ := testHandler(t, engine)
+		h.triggers.(*fakeTriggers).urgent = urgent
+		if _, err := h.createOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
+			t.Fatal(err)
+		}
+		if len(engine.applied) != 1 || engine.applied[0].Urgent != urgent {
+			t.Errorf("of an edit that comes first (%t), the request is %+v", urgent, engine.applied)
+		}
+	}
+}
+
 // outdated is an engine that what was wanted before is never enough for.
 type outdated struct {
 	*fakeEngine

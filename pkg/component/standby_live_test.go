@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,8 +44,10 @@ func (b *bed) elected() (manager ctrl.Manager, r *component.Reconciler[*widget.W
 		cancel()
 		select {
 		case <-lock.asked:
-			beforeRelease()
-			close(lock.allowed)
+			func() {
+				defer close(lock.allowed)
+				beforeRelease()
+			}()
 			b.check(<-ended)
 		case err := <-ended:
 			b.Errorf("the process ended without a lease to give up: %v", err)
@@ -55,12 +58,13 @@ func (b *bed) elected() (manager ctrl.Manager, r *component.Reconciler[*widget.W
 // heldLock is a lock that is given up when the test allows it.
 type heldLock struct {
 	resourcelock.Interface
+	once           sync.Once
 	asked, allowed chan struct{}
 }
 
 func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
-		close(l.asked)
+		l.once.Do(func() { close(l.asked) })
 		<-l.allowed
 	}
 	return l.Interface.Update(ctx, record)
@@ -98,9 +102,10 @@ func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
 	end(func() {
 		b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
 		b.comesTo(func() (string, bool) {
-			seen := &widget.Widget{}
+			seen := &metav1.PartialObjectMetadata{} // as the controller watches it
+			seen.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
 			b.check(standby.GetClient().Get(t.Context(), b.key("main"), seen))
-			return "the process that stands by has seen " + seen.Spec.Values["a"], seen.Spec.Values["a"] == "2"
+			return fmt.Sprintf("the process that stands by has seen generation %d", seen.Generation), seen.Generation == b.get().Generation
 		})
 	})
 	if plan, _ := b.ask(b.edited("a", "3")); len(plan.Changes) != 1 {

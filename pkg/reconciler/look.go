@@ -61,7 +61,7 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 		}
 	}
 	if !how.force || len(late) > 0 {
-		r.watch(ctx, *in, how.urgent && len(in.Recorded) <= urgentReads)
+		r.watch(ctx, *in, !how.urgent || len(in.Recorded) > urgentReads)
 	}
 	if err := r.observe(ctx, in, keys, how); err != nil {
 		return err
@@ -99,15 +99,15 @@ func itemsOf(items []v1alpha1.InventoryItem) map[plan.Key]*v1alpha1.InventoryIte
 	return byKey
 }
 
-// watch watches the desired and recorded objects of the owner, and waits until it is known which of those that are
-// recorded exist, unless the call is urgent.
-func (r *Reconciler) watch(ctx context.Context, in plan.Input, urgent bool) {
+// watch watches the desired and recorded objects of the owner. With wait, it returns when the watches know which of the
+// recorded ones exist, or after some seconds.
+func (r *Reconciler) watch(ctx context.Context, in plan.Input, wait bool) {
 	if r.settings.changed == nil {
 		return
 	}
 	keys := keysOf(in)
 	r.watched.set(in.Owner.ID, in.Owner.Ref, keys)
-	r.observer.Watch(ctx, in.Owner.ID, requestsFor(in, keys, readMode{}), !urgent)
+	r.observer.Watch(ctx, in.Owner.ID, requestsFor(in, keys, readMode{}), wait)
 }
 
 func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key, how readMode) error {

@@ -235,9 +235,9 @@ func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, e
 	return returned, nil
 }
 
-// mayExist returns the keys of objects that may exist again. All objects of the
-// place are listed: one that lost its label is ours by its annotation. If there
-// are so many that it costs less to read the keys one by one, that is done.
+// mayExist returns the keys of objects that may exist again. The objects of the
+// place are listed, whatever labels they have: one that lost its label is ours by its annotation. If the first page
+// says that there are so many that it costs less to read the keys one by one, all keys are returned.
 func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlace, keys []plan.Key) []plan.Key {
 	if len(keys) <= maxSingleReads {
 		return keys
@@ -248,7 +248,7 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 	}
 	found := map[string]bool{}
 	enough := int64(listedPerRead * len(keys))
-	for page := (cluster.ListOptions{Limit: min(pageSize, enough)}); err == nil; {
+	for page := (cluster.ListOptions{Limit: min(pageSize, int64(len(keys)))}); err == nil; page.Limit = pageSize {
 		list, failed := r.target.Objects().ListMetadata(ctx, resource, at.namespace, page)
 		if err = failed; err != nil {
 			break

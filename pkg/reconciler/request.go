@@ -77,8 +77,9 @@ type ApplyRequest struct {
 	// them is an *InvalidError, unless they are namespaces. The owner itself is
 	// always protected.
 	Protected []Key
-	// Urgent says that a user waits for the outcome: what no watch knows yet is read, unless it is much, in place of waiting
-	// for the lists of its types.
+	// Urgent says that a user waits for the outcome. Then up to 16 recorded objects that no watch knows yet are read.
+	// Otherwise, and if there are more, Apply waits up to ten seconds until the watches of their types have started.
+	// Default is false.
 	Urgent bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.

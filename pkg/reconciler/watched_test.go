@@ -96,22 +96,35 @@ func (w *watched) expect(what string, want map[string]int) {
 }
 
 func TestAnUrgentCallDoesNotWaitForTheListsOfItsTypes(t *testing.T) {
-	w := newWatched(t)
-	w.mustApply(config("a", "1"), config("b", "1"))
-	w.restart(t)
-	ended := make(chan struct{})
-	w.before("GET /api/v1/configmaps", func() { <-ended })
-	defer close(ended)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // less than a call waits otherwise
-	defer cancel()
-	outcome, err := w.engine.Apply(ctx, reconciler.ApplyRequest{
-		Owner: w.owner(), Namespace: w.namespace, Inventory: w.inventory, Record: w.record, Urgent: true,
-		Objects: []client.Object{config("a", "2"), config("b", "1")},
-	})
-	if err != nil || !outcome.Done() || w.get("a").Data["value"] != "2" {
-		t.Fatalf("apply: %v, waiting for %v", err, outcome.Waiting)
+	for name, test := range map[string]struct {
+		objects  int
+		urgent   bool
+		deadline time.Duration // less than a call waits otherwise
+		want     map[string]int
+	}{
+		"urgent":     {16, true, 5 * time.Second, map[string]int{"GET": 16, "PUT": 1}},
+		"not urgent": {16, false, time.Second, map[string]int{}},
+		"too many":   {17, true, time.Second, map[string]int{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatched(t)
+			w.mustApply(configs(test.objects, "1")...)
+			w.restart(t)
+			ended := make(chan struct{})
+			w.before("GET /api/v1/configmaps", func() { <-ended })
+			defer close(ended)
+			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
+			defer cancel()
+			outcome, err := w.engine.Apply(ctx, reconciler.ApplyRequest{
+				Owner: w.owner(), Namespace: w.namespace, Inventory: w.inventory, Record: w.record, Urgent: test.urgent,
+				Objects: append(configs(test.objects, "1")[1:], config("c00", "2")),
+			})
+			if done := err == nil && outcome.Done(); done != (len(test.want) > 0) {
+				t.Errorf("apply: %v, waiting for %v", err, outcome.Waiting)
+			}
+			w.expect("an edit after a restart", test.want)
+		})
 	}
-	w.expect("an edit after a restart", map[string]int{"GET": 2, "PUT": 1})
 }
 
 func configs(n int, value string) []client.Object {

@@ -21,7 +21,7 @@ import (
 // by then is read.
 const syncTimeout = 10 * time.Second
 
-// Watch watches the objects of an owner. If it is to wait, it waits until the watches of what is recorded
+// Watch watches the objects of an owner. With wait, it returns when the watches of what is recorded
 // know what exists: a list of a type costs less than a read of each of its objects.
 func (o *Observer) Watch(ctx context.Context, owner string, requests []Request, wait bool) {
 	if o.store == nil {
