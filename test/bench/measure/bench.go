@@ -5,6 +5,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,7 +81,11 @@ func Run(ctx context.Context, e *env.Environment, options Options) (report.Size,
 	} else if options.Components > 1 {
 		courses = []func(context.Context, int) error{b.fleet, b.limit}
 	}
-	return b.size, b.alternate(ctx, courses)
+	err = b.alternate(ctx, courses)
+	if b.Profiles != "" {
+		err = errors.Join(err, os.Remove(b.profile("current"))) // of a process that has ended
+	}
+	return b.size, err
 }
 
 func newBench(ctx context.Context, e *env.Environment, options Options) (*bench, error) {
@@ -111,7 +116,7 @@ func (b *bench) alternate(ctx context.Context, courses []func(context.Context, i
 func (b *bench) warmUp(ctx context.Context) error {
 	small := *b
 	small.Objects, small.Components, small.Rest, small.Repairs = 10, 1, 0, 0
-	small.Chart = false
+	small.Chart, small.Profiles = false, ""
 	small.Logf = func(string, ...any) {}
 	return small.corbel(ctx, 0)
 }

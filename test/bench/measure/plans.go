@@ -24,6 +24,7 @@ import (
 // must have an audit log with bodies: commands do not count their requests themselves. There is one
 // component, nothing rests, and nothing is repaired.
 func Plans(ctx context.Context, e *env.Environment, options Options) (report.Size, error) {
+	options.Profiles = "" // they are of the life of components
 	b, err := newBench(ctx, e, options)
 	if err != nil {
 		return report.Size{}, err
@@ -48,7 +49,7 @@ func (b *bench) warmUpPlans(ctx context.Context) error {
 		return err
 	}
 	small := *b
-	small.Objects, small.size = 10, report.Size{}
+	small.Objects, small.Profiles, small.size = 10, "", report.Size{}
 	small.Logf = func(string, ...any) {}
 	return small.corbelPlans(ctx, 0)
 }
