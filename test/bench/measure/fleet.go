@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,7 +75,14 @@ func (l *life) deleteAll(ctx context.Context) error {
 			left--
 		}
 		return left == 0
-	}, func() error { return l.DeleteAllOf(ctx, &operator.Load{}, client.InNamespace(l.namespace)) })
+	}, func() error {
+		for { // the server does not come to the end of many in a minute
+			err := l.DeleteAllOf(ctx, &operator.Load{}, client.InNamespace(l.namespace))
+			if !apierrors.IsTimeout(err) {
+				return err
+			}
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("delete: %d of %d components are left: %w", left, l.Components, err)
 	}
