@@ -63,8 +63,9 @@ type bulkReader[T Component] struct {
 	missing map[client.ObjectKey]bool
 	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
-	// listed is how many components the last list returned, until its use is judged; used is how many of them were read.
-	listed, used int
+	// listed is how many components the last list returned, until its use is judged. Since then, used of them were read, and
+	// missed were asked for that were not among them.
+	listed, used, missed int
 	// pause is how long the last pause was after a list of little use; zero after one that was of use.
 	pause time.Duration
 
@@ -129,6 +130,7 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	}
 	found, ok := r.known[key]
 	if !ok {
+		r.missed++
 		r.missing[key] = true // so that it is not looked for by another list at once
 		return lifecycle.Read{}, false
 	}
@@ -145,7 +147,7 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 func (r *bulkReader[T]) judge(age time.Duration) {
 	switch {
 	case r.listed == 0: // it was judged before
-	case r.used*bulkPerUse >= r.listed || age > bulkPause:
+	case r.used*bulkPerUse >= r.listed || r.missed <= r.used || age > bulkPause:
 		r.pause = 0
 	default:
 		r.pause = min(max(2*r.pause, bulkLife), bulkPause)
@@ -168,7 +170,7 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 		return
 	}
 	clear(r.known)
-	r.at, r.listed, r.used = r.now(), 0, 0
+	r.at, r.listed, r.used, r.missed = r.now(), 0, 0, 0
 	if err := r.pages(ctx, key.Namespace, waiting); err != nil {
 		// One of them may not fit the type. Each is read by itself then.
 		logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "error", err.Error())
