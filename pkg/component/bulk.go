@@ -32,9 +32,6 @@ const (
 	// namespace. More would be out of date before they are handled.
 	bulkPage = 500
 	bulkMost = 1000
-	// bulkPerUse is how many components may be listed for one that is used. In a large fleet, few of those that are listed are
-	// among the next ones that are handled; then each is read by itself.
-	bulkPerUse = 64
 	// bulkPause is the time without another try after one that failed. After one that was of little use it is bulkLife, then
 	// twice as long each time, up to bulkPause.
 	bulkPause = time.Minute
@@ -63,8 +60,8 @@ type bulkReader[T Component] struct {
 	missing map[client.ObjectKey]bool
 	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
-	// listed is how many components the last list returned, until its use is judged. Since then, used of them were read, and
-	// missed were asked for that were not among them.
+	// listed is how many components the last list returned, until its use is judged. Until then, used of them were read, and
+	// missed others were asked for.
 	listed, used, missed int
 	// pause is how long the last pause was after a list of little use; zero after one that was of use.
 	pause time.Duration
@@ -130,7 +127,9 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	}
 	found, ok := r.known[key]
 	if !ok {
-		r.missed++
+		if r.listed > 0 {
+			r.missed++
+		}
 		r.missing[key] = true // so that it is not looked for by another list at once
 		return lifecycle.Read{}, false
 	}
@@ -143,17 +142,18 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	return lifecycle.Read{At: r.at}, true
 }
 
-// judge pauses the lists if the last one, which is too old by now, was of little use.
+// judge pauses the lists if the last one, which is too old by now, was of little use: in a large fleet, few of those that are
+// listed are among the next ones that are handled. Then each is read by itself.
 func (r *bulkReader[T]) judge(age time.Duration) {
 	switch {
 	case r.listed == 0: // it was judged before
-	case r.used*bulkPerUse >= r.listed || r.missed <= r.used || age > bulkPause:
+	case r.missed <= r.used || age > bulkPause:
 		r.pause = 0
 	default:
 		r.pause = min(max(2*r.pause, bulkLife), bulkPause)
 		r.pausedUntil = r.now().Add(r.pause)
 	}
-	r.listed = 0
+	r.listed, r.used, r.missed = 0, 0, 0
 }
 
 // list reads the components of a namespace that wait, unless they are few, or the last list was of little use.
@@ -161,7 +161,7 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	if r.now().Before(r.pausedUntil) {
 		return
 	}
-	if r.used*bulkPerUse < r.listed {
+	if r.missed > r.used {
 		return // that one may still be of use
 	}
 	waiting := r.waiting(key.Namespace)

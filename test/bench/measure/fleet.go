@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
@@ -55,17 +52,12 @@ func (l *life) installAll(ctx context.Context) error {
 }
 
 func (l *life) createAll(ctx context.Context) error {
-	var group errgroup.Group
-	group.SetLimit(creators)
-	for i := range l.Components {
-		group.Go(func() error {
-			return l.Create(ctx, &operator.Load{
-				ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("load-%d", i)},
-				Spec:       operator.LoadSpec{Objects: l.Objects, All: "1", One: "1"},
-			})
+	return l.eachLoad(0, func(name string) error {
+		return l.Create(ctx, &operator.Load{
+			ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name},
+			Spec:       operator.LoadSpec{Objects: l.Objects, All: "1", One: "1"},
 		})
-	}
-	return group.Wait()
+	})
 }
 
 func (l *life) deleteAll(ctx context.Context) error {
@@ -76,12 +68,9 @@ func (l *life) deleteAll(ctx context.Context) error {
 		}
 		return left == 0
 	}, func() error {
-		for { // the server does not come to the end of many in a minute
-			err := l.DeleteAllOf(ctx, &operator.Load{}, client.InNamespace(l.namespace))
-			if !apierrors.IsTimeout(err) {
-				return err
-			}
-		}
+		return l.eachLoad(0, func(name string) error {
+			return l.Delete(ctx, &operator.Load{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name}})
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("delete: %d of %d components are left: %w", left, l.Components, err)
