@@ -117,7 +117,7 @@ func TestAComponentDoesNotListTheObjectsOfAWholeFleetAtItsEnd(t *testing.T) {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
 	path := "/api/v1/namespaces/" + b.namespace + "/configmaps"
-	// Each is read once at the start and once at the end, and a small page shows that there are many.
+	// Each is read once at the start and once at the end, and one page shows that there are many.
 	if gets := between.requests("GET " + path); len(gets) != 7 {
 		t.Errorf("%d reads: %v", len(gets), gets)
 	}

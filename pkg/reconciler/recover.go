@@ -248,7 +248,7 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 	}
 	found := map[string]bool{}
 	enough := int64(listedPerRead * len(keys))
-	for page := (cluster.ListOptions{Limit: min(pageSize, int64(len(keys)))}); err == nil; page.Limit = pageSize {
+	for page := (cluster.ListOptions{Limit: min(pageSize, enough)}); err == nil; {
 		list, failed := r.target.Objects().ListMetadata(ctx, resource, at.namespace, page)
 		if err = failed; err != nil {
 			break
