@@ -156,13 +156,13 @@ func (r *bulkReader[T]) judge(age time.Duration) {
 	r.listed, r.used, r.missed = 0, 0, 0
 }
 
-// list reads the components of a namespace that wait, unless they are few, or the last list was of little use.
+// list reads the components of a namespace that wait, unless they are few, or most of the last list is not used.
 func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	if r.now().Before(r.pausedUntil) {
 		return
 	}
-	if r.missed > r.used {
-		return // that one may still be of use
+	if 2*r.used < r.listed {
+		return // most of the last one may still be of use
 	}
 	waiting := r.waiting(key.Namespace)
 	waiting[key] = true
@@ -174,7 +174,7 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	if err := r.pages(ctx, key.Namespace, waiting); err != nil {
 		// One of them may not fit the type. Each is read by itself then.
 		logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "error", err.Error())
-		r.pausedUntil = r.now().Add(bulkPause)
+		r.listed, r.pausedUntil = 0, r.now().Add(bulkPause)
 	}
 	for key := range waiting {
 		r.missing[key] = true // one that is known is not looked for in it

@@ -5,6 +5,7 @@ package component_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -26,12 +27,18 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 		widgets[i] = &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("w", i)}}
 		waiting[client.ObjectKeyFromObject(widgets[i])] = true
 	}
-	lists, now := 0, time.Unix(1000, 0)
+	lists, now, broken := 0, time.Unix(1000, 0), false
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(widgets...).Build()
 	counting := interceptor.NewClient(server, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			lists++
-			return c.List(ctx, list, options...)
+			if lists++; broken && lists%2 == 0 {
+				return errors.New("the second page does not fit the type")
+			}
+			err := c.List(ctx, list, options...)
+			if broken {
+				list.SetContinue("second")
+			}
+			return err
 		},
 	})
 	kind := widget.GroupVersion.WithKind("Widget")
@@ -56,8 +63,10 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 			}
 		}
 	}
-	want(true, 1)
-	miss(1, 1)
+	for range 20 {
+		want(true, 1)
+	}
+	miss(20, 1)             // of all others, that list may still be of use
 	now = now.Add(bulkLife) // as many were used as were missed
 	want(true, 2)
 	miss(2, 2)
@@ -81,4 +90,15 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 	want(false, 5)
 	now = now.Add(bulkLife)
 	want(true, 6)
+
+	broken = true
+	now = now.Add(bulkLife)
+	want(true, 8)
+	miss(2, 8)
+	for range 2 {
+		now = now.Add(bulkLife)
+		want(false, 8)
+	}
+	now = now.Add(time.Minute)
+	want(true, 10)
 }
