@@ -49,7 +49,7 @@ func (b *bench) warmUpPlans(ctx context.Context) error {
 		return err
 	}
 	small := *b
-	small.Objects, small.Profiles, small.size = 10, "", report.Size{}
+	small.Objects, small.size = 10, report.Size{}
 	small.Logf = func(string, ...any) {}
 	return small.corbelPlans(ctx, 0)
 }
