@@ -148,6 +148,20 @@ func (k *kind) set(at objectName, live *record, restored bool) []Change {
 	return k.difference(at, old, live, "")
 }
 
+// isUnlisted reports whether a newer list than this version of an object does not have the object: it left before any
+// version of it was known, so that nothing else tells.
+func (k *kind) isUnlisted(at objectName, version string) bool {
+	if k.records.get(at) != nil {
+		return false
+	}
+	for _, place := range []string{wide, at.namespace} {
+		if scope := k.scopes[place]; scope != nil && scope.isListed(version) {
+			return true
+		}
+	}
+	return false
+}
+
 // remove records that an object left the watch, at a version, with its last state.
 func (k *kind) remove(at objectName, last *record, version string) []Change {
 	old, changed := k.records.remove(at, version, last, time.Now())

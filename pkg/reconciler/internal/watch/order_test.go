@@ -127,6 +127,31 @@ func TestVersionsThatCannotBeComparedCountInTheOrderOfTheirArrival(t *testing.T)
 	})
 }
 
+func TestAnAnswerFromBeforeTheListComesTooLate(t *testing.T) {
+	inBubble(t, Options{}, func(b *bed) {
+		b.keep("a", inShop)
+		b.server.hold()
+		answered := b.store.Writing("a", inShop, "new")
+		created := answer(b.server.put(object("shop", "new", "1", "a", "one")))
+		b.server.remove("shop", "new")
+		b.server.set(func(s *server) { s.compacted = s.version })
+		b.server.cut()
+		b.server.release()
+		advance(5 * time.Second) // another list, which does not have it
+		answered(created)
+		b.misses(inShop, "new", true)
+		b.expect("what another client deleted", "a: new Vanished")
+
+		read := reduced(b.server.put(object("shop", "read", "2", "", "one")))
+		read.Ownership.OwnerID = "a" // its label was there when it was read, and in no event
+		b.server.set(func(s *server) { s.compacted = s.version })
+		b.server.cut()
+		advance(5 * time.Second)
+		b.store.Read("a", inShop, "read", read)
+		b.misses(inShop, "read", true)
+	})
+}
+
 func TestAnEventFromBeforeTheListComesTooLate(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {
 		b.server.put(object("shop", "pod", "1", "a", "one"))

@@ -111,7 +111,7 @@ func (k *kind) recordAnswer(at objectName, answer *plan.Observation, before *rec
 	case plan.Present:
 		live := recordOf(*answer)
 		k.newest = newer(live.version, k.newest)
-		stale := r.isStale(at, live.version)
+		stale := r.isStale(at, live.version) || k.isUnlisted(at, live.version)
 		if live.owner() != "" && !r.isDeleted(live.uid) {
 			if !stale {
 				r.set(at, live)
