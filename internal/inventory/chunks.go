@@ -4,18 +4,16 @@
 package inventory
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/gzipped"
 )
 
 // DefaultThreshold is how large the items may be in the status, in bytes of JSON:
@@ -153,22 +151,18 @@ type change struct {
 }
 
 // changeOf returns nil if the chunk has that content already.
-func changeOf(index int, c content, before string) (*change, error) {
+func changeOf(index int, c content, before string) *change {
 	if c.count == 0 {
 		if before == "" {
-			return nil, nil
+			return nil
 		}
-		return &change{index: index}, nil
+		return &change{index: index}
 	}
 	hash := hashOf(c.raw)
 	if hash == before {
-		return nil, nil
+		return nil
 	}
-	entry, err := pack(c.raw)
-	if err != nil {
-		return nil, fmt.Errorf("compress the inventory: %w", err)
-	}
-	return &change{index: index, chunk: v1alpha1.InventoryChunk{Count: int32(c.count), Hash: hash}, entry: entry}, nil
+	return &change{index: index, chunk: v1alpha1.InventoryChunk{Count: int32(c.count), Hash: hash}, entry: gzipped.Pack(c.raw)}
 }
 
 func hashOf(raw []byte) string {
@@ -176,31 +170,14 @@ func hashOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pack returns the entry that holds a content.
-func pack(raw []byte) ([]byte, error) {
-	var buffer bytes.Buffer
-	writer := gzip.NewWriter(&buffer)
-	if _, err := writer.Write(raw); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	return buffer.Bytes(), nil
-}
-
 // unpack returns the items of an entry, if it holds what the head says.
 func unpack(entry []byte, chunk v1alpha1.InventoryChunk) ([]v1alpha1.InventoryItem, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(entry))
-	if err != nil {
-		return nil, errors.New("it is not compressed as it was written")
-	}
-	raw, err := io.ReadAll(io.LimitReader(reader, maxContent+1))
+	raw, err := gzipped.Unpack(entry, maxContent)
 	switch {
+	case errors.Is(err, gzipped.ErrTooLarge):
+		return nil, fmt.Errorf("it unpacks to more than %d bytes", maxContent)
 	case err != nil:
 		return nil, errors.New("it is not compressed as it was written")
-	case len(raw) > maxContent:
-		return nil, fmt.Errorf("it unpacks to more than %d bytes", maxContent)
 	case hashOf(raw) != chunk.Hash:
 		return nil, errors.New("its hash is not the one in the status")
 	}

@@ -173,11 +173,7 @@ func packAll(items []encodedItem, chunks int) ([]change, int, error) {
 		var changes []change
 		largest := 0
 		for i, content := range distribute(items, chunks) {
-			c, err := changeOf(i, content, "")
-			if err != nil {
-				return nil, 0, err
-			}
-			if c != nil {
+			if c := changeOf(i, content, ""); c != nil {
 				changes = append(changes, *c)
 				largest = max(largest, len(c.entry))
 			}
@@ -222,11 +218,8 @@ func (s *Snapshot) updateSet(ctx context.Context, inventory v1alpha1.Inventory, 
 	var changes []change
 	oversize := false
 	for i, content := range distribute(items, len(s.secrets)) {
-		c, err := changeOf(i, content, s.stored.Chunks.Chunks[i].Hash)
-		switch {
-		case err != nil:
-			return s.stored, err
-		case c == nil, s.secrets[i].damaged && c.entry != nil:
+		c := changeOf(i, content, s.stored.Chunks.Chunks[i].Hash)
+		if c == nil || s.secrets[i].damaged && c.entry != nil {
 			// A damaged chunk, which is there in deletion only, stays as it is until all its
 			// objects are gone: the next reconcile finds again what it has lost.
 			continue

@@ -4,8 +4,6 @@
 package revisions
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -13,7 +11,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
+
+	"github.com/corbel-run/corbel/internal/gzipped"
 )
 
 const (
@@ -50,17 +49,10 @@ func seal(key, boundTo, content []byte, limit int) ([]byte, error) {
 	if len(content) > maxOpened {
 		return nil, &TooLargeError{Bytes: len(content), Limit: maxOpened}
 	}
-	var packed bytes.Buffer
-	writer := gzip.NewWriter(&packed)
-	if _, err := writer.Write(content); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+packed.Len()+aead.Overhead())
+	packed := gzipped.Pack(content)
+	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(packed)+aead.Overhead())
 	rand.Read(nonce) // never fails
-	sealed := aead.Seal(nonce, nonce, packed.Bytes(), boundTo)
+	sealed := aead.Seal(nonce, nonce, packed, boundTo)
 	if len(sealed) > limit {
 		return nil, &TooLargeError{Bytes: len(sealed), Limit: max(limit, 0)}
 	}
@@ -80,12 +72,8 @@ func open(key, boundTo, sealed []byte) ([]byte, error) {
 	if err != nil {
 		return nil, errChanged
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	content, err := gzipped.Unpack(packed, maxOpened)
 	if err != nil {
-		return nil, errChanged
-	}
-	content, err := io.ReadAll(io.LimitReader(reader, maxOpened+1))
-	if err != nil || len(content) > maxOpened {
 		return nil, errChanged
 	}
 	return content, nil

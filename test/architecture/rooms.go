@@ -62,6 +62,7 @@ var rooms = []Room{
 		"k8s.io/client-go/tools/clientcmd/api/v1",
 	}},
 	{Path: "internal/jsonsize", Floor: 1, Kind: Data},
+	{Path: "internal/gzipped", Floor: 1, Kind: Open},
 	{Path: "internal/lease", Floor: 1, Kind: Data},
 	{Path: "internal/pods", Floor: 1, Kind: Data},
 	{Path: "internal/guard", Floor: 1, Kind: Open},

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"sync"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,10 +101,11 @@ func shared(key plan.Key) plan.Key {
 type packer struct {
 	block *block
 	raw   bytes.Buffer
-	// writer is used for block after block, because a new one takes a megabyte.
-	writer *zlib.Writer
-	size   int
+	size  int
 }
+
+// writers are used for block after block, because a new one takes a megabyte.
+var writers = sync.Pool{New: func() any { return zlib.NewWriter(nil) }}
 
 // block holds manifests, each as a line of JSON.
 type block struct{ compressed []byte }
@@ -139,14 +141,12 @@ func (p *packer) close() {
 		return
 	}
 	var compressed bytes.Buffer
-	if p.writer == nil {
-		p.writer = zlib.NewWriter(&compressed)
-	} else {
-		p.writer.Reset(&compressed)
-	}
+	writer := writers.Get().(*zlib.Writer)
+	defer writers.Put(writer)
+	writer.Reset(&compressed)
 	// A write to a buffer does not fail.
-	_, _ = p.writer.Write(p.raw.Bytes())
-	_ = p.writer.Close()
+	_, _ = writer.Write(p.raw.Bytes())
+	_ = writer.Close()
 	p.block.compressed = bytes.Clone(compressed.Bytes())
 	p.size += compressed.Len()
 	p.raw.Reset()
