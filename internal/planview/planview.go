@@ -301,6 +301,9 @@ func number(n int, word string) string {
 func (v View) remarks() []string {
 	var lines []string
 	p := v.Plan
+	if p.Turn != "" {
+		lines = append(lines, "Not applied yet: "+p.Turn)
+	}
 	for _, wait := range p.Waiting {
 		lines = append(lines, fmt.Sprintf("Stays as it is: %s: %s", wait.Key, wait.Message))
 	}

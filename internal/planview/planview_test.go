@@ -50,6 +50,7 @@ func upgrade() View {
 	p.Waiting = []reconciler.Wait{{Key: key("ConfigMap", "taken"), Message: "belongs to Helm release market/other"}}
 	p.Drifted = []reconciler.Deviation{{Key: key("Deployment", "corner-cart"), Drift: reconciler.Drift{Fields: []string{"spec.replicas"}}}}
 	p.Notes = []reconciler.Note{{Key: key("Service", "corner-legacy"), Message: "it has a foreign finalizer"}}
+	p.Turn = "the next version waits for its turn"
 	p.Incomplete = []string{"pre-reconcile hook 1 is not run for a plan, because it is not marked by PreviewSafe"}
 	p.MissingRights = "- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [update]\n"
 	return View{Plan: p, Operator: "shop.example.com v1.3.0", Current: 4, Note: "suspended until 2026-12-01T00:00:00Z: audit", Hidden: 1}

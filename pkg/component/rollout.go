@@ -165,26 +165,45 @@ func (h *handler[T]) noteGenerator(status *Status, id string, pinned pin, starte
 	return started && h.fleet != nil && !pinned.isSet() && len(status.History) > 1 && status.History[1].Generator != current.Generator
 }
 
-// isHeld reports whether a revision would start only because the operator has another generator, and it is not the
-// turn of the component. One that is admitted counts from now on.
-func (h *handler[T]) isHeld(ctx context.Context, obj T, next digests, pinned pin) (bool, error) {
+// turnOf says why a component may have to keep its version: a revision would start only because the operator has another
+// generator. It is empty if the revision starts in any case.
+func (h *handler[T]) turnOf(obj T, next digests, pinned pin) string {
 	status, id := obj.GetStatus(), next.generator
 	current, recorded := status.currentRevision(), status.processing()
 	asked, _ := h.rolloutOf(obj) // a mistake was reported
 	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || recorded.generation == "" && status.AppliedGeneration == obj.GetGeneration()
 	switch {
-	case h.fleet == nil && asked != rolloutPin, id == "", pinned.isSet():
-		return false, nil
+	case h.fleet == nil && asked != rolloutPin, asked == rolloutPromote, id == "", pinned.isSet():
+		return ""
 	case current == nil || current.Generator == id || status.AppliedGeneration == 0 || !counted || !h.startsRevision(obj, next):
-		return false, nil
+		return ""
 	case asked == rolloutPin:
-		h.remembered(obj).turn = fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.settings.name, v1alpha1.AnnotationRollout, rolloutPin)
-		return true, nil
-	case asked == rolloutPromote:
+		return fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.settings.name, v1alpha1.AnnotationRollout, rolloutPin)
+	}
+	return waitsForTurn
+}
+
+// plannedTurn says why what is planned is not applied yet; empty if it is. A plan takes no turn, so what the status says counts.
+func (h *handler[T]) plannedTurn(obj T, next digests, pinned pin) string {
+	turn := h.turnOf(obj, next, pinned)
+	if turn == waitsForTurn && !strings.Contains(said(obj.GetStatus()), waitsForTurn) {
+		return ""
+	}
+	return turn
+}
+
+// isHeld reports whether a component keeps its version, because it is not its turn. One that is admitted counts from now on.
+func (h *handler[T]) isHeld(ctx context.Context, obj T, next digests, pinned pin) (bool, error) {
+	turn := h.turnOf(obj, next, pinned)
+	if turn == "" {
 		return false, nil
 	}
-	h.remembered(obj).turn, h.remembered(obj).unasked = waitsForTurn, false
-	may, err := h.fleet.mayStart(ctx, id, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
+	h.remembered(obj).turn = turn
+	if turn != waitsForTurn {
+		return true, nil
+	}
+	h.remembered(obj).unasked = false
+	may, err := h.fleet.mayStart(ctx, next.generator, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
 	if err != nil {
 		return false, h.about(obj, err)
 	}

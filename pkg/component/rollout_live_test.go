@@ -96,7 +96,8 @@ func (f *upgradedFleet) run(v version, options component.ReconcilerOptions) {
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}))(f)
-	f.check(component.NewReconciler[*widget.Widget](operatorName, v, options).SetupWithManager(manager))
+	f.reconciler = component.NewReconciler[*widget.Widget](operatorName, v, options)
+	f.check(f.reconciler.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(f.Context())
 	done := make(chan error, 1)
 	go func() { done <- manager.Start(ctx) }()
@@ -243,6 +244,16 @@ func TestAnUpgradeGoesThroughAFleetStepByStep(t *testing.T) {
 	waits := f.widget("c05")
 	if !waits.Status.IsReady() || waits.Status.Revision != 1 || messageOf(waits) != "1 of 1 dependent objects are ready; the next version waits for its turn" {
 		t.Errorf("revision %d: %q", waits.Status.Revision, messageOf(waits))
+	}
+	edited := waits.DeepCopy()
+	edited.Spec.Values = map[string]string{"edited": "1"}
+	for turn, request := range map[string]component.PlanRequest[*widget.Widget]{
+		"the next version waits for its turn": {Key: f.key("c05")}, "": {Key: f.key("c05"), Edited: edited}, // an edit does not wait
+	} {
+		plan, err := f.reconciler.Plan(t.Context(), request)
+		if f.check(err); plan.Turn != turn || len(plan.Changes) == 0 {
+			t.Errorf("plan with the turn %q and %d changes, want %q", plan.Turn, len(plan.Changes), turn)
+		}
 	}
 	f.check(f.client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: f.object("c05")}, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"value":"drifted"}}`))))
 	f.eventually("drift is repaired", func() bool {
