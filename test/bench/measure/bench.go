@@ -43,7 +43,8 @@ type Options struct {
 	// Helm is the command of Helm, for plans, and for charts up to MostOfPeers components; empty leaves it out.
 	Helm string
 	// Profiles is the folder for profiles of the processor time: one of the operator in each scenario, such as install.pprof, and
-	// apiserver.pprof while charts are installed. Empty leaves them out. They are of the last size and round.
+	// apiserver.pprof while charts are installed. Those of what the heap of the operator holds after a scenario are beside them, such as
+	// install-heap.pprof. Empty leaves them out. They are of the last size and round.
 	Profiles string
 	// Revision is that of Corbel, for the report.
 	Revision string
@@ -174,7 +175,7 @@ func (b *bench) connectWith(ctx context.Context, name report.Subject, program st
 		return nil, err
 	}
 	order.Cluster = subject.ClusterOf(config)
-	if b.Chart && name == report.Corbel {
+	if b.Components > 1 && name == report.Corbel {
 		order.Lease = lease
 	}
 	if name == report.Corbel {
@@ -205,7 +206,11 @@ func (b *bench) nextProfile(ctx context.Context, scenario report.Scenario, p *Pr
 
 // record reads what the process has used, and adds it to the report.
 func (b *bench) record(ctx context.Context, scenario report.Scenario, p *Process, took time.Duration, missed bool) error {
-	usage, err := p.Take(ctx, "")
+	heapProfile := ""
+	if p.name == report.Corbel {
+		heapProfile = b.profile(scenario + "-heap")
+	}
+	usage, err := p.Take(ctx, heapProfile)
 	if err != nil {
 		return err
 	}

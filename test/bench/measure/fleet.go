@@ -6,9 +6,11 @@ package measure
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
@@ -60,9 +62,23 @@ func (l *life) createAll(ctx context.Context) error {
 	})
 }
 
+// leading is for how long the operator leads before the fleet is deleted: longer than a creation of the leader before can take.
+const leading = 80 * time.Second
+
 func (l *life) deleteAll(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(leading):
+	}
+	// The server ends a watch that does not keep up, so this one shows metadata, from now on.
+	loads := &metav1.PartialObjectMetadataList{}
+	loads.SetGroupVersionKind(operator.GroupVersion.WithKind("LoadList"))
+	if err := l.List(ctx, loads, client.InNamespace(l.namespace), client.Limit(1)); err != nil {
+		return err
+	}
 	left := l.Components
-	took, err := l.seen(ctx, l.patience(), &operator.LoadList{}, func(event watch.Event) bool {
+	took, err := l.seen(ctx, l.patience(), loads, func(event watch.Event) bool {
 		if gone(event) {
 			left--
 		}
@@ -71,7 +87,7 @@ func (l *life) deleteAll(ctx context.Context) error {
 		return l.eachLoad(0, func(name string) error {
 			return l.Delete(ctx, &operator.Load{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name}})
 		})
-	})
+	}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: loads.ResourceVersion}})
 	if err != nil {
 		return fmt.Errorf("delete: %d of %d components are left: %w", left, l.Components, err)
 	}

@@ -65,7 +65,7 @@ func parse() (settings, error) {
 	flag.StringVar(&s.helm, "helm", "", "command of Helm, for plans and charts; empty leaves Helm out")
 	flag.StringVar(&s.only, "only", "", "what is measured: life, plan; empty is both")
 	flag.StringVar(&s.revision, "revision", "", "revision of Corbel, for the report")
-	flag.StringVar(&s.profiles, "profiles", "", "folder for profiles of the processor time, one of the operator in each scenario, and of the API server while charts are installed; they cost a little time")
+	flag.StringVar(&s.profiles, "profiles", "", "folder for profiles of processor time and heap of the operator in each scenario, and of the processor time of the API server while charts are installed; they cost a little time")
 	flag.BoolVar(&s.draw, "draw", false, "measure nothing; only write tables and chart from performance.json again")
 	flag.Parse()
 	var errs []error
