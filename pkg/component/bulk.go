@@ -35,6 +35,9 @@ const (
 	// bulkPause is the time without another try after one that failed. After one that was of little use it is bulkLife, then
 	// twice as long each time, up to bulkPause.
 	bulkPause = time.Minute
+	// walkLife is for how long the list counts that a process starts with, if the watch shows nothing newer: as long as an API server
+	// continues it. A commit asks the server again.
+	walkLife = 5 * time.Minute
 )
 
 // bulkReader reads components that wait in the queue by lists: one request for many in place of one each. What it
@@ -58,8 +61,14 @@ type bulkReader[T Component] struct {
 	// missing are those that waited when the last list was made, or were asked for without one. If they are not known, no
 	// other list is made for them.
 	missing map[client.ObjectKey]bool
-	// at is when known was read, pausedUntil when the next try may be.
+	// at is when known was read, or the beginning of the list that it is a part of; pausedUntil is when the next try may be.
 	at, pausedUntil time.Time
+	// A process that starts handles all components of a namespace in the order of their names, and lists them page by page:
+	// walked is the last one of the page that was read last, without a name if there is no such list, and rest continues it. Seen
+	// are the namespaces that had one.
+	walked client.ObjectKey
+	rest   string
+	seen   map[string]bool
 	// listed is how many components the last list returned, until its use is judged. Until then, used of them were read, and
 	// missed others were asked for.
 	listed, used, missed int
@@ -117,12 +126,15 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	if age := r.now().Sub(r.at); age > bulkLife {
-		r.judge(age)
-		clear(r.known)
-		clear(r.missing)
+	_, ok := r.known[key]
+	if !ok && r.walked.Name != "" {
+		r.walk(ctx, key)
 	}
-	if _, ok := r.known[key]; !ok && !r.missing[key] {
+	if age := r.now().Sub(r.at); age > walkLife || age > bulkLife && r.walked.Name == "" {
+		r.judge(age)
+		r.forget()
+	}
+	if _, ok = r.known[key]; !ok && !r.missing[key] && r.walked.Name == "" {
 		r.list(ctx, key)
 	}
 	found, ok := r.known[key]
@@ -171,7 +183,15 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	}
 	clear(r.known)
 	r.at, r.listed, r.used, r.missed = r.now(), 0, 0, 0
-	if err := r.pages(ctx, key.Namespace, waiting); err != nil {
+	most, walks := bulkMost, !r.seen[key.Namespace]
+	if walks {
+		most = bulkPage
+	}
+	last, rest, err := r.pages(ctx, key.Namespace, "", most, waiting)
+	if r.seen[key.Namespace] = true; walks && rest != "" && err == nil {
+		r.walked, r.rest = last, rest
+	}
+	if err != nil {
 		// One of them may not fit the type. Each is read by itself then.
 		logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "error", err.Error())
 		r.listed, r.pausedUntil = 0, r.now().Add(bulkPause)
@@ -181,19 +201,44 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
-func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map[client.ObjectKey]bool) error {
-	options := &client.ListOptions{Namespace: namespace, LabelSelector: r.selector, Limit: bulkPage}
-	for {
+// walk reads the next page of the list that the process has started with if a component may be in it. The list ends after its last
+// page, or if more components are asked for that are not in it than are.
+func (r *bulkReader[T]) walk(ctx context.Context, key client.ObjectKey) {
+	inRest := r.rest != "" && key.Namespace == r.walked.Namespace && key.Name > r.walked.Name
+	if inRest && r.now().Sub(r.at) <= walkLife {
+		var err error
+		if r.walked, r.rest, err = r.pages(ctx, key.Namespace, r.rest, bulkPage, r.waiting(key.Namespace)); err == nil {
+			return
+		}
+	} else if !inRest && r.rest != "" && r.missed <= r.used {
+		return
+	}
+	r.listed = 0 // it is not judged
+	r.forget()
+}
+
+// forget forgets what was read.
+func (r *bulkReader[T]) forget() {
+	r.walked, r.rest = client.ObjectKey{}, ""
+	clear(r.known)
+	clear(r.missing)
+}
+
+// pages reads components of a namespace from where a list is to be continued on, up to a number of them, as long as there are any
+// that wait and are not known. It returns the last one, and what continues the list; that is empty at its end.
+func (r *bulkReader[T]) pages(ctx context.Context, namespace, from string, most int, waiting map[client.ObjectKey]bool) (last client.ObjectKey, rest string, err error) {
+	options := &client.ListOptions{Namespace: namespace, LabelSelector: r.selector, Limit: bulkPage, Continue: from}
+	for read := 0; ; {
 		made, err := r.scheme.New(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
 		if err != nil {
-			return err
+			return last, "", err
 		}
 		list, ok := made.(client.ObjectList)
 		if !ok {
-			return apierrors.NewMethodNotSupported(schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Kind}, "list")
+			return last, "", apierrors.NewMethodNotSupported(schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Kind}, "list")
 		}
 		if err := r.reader.List(ctx, list, options); err != nil {
-			return err
+			return last, "", err
 		}
 		err = apimeta.EachListItem(list, func(item runtime.Object) error {
 			found, ok := item.(T)
@@ -201,6 +246,8 @@ func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map
 				return nil
 			}
 			key := client.ObjectKeyFromObject(found)
+			last = key
+			read++
 			r.listed++
 			r.known[key] = asRead(found) // others may begin to wait in a moment
 			// At the start of a process its edit was not seen.
@@ -210,8 +257,8 @@ func (r *bulkReader[T]) pages(ctx context.Context, namespace string, waiting map
 			return nil
 		})
 		options.Continue = list.GetContinue()
-		if err != nil || options.Continue == "" || r.listed >= bulkMost || r.knownOf(waiting) == len(waiting) {
-			return err
+		if err != nil || options.Continue == "" || read >= most || r.knownOf(waiting) == len(waiting) {
+			return last, options.Continue, err
 		}
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -19,6 +21,73 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 )
+
+// TestAProcessThatStartsListsAFleetOnce handles the components of a fleet in the order of their names.
+func TestAProcessThatStartsListsAFleetOnce(t *testing.T) {
+	const fleet, page = 1400, 500
+	type step struct {
+		name     string
+		from, to int // the components that are handled
+		every    time.Duration
+		do       func(f *walkedFleet)
+		lists    int // up to now
+		unread   int // how many of them were not known
+	}
+	all := func(*walkedFleet) {}
+	for name, steps := range map[string][]step{
+		"page by page, however long it takes": {
+			{name: "the first page", to: page, every: 10 * time.Millisecond, do: all, lists: 1},
+			{name: "the second page", from: page, to: 2 * page, every: 100 * time.Millisecond, do: all, lists: 2},
+			{name: "the last page", from: 2 * page, to: fleet, every: 10 * time.Millisecond, do: all, lists: 3},
+			{name: "another list, which is short-lived", to: 16, every: time.Second, do: all, lists: 15},
+		},
+		"others are read by themselves": {
+			{name: "some of the first page", to: 100, do: all, lists: 1},
+			{name: "far ahead, which reads the second page", from: 1000, to: 1001, do: all, lists: 2, unread: 1},
+			{name: "back again", from: 100, to: 110, do: all, lists: 2},
+			{name: "what was handled", to: 50, do: all, lists: 2, unread: 50},
+		},
+		"too many others": {
+			{name: "some of the first page", to: 10, do: all, lists: 1},
+			{name: "again", to: 10, do: all, lists: 1, unread: 10},
+			{name: "and again, which ends the list", to: 10, do: all, lists: 3, unread: 1},
+		},
+		"a component that has changed is read": {
+			{name: "one", to: 1, do: all, lists: 1},
+			{name: "those that have changed", from: 1, to: 5, do: func(f *walkedFleet) { f.change(1, 5) }, lists: 1, unread: 4},
+			{name: "those that have not", from: 5, to: 100, do: all, lists: 1},
+		},
+		"the server ends the list": {
+			{name: "the first page", to: page, do: all, lists: 1},
+			{name: "the rest", from: page, to: page + 100, do: func(f *walkedFleet) { f.broken = true }, lists: 4},
+		},
+		"it takes too long": {
+			{name: "some", to: 10, do: all, lists: 1},
+			{name: "more", from: 10, to: 20, do: func(f *walkedFleet) { f.now = f.now.Add(6 * time.Minute) }, lists: 3},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newWalkedFleet(t, fleet)
+			for _, s := range steps {
+				s.do(f)
+				unread := 0
+				for _, key := range f.keys[s.from:] {
+					f.waiting[key] = true
+				}
+				for _, key := range f.keys[s.from:s.to] {
+					delete(f.waiting, key)
+					if !f.read(t.Context(), key) {
+						unread++
+					}
+					f.now = f.now.Add(s.every)
+				}
+				if unread != s.unread || f.lists != s.lists {
+					t.Errorf("%s: %d were not known, after %d lists; want %d and %d", s.name, unread, f.lists, s.unread, s.lists)
+				}
+			}
+		})
+	}
+}
 
 func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 	const fleet, bulkLife = 100, 3 * time.Second // what was listed is too old then
@@ -101,4 +170,60 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	want(true, 10)
+}
+
+// walkedFleet are components on a server that returns lists by pages.
+type walkedFleet struct {
+	keys    []client.ObjectKey
+	waiting map[client.ObjectKey]bool
+	read    func(context.Context, client.ObjectKey) bool
+	now     time.Time
+	lists   int
+	broken  bool // the next list is not continued
+	changed map[client.ObjectKey]bool
+}
+
+func newWalkedFleet(t *testing.T, size int) *walkedFleet {
+	f := &walkedFleet{waiting: map[client.ObjectKey]bool{}, now: time.Unix(1000, 0), changed: map[client.ObjectKey]bool{}}
+	for i := range size {
+		key := client.ObjectKey{Namespace: "default", Name: fmt.Sprintf("w%04d", i)}
+		f.keys, f.waiting[key] = append(f.keys, key), true
+	}
+	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			o := (&client.ListOptions{}).ApplyOptions(options)
+			list := into.(*widget.WidgetList)
+			from, _ := strconv.Atoi(o.Continue)
+			if f.lists++; f.broken && from > 0 {
+				f.broken = false
+				return apierrors.NewResourceExpired("the list is too old")
+			}
+			to := min(from+int(o.Limit), len(f.keys))
+			for _, key := range f.keys[from:to] {
+				list.Items = append(list.Items, widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: "1"}})
+			}
+			if to < len(f.keys) {
+				list.Continue = strconv.Itoa(to)
+			}
+			return nil
+		},
+		// What the watch shows.
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			into.SetResourceVersion("1")
+			if f.changed[key] {
+				into.SetResourceVersion("2")
+			}
+			return nil
+		},
+	})
+	kind := widget.GroupVersion.WithKind("Widget")
+	f.read = component.NewBulkRead[*widget.Widget](server, kind, func() map[client.ObjectKey]bool { return maps.Clone(f.waiting) }, func() time.Time { return f.now })
+	return f
+}
+
+// change changes components.
+func (f *walkedFleet) change(from, to int) {
+	for _, key := range f.keys[from:to] {
+		f.changed[key] = true
+	}
 }

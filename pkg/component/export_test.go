@@ -49,7 +49,7 @@ func Waiting[T Component](r *Reconciler[T], namespace string) int {
 // NewBulkRead returns a function that reads a component that waits, and reports whether a list had it.
 func NewBulkRead[T Component](c client.Client, kind schema.GroupVersionKind, waiting func() map[client.ObjectKey]bool, now func() time.Time) func(context.Context, client.ObjectKey) bool {
 	reader := &bulkReader[T]{
-		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, missing: map[client.ObjectKey]bool{},
+		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, seen: map[string]bool{}, missing: map[client.ObjectKey]bool{},
 		gone: map[client.ObjectKey]types.UID{}, waiting: func(string) map[client.ObjectKey]bool { return waiting() },
 		urgent: func(client.ObjectKey) bool { return false }, prefer: func(client.ObjectKey) {},
 	}

@@ -4,8 +4,10 @@
 package trigger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -100,32 +102,38 @@ func (p *prioritized) drop(key client.ObjectKey) {
 	delete(p.ready, ctrl.Request{NamespacedName: key})
 }
 
-// lead hands over what was held, in the order in which it was added. Only a controller that leads takes requests. Of many
-// edits, the last ones come first: see editsAtOnce.
+// lead hands over what was held, in the order of the names, in which an API server lists them. Only a controller that leads takes
+// requests. Of many edits, the last ones come first: see editsAtOnce.
 func (p *prioritized) lead() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	items := slices.SortedFunc(maps.Keys(p.held), func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) })
-	edits := 0
-	for _, item := range slices.Backward(items) {
-		if p.held[item] == priorityEdited {
-			if edits++; edits > editsAtOnce {
-				p.held[item] = PriorityDefault
-			}
-		}
+	items := slices.SortedFunc(maps.Keys(p.held), func(a, b ctrl.Request) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	edits := slices.DeleteFunc(slices.Clone(items), func(item ctrl.Request) bool { return p.held[item] != priorityEdited })
+	slices.SortStableFunc(edits, func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) })
+	late := max(0, len(edits)-editsAtOnce)
+	for _, item := range edits[:late] {
+		p.held[item] = PriorityDefault
 	}
 	rest := p.now()
-	if edits > 0 {
+	if len(edits) > 0 {
 		rest = rest.Add(editsAlone)
 	}
-	for _, item := range items {
-		switch {
-		case p.held[item] == priorityEdited:
-			p.ready[item] = p.now() // it comes first as an edit, and not because it has waited for long
-		case p.ready[item].Before(rest):
-			p.ready[item] = rest
+	for _, item := range edits[late:] {
+		p.ready[item] = p.now() // it comes first as an edit, and not because it has waited for long
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityEdited)}, item)
+		delete(p.held, item)
+	}
+	for i, item := range items {
+		priority, held := p.held[item]
+		if !held {
+			continue
 		}
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.held[item]), After: max(0, p.ready[item].Sub(p.now()))}, item)
+		if turn := rest.Add(time.Duration(i)); p.ready[item].Before(turn) { // the one that has waited longest is the next one by name
+			p.ready[item] = turn
+		}
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: max(0, p.ready[item].Sub(p.now()))}, item)
 	}
 	p.held = nil
 }

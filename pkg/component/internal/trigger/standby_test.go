@@ -5,6 +5,7 @@ package trigger
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -65,6 +66,24 @@ func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 	}
 	if n := q.Len(); n != 0 {
 		t.Errorf("%d requests are left", n)
+	}
+}
+
+func TestAProcessThatLeadsHandlesComponentsByName(t *testing.T) {
+	q := newStandbyQueue(t)
+	for _, i := range rand.Perm(50) {
+		q.listed(fmt.Sprintf("w%02d", i))
+	}
+	q.elapse(2 * oldestAfter)
+	for i := range 50 {
+		if i == 10 { // the one that has waited longest is the next one
+			q.elapse(2 * oldestAfter)
+		}
+		item, _ := q.Get()
+		if want := fmt.Sprintf("w%02d", i); item.Name != want {
+			t.Fatalf("reconcile %d is of %s, want %s", i, item.Name, want)
+		}
+		q.Done(item)
 	}
 }
 
