@@ -52,10 +52,9 @@ type remembered struct {
 	activity telemetry.Activity
 	// planned: in this reconcile, the engine came so far that it could plan.
 	planned bool
-	// sole is the uid of the component if this process has claimed it, and each reconcile since then ended without an
-	// error: no other process has created anything for it, and no creation of this one was left unanswered.
-	sole apitypes.UID
-	// soleWriter: so it is in this deletion.
+	// creations is what is known of creations for the component that may be under way.
+	creations creations
+	// soleWriter: in this deletion there can be none.
 	soleWriter bool
 	// transient: all that the status does not have yet of the last reconcile is what became of writes.
 	transient bool
@@ -76,6 +75,25 @@ type remembered struct {
 	// operators is what is remembered of another operator that reconciles the component.
 	operators operators
 }
+
+// unansweredFor is for how long a creation may take effect whose answer nothing waits for any more. An API server ends a
+// request after a minute (--request-timeout), and one of a client that is gone earlier.
+//
+// Limit: the time after the first reconcile of a component by an operator with a LeaderLock, and after one that failed, in which a
+// deletion reads at its end what was removed.
+const unansweredFor = 75 * time.Second
+
+// creations is until when a creation for a component may have been sent that was not answered, by this process or by the
+// one that led before.
+type creations struct {
+	component apitypes.UID
+	// last is zero if there was none.
+	last time.Time
+}
+
+// mayBeUnderWay reports whether one of them may take effect yet. One of the leader before is none that a frozen process sends
+// later: a LeaderLock keeps it from that.
+func (c creations) mayBeUnderWay(now time.Time) bool { return now.Sub(c.last) < unansweredFor }
 
 func newMemory() *memory { return &memory{byKey: map[client.ObjectKey]*remembered{}} }
 

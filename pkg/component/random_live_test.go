@@ -62,7 +62,12 @@ template:
 // restart replaces the operator by another process with the same chart.
 func (b *bed) restart(generator manifests.Generator) {
 	b.Helper()
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, component.ReconcilerOptions{})
+	b.restartWith(generator, component.ReconcilerOptions{})
+}
+
+func (b *bed) restartWith(generator manifests.Generator, options component.ReconcilerOptions) {
+	b.Helper()
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, options)
 	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
 	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apitypes "k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +26,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return ctrl.Result{}, err
 	}
 	obj := session.Object
-	name, sole := func() {}, apitypes.UID("")
+	name, sent := func() {}, creations{}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		name = h.nameReconciler(obj)
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
@@ -38,7 +37,10 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		known := h.remembered(obj)
 		known.transient = false
-		sole, known.sole = known.sole, "" // until this reconcile has ended without an error
+		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
+		if sent.component != obj.GetUID() {
+			sent = creations{component: obj.GetUID(), last: h.now()}
+		}
 		switch session.Phase {
 		case lifecycle.PhaseClaim, lifecycle.PhaseApply:
 			h.noteFirstSeen(obj)
@@ -46,13 +48,13 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			if err := session.ClaimMetadata(ctx); err != nil {
 				return result.Empty, err
 			}
-			// Without the lock, another process may create objects, too.
-			if session.Phase == lifecycle.PhaseClaim && h.settings.leaderLock != nil {
-				sole = obj.GetUID()
+			if session.Phase == lifecycle.PhaseClaim {
+				sent.last = time.Time{} // nothing is created before the claim
 			}
 			return h.createOrUpdate(ctx, obj, session.Commit)
 		case lifecycle.PhaseDelete:
-			known.soleWriter = sole == obj.GetUID()
+			// Without the lock, another process may create objects, too.
+			known.soleWriter = h.settings.leaderLock != nil && !sent.mayBeUnderWay(h.now())
 			return h.delete(ctx, obj, session.Commit)
 		case lifecycle.PhaseSkip:
 			h.suspend(obj)
@@ -69,9 +71,10 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		defer name()
 		verdict := h.report(ctx, obj, outcome)
-		if h.remembered(obj).sole = sole; !isClean(outcome.Err) || ctx.Err() != nil {
-			h.remembered(obj).sole = ""
+		if !isClean(outcome.Err) || ctx.Err() != nil {
+			sent.last = h.now()
 		}
+		h.remembered(obj).creations = sent
 		// What a hook has written into the status may be needed by the next reconcile.
 		if h.remembered(obj).transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == v1alpha1.ReasonProcessing {
 			session.Postpone(transientFor)
