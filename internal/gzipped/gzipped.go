@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// ErrTooLarge means that content is larger than it may be.
-var ErrTooLarge = errors.New("it unpacks to more than it may have")
+// ErrTooLarge means that the content is larger than the limit.
+var ErrTooLarge = errors.New("the content is larger than the limit")
 
 // writers are used again, because a new one takes a megabyte.
 var writers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
@@ -26,7 +26,7 @@ func Pack(content []byte) []byte {
 	// A write to a buffer does not fail.
 	_, _ = writer.Write(content)
 	_ = writer.Close()
-	return packed.Bytes()
+	return bytes.Clone(packed.Bytes()) // what is kept has no room to grow
 }
 
 // Unpack is the inverse of Pack. The error is ErrTooLarge if the content has more than limit bytes.

@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -35,13 +36,10 @@ const (
 	// bulkPause is the time without another try after one that failed. After one that was of little use it is bulkLife, then
 	// twice as long each time, up to bulkPause.
 	bulkPause = time.Minute
-	// walkLife is for how long the list counts that a process starts with, if the watch shows nothing newer: as long as an API server
-	// continues it. A commit asks the server again.
-	walkLife = 5 * time.Minute
 )
 
 // bulkReader reads components that wait in the queue by lists: one request for many in place of one each. What it
-// returns comes from the server, and is at most bulkLife old.
+// returns comes from the server, and is at most bulkLife old, or a part of the first list of its namespace: see walk.
 type bulkReader[T Component] struct {
 	reader   client.Reader // of the server
 	cache    client.Reader // the metadata that the watch of the controller shows
@@ -61,23 +59,22 @@ type bulkReader[T Component] struct {
 	// missing are those that waited when the last list was made, or were asked for without one. If they are not known, no
 	// other list is made for them.
 	missing map[client.ObjectKey]bool
-	// at is when known was read, or the beginning of the list that it is a part of; pausedUntil is when the next try may be.
+	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
-	// A process that starts handles all components of a namespace in the order of their names, and lists them page by page:
-	// walked is the last one of the page that was read last, without a name if there is no such list, and rest continues it. Seen
-	// are the namespaces that had one.
-	walked client.ObjectKey
-	rest   string
-	seen   map[string]bool
+	// walk is the first list of a namespace, while it goes on. Walked are the namespaces that had one.
+	walk   *walk[T]
+	walked map[string]bool
 	// listed is how many components the last list returned, until its use is judged. Until then, used of them were read, and
 	// missed others were asked for.
 	listed, used, missed int
 	// pause is how long the last pause was after a list of little use; zero after one that was of use.
 	pause time.Duration
 
-	goneLock sync.Mutex
+	noted sync.Mutex
 	// gone are components that are gone since we removed the last finalizer.
 	gone map[client.ObjectKey]apitypes.UID
+	// alone says when components were read by themselves. What an older list shows of them may be older than our own writes.
+	alone map[client.ObjectKey]time.Time
 }
 
 // noteGone notes that a component is gone by our own doing.
@@ -85,14 +82,15 @@ func (r *bulkReader[T]) noteGone(obj T) {
 	if r == nil {
 		return
 	}
-	r.goneLock.Lock()
-	defer r.goneLock.Unlock()
+	r.noted.Lock()
+	defer r.noted.Unlock()
 	r.gone[client.ObjectKeyFromObject(obj)] = obj.GetUID()
+	delete(r.alone, client.ObjectKeyFromObject(obj))
 }
 
 func (r *bulkReader[T]) takeGone(key client.ObjectKey) (apitypes.UID, bool) {
-	r.goneLock.Lock()
-	defer r.goneLock.Unlock()
+	r.noted.Lock()
+	defer r.noted.Unlock()
 	uid, ok := r.gone[key]
 	delete(r.gone, key)
 	return uid, ok
@@ -122,22 +120,24 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 		}
 	}
 	if r.urgent(key) { // a list of many takes longer
+		r.noteAlone(key)
 		return lifecycle.Read{}, false
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	_, ok := r.known[key]
-	if !ok && r.walked.Name != "" {
-		r.walk(ctx, key)
+	alone := r.takeAlone(key)
+	if !r.at.After(alone) {
+		delete(r.known, key)
 	}
-	if age := r.now().Sub(r.at); age > walkLife || age > bulkLife && r.walked.Name == "" {
+	if r.walk != nil && !r.walk.at.After(alone) {
+		delete(r.walk.known, key)
+	}
+	if age := r.now().Sub(r.at); age > bulkLife {
 		r.judge(age)
-		r.forget()
+		clear(r.known)
+		clear(r.missing)
 	}
-	if _, ok = r.known[key]; !ok && !r.missing[key] && r.walked.Name == "" {
-		r.list(ctx, key)
-	}
-	found, ok := r.known[key]
+	found, at, uses, ok := r.find(ctx, key)
 	if !ok {
 		if r.listed > 0 {
 			r.missed++
@@ -145,13 +145,43 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 		r.missing[key] = true // so that it is not looked for by another list at once
 		return lifecycle.Read{}, false
 	}
-	delete(r.known, key)
 	if shown, ok := r.version(ctx, key); !ok || shown != found.GetResourceVersion() {
 		return lifecycle.Read{}, false
 	}
-	r.used++
+	*uses++
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found).Elem())
-	return lifecycle.Read{At: r.at}, true
+	return lifecycle.Read{At: at}, true
+}
+
+// find takes a component from what was listed, or is listed now. It returns when that was, and what counts its uses.
+func (r *bulkReader[T]) find(ctx context.Context, key client.ObjectKey) (found T, at time.Time, uses *int, ok bool) {
+	if found, ok = r.fromWalk(ctx, key); ok {
+		return found, r.walk.at, &r.walk.used, true
+	}
+	if _, known := r.known[key]; !known && !r.missing[key] {
+		r.list(ctx, key)
+		if found, ok = r.fromWalk(ctx, key); ok {
+			return found, r.walk.at, &r.walk.used, true
+		}
+	}
+	found, ok = r.known[key]
+	delete(r.known, key)
+	return found, r.at, &r.used, ok
+}
+
+// noteAlone notes that a component is read by itself.
+func (r *bulkReader[T]) noteAlone(key client.ObjectKey) {
+	r.noted.Lock()
+	defer r.noted.Unlock()
+	r.alone[key] = r.now()
+}
+
+func (r *bulkReader[T]) takeAlone(key client.ObjectKey) time.Time {
+	r.noted.Lock()
+	defer r.noted.Unlock()
+	alone := r.alone[key]
+	delete(r.alone, key)
+	return alone
 }
 
 // judge pauses the lists if the last one, which is too old by now, was of little use: in a large fleet, few of those that are
@@ -183,84 +213,58 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 	}
 	clear(r.known)
 	r.at, r.listed, r.used, r.missed = r.now(), 0, 0, 0
-	most, walks := bulkMost, !r.seen[key.Namespace]
-	if walks {
-		most = bulkPage
-	}
-	last, rest, err := r.pages(ctx, key.Namespace, "", most, waiting)
-	if r.seen[key.Namespace] = true; walks && rest != "" && err == nil {
-		r.walked, r.rest = last, rest
-	}
-	if err != nil {
-		// One of them may not fit the type. Each is read by itself then.
-		logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "error", err.Error())
-		r.listed, r.pausedUntil = 0, r.now().Add(bulkPause)
+	last := ""
+	for rest, more := "", true; more; more = rest != "" && r.listed < bulkMost && r.knownOf(waiting) < len(waiting) {
+		var err error
+		rest, err = r.page(ctx, key.Namespace, rest, waiting, func(found T) {
+			r.listed++
+			r.known[client.ObjectKeyFromObject(found)], last = found, found.GetName() // others may begin to wait in a moment
+		})
+		if err != nil {
+			// One of them may not fit the type. Each is read by itself then.
+			logf.FromContext(ctx).V(1).Info("components cannot be read together; they are read one by one", "namespace", key.Namespace, "error", err.Error())
+			r.listed, r.pausedUntil = 0, r.now().Add(bulkPause)
+			break
+		}
+		if first := !r.walked[key.Namespace]; first && rest != "" {
+			r.walk = &walk[T]{namespace: key.Namespace, known: maps.Clone(r.known), at: r.at, last: last, rest: rest, size: r.listed}
+			r.walked[key.Namespace], r.listed = true, 0
+			clear(r.known)
+			return
+		}
+		r.walked[key.Namespace] = true
 	}
 	for key := range waiting {
 		r.missing[key] = true // one that is known is not looked for in it
 	}
 }
 
-// walk reads the next page of the list that the process has started with if a component may be in it. The list ends after its last
-// page, or if more components are asked for that are not in it than are.
-func (r *bulkReader[T]) walk(ctx context.Context, key client.ObjectKey) {
-	inRest := r.rest != "" && key.Namespace == r.walked.Namespace && key.Name > r.walked.Name
-	if inRest && r.now().Sub(r.at) <= walkLife {
-		var err error
-		if r.walked, r.rest, err = r.pages(ctx, key.Namespace, r.rest, bulkPage, r.waiting(key.Namespace)); err == nil {
-			return
-		}
-	} else if !inRest && r.rest != "" && r.missed <= r.used {
-		return
+// page lists components of a namespace, from where the list is to be continued on. It returns what continues it; that is empty at the
+// end.
+func (r *bulkReader[T]) page(ctx context.Context, namespace, from string, waiting map[client.ObjectKey]bool, add func(T)) (rest string, err error) {
+	made, err := r.scheme.New(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
+	if err != nil {
+		return "", err
 	}
-	r.listed = 0 // it is not judged
-	r.forget()
-}
-
-// forget forgets what was read.
-func (r *bulkReader[T]) forget() {
-	r.walked, r.rest = client.ObjectKey{}, ""
-	clear(r.known)
-	clear(r.missing)
-}
-
-// pages reads components of a namespace from where a list is to be continued on, up to a number of them, as long as there are any
-// that wait and are not known. It returns the last one, and what continues the list; that is empty at its end.
-func (r *bulkReader[T]) pages(ctx context.Context, namespace, from string, most int, waiting map[client.ObjectKey]bool) (last client.ObjectKey, rest string, err error) {
-	options := &client.ListOptions{Namespace: namespace, LabelSelector: r.selector, Limit: bulkPage, Continue: from}
-	for read := 0; ; {
-		made, err := r.scheme.New(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
-		if err != nil {
-			return last, "", err
-		}
-		list, ok := made.(client.ObjectList)
+	list, ok := made.(client.ObjectList)
+	if !ok {
+		return "", apierrors.NewMethodNotSupported(schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Kind}, "list")
+	}
+	if err := r.reader.List(ctx, list, &client.ListOptions{Namespace: namespace, LabelSelector: r.selector, Limit: bulkPage, Continue: from}); err != nil {
+		return "", err
+	}
+	return list.GetContinue(), apimeta.EachListItem(list, func(item runtime.Object) error {
+		found, ok := item.(T)
 		if !ok {
-			return last, "", apierrors.NewMethodNotSupported(schema.GroupResource{Group: r.kind.Group, Resource: r.kind.Kind}, "list")
-		}
-		if err := r.reader.List(ctx, list, options); err != nil {
-			return last, "", err
-		}
-		err = apimeta.EachListItem(list, func(item runtime.Object) error {
-			found, ok := item.(T)
-			if !ok {
-				return nil
-			}
-			key := client.ObjectKeyFromObject(found)
-			last = key
-			read++
-			r.listed++
-			r.known[key] = asRead(found) // others may begin to wait in a moment
-			// At the start of a process its edit was not seen.
-			if waiting[key] && found.GetGeneration() != found.GetStatus().ObservedGeneration {
-				r.prefer(key)
-			}
 			return nil
-		})
-		options.Continue = list.GetContinue()
-		if err != nil || options.Continue == "" || read >= most || r.knownOf(waiting) == len(waiting) {
-			return last, options.Continue, err
 		}
-	}
+		add(asRead(found))
+		// At the start of a process its edit was not seen.
+		if key := client.ObjectKeyFromObject(found); waiting[key] && found.GetGeneration() != found.GetStatus().ObservedGeneration {
+			r.prefer(key)
+		}
+		return nil
+	})
 }
 
 // knownOf returns how many of the components are known.

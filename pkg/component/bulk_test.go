@@ -30,40 +30,44 @@ func TestAProcessThatStartsListsAFleetOnce(t *testing.T) {
 		from, to int // the components that are handled
 		every    time.Duration
 		do       func(f *walkedFleet)
-		lists    int // up to now
-		unread   int // how many of them were not known
+		lists    int       // up to now
+		unread   int       // how many of them were not known
+		at       time.Time // when the others were read; zero if that does not matter
 	}
+	start := time.Unix(1000, 0)
 	all := func(*walkedFleet) {}
 	for name, steps := range map[string][]step{
 		"page by page, however long it takes": {
-			{name: "the first page", to: page, every: 10 * time.Millisecond, do: all, lists: 1},
-			{name: "the second page", from: page, to: 2 * page, every: 100 * time.Millisecond, do: all, lists: 2},
-			{name: "the last page", from: 2 * page, to: fleet, every: 10 * time.Millisecond, do: all, lists: 3},
+			{name: "the first page", to: page, every: 10 * time.Millisecond, do: all, lists: 1, at: start},
+			{name: "the second page", from: page, to: 2 * page, every: 100 * time.Millisecond, do: all, lists: 2, at: start},
+			{name: "the last page", from: 2 * page, to: fleet, every: 10 * time.Millisecond, do: all, lists: 3, at: start},
 			{name: "another list, which is short-lived", to: 16, every: time.Second, do: all, lists: 15},
 		},
-		"others are read by themselves": {
-			{name: "some of the first page", to: 100, do: all, lists: 1},
-			{name: "far ahead, which reads the second page", from: 1000, to: 1001, do: all, lists: 2, unread: 1},
-			{name: "back again", from: 100, to: 110, do: all, lists: 2},
-			{name: "what was handled", to: 50, do: all, lists: 2, unread: 50},
-		},
-		"too many others": {
-			{name: "some of the first page", to: 10, do: all, lists: 1},
-			{name: "again", to: 10, do: all, lists: 1, unread: 10},
-			{name: "and again, which ends the list", to: 10, do: all, lists: 3, unread: 1},
+		"others are listed as always": {
+			{name: "some of the first page", to: 100, do: all, lists: 1, at: start},
+			{name: "far ahead, which reads no page", from: 1000, to: 1001, do: all, lists: 3, unread: 1},
+			{name: "back again", from: 100, to: 400, do: all, lists: 3, at: start},
+			{name: "far ahead, which reads a page", from: 600, to: 601, do: all, lists: 4, at: start},
+			{name: "what was handled", to: 50, do: all, lists: 4},
 		},
 		"a component that has changed is read": {
 			{name: "one", to: 1, do: all, lists: 1},
 			{name: "those that have changed", from: 1, to: 5, do: func(f *walkedFleet) { f.change(1, 5) }, lists: 1, unread: 4},
 			{name: "those that have not", from: 5, to: 100, do: all, lists: 1},
 		},
+		"a component that was read by itself is not taken from an older list": {
+			{name: "one", to: 1, do: all, lists: 1},
+			{name: "urgent ones", from: 1, to: 5, do: func(f *walkedFleet) { f.urgent = true }, lists: 1, unread: 4},
+			{name: "the same again", from: 1, to: 5, every: time.Millisecond, do: func(f *walkedFleet) { f.urgent, f.now = false, start.Add(time.Second) }, lists: 3, at: start.Add(time.Second)},
+			{name: "others", from: 5, to: 10, do: all, lists: 3, at: start},
+		},
 		"the server ends the list": {
 			{name: "the first page", to: page, do: all, lists: 1},
 			{name: "the rest", from: page, to: page + 100, do: func(f *walkedFleet) { f.broken = true }, lists: 4},
 		},
 		"it takes too long": {
-			{name: "some", to: 10, do: all, lists: 1},
-			{name: "more", from: 10, to: 20, do: func(f *walkedFleet) { f.now = f.now.Add(6 * time.Minute) }, lists: 3},
+			{name: "some", to: 10, do: all, lists: 1, at: start},
+			{name: "more", from: 10, to: 20, do: func(f *walkedFleet) { f.now = start.Add(6 * time.Minute) }, lists: 3, at: start.Add(6 * time.Minute)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,8 +80,11 @@ func TestAProcessThatStartsListsAFleetOnce(t *testing.T) {
 				}
 				for _, key := range f.keys[s.from:s.to] {
 					delete(f.waiting, key)
-					if !f.read(t.Context(), key) {
+					at, known := f.read(t.Context(), key)
+					if !known {
 						unread++
+					} else if !s.at.IsZero() && !at.Equal(s.at) {
+						t.Errorf("%s: %s was read at %s, want %s", s.name, key, at, s.at)
 					}
 					f.now = f.now.Add(s.every)
 				}
@@ -111,14 +118,14 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 		},
 	})
 	kind := widget.GroupVersion.WithKind("Widget")
-	read := component.NewBulkRead[*widget.Widget](counting, kind, func() map[client.ObjectKey]bool { return maps.Clone(waiting) }, func() time.Time { return now })
+	read := component.NewBulkRead[*widget.Widget](counting, kind, func() map[client.ObjectKey]bool { return maps.Clone(waiting) }, func(client.ObjectKey) bool { return false }, func() time.Time { return now })
 	next := 0
 	want := func(known bool, requests int) {
 		t.Helper()
 		key := client.ObjectKeyFromObject(widgets[next])
 		next++
 		delete(waiting, key)
-		if found := read(t.Context(), key); found != known || lists != requests {
+		if _, found := read(t.Context(), key); found != known || lists != requests {
 			t.Errorf("%s is known: %t, after %d lists; want %t and %d", key.Name, found, lists, known, requests)
 		}
 	}
@@ -127,7 +134,7 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 		for range n {
 			late := client.ObjectKey{Namespace: "default", Name: fmt.Sprint("late", len(waiting), next, requests, n)} // is in no list
 			waiting[late] = true
-			if read(t.Context(), late) || lists != requests {
+			if _, found := read(t.Context(), late); found || lists != requests {
 				t.Errorf("one that was created after the list is known, after %d lists, want %d", lists, requests)
 			}
 		}
@@ -176,10 +183,11 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 type walkedFleet struct {
 	keys    []client.ObjectKey
 	waiting map[client.ObjectKey]bool
-	read    func(context.Context, client.ObjectKey) bool
+	read    func(context.Context, client.ObjectKey) (time.Time, bool)
 	now     time.Time
 	lists   int
 	broken  bool // the next list is not continued
+	urgent  bool // users wait
 	changed map[client.ObjectKey]bool
 }
 
@@ -217,7 +225,7 @@ func newWalkedFleet(t *testing.T, size int) *walkedFleet {
 		},
 	})
 	kind := widget.GroupVersion.WithKind("Widget")
-	f.read = component.NewBulkRead[*widget.Widget](server, kind, func() map[client.ObjectKey]bool { return maps.Clone(f.waiting) }, func() time.Time { return f.now })
+	f.read = component.NewBulkRead[*widget.Widget](server, kind, func() map[client.ObjectKey]bool { return maps.Clone(f.waiting) }, func(client.ObjectKey) bool { return f.urgent }, func() time.Time { return f.now })
 	return f
 }
 

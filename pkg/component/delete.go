@@ -129,7 +129,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	}
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
-		SoleWriter: h.remembered(obj).soleWriter,
+		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj), Stale: h.remembered(obj).stale,
 	}
 	var blockers []reconciler.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
@@ -239,7 +239,7 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
 	request.Objects, request.Namespace, request.Policies = manifests.Objects, manifests.Namespace, resolved.policies
-	request.ComponentDigest, request.Confirm = digests.component, h.confirm(obj)
+	request.ComponentDigest = digests.component
 	return nil
 }
 

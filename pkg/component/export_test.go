@@ -46,15 +46,15 @@ func Waiting[T Component](r *Reconciler[T], namespace string) int {
 	return len(r.running.Load().triggers.Waiting(namespace))
 }
 
-// NewBulkRead returns a function that reads a component that waits, and reports whether a list had it.
-func NewBulkRead[T Component](c client.Client, kind schema.GroupVersionKind, waiting func() map[client.ObjectKey]bool, now func() time.Time) func(context.Context, client.ObjectKey) bool {
+// NewBulkRead returns a function that reads a component that waits, and reports whether a list had it, and from when.
+func NewBulkRead[T Component](c client.Client, kind schema.GroupVersionKind, waiting func() map[client.ObjectKey]bool, urgent func(client.ObjectKey) bool, now func() time.Time) func(context.Context, client.ObjectKey) (time.Time, bool) {
 	reader := &bulkReader[T]{
-		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, seen: map[string]bool{}, missing: map[client.ObjectKey]bool{},
+		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{},
 		gone: map[client.ObjectKey]types.UID{}, waiting: func(string) map[client.ObjectKey]bool { return waiting() },
-		urgent: func(client.ObjectKey) bool { return false }, prefer: func(client.ObjectKey) {},
+		urgent: urgent, prefer: func(client.ObjectKey) {},
 	}
-	return func(ctx context.Context, key client.ObjectKey) bool {
-		_, known := reader.read(ctx, key, newComponent[T]())
-		return known
+	return func(ctx context.Context, key client.ObjectKey) (time.Time, bool) {
+		read, known := reader.read(ctx, key, newComponent[T]())
+		return read.At, known
 	}
 }

@@ -52,9 +52,11 @@ type remembered struct {
 	activity telemetry.Activity
 	// planned: in this reconcile, the engine came so far that it could plan.
 	planned bool
-	// creations is what is known of creations for the component that may be under way.
+	// stale: the component was read some time ago.
+	stale bool
+	// creations says when a creation may last have been sent whose answer is not known.
 	creations creations
-	// soleWriter: in this deletion there can be none.
+	// soleWriter: no creation can be under way in this deletion.
 	soleWriter bool
 	// transient: all that the status does not have yet of the last reconcile is what became of writes.
 	transient bool
@@ -77,10 +79,10 @@ type remembered struct {
 }
 
 // unansweredFor is for how long a creation may take effect whose answer nothing waits for any more. An API server ends a
-// request after a minute (--request-timeout), and one of a client that is gone earlier.
+// request after a minute by default (--request-timeout), and one of a client that is gone earlier.
 //
 // Limit: the time after the first reconcile of a component by an operator with a LeaderLock, and after one that failed, in which a
-// deletion reads at its end what was removed.
+// deletion reads at its end what was removed. It is longer than an API server works at a request, unless --request-timeout is raised.
 const unansweredFor = 75 * time.Second
 
 // creations is until when a creation for a component may have been sent that was not answered, by this process or by the
@@ -91,8 +93,8 @@ type creations struct {
 	last time.Time
 }
 
-// mayBeUnderWay reports whether one of them may take effect yet. One of the leader before is none that a frozen process sends
-// later: a LeaderLock keeps it from that.
+// mayBeUnderWay reports whether one of them may take effect yet. With a LeaderLock, the leader before sends none later, unless it
+// was frozen right before a request: see decision 0007.
 func (c creations) mayBeUnderWay(now time.Time) bool { return now.Sub(c.last) < unansweredFor }
 
 func newMemory() *memory { return &memory{byKey: map[client.ObjectKey]*remembered{}} }

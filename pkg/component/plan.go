@@ -75,7 +75,7 @@ type Plan struct {
 	Remote bool `json:"remote,omitempty"`
 	// RollbackTo is the revision that the component is pinned to; 0 if to none.
 	RollbackTo int64 `json:"rollbackTo,omitempty"`
-	// Turn says why the reconciler does not do that yet, in a roll-out to a fleet; empty if it does.
+	// Turn says why the component keeps its version for now, by its status and its annotation rollout; empty if nothing is known of that.
 	Turn string `json:"turn,omitempty"`
 	// Source is what is rendered.
 	Source *v1alpha1.Source `json:"source,omitempty"`
@@ -364,7 +364,9 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	digests = pinned.digests(digests)
-	p.Turn = h.plannedTurn(obj, digests, pinned)
+	if manifests.Digest(generator) == manifests.Digest(h.renderer.Generator) {
+		p.Turn = h.plannedTurn(obj, digests, pinned)
+	}
 	status := obj.GetStatus()
 	revision, before := status.Revision, status.processing().manifests != ""
 	status.startProcessing(obj.GetGeneration(), digests, h.now())

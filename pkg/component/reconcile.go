@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -36,7 +37,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			h.memory.takeRendered(key)
 		}
 		known := h.remembered(obj)
-		known.transient = false
+		known.transient, known.stale = false, isStale(session.ReadAt())
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
 		if sent.component != obj.GetUID() {
 			sent = creations{component: obj.GetUID(), last: h.now()}
@@ -48,13 +49,13 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			if err := session.ClaimMetadata(ctx); err != nil {
 				return result.Empty, err
 			}
-			if session.Phase == lifecycle.PhaseClaim {
+			if session.Phase == lifecycle.PhaseClaim && isEmpty(obj) {
 				sent.last = time.Time{} // nothing is created before the claim
 			}
 			return h.createOrUpdate(ctx, obj, session.Commit)
 		case lifecycle.PhaseDelete:
-			// Without the lock, another process may create objects, too.
-			known.soleWriter = h.settings.leaderLock != nil && !sent.mayBeUnderWay(h.now())
+			// Without the lock, another process may create objects, too, and so may another operator.
+			known.soleWriter = h.settings.leaderLock != nil && !sent.mayBeUnderWay(h.now()) && !conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionOperatorConflict)
 			return h.delete(ctx, obj, session.Commit)
 		case lifecycle.PhaseSkip:
 			h.suspend(obj)
@@ -101,6 +102,9 @@ func isClean(err error) bool {
 	unfinished, ok := errors.AsType[*verdict.UnfinishedError](err)
 	return err == nil || ok && unfinished.Cause == nil && unfinished.Facts.Err == nil
 }
+
+// isStale reports whether a component was read so long ago that it is confirmed before anything is written.
+func isStale(readAt time.Time) bool { return !readAt.IsZero() && time.Since(readAt) > creating }
 
 // transientFor is for how long the status may not say that a component is being processed. Most workloads are rolled out
 // by then, and what is written in between costs as much as what is written in the end.

@@ -66,7 +66,7 @@ func TestWhatIsRemovedIsReadAgainIfACreationMayBeUnderWay(t *testing.T) {
 			b := newBed(t, generator, options)
 			lead := func() {
 				if !test.unlocked {
-					b.lead(options.LeaderLock, 60)
+					b.lead(options.LeaderLock, 600)
 				}
 			}
 			lead()

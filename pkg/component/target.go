@@ -106,6 +106,8 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 			return superseded("it was deleted and created again")
 		case current.GetGeneration() != obj.GetGeneration():
 			return superseded("its spec changed")
+		case !selects(h.settings.selector, current):
+			return superseded("its labels changed, and another operator reconciles it")
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
 		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):

@@ -158,7 +158,10 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	return s.begin(ctx, session, obj, nil, settingsOf)
 }
 
-// read reads an object, unless it was read a short time ago.
+// ReadAt returns when the object was read. It is zero if the session goes on with one that was postponed.
+func (s *Session[T]) ReadAt() time.Time { return s.readAt }
+
+// read reads an object, unless Options.Recent has it.
 func (s *Sessions[T]) read(ctx context.Context, key client.ObjectKey) (obj T, at time.Time, err error) {
 	if obj = s.options.New(); s.options.Recent != nil {
 		if read, ok := s.options.Recent(ctx, key, obj); ok && read.Gone {

@@ -59,7 +59,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
 		return input{}, &InvalidError{Err: err}
 	}
-	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}
 	return in, nil
 }
 
@@ -91,7 +91,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 		return input{}, err
 	}
 	in.ManagedTypes, in.Timeout = request.ManagedTypes, request.Timeout
-	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}
 	in.hooks, in.soleWriter = request.Inventory.DeleteHooks, request.SoleWriter
 	return in, nil
 }

@@ -30,7 +30,7 @@ import (
 // Versions of the chart.
 const firstChart, secondChart = "1", "2"
 
-// lease is the name of the lease of an operator with charts: it elects a leader, as operators do that are made with
+// lease is the name of the lease of an operator of a fleet: it elects a leader, as operators do that are made with
 // pkg/operator.
 const lease = "bench"
 

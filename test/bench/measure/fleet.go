@@ -71,7 +71,10 @@ func (l *life) deleteAll(ctx context.Context) error {
 		return ctx.Err()
 	case <-time.After(leading):
 	}
-	// The server ends a watch that does not keep up, so this one shows metadata, from now on.
+	if _, err := l.process.Take(ctx, ""); err != nil { // of the time before
+		return err
+	}
+	// The server ends a watch that falls behind, so this one asks for metadata only, from now on.
 	loads := &metav1.PartialObjectMetadataList{}
 	loads.SetGroupVersionKind(operator.GroupVersion.WithKind("LoadList"))
 	if err := l.List(ctx, loads, client.InNamespace(l.namespace), client.Limit(1)); err != nil {

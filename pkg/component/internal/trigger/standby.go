@@ -116,12 +116,13 @@ func (p *prioritized) lead() {
 	for _, item := range edits[:late] {
 		p.held[item] = PriorityDefault
 	}
-	rest := p.now()
+	now := p.now()
+	rest := now
 	if len(edits) > 0 {
 		rest = rest.Add(editsAlone)
 	}
 	for _, item := range edits[late:] {
-		p.ready[item] = p.now() // it comes first as an edit, and not because it has waited for long
+		p.ready[item] = now // it comes first as an edit, and not because it has waited for long
 		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityEdited)}, item)
 		delete(p.held, item)
 	}
@@ -133,7 +134,7 @@ func (p *prioritized) lead() {
 		if turn := rest.Add(time.Duration(i)); p.ready[item].Before(turn) { // the one that has waited longest is the next one by name
 			p.ready[item] = turn
 		}
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: max(0, p.ready[item].Sub(p.now()))}, item)
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: max(0, p.ready[item].Sub(now))}, item)
 	}
 	p.held = nil
 }

@@ -77,7 +77,7 @@ func TestAProcessThatLeadsHandlesComponentsByName(t *testing.T) {
 	q.elapse(2 * oldestAfter)
 	for i := range 50 {
 		if i == 10 { // the one that has waited longest is the next one
-			q.elapse(2 * oldestAfter)
+			q.elapse(4 * oldestAfter)
 		}
 		item, _ := q.Get()
 		if want := fmt.Sprintf("w%02d", i); item.Name != want {

@@ -5,18 +5,18 @@ package desired
 
 import (
 	"bytes"
-	"compress/zlib"
+	"compress/gzip"
 	"encoding/json"
 	"io"
 	"math"
 	"reflect"
-	"sync"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/gzipped"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -104,9 +104,6 @@ type packer struct {
 	size  int
 }
 
-// writers are used for block after block, because a new one takes a megabyte.
-var writers = sync.Pool{New: func() any { return zlib.NewWriter(nil) }}
-
 // block holds manifests, each as a line of JSON.
 type block struct{ compressed []byte }
 
@@ -140,15 +137,8 @@ func (p *packer) close() {
 	if p.block == nil {
 		return
 	}
-	var compressed bytes.Buffer
-	writer := writers.Get().(*zlib.Writer)
-	defer writers.Put(writer)
-	writer.Reset(&compressed)
-	// A write to a buffer does not fail.
-	_, _ = writer.Write(p.raw.Bytes())
-	_ = writer.Close()
-	p.block.compressed = bytes.Clone(compressed.Bytes())
-	p.size += compressed.Len()
+	p.block.compressed = gzipped.Pack(p.raw.Bytes())
+	p.size += len(p.block.compressed)
 	p.raw.Reset()
 	p.block = nil
 }
@@ -156,7 +146,7 @@ func (p *packer) close() {
 // Unpack returns the manifest, each time a new one.
 func (m *packedManifest) Unpack() *unstructured.Unstructured {
 	encoded := make([]byte, m.size)
-	reader, err := zlib.NewReader(bytes.NewReader(m.block.compressed))
+	reader, err := gzip.NewReader(bytes.NewReader(m.block.compressed))
 	if err == nil {
 		_, err = io.CopyN(io.Discard, reader, int64(m.start))
 	}

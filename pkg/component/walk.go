@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// walkLife is for how long the first list of a namespace counts, if the watch shows nothing newer: as long as an API server
+// continues it. What was read more than five seconds ago is confirmed before anything is written because of it.
+const walkLife = 5 * time.Minute
+
+// walk is the first list of the components of a namespace. A process that starts handles them in the order of their names, in
+// which the server lists them, so a page is read when the first of its components is handled.
+type walk[T Component] struct {
+	namespace string
+	// known are the components of the pages up to now that were not taken.
+	known map[client.ObjectKey]T
+	// at is when the list began. All of its pages show the components as they were then.
+	at time.Time
+	// last is the name of the last component of these pages, and rest continues the list; empty at its end.
+	last, rest string
+	// size is the size of the last page, and used is how many components were of use since it was read.
+	size, used int
+}
+
+// fromWalk takes a component from the walk. It reads the next page for one that may be in it, if most of the last page was of
+// use: in a fleet that has changed since, the other pages are not.
+func (r *bulkReader[T]) fromWalk(ctx context.Context, key client.ObjectKey) (found T, ok bool) {
+	w := r.walk
+	if w == nil || key.Namespace != w.namespace {
+		return found, false
+	}
+	if r.now().Sub(w.at) > walkLife || w.rest == "" && len(w.known) == 0 {
+		r.walk = nil
+		return found, false
+	}
+	if key.Name > w.last && w.rest != "" && 2*w.used >= w.size {
+		w.size, w.used = 0, 0
+		var err error
+		if w.rest, err = r.page(ctx, w.namespace, w.rest, r.waiting(w.namespace), func(found T) {
+			w.known[client.ObjectKeyFromObject(found)], w.last = found, found.GetName()
+			w.size++
+		}); err != nil {
+			r.walk = nil
+			return found, false
+		}
+	}
+	found, ok = w.known[key]
+	delete(w.known, key)
+	return found, ok
+}
