@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,7 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 	}{
 		{"unchanged", func(*widget) {}, nil, nil},
 		{"labels changed", func(w *widget) { w.Labels = map[string]string{"a": "b"}; w.ResourceVersion = "9" }, nil, nil},
+		{"labels of another operator", func(w *widget) { w.Labels = map[string]string{"shard": "b"} }, nil, patch.ErrConflict},
 		{"another client's annotation", func(w *widget) { w.Annotations = map[string]string{"example.org/management-policy": "skip"} }, nil, nil},
 		{"to be skipped", func(w *widget) { w.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"} }, nil, patch.ErrConflict},
 		{"to be detached", func(w *widget) {
@@ -68,6 +70,9 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 			}
 			test.change(current)
 			h.local = oneWidget{widget: current, err: test.err}
+			if h.settings.selector, err = labels.Parse("shard notin (b)"); err != nil {
+				t.Fatal(err)
+			}
 			if err := h.confirm(obj)(t.Context()); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
