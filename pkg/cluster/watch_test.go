@@ -4,6 +4,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -118,6 +119,25 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 	})
 	if _, err := target.Objects().List(t.Context(), configMaps, "", metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "instead of a list of configmaps") {
 		t.Error(err)
+	}
+}
+
+func TestAnEventOfAWatchIsBounded(t *testing.T) {
+	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"`)
+		for block := bytes.Repeat([]byte("a"), 1<<20); ; {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	if _, _, err := events.Decode(); err == nil || !strings.Contains(err.Error(), "an event of a watch of configmaps has more than 16777216 bytes") {
+		t.Errorf("%v", err)
 	}
 }
 
