@@ -224,7 +224,9 @@ type prioritized struct {
 	held map[ctrl.Request]int
 	// ready is since when each request waits, or from when on it will.
 	ready map[ctrl.Request]time.Time
+	// taken counts the requests that were handed out, and since is since when the last one of them had waited.
 	taken int
+	since time.Time
 	// busy are the requests that are handled now, and whether each is about an edit. The queue holds them back until they are
 	// done, whatever their priority is.
 	busy map[ctrl.Request]bool
@@ -303,6 +305,9 @@ func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdo
 	item, priority, shutdown = p.PriorityQueue.GetWithPriority()
 	p.lock.Lock()
 	defer p.lock.Unlock()
+	if since, known := p.ready[item]; known {
+		p.since = since
+	}
 	delete(p.ready, item)
 	p.busy[item] = priority == priorityEdited
 	// The controller gives what it adds again the priority that it got. That a request came first once is
@@ -318,7 +323,8 @@ func (p *prioritized) Done(item ctrl.Request) {
 	p.PriorityQueue.Done(item)
 }
 
-// oldest returns the request that has waited longest, if it is time for it.
+// oldest returns the request that has waited longest, if it is time for it. It is not if the last one had waited about as long: then
+// the queue hands them out in this order anyway, perhaps this one to another worker right now.
 func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -331,7 +337,7 @@ func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
 			oldest, since, found = item, at, true
 		}
 	}
-	return oldest, found
+	return oldest, found && p.since.Sub(since) > oldestAfter/5
 }
 
 var _ priorityqueue.PriorityQueue[reconcile.Request] = &prioritized{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +85,37 @@ func TestAProcessThatLeadsHandlesComponentsByName(t *testing.T) {
 			t.Fatalf("reconcile %d is of %s, want %s", i, item.Name, want)
 		}
 		q.Done(item)
+	}
+}
+
+func TestWorkersThatGoThroughAFleetHandleEachComponentOnce(t *testing.T) {
+	const fleet = 3000
+	q := newStandbyQueue(t)
+	for i := range fleet {
+		q.listed(fmt.Sprint("w", i))
+	}
+	q.notes.queue.lead()
+	q.elapse(2 * oldestAfter)
+	var lock sync.Mutex
+	handled, twice := map[string]bool{}, 0
+	var workers sync.WaitGroup
+	for range 5 {
+		workers.Go(func() {
+			for range fleet / 5 {
+				item, _ := q.Get()
+				lock.Lock()
+				if handled[item.Name] {
+					twice++
+				}
+				handled[item.Name] = true
+				lock.Unlock()
+				q.Done(item)
+			}
+		})
+	}
+	workers.Wait()
+	if twice > 0 {
+		t.Errorf("%d were handled twice", twice)
 	}
 }
 
