@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -85,7 +86,7 @@ func (o *Objects) Watch(ctx context.Context, r Resource, namespace string, optio
 	return &decoder{resource: r, cancel: cancel, body: body, bounded: bounded, events: json.NewDecoder(bounded)}, nil
 }
 
-// maxEvent bounds an event of a watch, in bytes. An object has at most 2 MiB.
+// maxEvent bounds an event of a watch, in bytes. It is that of client-go, and several times what a server stores as one object.
 const maxEvent = 16 << 20
 
 // decoder reads the events of a watch. It does without the decoder of client-go, which goes through each event three times more.
@@ -105,10 +106,15 @@ func (d *decoder) Decode() (watch.EventType, runtime.Object, error) {
 	}
 	d.bounded.N = maxEvent
 	if err := d.events.Decode(&event); err != nil {
-		if d.bounded.N == 0 {
+		_, noJSON := errors.AsType[*json.SyntaxError](err)
+		_, noEvent := errors.AsType[*json.UnmarshalTypeError](err)
+		switch {
+		case d.bounded.N == 0:
 			err = protocolError("an event of a watch of %s has more than %d bytes", d.resource.GVR.Resource, maxEvent)
+		case noJSON || noEvent:
+			err = protocolError("the server sent something else than an event in a watch of %s", d.resource.GVR.Resource)
 		}
-		return "", nil, err
+		return "", nil, err // the end of the stream as it is, because it is compared
 	}
 	if event.Type == string(watch.Error) {
 		status := &metav1.Status{}

@@ -100,7 +100,10 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 		"no JSON":      {`{"type":"ADDED","object":"x"}`, "holds no JSON object"},
 		"another kind": {`{"type":"ADDED","object":{"apiVersion":"v1","kind":"Secret"}}`, `is about a "Secret"`},
 		"no status":    {`{"type":"ERROR","object":7}`, "is no Status"},
+		"no event":     {`[1]`, "something else than an event in a watch of configmaps"},
+		"nonsense":     {`nonsense`, "something else than an event in a watch of configmaps"},
 		"the end":      {``, io.EOF.Error()},
+		"cut":          {`{"type":"ADDED","object":{"apiVer`, io.ErrUnexpectedEOF.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tc.body) })
@@ -119,6 +122,25 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 	})
 	if _, err := target.Objects().List(t.Context(), configMaps, "", metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "instead of a list of configmaps") {
 		t.Error(err)
+	}
+}
+
+func TestManyEventsOfAWatchAreNotBounded(t *testing.T) {
+	const many = 20
+	event := `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"` + strings.Repeat("a", 1<<20) + `"}}}`
+	target := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(event, many)) })
+	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	for i := range many {
+		if what, _, err := events.Decode(); err != nil || what != watch.Added {
+			t.Fatalf("event %d: %s, error %v", i, what, err)
+		}
+	}
+	if _, _, err := events.Decode(); err != io.EOF {
+		t.Errorf("at the end: error %v", err)
 	}
 }
 

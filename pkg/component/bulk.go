@@ -85,7 +85,6 @@ func (r *bulkReader[T]) noteGone(obj T) {
 	r.noted.Lock()
 	defer r.noted.Unlock()
 	r.gone[client.ObjectKeyFromObject(obj)] = obj.GetUID()
-	delete(r.alone, client.ObjectKeyFromObject(obj))
 }
 
 func (r *bulkReader[T]) takeGone(key client.ObjectKey) (apitypes.UID, bool) {
@@ -129,15 +128,12 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	if !r.at.After(alone) {
 		delete(r.known, key)
 	}
-	if r.walk != nil && !r.walk.at.After(alone) {
-		delete(r.walk.known, key)
-	}
 	if age := r.now().Sub(r.at); age > bulkLife {
 		r.judge(age)
 		clear(r.known)
 		clear(r.missing)
 	}
-	found, at, uses, ok := r.find(ctx, key)
+	found, at, uses, ok := r.find(ctx, key, alone)
 	if !ok {
 		if r.listed > 0 {
 			r.missed++
@@ -153,9 +149,9 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 	return lifecycle.Read{At: at}, true
 }
 
-// find takes a component from what was listed, or is listed now. It returns when that was, and what counts its uses.
-func (r *bulkReader[T]) find(ctx context.Context, key client.ObjectKey) (found T, at time.Time, uses *int, ok bool) {
-	if found, ok = r.fromWalk(ctx, key); ok {
+// find takes a component from what was listed after a time, or is listed now. It returns when that was, and what counts its uses.
+func (r *bulkReader[T]) find(ctx context.Context, key client.ObjectKey, after time.Time) (found T, at time.Time, uses *int, ok bool) {
+	if found, ok = r.fromWalk(ctx, key); ok && r.walk.at.After(after) {
 		return found, r.walk.at, &r.walk.used, true
 	}
 	if _, known := r.known[key]; !known && !r.missing[key] {
@@ -174,6 +170,13 @@ func (r *bulkReader[T]) noteAlone(key client.ObjectKey) {
 	r.noted.Lock()
 	defer r.noted.Unlock()
 	r.alone[key] = r.now()
+}
+
+// forget forgets a component.
+func (r *bulkReader[T]) forget(key client.ObjectKey) {
+	if r != nil {
+		r.takeAlone(key)
+	}
 }
 
 func (r *bulkReader[T]) takeAlone(key client.ObjectKey) time.Time {
@@ -226,7 +229,7 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 			r.listed, r.pausedUntil = 0, r.now().Add(bulkPause)
 			break
 		}
-		if first := !r.walked[key.Namespace]; first && rest != "" {
+		if first := !r.walked[key.Namespace]; first && rest != "" && r.walk == nil {
 			r.walk = &walk[T]{namespace: key.Namespace, known: maps.Clone(r.known), at: r.at, last: last, rest: rest, size: r.listed}
 			r.walked[key.Namespace], r.listed = true, 0
 			clear(r.known)

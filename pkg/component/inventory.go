@@ -77,6 +77,9 @@ func (h *handler[T]) openInventory(ctx context.Context, obj T, commit lifecycle.
 			obj.GetStatus().Inventory = before
 			return err
 		}
+		if !selects(h.settings.selector, obj) {
+			return errNotSelected
+		}
 		opened.recorded = stored.Items
 		return nil
 	}

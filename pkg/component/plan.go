@@ -75,7 +75,8 @@ type Plan struct {
 	Remote bool `json:"remote,omitempty"`
 	// RollbackTo is the revision that the component is pinned to; 0 if to none.
 	RollbackTo int64 `json:"rollbackTo,omitempty"`
-	// Turn says why the component keeps its version for now, by its status and its annotation rollout; empty if nothing is known of that.
+	// Turn says why the component keeps its version for now, by its annotation rollout or its status; empty if they say nothing of that, or if
+	// the status is about another generator than the plan.
 	Turn string `json:"turn,omitempty"`
 	// Source is what is rendered.
 	Source *v1alpha1.Source `json:"source,omitempty"`
@@ -364,8 +365,8 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	digests = pinned.digests(digests)
-	if manifests.Digest(generator) == manifests.Digest(h.renderer.Generator) {
-		p.Turn = h.plannedTurn(obj, digests, pinned)
+	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && manifests.Digest(generator) != manifests.Digest(h.renderer.Generator) {
+		p.Turn = ""
 	}
 	status := obj.GetStatus()
 	revision, before := status.Revision, status.processing().manifests != ""

@@ -37,7 +37,10 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			h.memory.takeRendered(key)
 		}
 		known := h.remembered(obj)
-		known.transient, known.stale = false, isStale(session.ReadAt())
+		known.transient = false
+		if err := h.noteReadAt(ctx, obj, session.ReadAt()); err != nil {
+			return result.Empty, err
+		}
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
 		if sent.component != obj.GetUID() {
 			sent = creations{component: obj.GetUID(), last: h.now()}
@@ -62,7 +65,14 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		return result.Empty, nil
 	})
-	session.Finalize(ctx, func(ctx context.Context) error { return h.finalize(ctx, obj) })
+	session.Finalize(ctx, func(ctx context.Context) error {
+		if isStale(session.ReadAt()) {
+			if err := h.confirm(obj)(ctx); err != nil {
+				return err
+			}
+		}
+		return h.finalize(ctx, obj)
+	})
 	if session.Gone && session.Phase == lifecycle.PhaseFinalize {
 		h.reads.noteGone(obj)
 	}
@@ -101,6 +111,17 @@ func adoptInventory(ctx context.Context, obj Component, commit lifecycle.Commit)
 func isClean(err error) bool {
 	unfinished, ok := errors.AsType[*verdict.UnfinishedError](err)
 	return err == nil || ok && unfinished.Cause == nil && unfinished.Facts.Err == nil
+}
+
+// noteReadAt notes whether a component has to be confirmed before its dependents are written. If there are hooks, which may do
+// anything, it is confirmed at once.
+func (h *handler[T]) noteReadAt(ctx context.Context, obj T, readAt time.Time) error {
+	known := h.remembered(obj)
+	if known.stale = isStale(readAt); !known.stale || len(h.code.hooks) == 0 {
+		return nil
+	}
+	known.stale = false
+	return h.confirm(obj)(ctx)
 }
 
 // isStale reports whether a component was read so long ago that it is confirmed before anything is written.
@@ -162,4 +183,5 @@ func (h *handler[T]) forgetComponent(ctx context.Context, key client.ObjectKey) 
 	h.watches.ForgetComponent(key)
 	h.memory.deleteEntry(key)
 	h.fleet.remove(key)
+	h.reads.forget(key)
 }

@@ -107,7 +107,7 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 		case current.GetGeneration() != obj.GetGeneration():
 			return superseded("its spec changed")
 		case !selects(h.settings.selector, current):
-			return superseded("its labels changed, and another operator reconciles it")
+			return errNotSelected
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
 		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
@@ -118,6 +118,9 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 		return nil
 	}
 }
+
+// errNotSelected ends the reconcile of a component that the selector of the operator does not select any more.
+var errNotSelected = superseded("its labels do not match the selector of the operator any more")
 
 // instructions are the annotations that say what is to be done with the component. They
 // belong to no generation. Others may be a hook's, in memory.

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // walkLife is for how long the first list of a namespace counts, if the watch shows nothing newer: as long as an API server
-// continues it. What was read more than five seconds ago is confirmed before anything is written because of it.
+// continues it. What was read more than five seconds ago is confirmed before hooks run, and before dependent objects are written.
 const walkLife = 5 * time.Minute
 
 // walk is the first list of the components of a namespace. A process that starts handles them in the order of their names, in
@@ -32,11 +33,10 @@ type walk[T Component] struct {
 // use: in a fleet that has changed since, the other pages are not.
 func (r *bulkReader[T]) fromWalk(ctx context.Context, key client.ObjectKey) (found T, ok bool) {
 	w := r.walk
-	if w == nil || key.Namespace != w.namespace {
-		return found, false
+	if w != nil && (r.now().Sub(w.at) > walkLife || w.rest == "" && len(w.known) == 0) {
+		r.walk, w = nil, nil
 	}
-	if r.now().Sub(w.at) > walkLife || w.rest == "" && len(w.known) == 0 {
-		r.walk = nil
+	if w == nil || key.Namespace != w.namespace {
 		return found, false
 	}
 	if key.Name > w.last && w.rest != "" && 2*w.used >= w.size {
@@ -46,6 +46,7 @@ func (r *bulkReader[T]) fromWalk(ctx context.Context, key client.ObjectKey) (fou
 			w.known[client.ObjectKeyFromObject(found)], w.last = found, found.GetName()
 			w.size++
 		}); err != nil {
+			logf.FromContext(ctx).V(1).Info("the list of components does not go on; another one is made", "namespace", w.namespace, "error", err.Error())
 			r.walk = nil
 			return found, false
 		}

@@ -120,7 +120,7 @@ type Options[T client.Object] struct {
 	//
 	// Default: none; every session reads its object
 	Version func(ctx context.Context, key client.ObjectKey) (resourceVersion string, ok bool)
-	// Recent returns a read of an object that was made before and is still valid, in the object that it is
+	// Recent returns a read of an object that was made earlier and is still valid, in the object that it is
 	// given; false if there is none.
 	//
 	// Default: none; every session reads its object by the Reader

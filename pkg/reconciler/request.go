@@ -81,7 +81,7 @@ type ApplyRequest struct {
 	// Otherwise, and if there are more, Apply waits up to ten seconds until the watches of their types have started.
 	// Default is false.
 	Urgent bool
-	// Stale says that the owner was read more than five seconds ago. Then Confirm is called before anything is written, unless
+	// Stale says that the owner was read more than five seconds ago. Then Confirm is called before any of the objects is written, unless
 	// Record was. Default is false.
 	Stale bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not

@@ -323,8 +323,8 @@ func (p *prioritized) Done(item ctrl.Request) {
 	p.PriorityQueue.Done(item)
 }
 
-// oldest returns the request that has waited longest, if it is time for it. It is not if the last one had waited about as long: then
-// the queue hands them out in this order anyway, perhaps this one to another worker right now.
+// oldest returns the request that has waited longest, if it is time for it. It is not if the last one had waited as long, to the
+// millisecond: they were added together, and the queue hands them out in this order, perhaps this one to another worker right now.
 func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -337,7 +337,7 @@ func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
 			oldest, since, found = item, at, true
 		}
 	}
-	return oldest, found && p.since.Sub(since) > oldestAfter/5
+	return oldest, found && p.since.Sub(since) > time.Millisecond
 }
 
 var _ priorityqueue.PriorityQueue[reconcile.Request] = &prioritized{}

@@ -72,13 +72,15 @@ func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 
 func TestAProcessThatLeadsHandlesComponentsByName(t *testing.T) {
 	q := newStandbyQueue(t)
-	for _, i := range rand.Perm(50) {
+	for n, i := range rand.Perm(50) {
+		if n == 25 { // as a process that stands by for long
+			q.elapse(3 * oldestAfter)
+		}
 		q.listed(fmt.Sprintf("w%02d", i))
 	}
-	q.elapse(2 * oldestAfter)
 	for i := range 50 {
 		if i == 10 { // the one that has waited longest is the next one
-			q.elapse(4 * oldestAfter)
+			q.elapse(6 * oldestAfter)
 		}
 		item, _ := q.Get()
 		if want := fmt.Sprintf("w%02d", i); item.Name != want {
