@@ -288,12 +288,15 @@ func TestAnUpgradeGoesThroughAFleetStepByStep(t *testing.T) {
 	f.set("c04", v1alpha1.AnnotationSuspend, "")
 
 	f.eventually("all are ready with version 2", func() bool {
-		for _, name := range f.with("2") {
+		updated := f.with("2")
+		for _, name := range updated {
 			f.becomeReady(name)
 		}
 		// A status may say for a moment that a component is ready with the version before.
-		waits := slices.ContainsFunc(f.with("2"), func(name string) bool { return strings.HasSuffix(messageOf(f.widget(name)), "waits for its turn") })
-		return f.count("2", component.StateReady) == 11 && !waits
+		return len(updated) == 11 && !slices.ContainsFunc(updated, func(name string) bool {
+			w := f.widget(name)
+			return !w.Status.IsReady() || strings.HasSuffix(messageOf(w), "waits for its turn")
+		})
 	})
 	if w := f.widget("c11"); messageOf(w) != "1 of 1 dependent objects are ready" || w.Status.Revision != 2 {
 		t.Errorf("revision %d: %q", w.Status.Revision, messageOf(w))
