@@ -5,7 +5,6 @@ package component
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -230,9 +229,8 @@ func (r *bulkReader[T]) list(ctx context.Context, key client.ObjectKey) {
 			break
 		}
 		if first := !r.walked[key.Namespace]; first && rest != "" && r.walk == nil {
-			r.walk = &walk[T]{namespace: key.Namespace, known: maps.Clone(r.known), at: r.at, last: last, rest: rest, size: r.listed}
-			r.walked[key.Namespace], r.listed = true, 0
-			clear(r.known)
+			r.walk = &walk[T]{namespace: key.Namespace, known: r.known, at: r.at, last: last, rest: rest, size: r.listed}
+			r.walked[key.Namespace], r.listed, r.known = true, 0, map[client.ObjectKey]T{}
 			return
 		}
 		r.walked[key.Namespace] = true

@@ -114,7 +114,7 @@ func TestAComponentThatWasListedEarlierIsConfirmed(t *testing.T) {
 				current.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"}
 			}
 			h.local = oneWidget{widget: current}
-			if err := h.noteReadAt(t.Context(), obj, test.readAt); !errors.Is(err, test.err) {
+			if err := h.noteStale(t.Context(), obj, isStale(test.readAt)); !errors.Is(err, test.err) {
 				t.Fatalf("got %v, want %v", err, test.err)
 			}
 			if test.err != nil {

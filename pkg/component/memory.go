@@ -54,7 +54,7 @@ type remembered struct {
 	planned bool
 	// stale: the component was read some time ago.
 	stale bool
-	// creations says when a creation may last have been sent whose answer is not known.
+	// creations says when a creation without a known answer may last have been sent.
 	creations creations
 	// soleWriter: no creation can be under way in this deletion.
 	soleWriter bool
@@ -78,7 +78,7 @@ type remembered struct {
 	operators operators
 }
 
-// unansweredFor is for how long a creation may take effect whose answer nothing waits for any more. An API server ends a
+// unansweredFor is for how long a creation may take effect after its client stopped to wait for the answer. An API server ends a
 // request after a minute by default (--request-timeout), and one of a client that is gone earlier.
 //
 // Limit: the time after the first reconcile of a component by an operator with a LeaderLock, and after one that failed, in which a

@@ -26,7 +26,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	obj := session.Object
+	obj, stale := session.Object, isStale(session.ReadAt())
 	name, sent := func() {}, creations{}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		name = h.nameReconciler(obj)
@@ -38,7 +38,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		known := h.remembered(obj)
 		known.transient = false
-		if err := h.noteReadAt(ctx, obj, session.ReadAt()); err != nil {
+		if err := h.noteStale(ctx, obj, stale); err != nil {
 			return result.Empty, err
 		}
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
@@ -66,7 +66,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return result.Empty, nil
 	})
 	session.Finalize(ctx, func(ctx context.Context) error {
-		if isStale(session.ReadAt()) {
+		if stale && session.Phase == lifecycle.PhaseFinalize { // otherwise it was confirmed, and the server has an older inventory
 			if err := h.confirm(obj)(ctx); err != nil {
 				return err
 			}
@@ -113,11 +113,11 @@ func isClean(err error) bool {
 	return err == nil || ok && unfinished.Cause == nil && unfinished.Facts.Err == nil
 }
 
-// noteReadAt notes whether a component has to be confirmed before its dependents are written. If there are hooks, which may do
+// noteStale notes whether a component has to be confirmed before its dependents are written. If there are hooks, which may do
 // anything, it is confirmed at once.
-func (h *handler[T]) noteReadAt(ctx context.Context, obj T, readAt time.Time) error {
+func (h *handler[T]) noteStale(ctx context.Context, obj T, stale bool) error {
 	known := h.remembered(obj)
-	if known.stale = isStale(readAt); !known.stale || len(h.code.hooks) == 0 {
+	if known.stale = stale; !stale || len(h.code.hooks) == 0 {
 		return nil
 	}
 	known.stale = false
