@@ -85,8 +85,8 @@ type remembered struct {
 // deletion reads at its end what was removed. It is longer than an API server works at a request, unless --request-timeout is raised.
 const unansweredFor = 75 * time.Second
 
-// creations is until when a creation for a component may have been sent that was not answered, by this process or by the
-// one that led before.
+// creations says when a creation for a component without a known answer may last have been sent, by this process or by the one
+// that led before.
 type creations struct {
 	component apitypes.UID
 	// last is zero if there was none.

@@ -66,7 +66,8 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return result.Empty, nil
 	})
 	session.Finalize(ctx, func(ctx context.Context) error {
-		if stale && session.Phase == lifecycle.PhaseFinalize { // otherwise it was confirmed, and the server has an older inventory
+		// After a deletion, which was confirmed, the inventory in memory is newer than that of the server.
+		if stale && session.Phase == lifecycle.PhaseFinalize {
 			if err := h.confirm(obj)(ctx); err != nil {
 				return err
 			}
