@@ -24,8 +24,11 @@ type assessing struct {
 	assess   func(*widget.Widget, lifecycle.Outcome) (result.Result, error)
 	// postpone is for how long the status may be postponed.
 	postpone time.Duration
-	// lost are the answers of LostStatus.
-	lost []bool
+	// lost are the answers of LostStatus, and readAt those of ReadAt.
+	lost   []bool
+	readAt []time.Time
+	// written are the versions of Written.
+	written []string
 }
 
 func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -36,7 +39,7 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	w := session.Object
-	j.lost = append(j.lost, session.LostStatus())
+	j.lost, j.readAt = append(j.lost, session.LostStatus()), append(j.readAt, session.ReadAt())
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		switch session.Phase {
 		case lifecycle.PhaseSkip:
@@ -54,12 +57,15 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if session.Gone {
 		j.ForgetObject(ctx, request.NamespacedName)
 	}
-	return session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
+	out, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		j.calls = append(j.calls, "Assess "+string(outcome.Phase))
 		session.Postpone(j.postpone)
 		res, err := j.assess(w, outcome)
 		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
 	})
+	version, _ := session.Written()
+	j.written = append(j.written, version)
+	return out, err
 }
 
 func newAssessing(t *testing.T, h *handler, change func(*widget.Widget)) (*bench, *assessing) {

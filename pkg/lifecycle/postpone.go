@@ -13,10 +13,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 )
 
-// readLife is for how long an answer of the server about an object counts as a read, if the watch has shown nothing
-// newer. It is shorter than what a Commit allows.
-const readLife = 3 * time.Second
-
 // postponed is a session that ended without a write of the status.
 type postponed struct {
 	object  client.Object
@@ -66,7 +62,7 @@ func (p *Session[T]) postponeStatus(ctx context.Context) (out reconcile.Result, 
 }
 
 // takePostponed returns the session that ended without a write of the status, if the object is still as it was
-// left: the last answer about it is young, and the watch shows the same version.
+// left: the watch shows the same version.
 func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *postponed {
 	known := s.memory.entryOf(key)
 	left := known.postponed
@@ -74,10 +70,7 @@ func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *
 	if known.postponed, known.unwritten = nil, false; left == nil {
 		return nil
 	}
-	resourceVersion, at := left.patcher.ServerState()
-	if time.Since(at) > readLife {
-		return nil
-	}
+	resourceVersion, _ := left.patcher.ServerState()
 	if shown, ok := s.options.Version(ctx, key); !ok || shown != resourceVersion {
 		return nil
 	}

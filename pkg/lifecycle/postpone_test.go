@@ -62,6 +62,37 @@ func TestAStatusIsPostponedOnlyForALimitedTime(t *testing.T) {
 	b.wantRequests("patch status")
 }
 
+func TestASessionGoesOnHoweverLongAgoItsObjectWasRead(t *testing.T) {
+	b, j, _ := newPostponing(t)
+	at := time.Now().Add(-time.Minute)
+	b.options.Recent = func(_ context.Context, _ client.ObjectKey, w *widget.Widget) (lifecycle.Read, bool) {
+		*w = *b.read()
+		return lifecycle.Read{At: at}, true
+	}
+	var err error
+	if j.sessions, err = lifecycle.NewSessions(b.options); err != nil {
+		t.Fatal(err)
+	}
+	b.mustReconcile()
+	j.postpone = 0
+	b.mustReconcile()
+	if diff := cmp.Diff([]bool{false, false}, j.lost); diff != "" {
+		t.Errorf("sessions that find the status lost, -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]time.Time{at, at}, j.readAt); diff != "" {
+		t.Errorf("when the object was read, -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"", b.read().ResourceVersion}, j.written); diff != "" {
+		t.Errorf("versions of writes, -want +got:\n%s", diff)
+	}
+	j.postpone = time.Hour
+	b.mustReconcile()
+	b.mustReconcile()
+	if len(j.written) != 4 || j.written[3] != "" {
+		t.Errorf("a session that goes on with one that has not written either has written: %v", j.written)
+	}
+}
+
 func TestWhatAnotherClientChangedIsReadAndIsNotPostponedAgain(t *testing.T) {
 	for name, change := range map[string]func(b *bench, shown *func() (string, bool)){
 		"the object changed": func(b *bench, _ *func() (string, bool)) {

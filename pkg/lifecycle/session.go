@@ -84,7 +84,9 @@ type Session[T client.Object] struct {
 	ended   bool
 	requeue reconcile.Result
 
-	// readAt is when the object was read.
+	// written is how many writes of the patcher were those of earlier sessions.
+	written int
+	// readAt is when the server last said how the object is.
 	readAt time.Time
 	// postponedAt is since when the status is postponed; zero if it is not. Postpone is for how long it may be.
 	postponedAt time.Time
@@ -140,6 +142,7 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	}
 	if left := s.takePostponed(ctx, key); left != nil {
 		session.known, session.postponedAt = s.memory.entryOf(key), left.since
+		_, session.readAt = left.patcher.ServerState()
 		return s.begin(ctx, session, left.object.(T), left.patcher, settingsOf)
 	}
 	obj, at, err := s.read(ctx, key)
@@ -158,8 +161,17 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	return s.begin(ctx, session, obj, nil, settingsOf)
 }
 
-// ReadAt returns when the object was read. It is zero if the session goes on with one that was postponed.
+// ReadAt returns when the object was read, or last written by the session that this one goes on with.
 func (s *Session[T]) ReadAt() time.Time { return s.readAt }
+
+// Written returns the resourceVersion of the object after the last write of this session; false if it has written nothing.
+func (s *Session[T]) Written() (resourceVersion string, ok bool) {
+	if s.patcher == nil || s.patcher.Writes() == s.written {
+		return "", false
+	}
+	resourceVersion, _ = s.patcher.ServerState()
+	return resourceVersion, true
+}
 
 // read reads an object, unless Options.Recent has it.
 func (s *Sessions[T]) read(ctx context.Context, key client.ObjectKey) (obj T, at time.Time, err error) {
@@ -186,6 +198,7 @@ func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, pat
 		return session.endWith(reconcile.Result{}), nil
 	}
 	if session.patcher = patcher; patcher != nil {
+		session.written = patcher.Writes()
 		return session, nil
 	}
 	options := []patch.HelperOption{patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner), patch.WithReadAt(session.readAt)}
