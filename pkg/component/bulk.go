@@ -60,6 +60,8 @@ type bulkReader[T Component] struct {
 	missing map[client.ObjectKey]bool
 	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
+	// progress knows up to when the cache is complete.
+	progress watchProgress
 	// walk is the first list of a namespace, while it goes on. Walked are the namespaces that had one.
 	walk   *walk[T]
 	walked map[string]bool
@@ -74,6 +76,13 @@ type bulkReader[T Component] struct {
 	gone map[client.ObjectKey]apitypes.UID
 	// alone says when components were read by themselves. What an older list shows of them may be older than our own writes.
 	alone map[client.ObjectKey]time.Time
+}
+
+// noteWrite notes the version that a component got by a write of ours, and a time before the write was sent.
+func (r *bulkReader[T]) noteWrite(key client.ObjectKey, version string, sent time.Time) {
+	if r != nil {
+		r.progress.noteWrite(key, version, sent)
+	}
 }
 
 // noteGone notes that a component is gone by our own doing.
@@ -140,10 +149,14 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 		r.missing[key] = true // so that it is not looked for by another list at once
 		return lifecycle.Read{}, false
 	}
+	until := r.progress.completeUntil(key.Namespace, func(key client.ObjectKey) (string, bool) { return r.version(ctx, key) }) // before the version is looked up
 	if shown, ok := r.version(ctx, key); !ok || shown != found.GetResourceVersion() {
 		return lifecycle.Read{}, false
 	}
 	*uses++
+	if until.After(at) {
+		at = until
+	}
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found).Elem())
 	return lifecycle.Read{At: at}, true
 }

@@ -61,6 +61,20 @@ func TestAProcessThatStartsListsAFleetOnce(t *testing.T) {
 			{name: "the same again", from: 1, to: 5, every: time.Millisecond, do: func(f *walkedFleet) { f.urgent, f.now = false, start.Add(time.Second) }, lists: 3, at: start.Add(time.Second)},
 			{name: "others", from: 5, to: 10, do: all, lists: 3, at: start},
 		},
+		"the watch shows our own writes": {
+			{name: "some", to: 100, do: all, lists: 1, at: start},
+			{name: "a write that it does not show yet", from: 100, to: 101, do: func(f *walkedFleet) { f.now = start.Add(10 * time.Second); f.wrote("2", start.Add(8*time.Second)) }, lists: 1, at: start},
+			{name: "it shows the write", from: 101, to: 110, do: func(f *walkedFleet) { f.change(0, 1) }, lists: 1, at: start.Add(8 * time.Second)},
+			{name: "and not the next ones, of which one is awaited", from: 110, to: 120, do: func(f *walkedFleet) {
+				f.wrote("3", start.Add(8500*time.Millisecond))
+				f.wrote("2", start.Add(9*time.Second))
+			}, lists: 1, at: start.Add(8 * time.Second)},
+			{name: "until another one takes its place", from: 120, to: 130, do: func(f *walkedFleet) { f.wrote("2", start.Add(10*time.Second)) }, lists: 1, at: start.Add(10 * time.Second)},
+			{name: "one that has changed since", from: 130, to: 131, do: func(f *walkedFleet) { f.change(130, 131) }, lists: 1, unread: 1},
+			{name: "writes of another namespace say nothing", from: 131, to: 132, do: func(f *walkedFleet) {
+				f.noteWrite(client.ObjectKey{Namespace: "other", Name: "w0000"}, "1", start.Add(11*time.Second))
+			}, lists: 1, at: start.Add(10 * time.Second)},
+		},
 		"the server ends the list": {
 			{name: "the first page", to: page, do: all, lists: 1},
 			{name: "the rest", from: page, to: page + 100, do: func(f *walkedFleet) { f.broken = true }, lists: 4},
@@ -118,7 +132,7 @@ func TestAFleetIsNotListedWhileFewOfItAreHandled(t *testing.T) {
 		},
 	})
 	kind := widget.GroupVersion.WithKind("Widget")
-	read := component.NewBulkRead[*widget.Widget](counting, kind, func() map[client.ObjectKey]bool { return maps.Clone(waiting) }, func(client.ObjectKey) bool { return false }, func() time.Time { return now })
+	read, _ := component.NewBulkRead[*widget.Widget](counting, kind, func() map[client.ObjectKey]bool { return maps.Clone(waiting) }, func(client.ObjectKey) bool { return false }, func() time.Time { return now })
 	next := 0
 	want := func(known bool, requests int) {
 		t.Helper()
@@ -185,10 +199,12 @@ type walkedFleet struct {
 	waiting map[client.ObjectKey]bool
 	read    func(context.Context, client.ObjectKey) (time.Time, bool)
 	now     time.Time
-	lists   int
-	broken  bool // the next list is not continued
-	urgent  bool // users wait
-	changed map[client.ObjectKey]bool
+	// noteWrite notes a write of a component.
+	noteWrite func(client.ObjectKey, string, time.Time)
+	lists     int
+	broken    bool // the next list is not continued
+	urgent    bool // users wait
+	changed   map[client.ObjectKey]bool
 }
 
 func newWalkedFleet(t *testing.T, size int) *walkedFleet {
@@ -225,9 +241,12 @@ func newWalkedFleet(t *testing.T, size int) *walkedFleet {
 		},
 	})
 	kind := widget.GroupVersion.WithKind("Widget")
-	f.read = component.NewBulkRead[*widget.Widget](server, kind, func() map[client.ObjectKey]bool { return maps.Clone(f.waiting) }, func(client.ObjectKey) bool { return f.urgent }, func() time.Time { return f.now })
+	f.read, f.noteWrite = component.NewBulkRead[*widget.Widget](server, kind, func() map[client.ObjectKey]bool { return maps.Clone(f.waiting) }, func(client.ObjectKey) bool { return f.urgent }, func() time.Time { return f.now })
 	return f
 }
+
+// wrote notes a write of the first component.
+func (f *walkedFleet) wrote(version string, sent time.Time) { f.noteWrite(f.keys[0], version, sent) }
 
 // change changes components.
 func (f *walkedFleet) change(from, to int) {

@@ -46,15 +46,16 @@ func Waiting[T Component](r *Reconciler[T], namespace string) int {
 	return len(r.running.Load().triggers.Waiting(namespace))
 }
 
-// NewBulkRead returns a function that reads a component that waits, and reports whether a list had it, and from when.
-func NewBulkRead[T Component](c client.Client, kind schema.GroupVersionKind, waiting func() map[client.ObjectKey]bool, urgent func(client.ObjectKey) bool, now func() time.Time) func(context.Context, client.ObjectKey) (time.Time, bool) {
+// NewBulkRead returns a function that reads a component that waits, and reports whether a list had it, and from when; and a
+// function that notes a write of a component.
+func NewBulkRead[T Component](c client.Client, kind schema.GroupVersionKind, waiting func() map[client.ObjectKey]bool, urgent func(client.ObjectKey) bool, now func() time.Time) (read func(context.Context, client.ObjectKey) (time.Time, bool), noteWrite func(client.ObjectKey, string, time.Time)) {
 	reader := &bulkReader[T]{
-		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{},
+		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, progress: watchProgress{byNamespace: map[string]*namespaceProgress{}}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{},
 		gone: map[client.ObjectKey]types.UID{}, waiting: func(string) map[client.ObjectKey]bool { return waiting() },
 		urgent: urgent, prefer: func(client.ObjectKey) {},
 	}
 	return func(ctx context.Context, key client.ObjectKey) (time.Time, bool) {
 		read, known := reader.read(ctx, key, newComponent[T]())
 		return read.At, known
-	}
+	}, reader.noteWrite
 }

@@ -22,6 +22,7 @@ import (
 // reconcile reconciles one component: it reads the component, does what its phase asks for,
 // and writes its status.
 func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	began := time.Now()
 	session, err := h.sessions.Open(ctx, key, h.settingsOf)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -95,6 +96,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	})
 	if !session.Gone {
 		h.noteUpdated(key, err)
+		if version, ok := session.Written(); ok {
+			h.reads.noteWrite(key, version, began)
+		}
 	}
 	return answer, err
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // walkLife is for how long the first list of a namespace counts, if the watch shows nothing newer: as long as an API server
-// continues it. What was read more than five seconds ago is confirmed before hooks run, and before dependent objects are written.
+// continues it. What was read more than five seconds ago, as far as watchProgress knows, is confirmed before hooks run, and before
+// dependent objects are written.
 const walkLife = 5 * time.Minute
 
 // walk is the first list of the components of a namespace. A process that starts handles them in the order of their names, in
