@@ -201,7 +201,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, 
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	request.Record, request.Confirm, request.Stale = stored.save, h.confirm(obj), h.remembered(obj).stale
+	request.Record, request.Confirm, request.Stale = stored.save, h.confirm(obj), isStale(h.remembered(obj).readAt)
 	outcome, err := t.Engine.Apply(ctx, request)
 	remembered := h.remembered(obj)
 	remembered.planned = outcome.Total > 0

@@ -60,8 +60,6 @@ type bulkReader[T Component] struct {
 	missing map[client.ObjectKey]bool
 	// at is when known was read, pausedUntil when the next try may be.
 	at, pausedUntil time.Time
-	// progress knows up to when the cache is complete.
-	progress watchProgress
 	// walk is the first list of a namespace, while it goes on. Walked are the namespaces that had one.
 	walk   *walk[T]
 	walked map[string]bool
@@ -74,14 +72,20 @@ type bulkReader[T Component] struct {
 	noted sync.Mutex
 	// gone are components that are gone since we removed the last finalizer.
 	gone map[client.ObjectKey]apitypes.UID
-	// alone says when components were read by themselves. What an older list shows of them may be older than our own writes.
+	// alone says when components were read by themselves or written. What an older list shows of them may be older than our own writes.
 	alone map[client.ObjectKey]time.Time
 }
 
-// noteWrite notes the version that a component got by a write of ours, and a time before the write was sent.
+// noteWrite notes the version that a write of ours has given a component, and when the write was sent.
 func (r *bulkReader[T]) noteWrite(key client.ObjectKey, version string, sent time.Time) {
-	if r != nil {
-		r.progress.noteWrite(key, version, sent)
+	if r == nil {
+		return
+	}
+	r.noteAlone(key)
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.walk != nil && r.walk.namespace == key.Namespace {
+		r.walk.progress.noteWrite(key, version, sent)
 	}
 }
 
@@ -149,27 +153,24 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 		r.missing[key] = true // so that it is not looked for by another list at once
 		return lifecycle.Read{}, false
 	}
-	until := r.progress.completeUntil(key.Namespace, func(key client.ObjectKey) (string, bool) { return r.version(ctx, key) }) // before the version is looked up
 	if shown, ok := r.version(ctx, key); !ok || shown != found.GetResourceVersion() {
 		return lifecycle.Read{}, false
 	}
 	*uses++
-	if until.After(at) {
-		at = until
-	}
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found).Elem())
 	return lifecycle.Read{At: at}, true
 }
 
-// find takes a component from what was listed after a time, or is listed now. It returns when that was, and what counts its uses.
+// find takes a component from what was listed after a time, or is listed now. It returns when that was, or until when a component that
+// still has the version of the list was not changed, and what counts its uses.
 func (r *bulkReader[T]) find(ctx context.Context, key client.ObjectKey, after time.Time) (found T, at time.Time, uses *int, ok bool) {
-	if found, ok = r.fromWalk(ctx, key); ok && r.walk.at.After(after) {
-		return found, r.walk.at, &r.walk.used, true
+	if found, at, ok = r.fromWalk(ctx, key); ok && r.walk.at.After(after) {
+		return found, at, &r.walk.used, true
 	}
 	if _, known := r.known[key]; !known && !r.missing[key] {
 		r.list(ctx, key)
-		if found, ok = r.fromWalk(ctx, key); ok {
-			return found, r.walk.at, &r.walk.used, true
+		if found, at, ok = r.fromWalk(ctx, key); ok {
+			return found, at, &r.walk.used, true
 		}
 	}
 	found, ok = r.known[key]

@@ -65,15 +65,17 @@ func TestAProcessThatStartsListsAFleetOnce(t *testing.T) {
 			{name: "some", to: 100, do: all, lists: 1, at: start},
 			{name: "a write that it does not show yet", from: 100, to: 101, do: func(f *walkedFleet) { f.now = start.Add(10 * time.Second); f.wrote("2", start.Add(8*time.Second)) }, lists: 1, at: start},
 			{name: "it shows the write", from: 101, to: 110, do: func(f *walkedFleet) { f.change(0, 1) }, lists: 1, at: start.Add(8 * time.Second)},
-			{name: "and not the next ones, of which one is awaited", from: 110, to: 120, do: func(f *walkedFleet) {
+			{name: "and not the next ones, of which the first is awaited", from: 110, to: 120, do: func(f *walkedFleet) {
 				f.wrote("3", start.Add(8500*time.Millisecond))
 				f.wrote("2", start.Add(9*time.Second))
 			}, lists: 1, at: start.Add(8 * time.Second)},
-			{name: "until another one takes its place", from: 120, to: 130, do: func(f *walkedFleet) { f.wrote("2", start.Add(10*time.Second)) }, lists: 1, at: start.Add(10 * time.Second)},
-			{name: "one that has changed since", from: 130, to: 131, do: func(f *walkedFleet) { f.change(130, 131) }, lists: 1, unread: 1},
-			{name: "writes of another namespace say nothing", from: 131, to: 132, do: func(f *walkedFleet) {
-				f.noteWrite(client.ObjectKey{Namespace: "other", Name: "w0000"}, "1", start.Add(11*time.Second))
-			}, lists: 1, at: start.Add(10 * time.Second)},
+			{name: "until one takes its place", from: 120, to: 130, do: func(f *walkedFleet) { f.wrote("2", start.Add(14*time.Second)) }, lists: 1, at: start.Add(14 * time.Second)},
+			{name: "an earlier one", from: 130, to: 140, do: func(f *walkedFleet) { f.wrote("1", start.Add(12*time.Second)) }, lists: 1, at: start.Add(14 * time.Second)},
+			{name: "one that has changed since", from: 140, to: 141, do: func(f *walkedFleet) { f.change(140, 141) }, lists: 1, unread: 1},
+			{name: "writes of another namespace say nothing", from: 141, to: 142, do: func(f *walkedFleet) {
+				f.noteWrite(client.ObjectKey{Namespace: "other", Name: "w0000"}, "1", start.Add(15*time.Second))
+			}, lists: 1, at: start.Add(14 * time.Second)},
+			{name: "a version that is no number says nothing", from: 142, to: 143, do: func(f *walkedFleet) { f.wrote("x", start.Add(16*time.Second)) }, lists: 1, at: start.Add(14 * time.Second)},
 		},
 		"the server ends the list": {
 			{name: "the first page", to: page, do: all, lists: 1},

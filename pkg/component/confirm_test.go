@@ -56,7 +56,8 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 		{"made anew", func(w *widget) { w.UID = "other" }, nil, patch.ErrConflict},
 		{"another spec", func(w *widget) { w.Generation++ }, nil, patch.ErrConflict},
 		{"being deleted", func(w *widget) { w.DeletionTimestamp = new(metav1.Now()) }, nil, patch.ErrConflict},
-		{"another inventory", func(w *widget) { w.Status.Inventory = reconciler.Inventory{} }, nil, patch.ErrConflict},
+		{"another inventory", func(w *widget) { w.Status.Inventory, w.ResourceVersion = reconciler.Inventory{}, "9" }, nil, patch.ErrConflict},
+		{"an inventory that is not written yet", func(w *widget) { w.Status.Inventory = reconciler.Inventory{} }, nil, nil},
 		{"its path is not served for a moment", func(*widget) {}, unserved, unserved},
 		{"unreadable", func(*widget) {}, broken, broken},
 	}
@@ -94,7 +95,6 @@ func TestAComponentThatWasListedEarlierIsConfirmed(t *testing.T) {
 		err            error
 	}{
 		"just read":                     {readAt: time.Now(), hooks: true, skipped: true},
-		"postponed":                     {hooks: true, skipped: true},
 		"listed earlier":                {readAt: time.Now().Add(-6 * time.Second), skipped: true, stale: true},
 		"listed earlier, with hooks":    {readAt: time.Now().Add(-6 * time.Second), hooks: true},
 		"changed since then with hooks": {readAt: time.Now().Add(-6 * time.Second), hooks: true, skipped: true, err: patch.ErrConflict},
@@ -114,7 +114,7 @@ func TestAComponentThatWasListedEarlierIsConfirmed(t *testing.T) {
 				current.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"}
 			}
 			h.local = oneWidget{widget: current}
-			if err := h.noteStale(t.Context(), obj, isStale(test.readAt)); !errors.Is(err, test.err) {
+			if err := h.noteReadAt(t.Context(), obj, test.readAt); !errors.Is(err, test.err) {
 				t.Fatalf("got %v, want %v", err, test.err)
 			}
 			if test.err != nil {
@@ -127,7 +127,7 @@ func TestAComponentThatWasListedEarlierIsConfirmed(t *testing.T) {
 				t.Errorf("the engine is told that it is stale: %t, want %t", got.Stale, test.stale)
 			}
 			deleted := deletedWidget(someInventory)
-			h.remembered(deleted).stale = test.stale
+			h.remembered(deleted).readAt = h.remembered(obj).readAt
 			_, _ = h.delete(t.Context(), deleted, noCommit) // it does not end here
 			if len(engine.deleted) != 1 || engine.deleted[0].Stale != test.stale || engine.deleted[0].Confirm == nil {
 				t.Errorf("deletions: %+v", engine.deleted)

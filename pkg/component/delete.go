@@ -129,7 +129,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	}
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
-		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj), Stale: h.remembered(obj).stale,
+		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj), Stale: isStale(h.remembered(obj).readAt),
 	}
 	var blockers []reconciler.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need

@@ -50,7 +50,7 @@ func Waiting[T Component](r *Reconciler[T], namespace string) int {
 // function that notes a write of a component.
 func NewBulkRead[T Component](c client.Client, kind schema.GroupVersionKind, waiting func() map[client.ObjectKey]bool, urgent func(client.ObjectKey) bool, now func() time.Time) (read func(context.Context, client.ObjectKey) (time.Time, bool), noteWrite func(client.ObjectKey, string, time.Time)) {
 	reader := &bulkReader[T]{
-		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, progress: watchProgress{byNamespace: map[string]*namespaceProgress{}}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{},
+		reader: c, cache: c, scheme: c.Scheme(), kind: kind, now: now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{},
 		gone: map[client.ObjectKey]types.UID{}, waiting: func(string) map[client.ObjectKey]bool { return waiting() },
 		urgent: urgent, prefer: func(client.ObjectKey) {},
 	}

@@ -4,62 +4,46 @@
 package component
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchProgress knows up to when the watch of the controller is complete. A watch shows changes in the order of the server. So when it
-// shows a write of our own, it shows all that had changed before that write was sent, and a component that was listed long ago, and
-// is still shown in the version of the list, was not changed until then.
+// watchProgress tells how fresh the cache of the components of a namespace is. A watch shows changes in the order in which the server
+// made them, and the informers of client-go store them in this order, and a new list at once. So a cache with a version that a write of
+// ours has made has all that changed before that write was sent. A component that was listed long ago, and has the version of the
+// list in the cache, was not changed until then.
 type watchProgress struct {
-	lock        sync.Mutex
-	byNamespace map[string]*namespaceProgress
+	// freshAsOf is what is known; zero if nothing is.
+	freshAsOf time.Time
+	// awaited is a version of a component that the cache does not have yet; empty if there is none. The write that made it was
+	// sent at awaitedSince.
+	key          client.ObjectKey
+	awaited      string
+	awaitedSince time.Time
 }
 
-// namespaceProgress is that of one namespace, which may have a watch of its own.
-type namespaceProgress struct {
-	// until is up to when the watch is complete; zero if that is not known.
-	until time.Time
-	// awaited is the version that a component got by a write, which the watch is to show; empty if there is none.
-	key     client.ObjectKey
-	awaited string
-	// sent is when the write was not sent yet.
-	sent time.Time
-}
+// awaitedFor is for how long a version is awaited before that of a later write takes its place. What is older is of no use.
+const awaitedFor = creating
 
-// awaitedFor is when another write takes the place of one that the watch does not show.
-const awaitedFor = time.Second
-
-// noteWrite notes the version that a component got by a write of ours, and a time before the write was sent.
-func (w *watchProgress) noteWrite(key client.ObjectKey, version string, sent time.Time) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	p := w.byNamespace[key.Namespace]
-	if p == nil {
-		p = &namespaceProgress{}
-		w.byNamespace[key.Namespace] = p
-	}
-	if p.awaited == "" || sent.Sub(p.sent) > awaitedFor {
-		p.key, p.awaited, p.sent = key, version, sent
+// noteWrite notes the version that a write has made, and when the write was sent.
+func (p *watchProgress) noteWrite(key client.ObjectKey, version string, sent time.Time) {
+	if p.awaited == "" || sent.Sub(p.awaitedSince) > awaitedFor {
+		p.key, p.awaited, p.awaitedSince = key, version, sent
 	}
 }
 
-// completeUntil returns up to when the watch is complete in a namespace. Shown returns the version of a component that the watch shows.
-func (w *watchProgress) completeUntil(namespace string, shown func(client.ObjectKey) (string, bool)) time.Time {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	p := w.byNamespace[namespace]
-	if p == nil {
-		return time.Time{}
+// update returns as of when the cache is fresh. Cached returns the version of a component in the cache.
+func (p *watchProgress) update(cached func(client.ObjectKey) (string, bool)) time.Time {
+	if p.awaited == "" {
+		return p.freshAsOf
 	}
-	if p.awaited != "" {
-		version, ok := shown(p.key)
-		if order, err := resourceversion.CompareResourceVersion(version, p.awaited); ok && err == nil && order >= 0 {
-			p.until, p.awaited = p.sent, ""
+	version, ok := cached(p.key)
+	if order, err := resourceversion.CompareResourceVersion(version, p.awaited); ok && err == nil && order >= 0 {
+		if p.awaited = ""; p.awaitedSince.After(p.freshAsOf) {
+			p.freshAsOf = p.awaitedSince
 		}
 	}
-	return p.until
+	return p.freshAsOf
 }

@@ -22,7 +22,6 @@ import (
 // reconcile reconciles one component: it reads the component, does what its phase asks for,
 // and writes its status.
 func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
-	began := time.Now()
 	session, err := h.sessions.Open(ctx, key, h.settingsOf)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -39,7 +38,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		known := h.remembered(obj)
 		known.transient = false
-		if err := h.noteStale(ctx, obj, stale); err != nil {
+		if err := h.noteReadAt(ctx, obj, session.ReadAt()); err != nil {
 			return result.Empty, err
 		}
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
@@ -96,8 +95,8 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	})
 	if !session.Gone {
 		h.noteUpdated(key, err)
-		if version, ok := session.Written(); ok {
-			h.reads.noteWrite(key, version, began)
+		if version, sent, ok := session.LastVersion(); ok {
+			h.reads.noteWrite(key, version, sent)
 		}
 	}
 	return answer, err
@@ -118,19 +117,19 @@ func isClean(err error) bool {
 	return err == nil || ok && unfinished.Cause == nil && unfinished.Facts.Err == nil
 }
 
-// noteStale notes whether a component has to be confirmed before its dependents are written. If there are hooks, which may do
-// anything, it is confirmed at once.
-func (h *handler[T]) noteStale(ctx context.Context, obj T, stale bool) error {
+// noteReadAt notes when a component was read, because one that is stale is confirmed before its dependents are written. If there are
+// hooks, which may do anything, it is confirmed at once.
+func (h *handler[T]) noteReadAt(ctx context.Context, obj T, readAt time.Time) error {
 	known := h.remembered(obj)
-	if known.stale = stale; !stale || len(h.code.hooks) == 0 {
+	if known.readAt = readAt; !isStale(readAt) || len(h.code.hooks) == 0 {
 		return nil
 	}
-	known.stale = false
+	known.readAt = time.Now()
 	return h.confirm(obj)(ctx)
 }
 
 // isStale reports whether a component was read so long ago that it is confirmed before anything is written.
-func isStale(readAt time.Time) bool { return !readAt.IsZero() && time.Since(readAt) > creating }
+func isStale(readAt time.Time) bool { return time.Since(readAt) > creating }
 
 // transientFor is for how long the status may not say that a component is being processed. Most workloads are rolled out
 // by then, and what is written in between costs as much as what is written in the end.

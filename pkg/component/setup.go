@@ -341,7 +341,7 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		now:      r.now,
 		reads: &bulkReader[T]{
 			reader: about.client, cache: about.cache, kind: gvk, selector: r.settings.selector,
-			waiting: about.triggers.Waiting, urgent: about.triggers.IsUrgent, prefer: about.triggers.Prefer, now: time.Now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, progress: watchProgress{byNamespace: map[string]*namespaceProgress{}}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{}, gone: map[client.ObjectKey]apitypes.UID{},
+			waiting: about.triggers.Waiting, urgent: about.triggers.IsUrgent, prefer: about.triggers.Prefer, now: time.Now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{}, gone: map[client.ObjectKey]apitypes.UID{},
 		},
 		inventory: inventory.NewStore(inventory.Options{
 			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,

@@ -110,7 +110,8 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 			return errNotSelected
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
-		case !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
+		// In the same version, the difference is what a reconcile has found out and not written yet.
+		case current.GetResourceVersion() != obj.GetResourceVersion() && !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
 			return superseded("another process writes its inventory")
 		case !maps.Equal(h.instructions(current), h.instructions(obj)):
 			return superseded("its annotations ask for something else")

@@ -27,7 +27,7 @@ type assessing struct {
 	// lost are the answers of LostStatus, and readAt those of ReadAt.
 	lost   []bool
 	readAt []time.Time
-	// written are the versions of Written.
+	// written are the versions of LastVersion.
 	written []string
 }
 
@@ -63,7 +63,10 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 		res, err := j.assess(w, outcome)
 		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
 	})
-	version, _ := session.Written()
+	version, _, ok := session.LastVersion()
+	if !ok {
+		version = ""
+	}
 	j.written = append(j.written, version)
 	return out, err
 }

@@ -138,7 +138,7 @@ type Options[T client.Object] struct {
 
 // Read is a read of an object.
 type Read struct {
-	// At is when it was asked for.
+	// At is when it was asked for, or until when the object is known to be unchanged since.
 	At time.Time
 	// Gone: the object does not exist.
 	Gone bool

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -85,11 +86,24 @@ func TestASessionGoesOnHoweverLongAgoItsObjectWasRead(t *testing.T) {
 	if diff := cmp.Diff([]string{"", b.read().ResourceVersion}, j.written); diff != "" {
 		t.Errorf("versions of writes, -want +got:\n%s", diff)
 	}
-	j.postpone = time.Hour
+}
+
+func TestASessionGoesOnFromWhatItsPredecessorHasWritten(t *testing.T) {
+	b, j, _ := newPostponing(t)
+	j.apply = func(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
+		if len(w.Status.Record) > 0 {
+			return result.Success, nil
+		}
+		w.Status.Record = []widget.Item{{Name: "pump"}}
+		return result.Success, commit(ctx)
+	}
 	b.mustReconcile()
 	b.mustReconcile()
-	if len(j.written) != 4 || j.written[3] != "" {
-		t.Errorf("a session that goes on with one that has not written either has written: %v", j.written)
+	if diff := cmp.Diff([]string{b.read().ResourceVersion, ""}, j.written); diff != "" {
+		t.Errorf("versions of writes, -want +got:\n%s", diff)
+	}
+	if j.readAt[1].Equal(j.readAt[0]) {
+		t.Error("the write says nothing about how old the object is")
 	}
 }
 

@@ -84,9 +84,9 @@ type Session[T client.Object] struct {
 	ended   bool
 	requeue reconcile.Result
 
-	// written is how many writes of the patcher were those of earlier sessions.
-	written int
-	// readAt is when the server last said how the object is.
+	// earlierVersion is the resourceVersion that a session made which this one goes on with; empty if it made none.
+	earlierVersion string
+	// readAt is when the object was read, or until when it is known to be unchanged.
 	readAt time.Time
 	// postponedAt is since when the status is postponed; zero if it is not. Postpone is for how long it may be.
 	postponedAt time.Time
@@ -161,16 +161,18 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	return s.begin(ctx, session, obj, nil, settingsOf)
 }
 
-// ReadAt returns when the object was read, or last written by the session that this one goes on with.
+// ReadAt returns when the object was read, or until when it is known to be unchanged: see Read. If this session goes on with one that
+// has written the object, it is when that was sent.
 func (s *Session[T]) ReadAt() time.Time { return s.readAt }
 
-// Written returns the resourceVersion of the object after the last write of this session; false if it has written nothing.
-func (s *Session[T]) Written() (resourceVersion string, ok bool) {
-	if s.patcher == nil || s.patcher.Writes() == s.written {
-		return "", false
+// LastVersion returns the resourceVersion that the last write of this session has given the object, and when the write was sent. It
+// is false if no write has changed the object.
+func (s *Session[T]) LastVersion() (resourceVersion string, sent time.Time, ok bool) {
+	if s.patcher == nil {
+		return "", time.Time{}, false
 	}
-	resourceVersion, _ = s.patcher.ServerState()
-	return resourceVersion, true
+	resourceVersion, sent = s.patcher.LastVersion()
+	return resourceVersion, sent, resourceVersion != s.earlierVersion
 }
 
 // read reads an object, unless Options.Recent has it.
@@ -198,7 +200,7 @@ func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, pat
 		return session.endWith(reconcile.Result{}), nil
 	}
 	if session.patcher = patcher; patcher != nil {
-		session.written = patcher.Writes()
+		session.earlierVersion, _ = patcher.LastVersion()
 		return session, nil
 	}
 	options := []patch.HelperOption{patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner), patch.WithReadAt(session.readAt)}

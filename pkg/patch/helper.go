@@ -39,8 +39,11 @@ type Helper struct {
 	generation      int64
 	deleting        bool
 
-	confirmed time.Time // when the server last answered about the object
+	confirmed time.Time // when the server was last asked about the object, and answered
 	writes    int
+	// made is the resourceVersion that our last write has made, which was sent at madeAt. A write that changes nothing makes none.
+	made   string
+	madeAt time.Time
 	// hasGenerationField is whether the type has status.observedGeneration; nil until it is needed.
 	hasGenerationField *bool
 }
@@ -83,11 +86,15 @@ func nameOf(key client.ObjectKey) string {
 	return key.String()
 }
 
-// ServerState returns the resourceVersion that the object has on the server as far as is known, and when the server
-// last answered about it.
+// ServerState returns the resourceVersion that the object has on the server as far as is known, and when the last
+// request was sent of which the answer says so.
 func (h *Helper) ServerState() (resourceVersion string, at time.Time) {
 	return h.resourceVersion, h.confirmed
 }
+
+// LastVersion returns the resourceVersion that the last write has given the object, and when the write was sent. It is empty if no
+// write has changed the object.
+func (h *Helper) LastVersion() (resourceVersion string, sent time.Time) { return h.made, h.madeAt }
 
 // Writes returns the number of writes that succeeded so far.
 func (h *Helper) Writes() int { return h.writes }
@@ -228,7 +235,7 @@ func WithReader(reader client.Reader) HelperOption {
 	return func(h *Helper) { h.reader = reader }
 }
 
-// WithReadAt says when the object was read.
+// WithReadAt says when the object was read, or until when it is known to be unchanged. The default is now.
 func WithReadAt(at time.Time) HelperOption {
 	return func(h *Helper) { h.confirmed = at }
 }

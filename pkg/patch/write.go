@@ -85,11 +85,15 @@ const (
 func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpose) (*unstructured.Unstructured, error) {
 	resourceVersion := h.resourceVersion
 	for resends := 0; ; resends++ {
+		sent := time.Now()
 		answer, err := h.request(ctx, w, resourceVersion)
 		switch {
 		case err == nil:
 			h.writes++
-			h.confirmed = time.Now()
+			h.confirmed = sent
+			if made := answer.GetResourceVersion(); made != resourceVersion {
+				h.made, h.madeAt = made, sent
+			}
 			return answer, nil
 		case apierrors.IsNotFound(err):
 			return nil, h.explainNotFound(ctx, obj, w, err)
@@ -213,6 +217,7 @@ func (h *Helper) hasSameContent(server client.Object) (bool, error) {
 
 // confirm finds out whether the object on the server still is as it was.
 func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
+	asked := time.Now()
 	server, err := h.readServer(ctx, obj)
 	if err != nil {
 		return err
@@ -227,7 +232,7 @@ func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
 	if err := h.checkAnnotations(theirs); err != nil {
 		return err
 	}
-	h.confirmed = time.Now()
+	h.confirmed = asked
 	return nil
 }
 

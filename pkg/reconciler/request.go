@@ -81,7 +81,7 @@ type ApplyRequest struct {
 	// Otherwise, and if there are more, Apply waits up to ten seconds until the watches of their types have started.
 	// Default is false.
 	Urgent bool
-	// Stale says that the owner was read more than five seconds ago. Then Confirm is called before any of the objects is written, unless
+	// Stale says that the owner may have changed more than five seconds ago. Then Confirm is called before any of the objects is written, unless
 	// Record was. Default is false.
 	Stale bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
@@ -127,7 +127,7 @@ type DeleteRequest struct {
 	// SoleWriter says that no request of another process, and none of this one that was not answered, can create any
 	// of the objects. Without it, what was removed is looked for once more at the end.
 	SoleWriter bool
-	// Stale says that the owner was read more than five seconds ago, as in ApplyRequest.
+	// Stale says that the owner may have changed more than five seconds ago, as in ApplyRequest.
 	Stale bool
 	// Confirm guards the creation of hooks, as in ApplyRequest.
 	Confirm func(ctx context.Context) error
