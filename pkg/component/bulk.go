@@ -76,15 +76,15 @@ type bulkReader[T Component] struct {
 	alone map[client.ObjectKey]time.Time
 }
 
-// noteWrite notes the version that a write of ours has given a component, and when the write was sent.
+// noteWrite notes for the walk the version that a write of ours has given a component, and when the write was sent.
 func (r *bulkReader[T]) noteWrite(key client.ObjectKey, version string, sent time.Time) {
 	if r == nil {
 		return
 	}
-	r.noteAlone(key)
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if r.walk != nil && r.walk.namespace == key.Namespace {
+		r.noteAlone(key)
 		r.walk.progress.noteWrite(key, version, sent)
 	}
 }

@@ -41,9 +41,9 @@ type Helper struct {
 
 	confirmed time.Time // when the server was last asked about the object, and answered
 	writes    int
-	// made is the resourceVersion that our last write has made, which was sent at madeAt. A write that changes nothing makes none.
-	made   string
-	madeAt time.Time
+	// lastVersion is that of our last write, which was sent at lastSent. A write that changes nothing has none.
+	lastVersion string
+	lastSent    time.Time
 	// hasGenerationField is whether the type has status.observedGeneration; nil until it is needed.
 	hasGenerationField *bool
 }
@@ -94,7 +94,9 @@ func (h *Helper) ServerState() (resourceVersion string, at time.Time) {
 
 // LastVersion returns the resourceVersion that the last write has given the object, and when the write was sent. It is empty if no
 // write has changed the object.
-func (h *Helper) LastVersion() (resourceVersion string, sent time.Time) { return h.made, h.madeAt }
+func (h *Helper) LastVersion() (resourceVersion string, sent time.Time) {
+	return h.lastVersion, h.lastSent
+}
 
 // Writes returns the number of writes that succeeded so far.
 func (h *Helper) Writes() int { return h.writes }

@@ -91,8 +91,8 @@ func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpo
 		case err == nil:
 			h.writes++
 			h.confirmed = sent
-			if made := answer.GetResourceVersion(); made != resourceVersion {
-				h.made, h.madeAt = made, sent
+			if version := answer.GetResourceVersion(); version != resourceVersion {
+				h.lastVersion, h.lastSent = version, sent
 			}
 			return answer, nil
 		case apierrors.IsNotFound(err):
