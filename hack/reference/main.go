@@ -76,6 +76,7 @@ func build(root string) (map[string]string, error) {
 		"events.md":      r.events,
 		"metrics.md":     r.metrics,
 		"limits.md":      r.limits,
+		"plan.md":        r.plan,
 		"cli.md":         r.cli,
 		"../runbook.md":  r.runbook,
 	} {

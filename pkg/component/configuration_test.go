@@ -4,9 +4,6 @@
 package component
 
 import (
-	"os"
-	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -96,25 +93,5 @@ func TestReadyMadeSpecsCanBeNil(t *testing.T) {
 		policy.GetAdoptionPolicy() != "" || policy.GetUpdatePolicy() != "" || policy.GetDeletePolicy() != "" ||
 		policy.GetMissingNamespacesPolicy() != "" || drift.GetDriftPolicy() != "" || typ.GetAdditionalManagedTypes() != nil {
 		t.Error("a nil spec says something")
-	}
-}
-
-func TestTheGuideHasAllTypesToEmbedInASpec(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/howto-helm.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, spec := range []any{
-		PlacementSpec{}, SuspensionSpec{}, RequeueSpec{}, RetrySpec{}, TimeoutSpec{}, ReapplySpec{}, PatchesSpec{},
-		PolicySpec{}, DriftSpec{}, TypeSpec{}, ImpersonationSpec{}, ClientSpec{},
-	} {
-		var fields []string
-		for field := range reflect.TypeOf(spec).Fields() {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			fields = append(fields, "`"+name+"`")
-		}
-		if row := "| `" + reflect.TypeOf(spec).Name() + "` | " + strings.Join(fields, ", ") + " |"; !strings.Contains(string(guide), row) {
-			t.Errorf("docs/howto-helm.md has no row %s", row)
-		}
 	}
 }

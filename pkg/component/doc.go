@@ -18,17 +18,17 @@
 //
 // A reconcile is a session of pkg/lifecycle, and follows this course:
 //
-//	finalizer, first status      lifecycle: durable before anything else happens
+//	finalizer                    lifecycle: durable before anything else happens
 //	options and interfaces       resolved to valid settings; mistakes stall the component
 //	post-read hooks
-//	digest of the component      another one is a new revision and restarts the timeout
-//	rollback, approval           an earlier revision takes its place, or it waits
+//	digest of the component      a changed digest is a new revision and restarts the timeout
+//	rollback, approval           an earlier revision is applied, or the new one waits
 //	pre-reconcile hooks
 //	generator                    renders the dependent objects
 //	pkg/reconciler               plans, makes the inventory durable in the status, writes
 //	post-reconcile hooks         when everything is applied and ready
-//	verdict                      one pure function from facts to state, conditions, result
-//	status                       lifecycle: one write, if anything changed
+//	status                       lifecycle: one write, if anything changed; what it says is the verdict,
+//	                             one pure function from facts to state, conditions, result
 //
 // In deletion hooks run before and after the dependents are deleted. Whatever
 // blocks the deletion (instances of a type that the component brings, which are not

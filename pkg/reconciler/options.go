@@ -51,10 +51,10 @@ type ReconcilerOptions struct {
 	//
 	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
-	// Parallelism is how many requests one call of Apply or Delete has under way at once. A server
+	// Parallelism is how many writes all calls of Apply and Delete for one target have in progress at once. A server
 	// that answers fast gets more.
 	//
-	// Unit: requests
+	// Unit: writes
 	// Default: 8
 	Parallelism int
 	// Scheme is for objects that generators return typed and without a kind.

@@ -76,24 +76,24 @@ type ChangeClass string
 
 // The classes of changes.
 const (
-	// ChangeCreate: the object does not exist.
+	// ChangeCreate is the creation of an object that does not exist.
 	ChangeCreate ChangeClass = "Create"
-	// ChangeUpdate: the object is changed in place.
+	// ChangeUpdate is a change of the object in place.
 	ChangeUpdate ChangeClass = "Update"
-	// ChangeRestartsPods: the object is changed in place, and its controller replaces its pods.
+	// ChangeRestartsPods is a change of the object in place after which its controller replaces its pods.
 	ChangeRestartsPods ChangeClass = "RestartsPods"
-	// ChangeRecreate: the object is deleted and created again, by two changes.
+	// ChangeRecreate is the deletion and the new creation of the object, as two changes.
 	ChangeRecreate ChangeClass = "Recreate"
-	// ChangeDelete: the object is deleted.
+	// ChangeDelete is the deletion of the object.
 	ChangeDelete ChangeClass = "Delete"
-	// ChangeOrphan: the object stays, without our label and annotation.
+	// ChangeOrphan is the removal of the label and annotation of the component; the object stays.
 	ChangeOrphan ChangeClass = "Orphan"
-	// ChangeAdopt: the object exists and becomes a dependent.
+	// ChangeAdopt is the adoption of an object that exists.
 	ChangeAdopt ChangeClass = "Adopt"
-	// ChangeRefused: the server refuses the change.
+	// ChangeRefused is a change that the API server refuses. The message is that of its validation, quota or webhook.
 	ChangeRefused ChangeClass = "Refused"
-	// ChangeBlocked: the change is not possible, because objects of others or another owner
-	// are in the way, or a right is missing.
+	// ChangeBlocked is a change that is not possible, because of another owner, of instances or objects of other owners, or of
+	// a missing right.
 	ChangeBlocked ChangeClass = "Blocked"
 )
 

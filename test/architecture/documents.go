@@ -16,6 +16,7 @@ import (
 
 const (
 	floorsFile  = "ARCHITECTURE.md"
+	mapFile     = "docs/README.md"
 	floorsStart = "<!-- floors: written by `go test ./test/architecture -rewrite` -->\n"
 	floorsEnd   = "<!-- end of floors -->"
 )
@@ -56,10 +57,10 @@ func Documents(t *Tree, rooms []Room) []Violation {
 	if picture, err := fs.ReadFile(t.root, pictureFile); err == nil && string(picture) != renderPicture(rooms) {
 		found = append(found, violation(pictureFile, "it does not show the rooms of test/architecture/rooms.go: run go test ./test/architecture -rewrite"))
 	}
-	if readme, ok := t.text("README.md"); ok {
+	if readme, ok := t.text(mapFile); ok {
 		for _, p := range t.ours() {
 			if room, known := roomOf(rooms, p.Path); known && isPublic(room) && !strings.Contains(readme.Content, "`"+p.Path+"`") {
-				found = append(found, violation("README.md", "its package map lacks `%s`", p.Path))
+				found = append(found, violation(mapFile, "its package map lacks `%s`", p.Path))
 			}
 		}
 	}
