@@ -19,8 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -183,35 +181,6 @@ func newLicensedReconciler(generator manifests.Generator, server *license) *comp
 		})
 }
 
-// The manager of an operator in production (howto-production.md).
-func newProductionManager(config *rest.Config, namespace string) (ctrl.Manager, component.ReconcilerOptions, error) {
-	lock, err := component.NewLeaderLock(config, namespace, "greeting.example.com")
-	if err != nil {
-		return nil, component.ReconcilerOptions{}, err
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		LeaderElection:                      true,
-		LeaderElectionResourceLockInterface: lock,
-		LeaderElectionReleaseOnCancel:       true,
-		HealthProbeBindAddress:              ":8081",
-		Metrics:                             metricsserver.Options{BindAddress: ":8080"},
-	})
-	if err != nil {
-		return nil, component.ReconcilerOptions{}, err
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, component.ReconcilerOptions{}, err
-	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return nil, component.ReconcilerOptions{}, err
-	}
-	return mgr, component.ReconcilerOptions{
-		LeaderLock:              lock,
-		Finalizer:               new("greeting.example.com/operator"),
-		MaxConcurrentReconciles: new(10),
-	}, nil
-}
-
 // The options of an adoption (howto-adopt-helm-release.md).
 var adoptionOptions = component.ReconcilerOptions{AdoptionPolicy: new(reconciler.AdoptionPolicyAlways)}
 
@@ -226,7 +195,7 @@ func ExampleSecretKeyReference() {
 var (
 	_ types.Unstructurable = (*ShopSpec)(nil)
 	_ types.Unstructurable = (*AgentSpec)(nil)
-	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler, newProductionManager}
+	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler}
 )
 
 // tracing returns the options of a reconciler that makes spans.
