@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -32,6 +31,7 @@ import (
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/steering"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -364,7 +364,7 @@ func (a *adoption) planned(ctx context.Context, created inspect.Component, relea
 			return err
 		}
 	}
-	if _, err := io.WriteString(a.Out, printers.EscapeTerminal(text)); err != nil {
+	if _, err := io.WriteString(a.Out, sentence.Printable(text)); err != nil {
 		return err
 	}
 	if len(more) > 0 {

@@ -14,10 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/corbel-run/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/internal/sentence"
 )
 
 // Exit codes.
@@ -72,7 +72,7 @@ func Report(err error, to io.Writer) int {
 	} else if errors.Is(err, context.Canceled) {
 		return CodeInterrupted
 	}
-	fmt.Fprintln(to, "error:", printers.EscapeTerminal(Explain(err)))
+	fmt.Fprintln(to, "error:", sentence.Printable(Explain(err)))
 	return code
 }
 

@@ -180,7 +180,7 @@ func TestColoursAreForTerminals(t *testing.T) {
 func TestTextsOfObjectsDoNotControlTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	f := newFrame(genericiooptions.IOStreams{Out: &out})
-	if err := f.rows([][]cell{{plain("a\x1b[2J\r\nb"), plain("c")}}); err != nil || out.String() != "a^[[2J b   c\n" {
+	if err := f.rows([][]cell{{plain("a\x1b[2J\r\nb"), plain("c")}}); err != nil || out.String() != `a\u001b[2J b   c`+"\n" {
 		t.Errorf("%v %q", err, out.String())
 	}
 }

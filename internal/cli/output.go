@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/internal/sentence"
 )
 
 // apiVersion is that of all output in JSON and YAML. Fields may be added to it; none is removed or gets another meaning.
@@ -59,7 +61,7 @@ func (f *frame) encode(format string, value any) error {
 			return err
 		}
 	} else {
-		serialised = append(serialised, '\n')
+		serialised = []byte(sentence.Printable(string(serialised)) + "\n")
 	}
 	_, err = f.Out.Write(serialised)
 	return err

@@ -19,12 +19,12 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/steering"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -125,7 +125,7 @@ func (p *planFlags) byOperator(ctx context.Context, arguments []string) error {
 
 // note prints what the plan itself does not say.
 func (p *planFlags) note(format string, arguments ...any) {
-	fmt.Fprintln(p.ErrOut, "note:", printers.EscapeTerminal(fmt.Sprintf(format, arguments...)))
+	fmt.Fprintln(p.ErrOut, "note:", sentence.Printable(fmt.Sprintf(format, arguments...)))
 }
 
 // print prints a plan. Its exit code is an error if it was asked for.
@@ -133,9 +133,6 @@ func (p *planFlags) print(view planview.View) error {
 	text, err := view.Format(cmp.Or(p.output.format, "text"))
 	if err != nil {
 		return err
-	}
-	if p.output.isText() {
-		text = printers.EscapeTerminal(text)
 	}
 	if _, err := io.WriteString(p.Out, text); err != nil {
 		return err
@@ -294,7 +291,7 @@ func (f *frame) diffRevisions(ctx context.Context, arguments []string, revisions
 		return fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}
 	if o.isText() {
-		_, err = io.WriteString(f.Out, printers.EscapeTerminal(planview.Changes(out.Changes, c.Object.GetNamespace())))
+		_, err = io.WriteString(f.Out, planview.Changes(out.Changes, c.Object.GetNamespace()))
 	} else {
 		err = f.encode(o.format, out)
 	}

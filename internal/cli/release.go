@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/steering"
 	"github.com/corbel-run/corbel/pkg/component"
 )
@@ -104,7 +105,7 @@ func (h *handback) run(ctx context.Context, arguments []string) error {
 			return err
 		}
 	}
-	fmt.Fprint(h.Out, l.text())
+	fmt.Fprint(h.Out, sentence.Printable(l.text()))
 	if len(h.leftOut) > 0 {
 		fmt.Fprintf(h.ErrOut, "the release lacks these objects of hooks until the next \"helm upgrade\", because they are in no namespace or another one and do not exist now: %s\n",
 			strings.Join(h.leftOut, ", "))

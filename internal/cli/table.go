@@ -13,7 +13,8 @@ import (
 
 	"github.com/fatih/color"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/corbel-run/corbel/internal/sentence"
 )
 
 // gap is between two columns, as with kubectl.
@@ -131,7 +132,7 @@ func oneLine(text string) string {
 // lineEnds are those of a text; the branches of a tree start with spaces, which stay.
 var lineEnds = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ", "\f", " ", "\v", " ")
 
-func inOneLine(text string) string { return printers.EscapeTerminal(lineEnds.Replace(text)) }
+func inOneLine(text string) string { return sentence.Printable(lineEnds.Replace(text)) }
 
 // age says how long ago something was, as kubectl does.
 func age(since, now time.Time) string {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/printers"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,7 +96,7 @@ func (f *frame) why(ctx context.Context, arguments []string, allNamespaces bool,
 		return err
 	}
 	if o.isText() {
-		_, err = fmt.Fprint(f.Out, printers.EscapeTerminal(chain.Text(f.now())))
+		_, err = fmt.Fprint(f.Out, chain.Text(f.now()))
 	} else {
 		err = f.encode(o.format, explanation{outputOf("Explanation"), chain})
 	}
@@ -170,7 +169,7 @@ func (f *frame) whyAll(ctx context.Context, reader *inspect.Reader, allNamespace
 			if i > 0 {
 				fmt.Fprintln(f.Out)
 			}
-			fmt.Fprint(f.Out, printers.EscapeTerminal(chain.Text(f.now())))
+			fmt.Fprint(f.Out, chain.Text(f.now()))
 		}
 	}
 	fmt.Fprintf(f.ErrOut, "%d of %d components%s are not Ready", unready, total, place)

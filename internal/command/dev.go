@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/deploy"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -149,7 +150,7 @@ func pause(ctx context.Context) error {
 func (d *dev) tell(about, text string) {
 	if d.told[about] != text {
 		d.told[about] = text
-		fmt.Fprintf(d.out, "%s: %s\n", about, text)
+		fmt.Fprintf(d.out, "%s: %s\n", about, sentence.Printable(text))
 	}
 }
 

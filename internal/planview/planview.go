@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -106,7 +107,7 @@ func (v View) Text() string {
 	for _, line := range v.remarks() {
 		out.WriteString(line + "\n")
 	}
-	return out.String()
+	return sentence.Printable(out.String())
 }
 
 // title says what the plan is about.
@@ -190,7 +191,7 @@ func rowsOf(changes []reconciler.PlannedChange, namespace string) []row {
 			r.word = strings.TrimPrefix(r.word+", "+change.Hook+" hook", ", ")
 		}
 		if change.Message != "" {
-			r.details = append(r.details, change.Message)
+			r.details = append(r.details, sentence.OneLine(change.Message))
 		}
 		for _, field := range change.Fields {
 			r.details = append(r.details, fieldText(field))
@@ -305,13 +306,13 @@ func (v View) remarks() []string {
 		lines = append(lines, "Not applied yet: "+p.Turn)
 	}
 	for _, wait := range p.Waiting {
-		lines = append(lines, fmt.Sprintf("Stays as it is: %s: %s", wait.Key, wait.Message))
+		lines = append(lines, fmt.Sprintf("Stays as it is: %s: %s", wait.Key, sentence.OneLine(wait.Message)))
 	}
 	for _, deviation := range p.Drifted {
-		lines = append(lines, fmt.Sprintf("Drifted, and not repaired: %s: %s", deviation.Key, deviation.Drift))
+		lines = append(lines, fmt.Sprintf("Drifted, and not repaired: %s: %s", deviation.Key, sentence.OneLine(fmt.Sprint(deviation.Drift))))
 	}
 	for _, note := range p.Notes {
-		lines = append(lines, fmt.Sprintf("Note about %s: %s", note.Key, note.Message))
+		lines = append(lines, fmt.Sprintf("Note about %s: %s", note.Key, sentence.OneLine(note.Message)))
 	}
 	if v.Hidden > 0 {
 		lines = append(lines, fmt.Sprintf("The values of %s are not shown, because they are in another namespace or cluster.", number(v.Hidden, "object")))
@@ -333,5 +334,5 @@ func Changes(changes []reconciler.PlannedChange, namespace string) string {
 	for _, r := range rows {
 		out.WriteString(strings.Join(r.lines(widths), "\n") + "\n")
 	}
-	return out.String()
+	return sentence.Printable(out.String())
 }

