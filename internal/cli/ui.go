@@ -101,7 +101,7 @@ func (u *uiFlags) run(ctx context.Context) error {
 	defer remove()
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if page.ServeHTTP(w, r); w.Header().Get("Set-Cookie") != "" { // the page was opened
+			if page.ServeHTTP(w, r); r.URL.Query().Get("token") == options.Token { // the page was opened
 				remove()
 			}
 		}),

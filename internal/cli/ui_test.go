@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,23 +41,17 @@ func startPage(t *testing.T, change func(*frame)) (address string, end func() an
 
 func TestThePageIsServedUntilCtrlC(t *testing.T) {
 	address, end := startPage(t, func(*frame) {})
-	page, _, _ := strings.Cut(address, "?token=")
+	page, given, _ := strings.Cut(address, "?token=")
 	if !strings.HasPrefix(page, "http://127.0.0.1:") || len(address) < len(page)+20 {
 		t.Fatalf("it prints %q", address)
 	}
-	if got, text := fetch(t, &http.Client{}, page); got != http.StatusUnauthorized {
-		t.Errorf("without the token: %d %s", got, text)
-	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser := &http.Client{Jar: jar}
-	fetch(t, browser, address)
-	if got, text := fetch(t, browser, page); got != http.StatusOK || !strings.Contains(text, "<html") {
+	if got, text := fetch(t, page, ""); got != http.StatusOK || !strings.Contains(text, "<html") {
 		t.Errorf("the page: %d %s", got, text)
 	}
-	if _, text := fetch(t, browser, page+"api/info"); !strings.Contains(text, `"context":"here","namespace":"market","server":"https://127.0.0.1:1"`) || !strings.Contains(text, `"write":false`) {
+	if got, text := fetch(t, page+"api/info", ""); got != http.StatusUnauthorized {
+		t.Errorf("without the token: %d %s", got, text)
+	}
+	if _, text := fetch(t, page+"api/info", given); !strings.Contains(text, `"context":"here","namespace":"market","server":"https://127.0.0.1:1"`) || !strings.Contains(text, `"write":false`) {
 		t.Errorf("info: %s", text)
 	}
 	if got := end(); got.code != CodeInterrupted {
@@ -95,7 +88,7 @@ func TestTheBrowserIsGivenAFileThatLeadsToThePage(t *testing.T) {
 				}
 			}
 			if opens {
-				fetch(t, &http.Client{}, address)
+				fetch(t, address, "")
 			} else {
 				end()
 			}
@@ -123,9 +116,14 @@ func await(t *testing.T, check func() error) {
 	}
 }
 
-func fetch(t *testing.T, c *http.Client, url string) (int, string) {
+func fetch(t *testing.T, url, token string) (int, string) {
 	t.Helper()
-	response, err := c.Get(url)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Corbel-Token", token)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

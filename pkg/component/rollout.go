@@ -330,7 +330,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 	case asked == rolloutIgnore || a.before.Result != v1alpha1.RevisionReady && a.before.Result != "":
 		c.State = rollout.Done
 	default:
-		c.State, c.Why = rollout.Failed, failureOf(status)
+		c.State, c.Why = rollout.Failed, failureOf(obj)
 	}
 	return c
 }
@@ -340,12 +340,23 @@ func (h *handler[T]) isStuck(obj T) bool {
 	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
 }
 
-// failureOf says why a component failed.
-func failureOf(status *Status) string {
+// failureOf says why a component failed, and which field manager wrote that into its status: a forged status can stop a roll-out.
+func failureOf(obj Component) string {
+	status := obj.GetStatus()
+	text := sentence.Shorten(said(status), verdict.MaxSentence)
 	if status.Rollback != nil {
-		return status.Rollback.Message
+		text = status.Rollback.Message
 	}
-	return sentence.Shorten(said(status), verdict.MaxSentence)
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Subresource == "status" && (last.Manager == "" || last.Time.Before(entry.Time)) {
+			last = entry
+		}
+	}
+	if last.Manager != "" {
+		text += fmt.Sprintf(" (status written by %s)", last.Manager)
+	}
+	return text
 }
 
 // noteTurn notes what became of a component for the roll-out, and brings condition RolloutStopped in line

@@ -111,6 +111,23 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 	}
 }
 
+// A forged status can stop a roll-out, so the message names the last writer of the status.
+func TestARolloutNamesWhoWroteTheStatusOfAFailure(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
+	w := newWidget()
+	w.Status.History, w.Status.AppliedGeneration, w.Status.Revision = historyFrom("2 new Failed, 1 old Ready"), 1, 2
+	w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Error", Message: "it is down"}}
+	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
+	w.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "operator", Subresource: "status", Time: at(1)}, {Manager: "mallory", Subresource: "status", Time: at(2)},
+		{Manager: "operator", Subresource: "status"}, {Manager: "kubectl-edit", Time: at(3)},
+	}
+	if got := h.fleetMember(w, "new", false); got.Why != "it is down (status written by mallory)" {
+		t.Errorf("got %q", got.Why)
+	}
+}
+
 // digested is a generator with a digest.
 type digested struct{ manifests.GeneratorFunc }
 

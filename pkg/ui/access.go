@@ -11,14 +11,18 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // access decides which requests are answered.
 type access struct {
-	token  string
-	hosts  []string // of requests; empty allows all
-	cookie string
+	token string
+	hosts []string // of requests; empty allows all
 }
+
+// tokenHeader has the token of a request. A cookie would not do: a browser sends it to every port of the machine. What a page
+// stores is for its own port only. A stream has the token in its query, because a browser adds no header to its request.
+const tokenHeader = "X-Corbel-Token"
 
 // minToken is the least length of a token, in bytes: it must not be guessed.
 const minToken = 16
@@ -39,10 +43,10 @@ func newAccess(o Options) (*access, error) {
 		return nil, errors.New("a server with an address needs a token of at least 16 characters")
 	}
 	hosts := []string{o.Address, net.JoinHostPort("localhost", port)}
-	return &access{token: o.Token, hosts: hosts, cookie: "corbel-ui-" + port}, nil // browsers send cookies to all ports
+	return &access{token: o.Token, hosts: hosts}, nil
 }
 
-// check returns why a request is refused. The page itself may be opened from anywhere, because it tells nothing.
+// check returns why a request is refused. The page may be opened from anywhere, and its files need no token, because they tell nothing.
 func (a *access) check(r *http.Request) error {
 	if len(a.hosts) > 0 && !slices.Contains(a.hosts, r.Host) { // a name of another site that leads here, by DNS rebinding
 		return refused{http.StatusForbidden, "the server does not answer by the host of this request"}
@@ -53,11 +57,11 @@ func (a *access) check(r *http.Request) error {
 	if !isRead(r) && (r.Header.Get("X-Corbel") != "1" || r.Header.Get("Content-Type") != "application/json") {
 		return refused{http.StatusForbidden, "the request lacks the header X-Corbel: 1, or is no application/json"}
 	}
-	if a.token == "" {
-		return nil
+	given := r.Header.Get(tokenHeader)
+	if r.URL.Path == "/api/stream" {
+		given = r.URL.Query().Get("token")
 	}
-	cookie, err := r.Cookie(a.cookie)
-	if err != nil || !a.isToken(cookie.Value) {
+	if a.token != "" && strings.HasPrefix(r.URL.Path, "/api/") && subtle.ConstantTimeCompare([]byte(given), []byte(a.token)) != 1 {
 		return refused{http.StatusUnauthorized, "open the address that corbel ui printed"}
 	}
 	return nil
@@ -75,22 +79,6 @@ func (a *access) isSameOrigin(r *http.Request) bool {
 	}
 	from, err := url.Parse(origin)
 	return err == nil && from.Host == r.Host
-}
-
-// logIn exchanges the token of the address that was printed for a cookie, and leads to the address without it: by a page,
-// because a browser does not send the cookie after a redirect if a file, as corbel ui writes it, led to the token.
-func (a *access) logIn(w http.ResponseWriter, r *http.Request) bool {
-	given := r.URL.Query().Get("token")
-	if a.token == "" || r.URL.Path != "/" || r.Method != http.MethodGet || !slices.Contains(a.hosts, r.Host) || !a.isToken(given) {
-		return false
-	}
-	http.SetCookie(w, &http.Cookie{Name: a.cookie, Value: a.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	file(w, r, "signed-in.html")
-	return true
-}
-
-func (a *access) isToken(text string) bool {
-	return subtle.ConstantTimeCompare([]byte(text), []byte(a.token)) == 1
 }
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }

@@ -4,8 +4,10 @@
 package ui
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -30,10 +32,9 @@ func TestWhichRequestsAreAnswered(t *testing.T) {
 	command := newServer(t, Options{Address: address, Token: token})
 	mounted, named := newServer(t, Options{}), newServer(t, Options{Hosts: []string{"ui.example.com"}})
 	type headers = map[string]string
-	cookie := headers{"Cookie": "corbel-ui-8080=" + strings.ReplaceAll(token, " ", "+")}
-	command.access.token = strings.ReplaceAll(token, " ", "+") // which a cookie may have
+	known := headers{"X-Corbel-Token": token}
 	with := func(more headers) headers {
-		all := headers{"Cookie": cookie["Cookie"]}
+		all := maps.Clone(known)
 		for name, value := range more {
 			all[name] = value
 		}
@@ -47,24 +48,23 @@ func TestWhichRequestsAreAnswered(t *testing.T) {
 		headers      headers
 		status       int
 	}{
-		"the page":                           {command, "GET", "/", address, cookie, 200},
-		"by the name localhost":              {command, "GET", "/", "localhost:8080", cookie, 200},
+		"the page":                           {command, "GET", "/", address, known, 200},
+		"by the name localhost":              {command, "GET", "/", "localhost:8080", known, 200},
 		"from a link of another site":        {command, "GET", "/", address, with(headers{"Sec-Fetch-Site": "cross-site"}), 200},
 		"an answer":                          {command, "GET", "/api/info", address, with(headers{"Sec-Fetch-Site": "same-origin"}), 200},
 		"an answer to its own origin":        {command, "GET", "/api/info", address, with(headers{"Origin": "http://" + address}), 200},
-		"without a cookie":                   {command, "GET", "/", address, nil, 401},
-		"an answer without a cookie":         {command, "GET", "/api/info", address, nil, 401},
-		"a stream without a cookie":          {command, "GET", "/api/stream", address, nil, 401},
-		"a file without a cookie":            {command, "GET", "/index.html", address, nil, 401},
-		"a wrong cookie":                     {command, "GET", "/", address, headers{"Cookie": "corbel-ui-8080=" + wrong}, 401},
-		"an empty cookie":                    {command, "GET", "/", address, headers{"Cookie": "corbel-ui-8080="}, 401},
-		"the cookie of another port":         {command, "GET", "/", address, headers{"Cookie": "corbel-ui-8081=" + token}, 401},
-		"a wrong token":                      {command, "GET", "/?token=" + wrong[:3], address, nil, 401},
-		"no token":                           {command, "GET", "/?token=", address, nil, 401},
-		"the token at another path":          {command, "GET", "/api/info?token=" + strings.ReplaceAll(token, " ", "%2B"), address, nil, 401},
-		"a name that leads here":             {command, "GET", "/", "evil.example.com:8080", cookie, 403},
-		"the token by such a name":           {command, "GET", "/?token=" + strings.ReplaceAll(token, " ", "%2B"), "evil.example.com:8080", nil, 403},
-		"another port":                       {command, "GET", "/", "127.0.0.1:9090", cookie, 403},
+		"the page without the token":         {command, "GET", "/", address, nil, 200},
+		"the page with a wrong token":        {command, "GET", "/?token=" + wrong[:3], address, nil, 200},
+		"an answer without the token":        {command, "GET", "/api/info", address, nil, 401},
+		"a stream without the token":         {command, "GET", "/api/stream", address, nil, 401},
+		"a stream with a wrong token":        {command, "GET", "/api/stream?token=" + wrong[:3], address, nil, 401},
+		"a wrong token":                      {command, "GET", "/api/info", address, headers{"X-Corbel-Token": wrong}, 401},
+		"an empty token":                     {command, "GET", "/api/info", address, headers{"X-Corbel-Token": ""}, 401},
+		"the token as a cookie":              {command, "GET", "/api/info", address, headers{"Cookie": "corbel-token=" + strings.ReplaceAll(token, " ", "+")}, 401},
+		"the token in the query":             {command, "GET", "/api/info?token=" + url.QueryEscape(token), address, nil, 401},
+		"a name that leads here":             {command, "GET", "/", "evil.example.com:8080", known, 403},
+		"the token by such a name":           {command, "GET", "/api/info", "evil.example.com:8080", known, 403},
+		"another port":                       {command, "GET", "/", "127.0.0.1:9090", known, 403},
 		"another site":                       {command, "GET", "/api/info", address, with(headers{"Sec-Fetch-Site": "cross-site"}), 403},
 		"another port of the machine":        {command, "GET", "/api/stream", address, with(headers{"Sec-Fetch-Site": "same-site"}), 403},
 		"another origin":                     {command, "GET", "/api/info", address, with(headers{"Origin": "http://127.0.0.1:9090"}), 403},
@@ -72,14 +72,14 @@ func TestWhichRequestsAreAnswered(t *testing.T) {
 		"a post from nowhere":                {command, "POST", "/api/action", address, with(headers{"X-Corbel": "1", "Content-Type": "application/json", "Sec-Fetch-Site": "none"}), 403},
 		"a post without its header":          {command, "POST", "/api/action", address, with(headers{"Content-Type": "application/json"}), 403},
 		"a post of a form":                   {command, "POST", "/api/action", address, with(headers{"X-Corbel": "1", "Content-Type": "application/x-www-form-urlencoded"}), 403},
-		"a post without a cookie":            {command, "POST", "/api/action", address, post, 401},
+		"a post without the token":           {command, "POST", "/api/action", address, post, 401},
 		"an action of a server that reads":   {command, "POST", "/api/action", address, with(post), 403},
-		"a get of an action":                 {command, "GET", "/api/action", address, cookie, 404},
-		"a get of a difference":              {command, "GET", "/api/diff", address, cookie, 404},
-		"a difference without the header":    {command, "POST", "/api/diff", address, cookie, 403},
-		"another method":                     {command, "DELETE", "/api/action", address, cookie, 403},
-		"a file out of the folder":           {command, "GET", "/..%2fdoc.go", address, cookie, 404},
-		"no such file":                       {command, "GET", "/none.js", address, cookie, 404},
+		"a get of an action":                 {command, "GET", "/api/action", address, known, 404},
+		"a get of a difference":              {command, "GET", "/api/diff", address, known, 404},
+		"a difference without the header":    {command, "POST", "/api/diff", address, known, 403},
+		"another method":                     {command, "DELETE", "/api/action", address, known, 403},
+		"a file out of the folder":           {command, "GET", "/..%2fdoc.go", address, known, 404},
+		"no such file":                       {command, "GET", "/none.js", address, known, 404},
 		"mounted":                            {mounted, "GET", "/api/info", "ui.example.com", nil, 200},
 		"mounted, behind a proxy":            {mounted, "GET", "/api/info", "10.0.0.1:8443", headers{"Origin": "https://ui.example.com", "Sec-Fetch-Site": "same-origin"}, 200},
 		"mounted, from another site":         {mounted, "GET", "/api/info", "ui.example.com", headers{"Sec-Fetch-Site": "cross-site"}, 403},
@@ -106,21 +106,16 @@ func TestWhichRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-func TestTheTokenOpensThePage(t *testing.T) {
-	s := newServer(t, Options{Address: "127.0.0.1:8080", Token: "0123456789abcdef"})
-	for i, test := range []struct {
-		token string
-		opens bool
-	}{{"0123456789abcdef", true}, {"0123456789abcdef", true}, {s.access.cookie, false}} {
-		r := httptest.NewRequest(http.MethodGet, "/?token="+test.token, nil)
+// A browser sends a cookie to every port of the machine.
+func TestNoAnswerSetsACookie(t *testing.T) {
+	s := newServer(t, Options{Address: "127.0.0.1:8080", Token: token})
+	for _, path := range []string{"/", "/?token=" + url.QueryEscape(token), "/app.js", "/api/info"} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Host = "127.0.0.1:8080"
+		r.Header.Set("X-Corbel-Token", token)
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
-		cookies := w.Result().Cookies()
-		if opens := w.Code == http.StatusOK; opens != test.opens {
-			t.Errorf("%d: %d", i, w.Code)
-		} else if opens && (!strings.Contains(w.Body.String(), `content="0; url=./"`) || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Name != "corbel-ui-8080") {
-			t.Errorf("%d: %v", i, w.Header())
+		if s.ServeHTTP(w, r); w.Code != http.StatusOK || w.Header().Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
 	}
 }

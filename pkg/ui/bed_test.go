@@ -13,7 +13,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -198,11 +197,9 @@ func serve(t testing.TB, config *rest.Config, options Options) *browser {
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(func() { server.Close(); s.Close() })
-	b := &browser{TB: t, url: server.URL + "/", client: &http.Client{Jar: newJar()}}
-	for _, query := range []string{"?token=" + strings.ReplaceAll(token, " ", "+"), ""} {
-		if status, text := b.request(http.MethodGet, query, ""); status != http.StatusOK {
-			t.Fatalf("the page: %d %s", status, text)
-		}
+	b := &browser{TB: t, url: server.URL + "/", client: &http.Client{}}
+	if status, text := b.request(http.MethodGet, "", ""); status != http.StatusOK {
+		t.Fatalf("the page: %d %s", status, text)
 	}
 	return b
 }
@@ -214,6 +211,7 @@ func (p *browser) request(method, path, body string) (int, string) {
 	if err != nil {
 		p.Fatal(err)
 	}
+	r.Header.Set(tokenHeader, token)
 	if method == http.MethodPost {
 		r.Header.Set("X-Corbel", "1")
 		r.Header.Set("Content-Type", "application/json")
@@ -263,6 +261,9 @@ func (p *browser) listen(path string) <-chan received {
 	if err != nil {
 		p.Fatal(err)
 	}
+	query := r.URL.Query()
+	query.Set("token", token)
+	r.URL.RawQuery = query.Encode()
 	response, err := p.client.Do(r)
 	if err != nil {
 		p.Fatal(err)
@@ -306,9 +307,4 @@ func (p *browser) await(events <-chan received, name, text string) received {
 			p.Fatalf("no event %s with %q", name, text)
 		}
 	}
-}
-
-func newJar() http.CookieJar {
-	jar, _ := cookiejar.New(nil) // without options it has no error
-	return jar
 }

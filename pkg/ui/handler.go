@@ -30,8 +30,8 @@ type Options struct {
 	//
 	// Default: empty, for a handler that is mounted
 	Address string
-	// Token is the secret that opens the page, as the query "?token=" of the first request; a cookie keeps it. It
-	// has at least 16 characters.
+	// Token is the secret that opens the page, as the query "?token=" of its address. The page stores it for its own origin, and
+	// sends it with each request. It has at least 16 characters.
 	//
 	// Default: empty, for a handler that is mounted
 	Token string
@@ -128,9 +128,6 @@ var securityHeaders = map[string]string{
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range securityHeaders {
 		w.Header().Set(name, value)
-	}
-	if s.access.logIn(w, r) {
-		return
 	}
 	if err := s.access.check(r); err != nil {
 		fail(w, err)

@@ -335,7 +335,7 @@ func TestARollbackIsConfirmedByTheKeyboard(t *testing.T) {
 	p.shows(".said", "rolled back to revision 1")
 }
 
-// A file, as the command writes it, leads to the page although the cookie is not sent with requests of other sites.
+// A file, as the command writes it, leads to the page.
 func TestAFileLeadsToThePage(t *testing.T) {
 	b := open(t)
 	base := b.serve(t, ui.Options{})

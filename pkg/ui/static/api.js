@@ -5,16 +5,25 @@
 
 const away = 'The server of this page does not answer.';
 
-// query is how requests name a component.
-function query(component) {
-  if (!component) return '';
-  const { type, namespace, name } = component;
-  return '?' + new URLSearchParams({ type, namespace: namespace ?? '', name });
+// The address that corbel ui prints has a token. It is kept for this origin, port included, and leaves the address.
+const given = new URLSearchParams(location.search).get('token');
+if (given) {
+  localStorage.setItem('corbel-token', given);
+  history.replaceState(history.state, '', location.pathname + location.hash);
+}
+const token = () => localStorage.getItem('corbel-token') ?? '';
+
+// query is how requests name a component, with more parameters.
+function query(component, more = {}) {
+  const { type, namespace, name } = component ?? {};
+  const parameters = new URLSearchParams(component ? { type, namespace: namespace ?? '', name, ...more } : more);
+  return parameters.size ? `?${parameters}` : '';
 }
 
 // ask sends a request and returns the JSON of the answer. The message of an error is a sentence for people.
-async function ask(path, options) {
-  const response = await fetch(path, options).catch(() => { throw new Error(away); });
+async function ask(path, options = {}) {
+  const headers = { ...options.headers, ...(token() && { 'X-Corbel-Token': token() }) };
+  const response = await fetch(path, { ...options, headers }).catch(() => { throw new Error(away); });
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
   if (response.status === 401) throw new Error('This page is not signed in: open the address that corbel ui printed.');
@@ -34,7 +43,7 @@ let current, retry;
 // goes on until this one is open, so that no change is missed.
 export function follow(component, on) {
   clearTimeout(retry);
-  const stream = current = new EventSource('api/stream' + query(component));
+  const stream = current = new EventSource('api/stream' + query(component, token() && { token: token() }));
   streams.add(stream);
   stream.onopen = () => {
     if (stream !== current) return; // it goes on until the one that replaces it is open
