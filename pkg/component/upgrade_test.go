@@ -4,6 +4,7 @@
 package component_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -34,6 +36,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -49,7 +53,7 @@ const upgradeFolder = "testdata/upgrade"
 // upgradeNamespace is where the operator of an upgrade keeps its digest key.
 const upgradeNamespace = "upgrade-operator"
 
-// upgrade is a component that an earlier build has brought to Ready.
+// upgrade is a component that an earlier build has brought to a state.
 type upgrade struct {
 	name      string
 	revision  string // of the earlier build
@@ -58,11 +62,51 @@ type upgrade struct {
 	options   component.ReconcilerOptions
 	// threshold is the size in bytes at which the inventory moves to Secrets; 0 for the default.
 	threshold int
-	// others are objects that exist before the component.
+	// others are objects that exist before the component; those that are components are reconciled, too.
 	others []client.Object
-	// changed is the key of the component's values that the test changes after the upgrade.
+	// release: the component takes over a Helm release.
+	release bool
+	// earlier is the generator of the operator before the first step that is upgraded; nil if there is no such step.
+	earlier manifests.Generator
+	// retries: a hook delays the deletion as long as the component has the annotation upgradeHold.
+	retries bool
+	// steps lead to the state that is recorded; without any the component becomes Ready.
+	steps []upgradeStep
+	// changed is the key of the component's values that the test changes after the upgrade; empty if it only deletes
+	// the component.
 	changed string
 }
+
+// upgradeStep is a change by a user, and the state that follows.
+type upgradeStep struct {
+	// other: it is about the component "ahead" instead of "main".
+	other bool
+	// upgraded: the operator is replaced.
+	upgraded bool
+	// change is what the user changes; nil if nothing.
+	change func(*widget.Widget)
+	// held is a ConfigMap that gets the finalizer upgradeHold; empty if none.
+	held string
+	// deleted: the user deletes the component.
+	deleted bool
+	// state, revision and message are those of the component afterwards. The message is part of that of condition Ready.
+	// Any revision will do if it is 0.
+	state    component.State
+	revision int64
+	message  string
+}
+
+// reached reports whether a component is as it is after the step.
+func (s upgradeStep) reached(w *widget.Widget) bool {
+	state, _, message := w.Status.GetState()
+	return state == s.state && (s.revision == 0 || w.Status.Revision == s.revision) && strings.Contains(message, s.message)
+}
+
+// ready is the step of a component that becomes Ready.
+var ready = upgradeStep{state: component.StateReady}
+
+// upgradeHold is a finalizer, or an annotation, that holds a deletion up.
+const upgradeHold = "example.com/hold"
 
 func upgrades() []upgrade {
 	maps := func(*testing.T) manifests.Generator { return manifests.GeneratorFunc(configMaps) }
@@ -70,13 +114,99 @@ func upgrades() []upgrade {
 	for i := range 20 {
 		many[fmt.Sprintf("config-%02d", i)] = "1"
 	}
-	other := func(name string, annotations, labels map[string]string) client.Object {
+	other := func(of, name string, annotations, labels map[string]string) client.Object {
 		return &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "upgrade-adopted", Name: name, Annotations: annotations, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "upgrade-" + of, Name: name, Annotations: annotations, Labels: labels},
 			Data:       map[string]string{"value": "theirs", "more": "theirs"},
 		}
 	}
+	ofHelm := map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "upgrade-adopted"}
+	byHelm := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	// A ConfigMap with the value "wait" is not ready.
+	waits := component.ReconcilerOptions{ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Kind: "ConfigMap"}, Expression: "self.data.value != 'wait'"}}}
+	rollsBack, rollsOut := waits, waits
+	rollsBack.RollbackOnFailure, rollsOut.Rollout = true, atMost(1)
+	spec := func(timeout time.Duration) widget.Spec {
+		return widget.Spec{Values: map[string]string{"a": "1"}, TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: timeout}}}
+	}
+	const long = 50_000 * time.Hour
+	set := func(key, value string) func(*widget.Widget) {
+		return func(w *widget.Widget) { w.Spec.Values[key] = value }
+	}
 	return []upgrade{
+		{ // The first one, because a roll-out counts all components.
+			name: "rollout", options: rollsOut, spec: spec(long), earlier: numbered("1"),
+			generator: func(*testing.T) manifests.Generator { return numbered("wait") },
+			others:    []client.Object{&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrade-rollout", Name: "ahead"}, Spec: spec(long)}},
+			steps: []upgradeStep{
+				{other: true, state: component.StateReady}, ready,
+				{other: true, upgraded: true, state: component.StateProcessing, revision: 2}, {state: component.StateReady, revision: 1, message: "turn"},
+			},
+		},
+		{
+			name: "installing", generator: maps, options: waits, steps: []upgradeStep{{state: component.StateProcessing, message: "ConfigMap"}},
+			spec: widget.Spec{Values: map[string]string{"a": "wait", "b": "1"}, TimeoutSpec: spec(long).TimeoutSpec, PatchesSpec: component.PatchesSpec{Patches: []v1alpha1.Patch{{
+				Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {installing.corbel.run/apply-order: '1'}}\n",
+			}}}},
+		},
+		{
+			name: "waiting", generator: maps, options: waits, spec: spec(long), threshold: 100,
+			steps: []upgradeStep{ready, {change: set("a", "wait"), state: component.StateProcessing, revision: 2, message: "ConfigMap"}},
+		},
+		{
+			name: "timeout", generator: maps, options: waits, spec: spec(time.Second),
+			steps: []upgradeStep{ready, {change: set("a", "wait"), state: component.StateError, message: "ConfigMap"}},
+		},
+		{
+			name: "rolledback", generator: maps, options: rollsBack, spec: spec(time.Second),
+			steps: []upgradeStep{ready, {change: set("a", "wait"), state: component.StateError, revision: 3, message: "rolled back"}},
+		},
+		{
+			name: "conflict", generator: maps, spec: widget.Spec{Values: map[string]string{"of-helm": "1", "ours": "1"}},
+			others: []client.Object{other("conflict", "of-helm", ofHelm, byHelm)},
+			steps:  []upgradeStep{{state: component.StateError, message: "of-helm"}},
+		},
+		{
+			name: "invalid", generator: maps, spec: spec(long),
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Values = map[string]string{"No Name": "1"} }, state: component.StateError, message: "No Name"}},
+		},
+		{
+			name: "suspended", generator: maps, spec: spec(long),
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Suspend = true }, state: component.StateSuspended}},
+		},
+		{
+			name: "approval", generator: maps, spec: spec(long),
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) {
+				w.Annotations = map[string]string{"approval.corbel.run/" + v1alpha1.AnnotationRequireApproval: "true"}
+				w.Spec.Values["a"] = "2"
+			}, state: component.StatePending, revision: 1}},
+		},
+		{
+			name: "history", generator: randomChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value",
+			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: set("value", "3"), state: component.StateReady, revision: 3}},
+		},
+		{
+			name: "pinned", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}},
+			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: func(w *widget.Widget) {
+				w.Annotations = map[string]string{"pinned.corbel.run/" + v1alpha1.AnnotationRollbackTo: "1"}
+			}, state: component.StateReady, revision: 3}},
+		},
+		{
+			name: "blocked", generator: maps, spec: spec(long),
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, upgradeHold) }, deleted: true, state: component.StateDeleting}},
+		},
+		{
+			name: "deleting", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, threshold: 100,
+			steps: []upgradeStep{ready, {held: "own", deleted: true, state: component.StateDeleting, message: upgradeHold}},
+		},
+		{
+			name: "retrying", generator: maps, spec: spec(long), retries: true,
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Annotations = map[string]string{upgradeHold: "true"} }, deleted: true, state: component.StateDeletionPending}},
+		},
+		{
+			name: "release", generator: releasedChart, spec: widget.Spec{Values: map[string]string{"color": "red"}}, changed: "color",
+			options: component.ReconcilerOptions{AdoptHelmReleases: true}, release: true,
+		},
 		{name: "small", generator: maps, spec: widget.Spec{Values: map[string]string{"a": "1", "b": "2"}}, changed: "a"},
 		{name: "hooks", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{name: "spilled", generator: maps, spec: widget.Spec{Values: many}, threshold: 3000, changed: "config-07"},
@@ -85,13 +215,39 @@ func upgrades() []upgrade {
 			name: "adopted", generator: maps, spec: widget.Spec{Values: map[string]string{"of-helm": "1", "unowned": "1", "ours": "1"}},
 			options: component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways)}, changed: "unowned",
 			others: []client.Object{
-				other("unowned", nil, nil),
-				other("of-helm", map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "upgrade-adopted"},
-					map[string]string{"app.kubernetes.io/managed-by": "Helm"}),
+				other("adopted", "unowned", nil, nil),
+				other("adopted", "of-helm", ofHelm, byHelm),
 			},
 		},
 	}
 }
+
+// numbered is a generator of a version. It makes a ConfigMap with the number.
+type numbered string
+
+func (n numbered) Digest() string { return string(n) }
+
+func (n numbered) Generate(_ context.Context, _, name string, _ types.Unstructurable) ([]client.Object, error) {
+	return []client.Object{&corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"value": string(n)},
+	}}, nil
+}
+
+// releasedChart has a random value and a hook.
+func releasedChart(t *testing.T) manifests.Generator {
+	t.Helper()
+	const own = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.color }}', password: '{{ randAlphaNum 20 }}'}\n"
+	return must(helm.New(fstest.MapFS{
+		"Chart.yaml":           {Data: []byte("apiVersion: v2\nname: store\nversion: 1.0.0\n")},
+		"values.yaml":          {Data: []byte("values: {color: none}\n")},
+		"templates/own.yaml":   {Data: []byte(own)},
+		"templates/hooks.yaml": {Data: []byte(fmt.Sprintf(hookJob, "before", "pre-install,pre-upgrade", "before-hook-creation"))},
+	}, ".", helm.Options{}))(t)
+}
+
+// hookJob is a Job that runs as a hook.
+const hookJob = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: %s\n  annotations: {helm.sh/hook: '%s', helm.sh/hook-delete-policy: '%s'}\n" +
+	"spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: work, image: registry.example.com/work:1}]}}}\n---\n"
 
 // randomChart has a random value and one of the time. Revisions before a9ce889 did not keep them.
 func randomChart(t *testing.T) manifests.Generator {
@@ -107,11 +263,9 @@ func randomChart(t *testing.T) manifests.Generator {
 // hookedChart has Jobs that run before and after an installation, and before a deletion.
 func hookedChart(t *testing.T) manifests.Generator {
 	t.Helper()
-	const job = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: %s\n  annotations: {helm.sh/hook: '%s', helm.sh/hook-delete-policy: '%s'}\n" +
-		"spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: work, image: registry.example.com/work:1}]}}}\n---\n"
-	hooks := fmt.Sprintf(job, "before", "pre-install,pre-upgrade", "before-hook-creation") +
-		fmt.Sprintf(job, "after", "post-install,post-upgrade", "before-hook-creation,hook-succeeded") +
-		fmt.Sprintf(job, "end", "pre-delete", "before-hook-creation")
+	hooks := fmt.Sprintf(hookJob, "before", "pre-install,pre-upgrade", "before-hook-creation") +
+		fmt.Sprintf(hookJob, "after", "post-install,post-upgrade", "before-hook-creation,hook-succeeded") +
+		fmt.Sprintf(hookJob, "end", "pre-delete", "before-hook-creation")
 	return must(helm.New(fstest.MapFS{
 		"Chart.yaml":           {Data: []byte("apiVersion: v2\nname: hooked\nversion: 1.0.0\n")},
 		"values.yaml":          {Data: []byte("values: {value: none}\n")},
@@ -120,8 +274,8 @@ func hookedChart(t *testing.T) manifests.Generator {
 	}, ".", helm.Options{}))(t)
 }
 
-// TestAnUpgradeOfTheOperatorWritesNoDependent takes over components that earlier builds
-// brought to Ready: dependents, Secrets and status are loaded from testdata/upgrade with
+// TestAnUpgradeOfTheOperatorWritesNoDependent takes over components as earlier builds
+// left them: dependents, Secrets and status are loaded from testdata/upgrade with
 // the uids and the managed fields that they had.
 func TestAnUpgradeOfTheOperatorWritesNoDependent(t *testing.T) {
 	if testing.Short() {
@@ -131,6 +285,9 @@ func TestAnUpgradeOfTheOperatorWritesNoDependent(t *testing.T) {
 	must(envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"testdata/crds"}}))(t)
 	c := must(client.New(e.Config(), client.Options{Scheme: newScheme(t)}))(t)
 	for _, u := range upgrades() {
+		if len(u.steps) == 0 {
+			u.steps = []upgradeStep{ready}
+		}
 		for _, name := range []string{upgradeNamespace, u.namespace()} {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			if err := client.IgnoreAlreadyExists(c.Create(t.Context(), namespace)); err != nil {
@@ -167,9 +324,21 @@ func (u upgrade) start(t *testing.T, e *env.Environment, wrap func(http.RoundTri
 	t.Helper()
 	options := u.options
 	options.OperatorNamespace, options.ClusterUID = new(upgradeNamespace), new("7d0ec2a4-1f0e-4b8e-9c39-4d3d1f6a2f10")
-	reconciler := component.NewReconciler[*widget.Widget](u.operatorName(), u.generator(t), options)
+	generator := u.earlier
+	if generator == nil {
+		generator = u.generator(t)
+	}
+	reconciler := component.NewReconciler[*widget.Widget](u.operatorName(), generator, options)
 	if u.threshold > 0 {
 		component.SetInventoryThreshold(reconciler, u.threshold)
+	}
+	if u.retries {
+		reconciler.WithPreDeleteHook(func(_ context.Context, _ client.Client, w *widget.Widget) error {
+			if w.Annotations[upgradeHold] != "" {
+				return types.NewRetriableError(errors.New("the component is held"), new(time.Minute))
+			}
+			return nil
+		})
 	}
 	if err := reconciler.SetupWithManager(newManagerVia(t, e, "operator-"+u.name, wrap)); err != nil {
 		t.Fatal(err)
@@ -177,29 +346,33 @@ func (u upgrade) start(t *testing.T, e *env.Environment, wrap func(http.RoundTri
 	return reconciler
 }
 
-func (u upgrade) key() client.ObjectKey {
+// key is that of the component of a step.
+func (u upgrade) key(step upgradeStep) client.ObjectKey {
+	if step.other {
+		return client.ObjectKey{Namespace: u.namespace(), Name: "ahead"}
+	}
 	return client.ObjectKey{Namespace: u.namespace(), Name: "main"}
 }
 
-// until reconciles until the component has the state, or is gone if the state is empty.
-func (u upgrade) until(t *testing.T, c client.Client, reconciler *component.Reconciler[*widget.Widget], state component.State) *widget.Widget {
+// until reconciles until the component is as after the step, or is gone if the step has no state.
+func (u upgrade) until(t *testing.T, c client.Client, reconciler *component.Reconciler[*widget.Widget], step upgradeStep) *widget.Widget {
 	t.Helper()
 	w := &widget.Widget{}
 	for deadline := time.Now().Add(patience); ; {
-		result, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: u.key()})
-		if getErr := c.Get(t.Context(), u.key(), w); getErr != nil {
-			if client.IgnoreNotFound(getErr) == nil && state == "" {
+		result, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: u.key(step)})
+		if getErr := c.Get(t.Context(), u.key(step), w); getErr != nil {
+			if client.IgnoreNotFound(getErr) == nil && step.state == "" {
 				return nil
 			}
 			t.Fatal(getErr)
 		}
 		conditionstest.Check(t, conditions.For(w, &w.Status.Conditions))
-		got, reason, message := w.Status.GetState()
-		if got == state {
+		if step.reached(w) {
 			return w
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the state is %s, %s: %s; the last reconcile returned %+v and %v", got, reason, message, result, err)
+			state, reason, message := w.Status.GetState()
+			t.Fatalf("%s: the state is %s, %s: %s; the last reconcile returned %+v and %v", u.name, state, reason, message, result, err)
 		}
 		u.completeJobs(t, c)
 		time.Sleep(min(result.RequeueAfter, 100*time.Millisecond))
@@ -267,7 +440,7 @@ func (u upgrade) state(t *testing.T, c client.Client) []unstructured.Unstructure
 	return append(objects, *key)
 }
 
-// record brings the component to Ready by this build and writes its state.
+// record brings the component to its state by this build and writes it down.
 func (u upgrade) record(t *testing.T, e *env.Environment, c client.Client) {
 	t.Helper()
 	for _, other := range u.others {
@@ -276,18 +449,50 @@ func (u upgrade) record(t *testing.T, e *env.Environment, c client.Client) {
 		}
 	}
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace(), Name: "main"}, Spec: u.spec}
+	if u.release {
+		(&bed{T: t, client: c, namespace: u.namespace()}).install(u.generator(t), release{name: "main", status: "deployed", revision: 3})
+		w.Annotations = map[string]string{u.operatorName() + "/" + v1alpha1.AnnotationAdoptHelmRelease: u.namespace() + "/main/3"}
+	}
 	if err := c.Create(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	reconciler := u.start(t, e, nil)
-	u.until(t, c, reconciler, component.StateReady)
-	u.until(t, c, reconciler, component.StateReady)
+	for _, step := range u.steps {
+		if step.upgraded {
+			u.earlier = nil
+			reconciler = u.start(t, e, nil)
+		}
+		u.take(t, c, step)
+		u.until(t, c, reconciler, step)
+		u.until(t, c, reconciler, step)
+	}
 	objects := u.state(t, c)
 	for i := range objects {
 		objects[i].SetResourceVersion("")
 	}
 	content := must(json.MarshalIndent(objects, "", " "))(t)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(u.file()), 0o755), os.WriteFile(u.file(), append(content, '\n'), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// take makes the change of a step.
+func (u upgrade) take(t *testing.T, c client.Client, step upgradeStep) {
+	t.Helper()
+	w := &widget.Widget{}
+	err := c.Get(t.Context(), u.key(step), w)
+	if err == nil && step.change != nil {
+		step.change(w)
+		err = c.Update(t.Context(), w)
+	}
+	if err == nil && step.held != "" {
+		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace(), Name: step.held}}
+		err = c.Patch(t.Context(), held, client.RawPatch(apitypes.MergePatchType, []byte(`{"metadata":{"finalizers":["`+upgradeHold+`"]}}`)), client.FieldOwner("others"))
+	}
+	if err == nil && step.deleted {
+		err = c.Delete(t.Context(), w)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -337,10 +542,15 @@ type writes struct {
 
 func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/selfsubject") {
+		if r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") && !strings.HasSuffix(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/selfsubject") {
+			answer, err := next.RoundTrip(r)
+			if r.Method == http.MethodPost && err == nil && answer.StatusCode == http.StatusConflict {
+				return answer, nil // it exists, and the answer to a creation is how that is found out
+			}
 			w.Lock()
 			w.requests = append(w.requests, r.Method+" "+r.URL.Path)
 			w.Unlock()
+			return answer, err
 		}
 		return next.RoundTrip(r)
 	})
@@ -357,14 +567,15 @@ func (w *writes) take() []string {
 
 func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 	t.Helper()
-	before := &widget.Widget{}
-	if err := c.Get(t.Context(), u.key(), before); err != nil {
+	u.earlier = nil
+	last, before := u.steps[len(u.steps)-1], &widget.Widget{}
+	if err := c.Get(t.Context(), u.key(last), before); err != nil {
 		t.Fatal(err)
 	}
 	sent := &writes{}
 	reconciler := u.start(t, e, sent.wrap)
 	// A build may add to its own record. It writes nothing else, and that once.
-	w := u.until(t, c, reconciler, component.StateReady)
+	w := u.until(t, c, reconciler, last)
 	for _, request := range sent.take() {
 		ofHistory := request == "POST /api/v1/namespaces/"+u.namespace()+"/secrets" || strings.Contains(request, "/secrets/main-revisions-")
 		if !strings.HasSuffix(request, "/widgets/main/status") && !strings.Contains(request, "/secrets/main-inventory-") && !ofHistory {
@@ -372,7 +583,7 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 		}
 	}
 	for range 2 {
-		w = u.until(t, c, reconciler, component.StateReady)
+		w = u.until(t, c, reconciler, last)
 	}
 	if requests := sent.take(); len(requests) > 0 {
 		t.Errorf("the new build sends at rest %q", requests)
@@ -382,12 +593,49 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 	}
 
 	// What was taken over can be changed and deleted.
+	if u.changed != "" {
+		u.change(t, c, reconciler, w)
+	}
+	for _, other := range []bool{false, true} {
+		step := upgradeStep{other: other, deleted: true, change: func(w *widget.Widget) {
+			w.Finalizers = slices.DeleteFunc(w.Finalizers, func(finalizer string) bool { return finalizer == upgradeHold })
+			delete(w.Annotations, upgradeHold)
+		}}
+		if err := c.Get(t.Context(), u.key(step), w); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		} else if err != nil {
+			continue
+		}
+		u.take(t, c, step)
+		for _, o := range u.list(t, c, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) {
+			if slices.Contains(o.GetFinalizers(), upgradeHold) {
+				o.SetFinalizers(nil)
+				if err := c.Update(t.Context(), &o); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		u.until(t, c, reconciler, step)
+	}
+	for _, o := range u.state(t, c) {
+		// The garbage collector removes those of the history; none runs here. Helm's record stays.
+		theirs, _, _ := unstructured.NestedString(o.Object, "data", "more")
+		kept := theirs != "" || strings.Contains(o.GetName(), "-revisions-") || strings.HasPrefix(o.GetName(), "sh.helm.release.")
+		if o.GetNamespace() == u.namespace() && !kept {
+			t.Errorf("%s %s is left", o.GetKind(), o.GetName())
+		}
+	}
+}
+
+// change changes a value of a component that was taken over.
+func (u upgrade) change(t *testing.T, c client.Client, reconciler *component.Reconciler[*widget.Widget], w *widget.Widget) {
+	t.Helper()
 	w.Spec.Values[u.changed] = "changed"
 	if err := c.Update(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	for w.Status.ObservedGeneration != w.Generation {
-		u.until(t, c, reconciler, component.StateReady).DeepCopyInto(w)
+		u.until(t, c, reconciler, ready).DeepCopyInto(w)
 	}
 	changed := 0
 	for _, o := range u.list(t, c, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) {
@@ -396,16 +644,6 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 		}
 	}
 	if changed != 1 {
-		t.Errorf("%d ConfigMaps have the changed value, want 1; the writes are %q", changed, sent.take())
-	}
-	if err := c.Delete(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	u.until(t, c, reconciler, "")
-	for _, o := range u.state(t, c) {
-		// The garbage collector removes those of the history; none runs here.
-		if o.GetNamespace() == u.namespace() && !strings.Contains(o.GetName(), "-revisions-") {
-			t.Errorf("%s %s is left", o.GetKind(), o.GetName())
-		}
+		t.Errorf("%d ConfigMaps have the changed value, want 1", changed)
 	}
 }
