@@ -10,26 +10,9 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/corbel-run/corbel/pkg/types"
 )
-
-// PanicError is the error that a panic becomes. It does not unwrap: a value that was thrown
-// was not meant as an answer.
-type PanicError struct {
-	// Value is what panic was called with.
-	Value any
-	// Stack is the stack trace. It is no part of the message: it belongs in the log.
-	Stack []byte
-	// Goexit means that the goroutine was ended without a panic, by runtime.Goexit.
-	Goexit bool
-}
-
-// Error returns what happened, as the end of a sentence.
-func (e *PanicError) Error() string {
-	if e.Goexit {
-		return "ended its goroutine (runtime.Goexit) in place of returning"
-	}
-	return fmt.Sprintf("panicked: %v", e.Value)
-}
 
 // NilPointerError is what an error becomes that is an interface around a nil pointer: its
 // methods may panic.
@@ -62,11 +45,11 @@ func (e *TimeoutError) Error() string {
 // Into makes an error of a panic. It must be deferred itself.
 func Into(err *error) {
 	if value := recover(); value != nil {
-		*err = &PanicError{Value: value, Stack: debug.Stack()}
+		*err = &types.PanicError{Value: value, Stack: debug.Stack()}
 	}
 }
 
-// Call calls f in a goroutine of its own, and returns its error, a *PanicError or a
+// Call calls f in a goroutine of its own, and returns its error, a *types.PanicError or a
 // *NilPointerError.
 func Call(f func() error) error {
 	done := make(chan error, 1)
@@ -81,9 +64,9 @@ func call(f func() error, done func(error)) {
 	defer func() { done(outcome) }()
 	defer func() {
 		if value := recover(); value != nil {
-			outcome = &PanicError{Value: value, Stack: debug.Stack()}
+			outcome = &types.PanicError{Value: value, Stack: debug.Stack()}
 		} else if !returned {
-			outcome = &PanicError{Goexit: true, Stack: debug.Stack()}
+			outcome = &types.PanicError{Goexit: true, Stack: debug.Stack()}
 		}
 	}()
 	outcome = f()

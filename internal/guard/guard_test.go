@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 type ownError struct{ error }
@@ -40,7 +42,7 @@ func TestForeignCodeEndsAsAnError(t *testing.T) {
 				if errors.Is(err, failure) != (test.name == "fails") {
 					t.Errorf("%s: what was thrown counts as an answer, or an answer is lost: %v", how, err)
 				}
-				if panicked, ok := errors.AsType[*PanicError](err); ok && !strings.Contains(string(panicked.Stack), "guard_test.go") {
+				if panicked, ok := errors.AsType[*types.PanicError](err); ok && !strings.Contains(string(panicked.Stack), "guard_test.go") {
 					t.Errorf("%s: stack:\n%s", how, panicked.Stack)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // pendingSuffix makes the name of the pending finalizer, which is on an object until its
@@ -141,7 +141,7 @@ func (s *finalizerWriter) remove(ctx context.Context, obj client.Object, finaliz
 	}
 	if len(patch) > 1 {
 		err := s.patch(ctx, obj, apitypes.JSONPatchType, patch)
-		if cluster.IsGone(err, obj.GetName()) {
+		if types.IsGone(err, obj.GetName()) {
 			return written{uid: obj.GetUID()}, nil
 		}
 		if err != nil {
@@ -178,7 +178,7 @@ func (s *finalizerWriter) find(ctx context.Context, obj client.Object) (*metav1.
 	}
 	err = s.reader.Get(ctx, client.ObjectKeyFromObject(obj), metadata)
 	switch {
-	case cluster.IsGone(err, obj.GetName()):
+	case types.IsGone(err, obj.GetName()):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("look for %s %s, which the cache has no longer: %w", s.kind, client.ObjectKeyFromObject(obj), err)

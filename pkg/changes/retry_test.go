@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 var errRefused = errors.New("refused")
@@ -188,7 +188,7 @@ func TestAPanicIsAnErrorThatIsRetried(t *testing.T) {
 		s.memory.appeared(configMap("1", "1", "a"))
 		for range 2 {
 			actions, after, err := s.reconcile()
-			if _, ok := errors.AsType[*lifecycle.PanicError](err); !ok || after != time.Second || len(actions) != 1 {
+			if _, ok := errors.AsType[*types.PanicError](err); !ok || after != time.Second || len(actions) != 1 {
 				t.Errorf("%s: %v, %s, %v", name, actions, after, err)
 			}
 		}

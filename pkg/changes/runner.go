@@ -17,8 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/pkg/cluster"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // resyncJitter is the part of an interval that is added at random.
@@ -184,7 +183,7 @@ func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err erro
 	delay := r.activity.Next(key)
 	// Invalid is the answer if others moved our finalizers in the list, too. Then it does not last.
 	moved := apierrors.IsInvalid(err) && delay < time.Second
-	if apierrors.IsConflict(err) || cluster.IsGone(err, key.Name) || moved {
+	if apierrors.IsConflict(err) || types.IsGone(err, key.Name) || moved {
 		// The cache will show its new state.
 		logf.FromContext(ctx).V(1).Info("the object changed meanwhile; it is requeued", "after", delay, "conflict", err.Error())
 		return reconcile.Result{RequeueAfter: delay}, nil
@@ -210,14 +209,15 @@ func (r *runner) untilResync(s subject) reconcile.Result {
 	return reconcile.Result{RequeueAfter: max(due.Sub(r.now()), time.Millisecond)}
 }
 
-// callGuarded calls f and makes a *lifecycle.PanicError of a panic.
+// callGuarded calls f and makes a *types.PanicError of a panic.
 func callGuarded(f func() (ReconcileResult, error)) (out ReconcileResult, err error) {
 	err = guard.Call(func() (err error) {
 		out, err = f()
 		return err
 	})
-	if panicked, ok := err.(*guard.PanicError); ok {
-		err = &lifecycle.PanicError{Value: panicked.Value, Stack: panicked.Stack, Goexit: panicked.Goexit}
+	switch err.(type) {
+	case *types.PanicError, *guard.NilPointerError:
+		err = fmt.Errorf("the reconciler %w", err)
 	}
 	return out, err
 }
@@ -228,7 +228,7 @@ func guardedChanged(changed func(oldObj, newObj client.Object) bool) func(oldObj
 	return func(oldObj, newObj client.Object) (counts bool) {
 		defer func() {
 			if value := recover(); value != nil {
-				logf.Log.WithName("changes").Error(&lifecycle.PanicError{Value: value}, "option Changed", "stack", string(debug.Stack()))
+				logf.Log.WithName("changes").Error(&types.PanicError{Value: value}, "option Changed", "stack", string(debug.Stack()))
 				counts = true
 			}
 		}()

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // NotServedError means that the server proved that it does not serve a type:
@@ -77,41 +79,14 @@ func protocolError(format string, arguments ...any) error {
 	return &ProtocolError{Text: fmt.Sprintf(format, arguments...)}
 }
 
-// IsNotFound reports whether the error proves that the named object does not
-// exist. The only proof is a Status with reason NotFound that names this object
-// of this type. A 404 without it comes from a path that is not served, a
-// missing namespace, an admission webhook, or from something that is no
-// Kubernetes API server at all.
+// IsNotFound reports whether the error proves that the named object of this type does not
+// exist, by the proof of [types.IsGone].
 func IsNotFound(err error, resource Resource, name string) bool {
-	status, ok := statusOf(err)
-	return ok && status.Reason == metav1.StatusReasonNotFound && names(status, resource.GVR.GroupResource(), name)
-}
-
-// IsGone is IsNotFound for callers that know the name of the object and not the resource
-// of its type.
-func IsGone(err error, name string) bool {
-	status, ok := statusOf(err)
-	return ok && status.Reason == metav1.StatusReasonNotFound && status.Details != nil && status.Details.Name == name && !isMadeUp(status)
-}
-
-// names reports whether the Status comes from the server itself and is about the object.
-func names(status metav1.Status, resource schema.GroupResource, name string) bool {
-	details := status.Details
-	return details != nil && details.Name == name && details.Group == resource.Group &&
-		details.Kind == resource.Resource && !isMadeUp(status)
-}
-
-// isMadeUp reports whether client-go made up the Status because the answer held none.
-func isMadeUp(status metav1.Status) bool {
-	if status.Details == nil {
+	if !types.IsGone(err, name) {
 		return false
 	}
-	for _, cause := range status.Details.Causes {
-		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return true
-		}
-	}
-	return false
+	status, _ := statusOf(err)
+	return status.Details.Group == resource.GVR.Group && status.Details.Kind == resource.GVR.Resource
 }
 
 // isUnservedPath reports whether a 404 is about a path: it names no object whatsoever.
@@ -120,7 +95,7 @@ func isUnservedPath(err error) bool {
 	if !ok || status.Code != http.StatusNotFound {
 		return false
 	}
-	return status.Details == nil || status.Details.Name == "" || isMadeUp(status)
+	return status.Details == nil || status.Details.Name == "" || apierrors.IsUnexpectedServerError(err)
 }
 
 func statusOf(err error) (metav1.Status, bool) {

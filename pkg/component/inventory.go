@@ -22,11 +22,11 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/inventory"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // reasonInventoryRebuilt means that a Secret with a part of the inventory was lost, and its objects
@@ -274,7 +274,7 @@ func (h *handler[T]) componentState(ctx context.Context, c inventory.Component) 
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(h.kind)
 	switch err := h.local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
-	case cluster.IsGone(err, c.Name):
+	case types.IsGone(err, c.Name):
 		return inventory.StateGone, nil
 	case err != nil: // perhaps its path is not served just now, and it is there
 		return "", err

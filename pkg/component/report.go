@@ -29,6 +29,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // report writes the verdict about the reconcile into the status, the events and the log.
@@ -52,7 +53,7 @@ func (h *handler[T]) certainFacts(obj T, outcome lifecycle.Outcome, secrets *red
 	defer func() {
 		if value := recover(); value != nil {
 			err := outcome.Err
-			if _, known := errors.AsType[*lifecycle.PanicError](err); !known {
+			if _, known := errors.AsType[*types.PanicError](err); !known {
 				err = fmt.Errorf("a method of the component panicked: %v", value)
 			}
 			f = verdict.Facts{Deleting: !obj.GetDeletionTimestamp().IsZero(), Intervals: defaultIntervals, Err: err, Secrets: secrets}

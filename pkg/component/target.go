@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // A component that cannot use its target cluster is requeued when that changes. These
@@ -96,7 +97,7 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 		}
 		current := newComponent[T]()
 		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
-		case cluster.IsGone(err, obj.GetName()):
+		case types.IsGone(err, obj.GetName()):
 			return superseded("it is not there any more")
 		case err != nil:
 			return fmt.Errorf("read %s again: %w", objectName(h.kind.Kind, obj), err)

@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -148,7 +149,7 @@ func TestAssessGetsPanics(t *testing.T) {
 	h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { panic("boom") }}
 	b, j := newAssessing(t, h, claimed)
 	j.assess = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
-		if _, ok := errors.AsType[*lifecycle.PanicError](outcome.Err); !ok {
+		if _, ok := errors.AsType[*types.PanicError](outcome.Err); !ok {
 			t.Errorf("assessed %v", outcome.Err)
 		}
 		conditions.MarkFalse(w, outcome.Now, "Ready", "Panicked", "")

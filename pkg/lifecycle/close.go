@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -52,7 +51,7 @@ type Outcome struct {
 	Phase Phase
 	// Policy is the management policy that applied, or empty if it was not found out.
 	Policy ManagementPolicy
-	// Result and Err are what came out. A panic is a PanicError. An
+	// Result and Err are what came out. A panic is a types.PanicError. An
 	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
 	Result result.Result
 	Err    error
@@ -262,7 +261,7 @@ func (p *Session[T]) aboutItself(reason metav1.StatusReason) bool {
 			if answer.ErrStatus.Reason != reason || details == nil || details.Name != p.key.Name {
 				return false
 			}
-			if reason == metav1.StatusReasonNotFound && !cluster.IsGone(answer, p.key.Name) {
+			if reason == metav1.StatusReasonNotFound && !types.IsGone(answer, p.key.Name) {
 				return false // the path of the type is not served
 			}
 			gvk, err := p.sessions.options.Client.GroupVersionKindFor(p.Object)

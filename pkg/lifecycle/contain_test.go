@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestContain(t *testing.T) {
@@ -24,7 +26,7 @@ func TestContain(t *testing.T) {
 		{"a panic with an error", func() error { panic(cause) }, "the handler panicked: cause", false},
 		{"a panic with nil", func() error { panic(nil) }, "the handler panicked: panic called with nil argument", false},
 		{"a nil dereference", func() error { var p *int; *p = 1; return nil }, "the handler panicked: runtime error: invalid memory address or nil pointer dereference", false},
-		{"the end of the goroutine", func() error { runtime.Goexit(); return nil }, "the handler ended its goroutine", true},
+		{"the end of the goroutine", func() error { runtime.Goexit(); return nil }, "the handler ended its goroutine (runtime.Goexit)", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := contain(tc.f)
@@ -35,7 +37,7 @@ func TestContain(t *testing.T) {
 			if tc.want == "" && err != nil || !strings.HasPrefix(got, tc.want) {
 				t.Fatalf("got %q, want %q", got, tc.want)
 			}
-			p, panicked := errors.AsType[*PanicError](err)
+			p, panicked := errors.AsType[*types.PanicError](err)
 			if panicked != (tc.want != "" && tc.want != "cause") {
 				t.Fatalf("%T", err)
 			}
@@ -50,8 +52,8 @@ func TestContain(t *testing.T) {
 }
 
 func TestAnErrorThatIsANilPointerIsNotHandedOn(t *testing.T) {
-	err := contain(func() error { var err *PanicError; return err })
-	if err == nil || !strings.Contains(err.Error(), "the handler returned an error of type *lifecycle.PanicError that is a nil pointer") {
+	err := contain(func() error { var err *types.PanicError; return err })
+	if err == nil || !strings.Contains(err.Error(), "the handler returned an error of type *types.PanicError that is a nil pointer") {
 		t.Errorf("got the error %v", err)
 	}
 }

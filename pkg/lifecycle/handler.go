@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // Commit makes the metadata and the status of the object durable. Call it before
@@ -76,40 +77,19 @@ type Forgetter interface {
 	ForgetObject(ctx context.Context, key client.ObjectKey)
 }
 
-// PanicError is what a panic in a handler becomes. It is an ordinary error: the
-// object says so in its condition and is tried again. It does not unwrap: what was
-// thrown was not meant as an answer, so nothing is concluded from it.
-type PanicError struct {
-	// Value is what the panic was called with.
-	Value any
-	// Stack is where that happened.
-	Stack []byte
-	// Goexit means that the goroutine was ended without a panic, by runtime.Goexit.
-	Goexit bool
-}
-
-// Error does not hold the stack: that belongs in the log.
-func (e *PanicError) Error() string {
-	if e.Goexit {
-		return "the handler ended its goroutine"
-	}
-	return fmt.Sprintf("the handler panicked: %v", e.Value)
-}
-
-// contain calls f and makes an error of a panic. What f starts itself it must contain itself.
+// contain calls f and makes a *types.PanicError of a panic: an ordinary error, which the condition
+// of the object shows and which is tried again. Goroutines that f starts are not contained.
 func contain(f func() error) error {
-	switch err := guard.Call(f).(type) {
-	case *guard.PanicError:
-		return &PanicError{Value: err.Value, Stack: err.Stack, Goexit: err.Goexit}
-	case *guard.NilPointerError:
+	err := guard.Call(f)
+	switch err.(type) {
+	case *types.PanicError, *guard.NilPointerError:
 		return fmt.Errorf("the handler %w", err)
-	default:
-		return err
 	}
+	return err
 }
 
 func logPanic(ctx context.Context, err error) {
-	if p, ok := errors.AsType[*PanicError](err); ok {
-		logf.FromContext(ctx).Error(p, "contained a panic", "stack", string(p.Stack))
+	if p, ok := errors.AsType[*types.PanicError](err); ok {
+		logf.FromContext(ctx).Error(err, "contained a panic", "stack", string(p.Stack))
 	}
 }

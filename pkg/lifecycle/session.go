@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // Between these a reconcile is tried again if the type of its object is not served.
@@ -147,7 +147,7 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	}
 	obj, at, err := s.read(ctx, key)
 	switch {
-	case cluster.IsGone(err, key.Name):
+	case types.IsGone(err, key.Name):
 		session.forgetObject(false)
 		return session.endWith(reconcile.Result{}), nil
 	case apierrors.IsNotFound(err):

@@ -65,7 +65,7 @@ func TestPanicsAreContained(t *testing.T) {
 		if _, err := b.reconcile(); err == nil {
 			t.Error("the end of the goroutine counts as success")
 		}
-		b.wantReady(no, "Error", "the handler ended its goroutine")
+		b.wantReady(no, "Error", "the handler ended its goroutine (runtime.Goexit) in place of returning")
 	})
 	t.Run("an error that panics", func(t *testing.T) {
 		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return 0, evil{} }}

@@ -137,7 +137,7 @@ func (e *PanicError) Unwrap() error {
 // that is a nil pointer.
 func protect(f func() error) error {
 	switch err := guard.Call(f).(type) {
-	case *guard.PanicError:
+	case *types.PanicError:
 		if err.Goexit {
 			return fmt.Errorf("it %w", err)
 		}

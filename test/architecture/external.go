@@ -51,6 +51,19 @@ var dataExternal = []string{
 	"sigs.k8s.io/controller-runtime/pkg/reconcile",
 }
 
+// light are the packages that users import without the engine, and engineOnly are the libraries
+// that these packages must not reach.
+var (
+	light = []string{
+		"api/v1alpha1", "pkg/types", "pkg/conditions", "pkg/result", "pkg/patch", "pkg/summarize", "pkg/steps",
+		"pkg/lifecycle", "pkg/lifecycle/external", "pkg/changes",
+	}
+	engineOnly = []string{
+		"github.com/google/cel-go/...", "github.com/fluxcd/cli-utils/...", "k8s.io/kube-aggregator/...",
+		"helm.sh/helm/...", "sigs.k8s.io/kustomize/...", "github.com/Masterminds/...",
+	}
+)
+
 // clock names what reads or waits for the time, by package.
 var clock = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},

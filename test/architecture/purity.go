@@ -33,6 +33,28 @@ func Purity(t *Tree, rooms []Room) []Violation {
 	return found
 }
 
+// Light checks that packages that users take without the engine do not reach the libraries of
+// the engine, because a program of their users would compile and download them.
+func Light(t *Tree, packages, libraries []string) []Violation {
+	var found []Violation
+	for _, p := range t.ours() {
+		if !slices.Contains(packages, p.Path) {
+			continue
+		}
+		for _, reached := range t.reach(p) {
+			for _, file := range reached.Files {
+				for _, i := range file.Imports {
+					if !file.Test && coversAny(libraries, i.Path) {
+						found = append(found, violation(file.Path, "imports %s, but %s reaches %s and is used without the engine",
+							i.Path, p.Path, reached.Path))
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
 // impure lists what the shipped files of a package import or call against the rule.
 func impure(t *Tree, p *Package, allowed []string, why string) []Violation {
 	var found []Violation

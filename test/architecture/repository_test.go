@@ -25,6 +25,7 @@ func TestRepository(t *testing.T) {
 		{"imports point down", func() []Violation { return Floors(tree, rooms) }},
 		{"packages that decide are pure", func() []Violation { return Purity(tree, rooms) }},
 		{"heavy libraries stay where they belong", func() []Violation { return Libraries(tree, rooms, libraries) }},
+		{"packages without the engine are light", func() []Violation { return Light(tree, light, engineOnly) }},
 		{"packages are described", func() []Violation { return PackageDocs(tree) }},
 		{"public packages have an example", func() []Violation { return Examples(tree, rooms) }},
 		{"sources have the license header", func() []Violation { return Headers(tree) }},

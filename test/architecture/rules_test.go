@@ -141,6 +141,16 @@ func TestPurity(t *testing.T) {
 	})
 }
 
+func TestLight(t *testing.T) {
+	runRules(t, func(tree *Tree) []Violation { return Light(tree, []string{"pkg/hands"}, []string{"heavy.io/..."}) }, []rule{
+		{name: "a light package must not reach a library of the engine",
+			files: map[string]string{"pkg/hands/a.go": "package hands\nimport _ \"$/pkg/words\"\n", "pkg/words/a.go": "package words\nimport _ \"heavy.io/x\"\n"},
+			want:  []string{"pkg/words/a.go: imports heavy.io/x, but pkg/hands reaches pkg/words"}},
+		{name: "its tests and other packages may",
+			files: map[string]string{"pkg/hands/a_test.go": "package hands\nimport _ \"heavy.io/x\"\n", "pkg/words/a.go": "package words\nimport _ \"heavy.io/x\"\n"}},
+	})
+}
+
 func TestLibraries(t *testing.T) {
 	limits := []Library{
 		{Path: "heavy.io/lib/small", Rooms: []string{"pkg/words"}, Why: "of that"},

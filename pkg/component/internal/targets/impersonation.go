@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 const serviceAccountPrefix = "system:serviceaccount:"
@@ -78,7 +78,7 @@ func MissingServiceAccount(ctx context.Context, reader client.Reader, access tar
 	namespace, name, _ := strings.Cut(account, ":")
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); !cluster.IsGone(err, name) {
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); !types.IsGone(err, name) {
 		return ""
 	}
 	return fmt.Sprintf("ServiceAccount %s/%s, which is impersonated, does not exist", namespace, name)

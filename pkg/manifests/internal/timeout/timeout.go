@@ -11,6 +11,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // grace is how long a rendering may take to notice that its time has passed. Most
@@ -46,7 +47,7 @@ func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(co
 	switch failure := err.(type) { // the guard's own: what f returned may wrap that of another guard
 	case nil:
 		return result, nil
-	case *guard.PanicError:
+	case *types.PanicError:
 		if failure.Goexit {
 			return none, fmt.Errorf("the rendering %w", failure)
 		}
