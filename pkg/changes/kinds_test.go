@@ -82,7 +82,7 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 		}
 		w := req.Object
 		w.Status.ObservedGeneration = w.Generation
-		conditions.Set(w, time.Now(), metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Notified", Message: "all was sent"})
+		conditions.Set(w, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Notified", Message: "all was sent"})
 		return changes.ReconcileResult{}, store.Status().Update(ctx, w)
 	})
 	mgr := b.newManager(g.wrap)

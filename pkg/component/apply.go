@@ -317,7 +317,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 func (h *handler[T]) noteOutcome(obj T, t targets.Connection, outcome *reconciler.Outcome, err error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
 	if err == nil || outcome.Total > 0 {
-		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted, now)...)
+		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted)...)
 	}
 	h.remembered(obj).activity.Add(*outcome)
 	h.watches.SetAwaited(key, t.Target, outcome.Awaited)

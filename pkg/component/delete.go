@@ -148,7 +148,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	if err := h.startDeletion(ctx, obj); err != nil {
 		return err
 	}
-	h.noteDrift(obj, nil, h.now()) // what goes need not be as its manifest says
+	h.noteDrift(obj, nil) // what goes need not be as its manifest says
 	if err := h.addDeleteHooks(ctx, h.renderer, obj, &request, digests, &h.remembered(obj).rendering); err != nil {
 		return err
 	}

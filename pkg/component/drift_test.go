@@ -77,7 +77,7 @@ func TestTheConditionAboutManyDriftedObjectsStaysShort(t *testing.T) {
 	for range 100 {
 		many = append(many, deviation(strings.Repeat("n", 250), strings.Repeat("m", 120), time.Now(), strings.Repeat("f", 120), strings.Repeat("g", 120)))
 	}
-	h.noteDrift(obj, many, h.now())
+	h.noteDrift(obj, many)
 	drifted := apimeta.FindStatusCondition(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted)
 	if len(drifted.Message) > 1024 || !strings.HasSuffix(drifted.Message, "and 97 more") {
 		t.Errorf("%d bytes: %s", len(drifted.Message), drifted.Message)

@@ -43,7 +43,7 @@ func reportReconcile(t *testing.T, h *handler[*widget], obj *widget, err error) 
 	if err == nil {
 		res = result.Success
 	}
-	_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err, Now: h.now()})
+	_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err})
 }
 
 func TestEventsComeWithTransitions(t *testing.T) {

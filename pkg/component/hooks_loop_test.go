@@ -51,7 +51,7 @@ func newLooped(t *testing.T, h *handler[*widget], obj *widget) *looped {
 	h.local = c
 	var err error
 	h.sessions, err = lifecycle.NewSessions(lifecycle.Options[*widget]{
-		Client: c, Finalizer: h.settings.finalizer, Clock: h.now, New: newComponent[*widget], Conditions: conditionsOf[*widget],
+		Client: c, Finalizer: h.settings.finalizer, New: newComponent[*widget], Conditions: conditionsOf[*widget],
 		ObservedGenerationAlways: true,
 	})
 	if err != nil {

@@ -50,11 +50,11 @@ func (s *logStory) reconcile(outcome reconciler.Outcome, fails error) {
 	s.Helper()
 	s.engine.outcome, s.engine.err = outcome, fails
 	res, err := s.h.createOrUpdate(s.ctx(), s.obj, noCommit)
-	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err, Now: s.now})
+	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err})
 }
 
 func (s *logStory) suspend() {
-	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseSkip, Now: s.now})
+	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseSkip})
 }
 
 func (s *logStory) expect(what string, want ...string) {
@@ -154,6 +154,6 @@ func TestTheDeletionOfASuspendedComponentIsNoResume(t *testing.T) {
 	s.obj.DeletionTimestamp = &metav1.Time{Time: s.now}
 	s.engine.outcome = reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "Gone", "is being deleted")}}
 	res, err := s.h.delete(s.ctx(), s.obj, noCommit)
-	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseDelete, Result: res, Err: err, Now: s.now})
+	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseDelete, Result: res, Err: err})
 	s.expect("a deletion", `"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)
 }

@@ -101,7 +101,7 @@ func (h *handler[T]) meetOperator(ctx context.Context, obj T, commit lifecycle.C
 func (h *handler[T]) noteConflict(obj T, other, me *v1alpha1.InventoryOperator, does string) (message string) {
 	message = fmt.Sprintf("two operators named %s reconcile this object, one in namespace %s and one in namespace %s: %s; remove one of them",
 		h.settings.name, other.Namespace, me.Namespace, does)
-	conditions.Set(conditionsOf(obj), h.now(), metav1.Condition{
+	conditions.Set(conditionsOf(obj), metav1.Condition{
 		Type: v1alpha1.ConditionOperatorConflict, Status: metav1.ConditionTrue, Reason: reasonOperatorConflict, Message: message,
 	})
 	if h.remembered(obj).operators.setConflict(obj.GetUID(), h.now()) {

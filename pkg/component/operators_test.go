@@ -105,7 +105,7 @@ func TestAnOperatorWaitsAsLongAsTheLeaseOfAnotherIsHeld(t *testing.T) {
 	}
 	// It would be set again within a minute.
 	checkReconcile(t, "the first one goes on, and leaves the condition", red, obj, true, true)
-	red.now = func() time.Time { return time.Unix(1000, 0).Add(conflictLife) }
+	red.now = func() time.Time { return time.Now().Add(conflictLife) }
 	checkReconcile(t, "the second one has not set the condition for a while", red, obj, true, false)
 	checkReconcile(t, "the second one waits again", blue, obj, false, true)
 
@@ -132,7 +132,7 @@ func TestOperatorsWithoutLeasesReportThatTheyOverwriteEachOther(t *testing.T) {
 	if len(red.events.lines) != 1 {
 		t.Errorf("events %v", red.events.lines)
 	}
-	red.now = func() time.Time { return time.Unix(1000, 0).Add(conflictLife) }
+	red.now = func() time.Time { return time.Now().Add(conflictLife) }
 	checkReconcile(t, "the other one did nothing for a while", red, obj, true, false)
 }
 

@@ -161,7 +161,7 @@ func (h *handler[T]) nameReconciler(obj T) func() {
 func (h *handler[T]) noteFirstSeen(obj T) {
 	if obj.GetStatus().State == "" {
 		obj.GetStatus().Reconciler = h.settings.name
-		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}), h.now())
+		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}))
 	}
 }
 

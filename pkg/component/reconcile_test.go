@@ -78,7 +78,7 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 // reconcileOnce runs CreateOrUpdate or Delete and report, as reconcile does.
 func reconcileOnce(t *testing.T, h *handler[*widget], obj *widget) result.Verdict {
 	t.Helper()
-	outcome := lifecycle.Outcome{Phase: lifecycle.PhaseApply, Now: h.now()}
+	outcome := lifecycle.Outcome{Phase: lifecycle.PhaseApply}
 	if obj.DeletionTimestamp.IsZero() {
 		outcome.Result, outcome.Err = h.createOrUpdate(t.Context(), obj, noCommit)
 	} else {

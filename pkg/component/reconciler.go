@@ -115,7 +115,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	result, err := running.handler.telemetry.Reconcile(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
 		result, err := running.handler.reconcile(ctx, request.NamespacedName)
 		if mistake, ok := errors.AsType[*undecodableError](err); ok {
-			return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake, r.now())
+			return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake)
 		}
 		return result, err
 	})

@@ -38,7 +38,7 @@ func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcom
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
 	secrets := redact.From(ctx)
 	v := verdict.Evaluate(h.certainFacts(obj, outcome, secrets))
-	h.setVerdict(obj, v, outcome.Now)
+	h.setVerdict(obj, v)
 	begun := v.Reason == v1alpha1.ReasonProcessing || v.Reason == v1alpha1.ReasonDeletionProcessing
 	h.triggers.SetBegun(client.ObjectKeyFromObject(obj), begun && v.Err == nil)
 	h.noteTurn(ctx, obj, outcome.Phase == lifecycle.PhaseSkip)
@@ -103,7 +103,7 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 			f.Err = targets.ExplainImpersonation(access, f.Err)
 		}
 		// The dependents have no chance to become ready, so the timeout goes on afterwards.
-		if passed, running := obj.GetStatus().stopTimeout(outcome.Now); running {
+		if passed, running := obj.GetStatus().stopTimeout(h.now()); running {
 			known.timeoutPassed = passed
 		}
 		if f.Fallback == 0 {
@@ -111,12 +111,12 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.S
 		}
 	}
 	if f.Waiting != "" && !f.Deleting {
-		obj.GetStatus().startTimeout(outcome.Now, known.timeoutPassed)
+		obj.GetStatus().startTimeout(h.now(), known.timeoutPassed)
 		known.timeoutPassed = 0
-		f.TimedOut = obj.GetStatus().timedOut(f.Intervals.Timeout, outcome.Now)
+		f.TimedOut = obj.GetStatus().timedOut(f.Intervals.Timeout, h.now())
 	}
 	if !f.Deleting {
-		h.factsOfRollback(obj, &f, outcome.Now)
+		h.factsOfRollback(obj, &f, h.now())
 	}
 	return f
 }
@@ -162,7 +162,7 @@ func (h *handler[T]) skipOf(obj T, outcome lifecycle.Outcome, regular time.Durat
 	}
 	s, _ := h.suspensionOf(obj)
 	if s.ends {
-		after = min(max(s.remains(outcome.Now), verdict.MinInterval), maxInterval)
+		after = min(max(s.remains(h.now()), verdict.MinInterval), maxInterval)
 	}
 	return s.String(), after
 }
@@ -180,9 +180,9 @@ func hideIn(status *Status, secrets *redact.Secrets) {
 }
 
 // setVerdict brings state and conditions in line with the verdict.
-func (h *handler[T]) setVerdict(obj T, v verdict.Verdict, now time.Time) {
+func (h *handler[T]) setVerdict(obj T, v verdict.Verdict) {
 	obj.GetStatus().State = v.State
-	v.SetConditions(conditionsOf(obj), now)
+	v.SetConditions(conditionsOf(obj))
 }
 
 // intervals returns the intervals of the component. The fast path does not put off the
@@ -216,7 +216,7 @@ func (h *handler[T]) fallback(known *remembered, waits []reconciler.Wait) time.D
 // noteDrift brings condition Drifted in line with the objects that differ from
 // their manifests and are left as they are. It returns the notes about them, if
 // they are new.
-func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation, now time.Time) []reconciler.Note {
+func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation) []reconciler.Note {
 	setter := conditionsOf(obj)
 	if len(drifted) == 0 {
 		conditions.Delete(setter, v1alpha1.ConditionDrifted)
@@ -228,7 +228,7 @@ func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation, now time.T
 	}
 	// A client that writes an object every second causes no write of the status each time.
 	message := verdict.Steady(said, driftMessage(drifted), writeTime)
-	conditions.Set(setter, now, metav1.Condition{
+	conditions.Set(setter, metav1.Condition{
 		Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: telemetry.ReasonDrifted, Message: message,
 	})
 	if message == said {

@@ -71,7 +71,7 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	ctx := logf.IntoContext(t.Context(), log.logger())
 	obj := newWidget()
 	_, err := h.createOrUpdate(ctx, obj, func(context.Context) error { return nil })
-	_ = h.report(ctx, obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: h.now()})
+	_ = h.report(ctx, obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err})
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StateError || reason != v1alpha1.ReasonForbidden {
 		t.Errorf("%s, %s", state, reason)
@@ -92,7 +92,8 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 	start := h.now()
 	report := func(after time.Duration, err error) (State, string) {
 		t.Helper()
-		_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: start.Add(after)})
+		h.now = func() time.Time { return start.Add(after) }
+		_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err})
 		state, reason, _ := obj.GetStatus().GetState()
 		return state, reason
 	}
@@ -132,7 +133,7 @@ func TestAForbiddenImpersonationNamesTheAccountAndTheRule(t *testing.T) {
 			obj := newWidget()
 			obj.Namespace, obj.Spec.ServiceAccountName = "shop", c.account
 			err := fmt.Errorf("generator: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, c.account, errors.New(c.answer)))
-			_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err, Now: h.now()})
+			_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err})
 			_, reason, message := obj.GetStatus().GetState()
 			if reason != v1alpha1.ReasonForbidden || !strings.HasPrefix(message, c.want) || !strings.Contains(message, c.answer) {
 				t.Errorf("%s: %s", reason, message)

@@ -391,7 +391,7 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 	}
 	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s/%s: %s on those that are not to count",
 		message, h.settings.name, v1alpha1.AnnotationRollout, rolloutIgnore), conditions.MaxMessage)
-	conditions.Set(setter, h.now(), metav1.Condition{
+	conditions.Set(setter, metav1.Condition{
 		Type: v1alpha1.ConditionRolloutStopped, Status: metav1.ConditionTrue, Reason: reasonRolloutStopped, Message: message,
 	})
 	if first {

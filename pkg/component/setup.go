@@ -363,7 +363,6 @@ func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) lifecyc
 		Finalizer:  r.settings.finalizer,
 		FieldOwner: r.settings.fieldOwner,
 		Recorder:   h.telemetry.Recorder,
-		Clock:      r.now,
 		New:        newComponent[T],
 		Conditions: conditionsOf[T],
 		Leading:    r.settings.leaderLock.leading,

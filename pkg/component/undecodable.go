@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,7 +80,7 @@ type conditionList struct {
 
 // reportUndecodable writes the mistake into the status without the Go type, which the object
 // does not decode into. Only a change of the object helps, and that triggers a reconcile.
-func reportUndecodable(ctx context.Context, c client.Client, owner string, mistake *undecodableError, now time.Time) (ctrl.Result, error) {
+func reportUndecodable(ctx context.Context, c client.Client, owner string, mistake *undecodableError) (ctrl.Result, error) {
 	stored := mistake.object
 	before := stored.DeepCopy()
 	status, ok, _ := unstructured.NestedMap(stored.Object, "status")
@@ -93,8 +92,8 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &known)
 	v := verdict.Evaluate(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
 	setter := conditions.For(stored, &known.Conditions)
-	conditions.MarkStalled(setter, now, v.Reason, "%s", v.Message)
-	conditions.Set(setter, now, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})
+	conditions.MarkStalled(setter, v.Reason, "%s", v.Message)
+	conditions.Set(setter, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&known)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -106,10 +106,10 @@ func IsStalled(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionStalled) 
 // last transition is now if the status is another one than before, else it
 // stays. A message longer than [MaxMessage] is cut; a reason that the API server
 // would refuse is made acceptable, because a status that cannot be written says nothing.
-func Set(obj Setter, now time.Time, condition metav1.Condition) {
+func Set(obj Setter, condition metav1.Condition) {
 	// The serialised form knows no fractions of a second: with them, an object
 	// that was never written would differ from the same object after reading it.
-	transition := metav1.NewTime(now.UTC().Truncate(time.Second))
+	transition := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
 	if old := Get(obj, condition.Type); old != nil && old.Status == condition.Status && !old.LastTransitionTime.IsZero() {
 		transition = old.LastTransitionTime
 	}
@@ -126,30 +126,30 @@ func Set(obj Setter, now time.Time, condition metav1.Condition) {
 }
 
 // MarkTrue sets the condition to True.
-func MarkTrue(obj Setter, now time.Time, conditionType, reason, format string, args ...any) {
-	Set(obj, now, newCondition(conditionType, metav1.ConditionTrue, reason, fmt.Sprintf(format, args...)))
+func MarkTrue(obj Setter, conditionType, reason, format string, args ...any) {
+	Set(obj, newCondition(conditionType, metav1.ConditionTrue, reason, fmt.Sprintf(format, args...)))
 }
 
 // MarkFalse sets the condition to False.
-func MarkFalse(obj Setter, now time.Time, conditionType, reason, format string, args ...any) {
-	Set(obj, now, newCondition(conditionType, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)))
+func MarkFalse(obj Setter, conditionType, reason, format string, args ...any) {
+	Set(obj, newCondition(conditionType, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)))
 }
 
 // MarkUnknown sets the condition to Unknown.
-func MarkUnknown(obj Setter, now time.Time, conditionType, reason, format string, args ...any) {
-	Set(obj, now, newCondition(conditionType, metav1.ConditionUnknown, reason, fmt.Sprintf(format, args...)))
+func MarkUnknown(obj Setter, conditionType, reason, format string, args ...any) {
+	Set(obj, newCondition(conditionType, metav1.ConditionUnknown, reason, fmt.Sprintf(format, args...)))
 }
 
 // MarkReconciling sets Reconciling to True and removes Stalled.
-func MarkReconciling(obj Setter, now time.Time, reason, format string, args ...any) {
+func MarkReconciling(obj Setter, reason, format string, args ...any) {
 	Delete(obj, v1alpha1.ConditionStalled)
-	MarkTrue(obj, now, v1alpha1.ConditionReconciling, reason, format, args...)
+	MarkTrue(obj, v1alpha1.ConditionReconciling, reason, format, args...)
 }
 
 // MarkStalled sets Stalled to True and removes Reconciling.
-func MarkStalled(obj Setter, now time.Time, reason, format string, args ...any) {
+func MarkStalled(obj Setter, reason, format string, args ...any) {
 	Delete(obj, v1alpha1.ConditionReconciling)
-	MarkTrue(obj, now, v1alpha1.ConditionStalled, reason, format, args...)
+	MarkTrue(obj, v1alpha1.ConditionStalled, reason, format, args...)
 }
 
 // Delete removes the conditions of the given types. Types that the object does

@@ -18,5 +18,6 @@
 // [SetSummary] condenses several conditions into one, usually Ready. [Merge]
 // unites our conditions with those of another client that wrote at the same time.
 //
-// The package holds data only: it knows no client, and the time is a parameter.
+// The package holds data only: it knows no client. The time of a transition is the time
+// at which Set or a Mark function is called.
 package conditions

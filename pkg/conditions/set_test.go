@@ -6,6 +6,7 @@ package conditions_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -15,11 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
-)
-
-var (
-	early = time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
-	later = early.Add(time.Hour)
 )
 
 // object is a config map with conditions beside it.
@@ -37,35 +33,42 @@ func types(obj conditions.Getter) []string {
 }
 
 func TestSetStampsGenerationAndTime(t *testing.T) {
-	obj := object(7)
-	conditions.MarkTrue(obj, early, "Ready", "Fine", "%d of %d", 2, 2)
-	want := []metav1.Condition{{
-		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Fine", Message: "2 of 2", ObservedGeneration: 7,
-		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-	}}
-	if d := cmp.Diff(want, obj.GetConditions()); d != "" {
-		t.Error(d)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		time.Sleep(678 * time.Millisecond)
+		obj := object(7)
+		conditions.MarkTrue(obj, "Ready", "Fine", "%d of %d", 2, 2)
+		want := []metav1.Condition{{
+			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Fine", Message: "2 of 2", ObservedGeneration: 7,
+			LastTransitionTime: metav1.NewTime(start),
+		}}
+		if d := cmp.Diff(want, obj.GetConditions()); d != "" {
+			t.Error(d)
+		}
+	})
 }
 
 func TestTransitionTimeFollowsTheStatusOnly(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		again func(conditions.Setter)
-		want  time.Time
+		want  time.Duration
 	}{
-		{"another message is no transition", func(o conditions.Setter) { conditions.MarkTrue(o, later, "Ready", "Fine", "new") }, early},
-		{"another reason is no transition", func(o conditions.Setter) { conditions.MarkTrue(o, later, "Ready", "Better", "old") }, early},
-		{"another status is one", func(o conditions.Setter) { conditions.MarkFalse(o, later, "Ready", "Fine", "old") }, later},
-		{"unknown is a status", func(o conditions.Setter) { conditions.MarkUnknown(o, later, "Ready", "Fine", "old") }, later},
+		{"another message is no transition", func(o conditions.Setter) { conditions.MarkTrue(o, "Ready", "Fine", "new") }, 0},
+		{"another reason is no transition", func(o conditions.Setter) { conditions.MarkTrue(o, "Ready", "Better", "old") }, 0},
+		{"another status is one", func(o conditions.Setter) { conditions.MarkFalse(o, "Ready", "Fine", "old") }, time.Hour},
+		{"unknown is a status", func(o conditions.Setter) { conditions.MarkUnknown(o, "Ready", "Fine", "old") }, time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			obj := object(1)
-			conditions.MarkTrue(obj, early, "Ready", "Fine", "old")
-			tc.again(obj)
-			if got := conditions.Get(obj, "Ready").LastTransitionTime; !got.Time.Equal(tc.want.Truncate(time.Second)) {
-				t.Errorf("transition at %s, want %s", got, tc.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				start, obj := time.Now(), object(1)
+				conditions.MarkTrue(obj, "Ready", "Fine", "old")
+				time.Sleep(time.Hour)
+				tc.again(obj)
+				if got := conditions.Get(obj, "Ready").LastTransitionTime; got.Sub(start) != tc.want {
+					t.Errorf("transition after %s, want %s", got.Sub(start), tc.want)
+				}
+			})
 		})
 	}
 }
@@ -73,7 +76,7 @@ func TestTransitionTimeFollowsTheStatusOnly(t *testing.T) {
 func TestOrderIsStable(t *testing.T) {
 	obj := object(1)
 	for _, name := range []string{"Zeta", "Stalled", "Alpha", "Reconciling", "Ready"} {
-		conditions.MarkTrue(obj, early, name, "Because", "")
+		conditions.MarkTrue(obj, name, "Because", "")
 	}
 	if d := cmp.Diff([]string{"Ready", "Reconciling", "Stalled", "Alpha", "Zeta"}, types(obj)); d != "" {
 		t.Error(d)
@@ -82,12 +85,12 @@ func TestOrderIsStable(t *testing.T) {
 
 func TestReconcilingAndStalledExcludeEachOther(t *testing.T) {
 	obj := object(1)
-	conditions.MarkReconciling(obj, early, "Working", "")
-	conditions.MarkStalled(obj, early, "Invalid", "")
+	conditions.MarkReconciling(obj, "Working", "")
+	conditions.MarkStalled(obj, "Invalid", "")
 	if conditions.Has(obj, "Reconciling") || !conditions.IsStalled(obj) {
 		t.Errorf("after MarkStalled: %v", types(obj))
 	}
-	conditions.MarkReconciling(obj, early, "Working", "")
+	conditions.MarkReconciling(obj, "Working", "")
 	if conditions.Has(obj, "Stalled") || !conditions.IsReconciling(obj) {
 		t.Errorf("after MarkReconciling: %v", types(obj))
 	}
@@ -95,9 +98,9 @@ func TestReconcilingAndStalledExcludeEachOther(t *testing.T) {
 
 func TestSetDoesNotChangeCopiesOfTheSlice(t *testing.T) {
 	obj := object(1)
-	conditions.MarkTrue(obj, early, "Ready", "Fine", "")
+	conditions.MarkTrue(obj, "Ready", "Fine", "")
 	before := obj.GetConditions()
-	conditions.MarkFalse(obj, later, "Ready", "Broken", "")
+	conditions.MarkFalse(obj, "Ready", "Broken", "")
 	if before[0].Status != metav1.ConditionTrue {
 		t.Error("the slice that was read before was changed")
 	}
@@ -113,7 +116,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := object(1)
-			conditions.Set(obj, early, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: tc.message})
+			conditions.Set(obj, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: tc.message})
 			got := conditions.Get(obj, "Ready").Message
 			if len(got) > conditions.MaxMessage || !utf8.ValidString(got) {
 				t.Errorf("%d bytes, valid %t", len(got), utf8.ValidString(got))
@@ -143,7 +146,7 @@ func TestReasonsAreMadeAcceptable(t *testing.T) {
 		"OwnerConflict500": "OwnerConflict500",
 	} {
 		obj := object(1)
-		conditions.Set(obj, early, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: reason})
+		conditions.Set(obj, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: reason})
 		if got := conditions.Get(obj, "Ready").Reason; got != want {
 			t.Errorf("%q became %q, want %q", reason, got, want)
 		}
@@ -155,11 +158,11 @@ func TestAbsenceIsUnknown(t *testing.T) {
 	if !conditions.IsUnknown(obj, "Ready") || conditions.IsTrue(obj, "Ready") || conditions.IsFalse(obj, "Ready") || conditions.Has(obj, "Ready") {
 		t.Error("an absent condition is Unknown and nothing else")
 	}
-	conditions.MarkTrue(obj, early, "Ready", "Fine", "")
+	conditions.MarkTrue(obj, "Ready", "Fine", "")
 	if !conditions.IsReady(obj) {
 		t.Error("Ready alone is ready")
 	}
-	conditions.MarkReconciling(obj, early, "Working", "")
+	conditions.MarkReconciling(obj, "Working", "")
 	if conditions.IsReady(obj) {
 		t.Error("ready although work goes on")
 	}
@@ -167,8 +170,8 @@ func TestAbsenceIsUnknown(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	obj := object(1)
-	conditions.MarkTrue(obj, early, "A", "R", "")
-	conditions.MarkTrue(obj, early, "B", "R", "")
+	conditions.MarkTrue(obj, "A", "R", "")
+	conditions.MarkTrue(obj, "B", "R", "")
 	conditions.Delete(obj, "B", "C")
 	if d := cmp.Diff([]string{"A"}, types(obj)); d != "" {
 		t.Error(d)

@@ -5,7 +5,6 @@ package conditions
 
 import (
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -64,12 +63,12 @@ func Summary(obj Getter, target string, options ...SummaryOption) *metav1.Condit
 
 // SetSummary sets the target to the Summary. It reports whether there was anything
 // to summarise; if not, the target is left as it is.
-func SetSummary(obj Setter, now time.Time, target string, options ...SummaryOption) bool {
+func SetSummary(obj Setter, target string, options ...SummaryOption) bool {
 	condition := Summary(obj, target, options...)
 	if condition == nil {
 		return false
 	}
-	Set(obj, now, *condition)
+	Set(obj, *condition)
 	return true
 }
 

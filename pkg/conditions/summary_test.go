@@ -63,12 +63,12 @@ func TestSummaryOfANegativeTargetIsInverted(t *testing.T) {
 
 func TestSetSummaryDoesNotChangeTheTargetWithoutScope(t *testing.T) {
 	obj := object(1)
-	conditions.MarkTrue(obj, early, "Ready", "Fine", "")
-	if conditions.SetSummary(obj, later, "Ready", conditions.WithConditions("Good")) {
+	conditions.MarkTrue(obj, "Ready", "Fine", "")
+	if conditions.SetSummary(obj, "Ready", conditions.WithConditions("Good")) {
 		t.Error("there was nothing to summarise")
 	}
-	conditions.MarkFalse(obj, later, "Good", "Broken", "it is broken")
-	if !conditions.SetSummary(obj, later, "Ready") || conditions.Get(obj, "Ready").Message != "it is broken" {
+	conditions.MarkFalse(obj, "Good", "Broken", "it is broken")
+	if !conditions.SetSummary(obj, "Ready") || conditions.Get(obj, "Ready").Message != "it is broken" {
 		t.Error("without options all other conditions are in scope")
 	}
 }

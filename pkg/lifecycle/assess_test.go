@@ -79,7 +79,7 @@ func newAssessing(t *testing.T, h *handler, change func(*widget.Widget)) (*bench
 		handler: h,
 		assess: func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
 			w.Status.Phase = "Assessed"
-			conditions.MarkTrue(w, outcome.Now, "Ready", "AllWell", "as assessed")
+			conditions.MarkTrue(w, "Ready", "AllWell", "as assessed")
 			return result.Success, nil
 		},
 	}
@@ -110,7 +110,7 @@ func TestAssessDecidesOnConditionsAndResult(t *testing.T) {
 		if outcome.Phase != lifecycle.PhaseApply || outcome.Result != result.Success || outcome.Err == nil {
 			t.Errorf("assessed %+v", outcome)
 		}
-		conditions.MarkFalse(w, outcome.Now, "Ready", "Hopeless", "translated")
+		conditions.MarkFalse(w, "Ready", "Hopeless", "translated")
 		return result.Empty, result.NewStalling(outcome.Err, "Hopeless")
 	}
 	if _, err := b.reconcile(); err != nil {
@@ -152,7 +152,7 @@ func TestAssessGetsPanics(t *testing.T) {
 		if _, ok := errors.AsType[*types.PanicError](outcome.Err); !ok {
 			t.Errorf("assessed %v", outcome.Err)
 		}
-		conditions.MarkFalse(w, outcome.Now, "Ready", "Panicked", "")
+		conditions.MarkFalse(w, "Ready", "Panicked", "")
 		return result.Empty, outcome.Err
 	}
 	if _, err := b.reconcile(); err == nil {

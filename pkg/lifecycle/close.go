@@ -55,8 +55,6 @@ type Outcome struct {
 	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
 	Result result.Result
 	Err    error
-	// Now is the time at which the outcome is assessed.
-	Now time.Time
 }
 
 // Close ends a session: it writes the status, once, and returns when the object is
@@ -109,7 +107,7 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
 	}
 	options := p.sessions.options
-	summary := []summarize.Option{summarize.WithIgnoreNotFound(), summarize.WithTransitionEvents(), summarize.WithClock(options.Clock)}
+	summary := []summarize.Option{summarize.WithIgnoreNotFound(), summarize.WithTransitionEvents()}
 	if options.ObservedGenerationAlways {
 		summary = append(summary, summarize.WithObservedGenerationAlways())
 	}
@@ -155,7 +153,7 @@ func (p *Session[T]) verdict(ctx context.Context, assess func(Outcome) result.Ve
 		return verdict, false
 	}
 	err := contain(func() error {
-		verdict = assess(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err, Now: p.sessions.options.Clock()})
+		verdict = assess(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err})
 		return nil
 	})
 	if err == nil {
@@ -173,7 +171,7 @@ func (p *Session[T]) builder() result.RuntimeResultBuilder {
 // defaultVerdict computes the verdict from result and error, and sets Reconciling as long as
 // more work is to come. Ready itself follows from the summary.
 func (p *Session[T]) defaultVerdict() result.Verdict {
-	obj, now := p.sessions.options.Conditions(p.Object), p.sessions.options.Clock()
+	obj := p.sessions.options.Conditions(p.Object)
 	acted := p.Phase == PhaseClaim || p.Phase == PhaseApply
 	if acted && p.err == nil && p.result == result.Empty && !conditions.IsTrue(obj, v1alpha1.ConditionReady) {
 		// Nothing was to be done and nothing is to come. What Ready says is of an earlier reconcile.
@@ -187,9 +185,9 @@ func (p *Session[T]) defaultVerdict() result.Verdict {
 			message = "the management policy is skip: nothing is created, updated or deleted"
 		}
 		conditions.Delete(obj, v1alpha1.ConditionReconciling)
-		conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "%s", message)
+		conditions.MarkUnknown(obj, v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "%s", message)
 	case verdict.Outcome == result.Requeued, verdict.Outcome == result.Waited, verdict.Outcome == result.Failed:
-		conditions.MarkReconciling(obj, now, verdict.Reason, "%s", cmp.Or(verdict.Message, "work goes on"))
+		conditions.MarkReconciling(obj, verdict.Reason, "%s", cmp.Or(verdict.Message, "work goes on"))
 	}
 	return verdict
 }

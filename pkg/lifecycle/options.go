@@ -85,10 +85,6 @@ type Options[T client.Object] struct {
 	//
 	// Default: none; no events are sent
 	Recorder events.EventRecorder
-	// Clock is the time for the conditions.
-	//
-	// Default: time.Now
-	Clock func() time.Time
 	// New returns an empty object to read into. Unstructured objects need their kind set.
 	//
 	// Default: a new T, which must be a pointer to a struct then
@@ -161,9 +157,6 @@ func (o *Options[T]) complete() error {
 	errs = append(errs, o.completeType())
 	if o.Reader == nil {
 		o.Reader = o.Client
-	}
-	if o.Clock == nil {
-		o.Clock = time.Now
 	}
 	if o.Leading == nil {
 		o.Leading = func() error { return nil }

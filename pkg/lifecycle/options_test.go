@@ -7,7 +7,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,14 +133,12 @@ func TestTheSpecBelongsToTheUser(t *testing.T) {
 	}
 }
 
-func TestClockReaderAndGeneration(t *testing.T) {
+func TestReaderAndGeneration(t *testing.T) {
 	h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Requeue, nil
 	}}
 	b := newBench(t, h, claimed)
-	now := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 	reader := widget.NewServer(b.read())
-	b.options.Clock = func() time.Time { return now }
 	b.options.Reader = reader.Direct
 	b.options.ObservedGenerationAlways = true
 	b.rebuild(h)
@@ -150,9 +147,6 @@ func TestClockReaderAndGeneration(t *testing.T) {
 	}
 	b.wantRequests("patch status")
 	w := b.read()
-	if got := conditions.Get(w, "Ready").LastTransitionTime; !got.Time.Equal(now) {
-		t.Errorf("transition at %s", got)
-	}
 	if w.Status.ObservedGeneration != 1 {
 		t.Errorf("observedGeneration %d", w.Status.ObservedGeneration)
 	}

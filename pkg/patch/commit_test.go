@@ -118,7 +118,7 @@ func TestWithoutAStatusSubresource(t *testing.T) {
 
 	// At the end of the reconcile the conditions are written nevertheless, once, and
 	// nothing else: it must not look durable.
-	conditions.MarkStalled(w, time.Now(), "CRDOutdated", "")
+	conditions.MarkStalled(w, "CRDOutdated", "")
 	s.Requests()
 	for range 2 {
 		if err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{}); !errors.As(err, &missing) {

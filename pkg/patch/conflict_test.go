@@ -37,7 +37,6 @@ func TestConflicts(t *testing.T) {
 	updateStatus := func(s *widget.Server, t *testing.T) func(*widget.Widget) error {
 		return func(w *widget.Widget) error { return s.Direct.Status().Update(t.Context(), w) }
 	}
-	now := time.Now()
 	for _, tc := range []struct {
 		name   string
 		theirs func(*widget.Widget)
@@ -55,11 +54,11 @@ func TestConflicts(t *testing.T) {
 			func(w *widget.Widget) { w.Status.Record = []widget.Item{{Name: "x"}} }, updateStatus,
 			func(w *widget.Widget) { w.Status.Phase = "New" }, true},
 		{"an unowned condition does not",
-			func(w *widget.Widget) { conditions.MarkTrue(w, now, "Theirs", "R", "") }, updateStatus,
-			func(w *widget.Widget) { conditions.MarkTrue(w, now, "Ready", "R", "") }, false},
+			func(w *widget.Widget) { conditions.MarkTrue(w, "Theirs", "R", "") }, updateStatus,
+			func(w *widget.Widget) { conditions.MarkTrue(w, "Ready", "R", "") }, false},
 		{"a condition that we own does",
-			func(w *widget.Widget) { conditions.MarkTrue(w, now, "Ready", "Forged", "") }, updateStatus,
-			func(w *widget.Widget) { conditions.MarkFalse(w, now, "Ready", "R", "") }, true},
+			func(w *widget.Widget) { conditions.MarkTrue(w, "Ready", "Forged", "") }, updateStatus,
+			func(w *widget.Widget) { conditions.MarkFalse(w, "Ready", "R", "") }, true},
 		{"another label does not matter to our annotation",
 			func(w *widget.Widget) { w.Labels = map[string]string{"x": "y"} }, update,
 			func(w *widget.Widget) { w.Annotations = map[string]string{"a": "b"} }, false},

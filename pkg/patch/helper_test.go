@@ -160,7 +160,7 @@ func TestAdaptersAreUnwrapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conditions.MarkTrue(adapted, w.CreationTimestamp.Time, "Ready", "Ready", "")
+	conditions.MarkTrue(adapted, "Ready", "Ready", "")
 	if err := h.Patch(t.Context(), adapted); err != nil {
 		t.Fatal(err)
 	}

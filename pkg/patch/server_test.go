@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -167,7 +166,7 @@ func TestServerWithoutStatusSubresource(t *testing.T) {
 	}
 	// Every write is a new generation here; it must come to rest all the same.
 	for range 3 {
-		conditions.MarkStalled(w, time.Now(), "CRDOutdated", "")
+		conditions.MarkStalled(w, "CRDOutdated", "")
 		err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{})
 		if _, ok := errors.AsType[*patch.NoStatusSubresourceError](err); !ok {
 			t.Fatalf("error: %v", err)

@@ -66,7 +66,7 @@ func TestServerSeesOneWriteOfStatusInAReconcile(t *testing.T) {
 		{"nothing changed, and a commit", func(*widget.Widget) {}, true, nil},
 		{"conditions and the rest of the status are one write", func(w *widget.Widget) {
 			w.Status.Phase, w.Status.Record = "New", []widget.Item{{Name: "pump"}}
-			conditions.MarkTrue(w, time.Now(), "Pumped", "Pumped", "")
+			conditions.MarkTrue(w, "Pumped", "Pumped", "")
 		}, false, []string{"PATCH status"}},
 		{"a commit is one of its own", func(w *widget.Widget) { w.Status.Phase = "Working" }, true, []string{"PATCH status"}},
 		{"metadata and spec are one write, too", func(w *widget.Widget) {

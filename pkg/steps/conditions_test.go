@@ -177,9 +177,9 @@ func TestTheViewServesASummary(t *testing.T) {
 			if condition.ObservedGeneration != 3 || condition.LastTransitionTime.Unix() != 5 {
 				t.Errorf("%+v", condition)
 			}
-			conditions.Set(b, time.Now(), condition)
+			conditions.Set(b, condition)
 		}
-		conditions.SetSummary(b, time.Now(), "Ready", conditions.WithConditions(string(step)))
+		conditions.SetSummary(b, "Ready", conditions.WithConditions(string(step)))
 		if ready := conditions.Get(b, "Ready"); ready == nil || ready.Status != want || ready.Message != "because" {
 			t.Errorf("%s: Ready is %+v", status, ready)
 		}

@@ -25,8 +25,8 @@ var (
 )
 
 func TestComputeReconcileResult(t *testing.T) {
-	reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, time.Now(), "NewGeneration", "") }
-	stalled := func(w *widget.Widget) { conditions.MarkStalled(w, time.Now(), "Invalid", "old") }
+	reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }
+	stalled := func(w *widget.Widget) { conditions.MarkStalled(w, "Invalid", "old") }
 	nothing := func(*widget.Widget) {}
 	for _, tc := range []struct {
 		name                   string

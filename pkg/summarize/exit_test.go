@@ -121,7 +121,7 @@ func TestEventsOfADeletionAreWarningsIfSomethingFailed(t *testing.T) {
 		b := newBench(t, func(w *widget.Widget) {
 			w.DeletionTimestamp, w.Finalizers = new(metav1.Now()), []string{"example.com/a"}
 		})
-		conditions.MarkFalse(b.obj, time.Now(), "Ready", tc.reason, "because")
+		conditions.MarkFalse(b.obj, "Ready", tc.reason, "because")
 		if _, err := b.end(t, summarize.WithTransitionEvents()); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestRecordContextualError(t *testing.T) {
 
 func TestACustomTargetIsSummarisedToo(t *testing.T) {
 	b := newBench(t, nil)
-	conditions.MarkFalse(b.obj, time.Now(), "Verified", "Unsigned", "")
+	conditions.MarkFalse(b.obj, "Verified", "Unsigned", "")
 	_, err := b.end(t, summarize.WithConditions(summarize.Conditions{Target: "Trusted", Summarize: []string{"Verified"}}))
 	if err != nil || !conditions.IsFalse(b.obj, "Trusted") || conditions.Has(b.obj, "Ready") {
 		t.Errorf("%v, %v", err, b.obj.Status.Conditions)

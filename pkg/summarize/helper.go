@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +40,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 	if h.patcher == nil {
 		return ctrl.Result{}, errors.New("a summarize helper needs a patch helper")
 	}
-	o := HelperOptions{Clock: time.Now}
+	var o HelperOptions
 	for _, option := range options {
 		option(&o)
 	}
@@ -77,7 +76,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 // It is removed on success and when stalled, and else it stays.
 func ComputeReconcileResult(obj conditions.Setter, res result.Result, err error, builder result.RuntimeResultBuilder) ([]patch.Option, ctrl.Result, error) {
 	verdict := result.Compute(res, err, builder)
-	applyVerdict(obj, time.Now(), verdict)
+	applyVerdict(obj, verdict)
 	var options []patch.Option
 	if verdict.Observed {
 		options = append(options, patch.WithStatusObservedGeneration{})
@@ -85,13 +84,13 @@ func ComputeReconcileResult(obj conditions.Setter, res result.Result, err error,
 	return options, verdict.Result, verdict.Err
 }
 
-func applyVerdict(obj conditions.Setter, now time.Time, verdict result.Verdict) {
+func applyVerdict(obj conditions.Setter, verdict result.Verdict) {
 	if verdict.Reconciling == result.Remove {
 		conditions.Delete(obj, v1alpha1.ConditionReconciling)
 	}
 	switch verdict.Stalled {
 	case result.Mark:
-		conditions.MarkStalled(obj, now, verdict.Reason, "%s", verdict.Message)
+		conditions.MarkStalled(obj, verdict.Reason, "%s", verdict.Message)
 	case result.Remove:
 		conditions.Delete(obj, v1alpha1.ConditionStalled)
 	}
@@ -99,7 +98,6 @@ func applyVerdict(obj conditions.Setter, now time.Time, verdict result.Verdict) 
 
 // summarize sets the conditions to what follows from the result.
 func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdict, []patch.Option) {
-	now := o.Clock()
 	var owned []string
 	for _, c := range o.Conditions {
 		owned = append(owned, c.Owned...)
@@ -109,7 +107,7 @@ func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdi
 	switch {
 	case o.Verdict != nil:
 		verdict = *o.Verdict
-		applyVerdict(obj, now, verdict)
+		applyVerdict(obj, verdict)
 	case o.ResultBuilder != nil:
 		verdict = result.Compute(o.ReconcileResult, o.ReconcileError, o.ResultBuilder)
 		if verdict.Outcome == result.Succeeded {
@@ -117,7 +115,7 @@ func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdi
 				verdict = result.Compute(o.ReconcileResult, err, o.ResultBuilder)
 			}
 		}
-		applyVerdict(obj, now, verdict)
+		applyVerdict(obj, verdict)
 	}
 	if o.ObservedGenerationAlways || verdict.Observed {
 		options = append(options, patch.WithStatusObservedGeneration{})
@@ -125,17 +123,17 @@ func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdi
 	// The summaries come after the verdict: Reconciling and Stalled are among
 	// what they summarise.
 	for _, c := range o.Conditions {
-		summarized := len(c.Summarize) > 0 && conditions.SetSummary(obj, now, c.Target,
+		summarized := len(c.Summarize) > 0 && conditions.SetSummary(obj, c.Target,
 			conditions.WithConditions(c.Summarize...),
 			conditions.WithNegativePolarityConditions(c.NegativePolarity...))
 		if c.Target != v1alpha1.ConditionReady {
 			continue
 		}
 		if bad := firstFalse(obj, o.BiPolarity); bad != nil {
-			conditions.MarkFalse(obj, now, c.Target, bad.Reason, "%s", bad.Message)
+			conditions.MarkFalse(obj, c.Target, bad.Reason, "%s", bad.Message)
 			summarized = true
 		}
-		setReady(obj, now, verdict, summarized)
+		setReady(obj, verdict, summarized)
 	}
 	return verdict, options
 }
@@ -185,32 +183,32 @@ var messages = map[result.Outcome]string{
 // setReady makes Ready agree with the verdict. Conditions that were
 // summarised count if they say something worse; they may be left over from
 // an earlier reconcile, so a Ready that is True after a failure does not count.
-func setReady(obj conditions.Setter, now time.Time, verdict result.Verdict, summarized bool) {
+func setReady(obj conditions.Setter, verdict result.Verdict, summarized bool) {
 	switch verdict.Outcome {
 	case result.Succeeded, result.Ignored:
 		if !summarized {
-			conditions.MarkTrue(obj, now, v1alpha1.ConditionReady, v1alpha1.ReasonReady, "%s", messages[verdict.Outcome])
+			conditions.MarkTrue(obj, v1alpha1.ConditionReady, v1alpha1.ReasonReady, "%s", messages[verdict.Outcome])
 		}
 	case result.Failed, result.Stalled:
 		if !summarized || !conditions.IsFalse(obj, v1alpha1.ConditionReady) {
-			conditions.MarkFalse(obj, now, v1alpha1.ConditionReady, verdict.Reason, "%s", verdict.Message)
+			conditions.MarkFalse(obj, v1alpha1.ConditionReady, verdict.Reason, "%s", verdict.Message)
 		}
 	case result.Waited, result.Requeued:
 		if !summarized || conditions.IsTrue(obj, v1alpha1.ConditionReady) {
-			conditions.MarkUnknown(obj, now, v1alpha1.ConditionReady, verdict.Reason, "%s", cmp.Or(verdict.Message, messages[verdict.Outcome]))
+			conditions.MarkUnknown(obj, v1alpha1.ConditionReady, verdict.Reason, "%s", cmp.Or(verdict.Message, messages[verdict.Outcome]))
 		}
 	}
-	explainUnknown(obj, now)
+	explainUnknown(obj)
 }
 
 // explainUnknown adds Reconciling where Ready is Unknown: by convention work
 // goes on then, and without it the object would count as current.
-func explainUnknown(obj conditions.Setter, now time.Time) {
+func explainUnknown(obj conditions.Setter) {
 	ready := conditions.Get(obj, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason == v1alpha1.ReasonSuspended {
 		return
 	}
 	if !conditions.IsReconciling(obj) && !conditions.IsStalled(obj) {
-		conditions.MarkReconciling(obj, now, ready.Reason, "%s", ready.Message)
+		conditions.MarkReconciling(obj, ready.Reason, "%s", ready.Message)
 	}
 }

@@ -5,7 +5,6 @@ package summarize
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,8 +57,6 @@ type HelperOptions struct {
 	TransitionEvents bool
 	// BiPolarity are the conditions that are reported as good news and as bad news alike.
 	BiPolarity []string
-	// Clock is the time for the conditions.
-	Clock func() time.Time
 }
 
 // Option configures SummarizeAndPatch.
@@ -118,9 +115,4 @@ func WithObservedGenerationAlways() Option {
 // reason, after it is on the server. The event has Ready's reason and message.
 func WithTransitionEvents() Option {
 	return func(o *HelperOptions) { o.TransitionEvents = true }
-}
-
-// WithClock sets the clock. Default is time.Now.
-func WithClock(clock func() time.Time) Option {
-	return func(o *HelperOptions) { o.Clock = clock }
 }

@@ -6,7 +6,6 @@ package summarize_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,12 +16,11 @@ import (
 )
 
 func TestBiPolarity(t *testing.T) {
-	now := time.Now()
-	verified := func(w *widget.Widget) { conditions.MarkTrue(w, now, "Verified", "Signed", "good") }
-	unverified := func(w *widget.Widget) { conditions.MarkFalse(w, now, "Verified", "Unsigned", "bad") }
-	unscanned := func(w *widget.Widget) { conditions.MarkFalse(w, now, "Scanned", "Virus", "worse") }
-	failed := func(w *widget.Widget) { conditions.MarkTrue(w, now, "FetchFailed", "Dns", "no route") }
-	reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, now, "NewGeneration", "") }
+	verified := func(w *widget.Widget) { conditions.MarkTrue(w, "Verified", "Signed", "good") }
+	unverified := func(w *widget.Widget) { conditions.MarkFalse(w, "Verified", "Unsigned", "bad") }
+	unscanned := func(w *widget.Widget) { conditions.MarkFalse(w, "Scanned", "Virus", "worse") }
+	failed := func(w *widget.Widget) { conditions.MarkTrue(w, "FetchFailed", "Dns", "no route") }
+	reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }
 	for _, tc := range []struct {
 		name     string
 		has      []func(*widget.Widget)
@@ -67,17 +65,16 @@ func message(err error) string {
 }
 
 func TestASummaryThatContradictsASuccessWins(t *testing.T) {
-	now := time.Now()
 	for _, tc := range []struct {
 		name     string
 		has      func(*widget.Widget)
 		reason   string
 		returned bool
 	}{
-		{"a failure that is left over", func(w *widget.Widget) { conditions.MarkTrue(w, now, "FetchFailed", "Dns", "no route") }, "Dns", true},
-		{"good news that is missing", func(w *widget.Widget) { conditions.MarkFalse(w, now, "Verified", "Unsigned", "") }, "Unsigned", true},
-		{"a stall is what success ends", func(w *widget.Widget) { conditions.MarkStalled(w, now, "Invalid", "") }, "Ready", false},
-		{"so is reconciling", func(w *widget.Widget) { conditions.MarkReconciling(w, now, "NewGeneration", "") }, "Ready", false},
+		{"a failure that is left over", func(w *widget.Widget) { conditions.MarkTrue(w, "FetchFailed", "Dns", "no route") }, "Dns", true},
+		{"good news that is missing", func(w *widget.Widget) { conditions.MarkFalse(w, "Verified", "Unsigned", "") }, "Unsigned", true},
+		{"a stall is what success ends", func(w *widget.Widget) { conditions.MarkStalled(w, "Invalid", "") }, "Ready", false},
+		{"so is reconciling", func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }, "Ready", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -100,7 +97,7 @@ func TestASummaryThatContradictsASuccessWins(t *testing.T) {
 	}
 	// A target of one's own is no verdict.
 	b := newBench(t, nil)
-	conditions.MarkFalse(b.obj, now, "Verified", "Unsigned", "")
+	conditions.MarkFalse(b.obj, "Verified", "Unsigned", "")
 	_, err := b.end(t, summarize.WithConditions(plain, summarize.Conditions{Target: "Trusted", Summarize: []string{"Verified"}}),
 		summarize.WithResultBuilder(builder), summarize.WithReconcileResult(result.Success))
 	if err != nil || !conditions.IsReady(b.obj) || !conditions.IsFalse(b.obj, "Trusted") {

@@ -105,7 +105,7 @@ func TestTheTruthTable(t *testing.T) {
 func endOf(t *testing.T, res result.Result, err error) end {
 	t.Helper()
 	w := &widget.Widget{}
-	conditions.MarkReconciling(w, time.Now(), "NewGeneration", "")
+	conditions.MarkReconciling(w, "NewGeneration", "")
 	options, out, returned := summarize.ComputeReconcileResult(w, res, err, builder)
 	var resolved patch.HelperOptions
 	for _, option := range options {

@@ -14,7 +14,7 @@ type Kind string
 const (
 	// Open rooms may import everything that their floor allows.
 	Open Kind = "open"
-	// Data rooms import from a list and get the time as a parameter.
+	// Data rooms import from a list and get the time as a parameter, unless Clock is set.
 	Data Kind = "data"
 	// Closed rooms are pure: nothing of ours that they reach, however
 	// indirectly, can talk to a server, the system or the clock.
@@ -33,6 +33,8 @@ type Room struct {
 	Beside []string
 	// External lists what a data room may import beyond dataExternal.
 	External []string
+	// Clock lets a data room read the time.
+	Clock bool
 }
 
 // supportFloor is above everything: tests may use everything.
@@ -46,7 +48,7 @@ var rooms = []Room{
 	{Path: "pkg/types", Floor: 0, Kind: Data},
 	{Path: "internal/sentence", Floor: 0, Kind: Data},
 
-	{Path: "pkg/conditions", Floor: 1, Kind: Data},
+	{Path: "pkg/conditions", Floor: 1, Kind: Data, Clock: true},
 	{Path: "pkg/result", Floor: 1, Kind: Data, Beside: []string{"pkg/conditions", "internal/backoff"}},
 	{Path: "pkg/status", Floor: 1, Kind: Data, External: []string{
 		"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/...",

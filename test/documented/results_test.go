@@ -37,9 +37,9 @@ var (
 
 	_                                                                                  = []patch.Option{patch.WithOwnedConditions{Conditions: []string{"Ready"}}, patch.WithStatusObservedGeneration{}}
 	_ func(conditions.Setter, ...string)                                               = conditions.Delete
-	_ func(conditions.Setter, time.Time, string, string, ...any)                       = conditions.MarkStalled
-	_ func(conditions.Setter, time.Time, string, string, ...any)                       = conditions.MarkReconciling
-	_ func(conditions.Setter, time.Time, string, ...conditions.SummaryOption) bool     = conditions.SetSummary
+	_ func(conditions.Setter, string, string, ...any)                                  = conditions.MarkStalled
+	_ func(conditions.Setter, string, string, ...any)                                  = conditions.MarkReconciling
+	_ func(conditions.Setter, string, ...conditions.SummaryOption) bool                = conditions.SetSummary
 	_                                                                                  = []conditions.SummaryOption{conditions.WithConditions("a"), conditions.WithNegativePolarityConditions("a")}
 	_ func(client.Object, client.Client, ...patch.HelperOption) (*patch.Helper, error) = patch.NewHelper
 	_ func(*patch.Helper, context.Context, client.Object, ...patch.Option) error       = (*patch.Helper).Patch

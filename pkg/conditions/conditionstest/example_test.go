@@ -5,7 +5,6 @@ package conditionstest_test
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
@@ -16,7 +15,7 @@ func Example() {
 	w := &widget.Widget{}
 	fmt.Println(conditionstest.Errors(w))
 
-	conditions.MarkTrue(w, time.Now(), "Ready", "Ready", "all is well")
+	conditions.MarkTrue(w, "Ready", "Ready", "all is well")
 	fmt.Println(conditionstest.Errors(w))
 	// Output:
 	// [Ready is missing]

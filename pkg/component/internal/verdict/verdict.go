@@ -104,16 +104,16 @@ func (v Verdict) Result() result.Verdict {
 }
 
 // SetConditions brings Ready, Reconciling and Stalled in line with the verdict.
-func (v Verdict) SetConditions(setter conditions.Setter, now time.Time) {
+func (v Verdict) SetConditions(setter conditions.Setter) {
 	switch {
 	case v.Reconciling:
-		conditions.MarkReconciling(setter, now, v.Reason, "%s", v.Message)
+		conditions.MarkReconciling(setter, v.Reason, "%s", v.Message)
 	case v.Stalled:
-		conditions.MarkStalled(setter, now, v.Reason, "%s", v.Message)
+		conditions.MarkStalled(setter, v.Reason, "%s", v.Message)
 	default:
 		conditions.Delete(setter, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
 	}
-	conditions.Set(setter, now, metav1.Condition{
+	conditions.Set(setter, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message,
 	})
 }

@@ -146,7 +146,7 @@ func evaluate(t *testing.T, f Facts) outcome {
 	var written []metav1.Condition
 	setter := conditions.For(&metav1.PartialObjectMetadata{}, &written)
 	v := Evaluate(f)
-	v.SetConditions(setter, time.Unix(1000, 0))
+	v.SetConditions(setter)
 	conditionstest.Check(t, setter)
 
 	got := outcome{State: v.State, Ready: v.Ready, Reason: v.Reason, Message: v.Message, Returns: ctrl.Result{RequeueAfter: v.After}, Err: v.Err != nil}
