@@ -27,6 +27,9 @@
 //     of the status are separate requests, so that others see half of an outcome.
 //   - A write that conflicts with a change of another client ends the reconcile without an
 //     error, and the object is requeued soon.
+//   - [Helper.SummarizeAndPatch] adds Reconciling, with reason and message of Ready, where Ready
+//     becomes Unknown for another reason than Suspended and the object is not Stalled. Tools that
+//     follow kstatus take an object without Reconciling as current.
 //   - The reason of Reconciling stays what the reconciler said. There, it is replaced.
 //   - The generation is observed also if the object has no condition, and not if the
 //     summary contradicts the result.

@@ -72,8 +72,9 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 // ComputeReconcileResult computes what a reconcile returns, and brings Reconciling and
 // Stalled of the object in line with it. The options are for writing the object.
 //
-// Reconciling is never added here: the code that finds a difference does that.
-// It is removed on success and when stalled, and else it stays.
+// Reconciling is never added here: the code that finds a difference does that, and
+// SummarizeAndPatch where Ready becomes Unknown. It is removed on success and when stalled,
+// and else it stays.
 func ComputeReconcileResult(obj conditions.Setter, res result.Result, err error, builder result.RuntimeResultBuilder) ([]patch.Option, ctrl.Result, error) {
 	verdict := result.Compute(res, err, builder)
 	applyVerdict(obj, verdict)
@@ -201,8 +202,8 @@ func setReady(obj conditions.Setter, verdict result.Verdict, summarized bool) {
 	explainUnknown(obj)
 }
 
-// explainUnknown adds Reconciling where Ready is Unknown: by convention work
-// goes on then, and without it the object would count as current.
+// explainUnknown adds Reconciling where Ready is Unknown: kstatus takes an object without
+// Reconciling as current.
 func explainUnknown(obj conditions.Setter) {
 	ready := conditions.Get(obj, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason == v1alpha1.ReasonSuspended {

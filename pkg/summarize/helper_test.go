@@ -183,3 +183,33 @@ func TestObservedGeneration(t *testing.T) {
 		})
 	}
 }
+
+func TestReconcilingIsAddedWhereReadyBecomesUnknown(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*widget.Widget)
+		res    result.Result
+		err    error
+		want   string
+	}{
+		{"waiting", nil, result.Empty, result.NewWaiting(errAny, "Dependency", 0), "Dependency"},
+		{"work goes on", nil, result.Requeue, nil, "Processing"},
+		{"the reconciler has said why", func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }, result.Requeue, nil, "NewGeneration"},
+		{"success", nil, result.Success, nil, ""},
+		{"a failure", nil, result.Empty, errAny, ""},
+		{"a stall", nil, result.Empty, result.NewStalling(errAny, "Invalid"), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t, tc.change)
+			_, _ = b.end(t, summarize.WithConditions(plain), summarize.WithReconcileResult(tc.res), summarize.WithReconcileError(tc.err),
+				summarize.WithResultBuilder(result.AlwaysRequeueResultBuilder{RequeueAfter: interval}))
+			got := ""
+			if reconciling := conditions.Get(b.obj, "Reconciling"); reconciling != nil {
+				got = reconciling.Reason
+			}
+			if got != tc.want {
+				t.Errorf("the reason of Reconciling is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
