@@ -33,8 +33,9 @@
 // urgent of them, in the order of the last lines, upwards: an ordinary error
 // must not wait for the interval because another object happens to be stalled.
 //
-// No outcome is final: what is stalled is looked at again after the interval, and
-// a Waiting never gets lost, whatever the builder answers. A reconcile.TerminalError alone
+// With AlwaysRequeueResultBuilder no outcome is final: a stalled object is reconciled again after
+// the interval. With another builder the object is reconciled again when the builder says so, or
+// after an event. A Waiting never gets lost, whatever the builder answers. A reconcile.TerminalError alone
 // is a Stalling. Beside others, or within an ordinary failure, the failure counts, and it
 // is returned in a form that the controller tries again.
 //

@@ -53,7 +53,9 @@ const FallbackDelay = time.Minute
 type RuntimeResultBuilder interface {
 	// BuildRuntimeResult converts the result and the error of a reconcile. The error is
 	// nil, a *Waiting or a *Stalling: next to an ordinary error the controller ignores the
-	// result, and an ignored one is Success. It may be called several times for one
+	// result, and an ignored one is Success. Beside a *Waiting or a *Stalling the result is
+	// Empty, whatever the reconcile returned. The empty reconcile.Result means for a *Stalling
+	// that only an event brings the object back; a *Waiting is requeued all the same. It may be called several times for one
 	// reconcile, so it must have no side effects.
 	BuildRuntimeResult(result Result, err error) reconcile.Result
 }
