@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,9 +72,17 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	}
 	for _, pattern := range request.ManagedTypes {
 		message, obstacles, err := r.executor.ForeignInstances(ctx, in.Owner, pattern, known)
-		collect("type "+schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String(), plan.Key{}, message, obstacles, err)
+		collect(titleOf(pattern), plan.Key{}, message, obstacles, err)
 	}
 	return blockers, errors.Join(errs...)
+}
+
+// titleOf names the types of a pattern in messages.
+func titleOf(pattern v1alpha1.TypeInfo) string {
+	if pattern.Kind == "*" {
+		return "the types of group " + strconv.Quote(pattern.Group)
+	}
+	return "type " + schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String()
 }
 
 // ownsRecorded returns a function that reports whether an instance is in the inventory, as

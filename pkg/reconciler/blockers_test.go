@@ -63,11 +63,14 @@ func TestForeignInstancesOfAdditionalTypesBlockDeletion(t *testing.T) {
 	}
 	b.create(definition("lates", "Late"))
 	b.create(b.in(instance("Late", "theirs")))
-	for _, pattern := range []reconciler.TypeInfo{
-		{Group: "engine.corbel.run", Kind: "Late"}, {Group: "engine.corbel.run", Kind: "*"}, {Group: "*.corbel.run", Kind: "Late"},
+	for pattern, title := range map[reconciler.TypeInfo]string{
+		{Group: "engine.corbel.run", Kind: "Late"}: "type Late.engine.corbel.run",
+		{Group: "engine.corbel.run", Kind: "*"}:    `the types of group "engine.corbel.run"`,
+		{Group: "*.corbel.run", Kind: "Late"}:      "type Late.*.corbel.run",
+		{Group: "*.corbel.run", Kind: "*"}:         `the types of group "*.corbel.run"`,
 	} {
 		want := ": 1 foreign instance: Late " + b.namespace + "/theirs"
-		if got := b.blockers(pattern); !strings.HasPrefix(got, "type "+pattern.Kind+"."+pattern.Group) || !strings.Contains(got, want) {
+		if got := b.blockers(pattern); !strings.HasPrefix(got, title) || !strings.Contains(got, want) {
 			t.Errorf("%v: got %q, want %q", pattern, got, want)
 		}
 	}
