@@ -42,7 +42,7 @@ var mutants = []mutant{
 	{"a DELETE of a plan is executed", "pkg/cluster/write.go", "options.DryRun = []string{metav1.DryRunAll}", "_ = metav1.DryRunAll", []string{clusterTests}},
 
 	// What an answer proves.
-	{"Forbidden is absent", "pkg/cluster/errors.go", "return ok && status.Reason == metav1.StatusReasonNotFound && names(", "return ok && (status.Reason == metav1.StatusReasonNotFound || status.Reason == metav1.StatusReasonForbidden) && names(", []string{clusterTests}},
+	{"Forbidden is absent", "pkg/types/types.go", "return status.Reason == metav1.StatusReasonNotFound &&", "return (status.Reason == metav1.StatusReasonNotFound || status.Reason == metav1.StatusReasonForbidden) &&", []string{clusterTests}},
 	{"any answer to a DELETE means gone", "pkg/cluster/write.go", "return false, object, nil", "return true, nil, nil", []string{clusterTests}},
 	{"aggregated servers are ignored when a type is gone", "pkg/cluster/definitions.go", "aggregated = true", "aggregated = false", []string{clusterTests}},
 	{"definitions are ignored when a type is gone", "pkg/cluster/definitions.go", "defined || kind == gk.Kind", `kind == ""`, []string{clusterTests}},
