@@ -8,6 +8,7 @@ const (
 	clusterTests    = "./pkg/cluster"
 	executeTests    = "./pkg/reconciler/internal/execute"
 	observeTests    = "./pkg/reconciler/internal/observe"
+	desiredTests    = "./pkg/reconciler/internal/desired"
 	planTests       = "./pkg/reconciler/internal/plan"
 	definitionTests = "./pkg/reconciler/internal/definition"
 	reconcilerTests = "./pkg/reconciler"
@@ -48,6 +49,8 @@ var mutants = []mutant{
 	{"definitions are ignored when a type is gone", "pkg/cluster/definitions.go", "defined || kind == gk.Kind", `kind == ""`, []string{clusterTests}},
 
 	// What must not be lost.
+	{"a hook of a chart is applied with all others", "pkg/reconciler/internal/desired/unprocessed.go", `isHook && hook != "crd-install"`, `false && isHook && hook != ""`, []string{desiredTests}},
+	{"an encrypted Secret is applied", "pkg/reconciler/internal/desired/unprocessed.go", "isEncrypted(i.content) || i.hasEncryptedData()", "false", []string{desiredTests}},
 	{"no record before the steps", "pkg/reconciler/run.go", "if next.MustRecord {", "if false {", []string{reconcilerTests}},
 	{"foreign instances are ignored", "pkg/reconciler/internal/execute/instances.go", "c.foreignTotal++", "c.foreignTotal = 0", []string{executeTests}},
 	{"allow-empty is always given", "pkg/reconciler/input.go", "len(in.Desired) == 0 && !allowEmpty", "false", []string{reconcilerTests}},

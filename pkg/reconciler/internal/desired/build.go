@@ -143,7 +143,7 @@ func (i *item) desired(in Input) plan.Desired {
 		Version:     i.version,
 		Policies:    i.policies,
 		Digest:      i.digest,
-		Hook:        text(i.content, "metadata", "annotations", "helm.sh/hook"),
+		Hook:        text(i.content, "metadata", "annotations", annotationHook),
 		HasTTL:      i.key.GroupKind() == kindJob && at(i.content, "spec", "ttlSecondsAfterFinished") != nil,
 		Defines:     i.defines,
 		ScaleTarget: i.scales(),

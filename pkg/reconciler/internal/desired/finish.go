@@ -23,6 +23,7 @@ func (i *item) finish(in Input) {
 	if i.key.GroupKind() == kindSecret {
 		i.encodeSecret()
 	}
+	i.checkUnprocessed(in.Name)
 	i.checkLimits(in)
 	ignored := i.parsePolicies(in)
 	if len(i.mistakes) > 0 {

@@ -135,6 +135,9 @@ func flatten(items []*item, candidate *item, depth int) []*item {
 	switch {
 	case candidate.content["items"] == nil:
 		return items
+	case isEncrypted(candidate.content):
+		candidate.fail("is encrypted by SOPS: %s", decryptFirst)
+		return append(items, candidate)
 	case !isSlice:
 		candidate.fail("items is not a list")
 		return append(items, candidate)
