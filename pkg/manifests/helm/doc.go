@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package helm renders Helm charts. What it returns is what helm template prints
-// for the same chart and values, object by object.
+// for the same chart and values, object by object. There is one difference: a label or
+// annotation of null is the empty string, which the API server makes of it.
 //
 // Charts are read, sub-charts chosen, values merged, templates given what they
 // see, and manifests split and sorted by the packages of Helm 4 itself. Its engine

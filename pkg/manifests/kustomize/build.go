@@ -10,12 +10,15 @@ import (
 	"math"
 	"path"
 	"runtime/debug"
+	"slices"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
@@ -87,7 +90,7 @@ func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Un
 		if size += int64(extent.Bytes); size > limits.OutputBytes {
 			return nil, 0, &LimitError{Message: fmt.Sprintf("it gives more than %d bytes", limits.OutputBytes)}
 		}
-		value, err := document.Options{Core: true}.FromNode(resource.YNode())
+		value, err := valueOf(resource)
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s: %w", resource.CurId(), err)
 		}
@@ -95,6 +98,27 @@ func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Un
 	}
 	built, err = manifests.ObjectsOf("result", values...)
 	return built, size, err
+}
+
+// valueOf returns the content of a resource. The encoder of the library adds line ends to some folded
+// texts: a resource with such a text takes the detour, so that it gets what kustomize build gives.
+func valueOf(resource *resource.Resource) (any, error) {
+	if !hasFolded(resource.YNode()) {
+		return document.Options{Core: true}.FromNode(resource.YNode())
+	}
+	text, err := resource.AsYAML()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifests.Decode("result", text)
+	if err != nil {
+		return nil, err
+	}
+	return objects[0].Object, nil
+}
+
+func hasFolded(n *yaml.Node) bool {
+	return n.Style&yaml.FoldedStyle != 0 || slices.ContainsFunc(n.Content, hasFolded)
 }
 
 // krustyOptions are those of the command, but that all of the tree may be used.

@@ -6,6 +6,7 @@
 package kustomize
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"path"
@@ -115,6 +116,10 @@ func (c *checker) approve(at place, k *types.Kustomization) {
 	if err != nil {
 		c.add(err)
 		return
+	}
+	if read := (types.Kustomization{}); k.CheckEmpty() == nil && read.Unmarshal(data) == nil && read.CheckEmpty() != nil {
+		// The text has lost an empty field, without which the library refuses the kustomization.
+		data = append([]byte("resources: []\n"), bytes.TrimPrefix(data, []byte("{}\n"))...)
 	}
 	c.approved[at.file] = data
 }
