@@ -98,7 +98,7 @@ type InventoryItem struct {
 	// without status and server-kept metadata. As long as it matches there is no drift.
 	ObservedHash string `json:"seen,omitempty"`
 	// A hash over the object's values at the paths that the
-	// manifest sets. Only a change of these is drift.
+	// manifest sets, after the version of the hash. Only a change of these is drift.
 	AppliedHash string `json:"accepted,omitempty"`
 	// Phase is where the object is in its life; empty means applied or about to be.
 	Phase Phase `json:"phase,omitempty"`

@@ -6,6 +6,7 @@ package digest
 import (
 	"encoding/binary"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,13 +42,14 @@ func (e *encoder) fields(live, manifest map[string]any, ignored *mask, skip func
 		key := e.keys[i]
 		e.text(key)
 		value, present := live[key]
-		e.at(value, present, manifest[key], ignored.below(key))
+		e.at(key, value, present, manifest[key], ignored.below(key))
 	}
 	e.keys = e.keys[:start]
 }
 
-// at writes what is live at a path where the manifest sets something.
-func (e *encoder) at(live any, present bool, manifest any, ignored *mask) {
+// at writes what is live at a path where the manifest sets something. The key is empty for
+// an element of a list.
+func (e *encoder) at(key string, live any, present bool, manifest any, ignored *mask) {
 	if !present || live == nil {
 		live, present = nil, false
 	}
@@ -60,9 +62,17 @@ func (e *encoder) at(live any, present bool, manifest any, ignored *mask) {
 			e.value(live)
 			return
 		}
-		// Absent and empty are the same: an empty map asks for nothing, and
-		// the keys of others in it are theirs.
+		// The keys of others are theirs, also in an empty map. That the map is there may
+		// matter all the same: it chooses emptyDir among the sources of a volume.
 		e.tag(tagFields)
+		if e.presence && ignored == nil {
+			if !present && ChoosesByPresence(key) {
+				e.tag(tagAbsent)
+			}
+			if SelectsAll(key) && IsZero(manifest) {
+				e.value(IsZero(live))
+			}
+		}
 		e.fields(fields, value, ignored, nil)
 	case []any:
 		e.list(live, value, ignored)
@@ -72,6 +82,42 @@ func (e *encoder) at(live any, present bool, manifest any, ignored *mask) {
 			return
 		}
 		e.value(live)
+	}
+}
+
+// indifferent are keys under which an empty map means the same as none. Clients and newer
+// versions of servers drop it.
+var indifferent = map[string]bool{
+	"annotations": true, "labels": true, "matchLabels": true, "nodeSelector": true, "metadata": true,
+	"resources": true, "limits": true, "requests": true, "strategy": true, "updateStrategy": true,
+}
+
+// ChoosesByPresence reports whether it may matter that a map is there under the key, even if it is empty.
+func ChoosesByPresence(key string) bool { return !indifferent[key] }
+
+// SelectsAll reports whether an empty map under the key selects everything, so that a key of
+// another client changes what the manifest says. The elements of a list, whose key is empty, are
+// such maps: an empty rule of a NetworkPolicy allows everything.
+func SelectsAll(key string) bool {
+	return key == "" || key == "matchLabels" || strings.HasSuffix(key, "elector")
+}
+
+// IsZero reports whether a value means the same as none: servers leave it out.
+func IsZero(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if !IsZero(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	default:
+		return reflect.ValueOf(value).IsZero()
 	}
 }
 
@@ -97,7 +143,7 @@ func (e *encoder) list(live any, desired []any, ignored *mask) {
 			continue
 		}
 		if at := ignored.element(i); !at.all() {
-			e.at(element, true, desired[i], at)
+			e.at("", element, true, desired[i], at)
 		}
 	}
 }
@@ -122,7 +168,7 @@ func (e *encoder) associated(live, desired []any, by *mapKey, ignored *mask) {
 			e.tag(tagOrder)
 		}
 		last = position
-		e.at(live[position], true, element, at)
+		e.at("", live[position], true, element, at)
 	}
 }
 

@@ -41,7 +41,18 @@ func TestAcceptedCoversWhatTheManifestSets(t *testing.T) {
 		{name: "the server answered another form, and keeps it", manifest: `{"cpu":"1000m"}`, before: `{"cpu":"1"}`, after: `{"cpu":"1"}`},
 		{name: "a number changed its Go type only", manifest: `{"a":1}`, before: `{"a":1}`, after: `{"a":1.0}`},
 		{name: "another client added a field", manifest: `{"a":{"b":1}}`, before: `{"a":{"b":1}}`, after: `{"a":{"b":1,"c":2},"d":3}`},
-		{name: "an empty map asks for nothing", manifest: `{"a":{}}`, before: `{}`, after: `{"a":{"b":1}}`},
+		{name: "another client filled an empty map", manifest: `{"a":{}}`, before: `{"a":{}}`, after: `{"a":{"b":1}}`},
+		{name: "an empty map was removed", manifest: `{"v":[{"name":"v","emptyDir":{}}]}`, before: `{"v":[{"name":"v","emptyDir":{}}]}`, after: `{"v":[{"name":"v","hostPath":{"path":"/"}}]}`, drifted: true},
+		{name: "an empty map became null", manifest: `{"a":{}}`, before: `{"a":{}}`, after: `{"a":null}`, drifted: true},
+		{name: "an empty map became a string", manifest: `{"a":{}}`, before: `{"a":{}}`, after: `{"a":"b"}`, drifted: true},
+		{name: "a map of which the server dropped all keys was removed", manifest: `{"a":{"b":"","c":null}}`, before: `{"a":{}}`, after: `{"d":{}}`, drifted: true},
+		{name: "an empty map that the server dropped", manifest: `{"a":{}}`, before: `{}`, after: `{"b":1}`},
+		{name: "empty annotations, labels and selectors of nodes that were dropped or filled", manifest: `{"metadata":{"annotations":{}},"spec":{"labels":{},"nodeSelector":{}}}`, before: `{"metadata":{"annotations":{}},"spec":{"labels":{},"nodeSelector":{}}}`, after: `{"metadata":{},"spec":{"labels":{"a":"b"}}}`},
+		{name: "a selector of everything was narrowed", manifest: `{"podSelector":{}}`, before: `{"podSelector":{}}`, after: `{"podSelector":{"matchLabels":{"a":"b"}}}`, drifted: true},
+		{name: "a spelled out selector of everything was narrowed", manifest: `{"selector":{"matchLabels":{}}}`, before: `{"selector":{}}`, after: `{"selector":{"matchLabels":{"a":"b"}}}`, drifted: true},
+		{name: "a selector that admission narrows stays as it was accepted", manifest: `{"podSelector":{}}`, before: `{"podSelector":{"a":{"b":"c"}}}`, after: `{"podSelector":{"a":{"b":"c"},"d":"e"}}`},
+		{name: "a rule for everything was narrowed", manifest: `{"ingress":[{}]}`, before: `{"ingress":[{}]}`, after: `{"ingress":[{"from":[{"a":"b"}]}]}`, drifted: true},
+		{name: "an empty map below an ignored field was removed", manifest: `{"a":{"b":{}}}`, before: `{"a":{"b":{}}}`, after: `{}`, ignore: []string{"/a/b"}},
 		{name: "null asks for nothing", manifest: `{"a":null}`, before: `{}`, after: `{"a":{"b":1}}`},
 		{name: "absent and null are the same", manifest: `{"a":"x"}`, before: `{"a":null}`, after: `{}`},
 		{name: "the status does not count", manifest: `{"a":1,"status":{"b":1}}`, before: `{"a":1,"status":{"b":1}}`, after: `{"a":1,"status":{"b":2}}`},
@@ -136,5 +147,29 @@ func TestAcceptedOfNothing(t *testing.T) {
 	}
 	if (Hasher{}).AppliedHash(manifest, nil, nil) != (Hasher{}).AppliedHash(nil, nil, nil) {
 		t.Error("a manifest that sets nothing depends on the live object")
+	}
+}
+
+// A recorded hash of the first version is compared in that version, which did not say which maps are there.
+func TestAnEarlierAppliedHashIsMadeAsItWasRecorded(t *testing.T) {
+	const recorded = "qIhWbeX8Cjc2-Bnl7tA0yw"
+	manifest := parse(t, `{"spec":{"a":{},"b":[{"name":"x","c":1}],"podSelector":{}}}`)
+	for _, tt := range []struct {
+		live string
+		same bool
+	}{
+		{`{"spec":{"a":{},"b":[{"name":"x","c":1}],"podSelector":{}}}`, true},
+		{`{"spec":{"b":[{"name":"x","c":1}],"podSelector":{"d":"e"}}}`, true},
+		{`{"spec":{"a":{},"b":[{"name":"x","c":2}],"podSelector":{}}}`, false},
+	} {
+		got := Hasher{}.EarlierAppliedHash(recorded, parse(t, tt.live), manifest, nil)
+		if (got == recorded) != tt.same {
+			t.Errorf("%s: got %s, same as %s: want %t", tt.live, got, recorded, tt.same)
+		}
+	}
+	for _, none := range []string{"", Hasher{}.AppliedHash(manifest, manifest, nil)} {
+		if got := (Hasher{}).EarlierAppliedHash(none, manifest, manifest, nil); got != "" {
+			t.Errorf("%q: got %q, though the record has no hash of an earlier version", none, got)
+		}
 	}
 }

@@ -9,7 +9,7 @@
 //
 // ObservedHash is cheap to compare and changes with every foreign field, so a new one is
 // only a hint. AppliedHash decides: it covers the live values at the paths
-// that the manifest sets, as the server answered them. Defaults, what webhooks
+// that the manifest sets, as the server answered them, and which of its maps are there. Defaults, what webhooks
 // made of our values, the replicas set by an autoscaler, annotations and list
 // elements of others are all in the first answer or outside of these paths, so
 // none of them is drift.

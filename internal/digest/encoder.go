@@ -38,6 +38,8 @@ type encoder struct {
 	// keys holds the sorted keys of the maps on the way to the current value,
 	// one after the other, so that a map costs no allocation.
 	keys []string
+	// presence: accepted values say which maps of the manifest are there.
+	presence bool
 }
 
 func (e *encoder) tag(tag byte) { e.out = append(e.out, tag) }

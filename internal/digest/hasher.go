@@ -47,12 +47,31 @@ func (h Hasher) ObservedHash(live map[string]any) string {
 // into the manifest.
 //
 // A path that the live object lacks counts as absent. Maps count only with the
-// keys that the manifest sets. Lists of maps with elements that can be distinguished, by
+// keys that the manifest sets, and whether they are there; where an empty map selects
+// everything, it counts whether it is empty. Lists of maps with elements that can be distinguished, by
 // their name for example, count only with the elements that the manifest has;
 // other lists count as a whole.
 func (h Hasher) AppliedHash(live, manifest map[string]any, ignore []string) string {
+	return appliedVersion + h.applied(live, manifest, ignore, true)
+}
+
+// appliedVersion starts each AppliedHash. Those of the first version, in which it did not count
+// which maps are there, have none.
+const appliedVersion = "2:"
+
+// EarlierAppliedHash returns the AppliedHash in the version of a recorded one, to compare the two;
+// it is empty if that is the present version.
+func (h Hasher) EarlierAppliedHash(recorded string, live, manifest map[string]any, ignore []string) string {
+	if recorded == "" || strings.HasPrefix(recorded, appliedVersion) {
+		return ""
+	}
+	return h.applied(live, manifest, ignore, false)
+}
+
+func (h Hasher) applied(live, manifest map[string]any, ignore []string, presence bool) string {
 	e := newEncoder()
 	defer e.free()
+	e.presence = presence
 	e.applied(live, manifest, newMask(ignore))
 	return h.sum(e.out)
 }

@@ -10,6 +10,7 @@ const (
 	observeTests    = "./pkg/reconciler/internal/observe"
 	desiredTests    = "./pkg/reconciler/internal/desired"
 	planTests       = "./pkg/reconciler/internal/plan"
+	digestTests     = "./internal/digest"
 	definitionTests = "./pkg/reconciler/internal/definition"
 	reconcilerTests = "./pkg/reconciler"
 	componentTests  = "./pkg/component"
@@ -37,6 +38,11 @@ var mutants = []mutant{
 
 	{"a part of an inventory is written without its resourceVersion", "internal/inventory/secret.go", `metadata["uid"], metadata["resourceVersion"] = to.uid, to.resourceVersion`, `metadata["uid"] = to.uid`, []string{inventoryTests}},
 	{"a component is written without its resourceVersion", "pkg/patch/write.go", `metadata["resourceVersion"] = resourceVersion`, "_ = resourceVersion", []string{patchTests}},
+
+	// What counts as drift.
+	{"an empty map that is gone is no drift", "internal/digest/applied.go", "if !present && ChoosesByPresence(key) {", "if false {", []string{digestTests}},
+	{"a selector of everything may be narrowed", "internal/digest/applied.go", "if SelectsAll(key) && IsZero(manifest) {", "if false {", []string{digestTests}},
+	{"a hash of an earlier version is replaced without a comparison", "pkg/reconciler/internal/plan/unit.go", `earlier != "" && earlier == u.item.AppliedHash`, `earlier != ""`, []string{planTests}},
 
 	// What a plan sends.
 	{"a write of a plan is stored", "pkg/cluster/dryrun.go", `params["dryRun"] = metav1.DryRunAll`, "_ = metav1.DryRunAll", []string{clusterTests}},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -33,6 +34,11 @@ const (
 // A field that we own is as we wrote it, however the server spells it: a client that
 // changes a field becomes its owner. One that removes a field leaves no trace.
 func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *plan.Drift {
+	return searchDrift(live, desired, fieldOwner).drift()
+}
+
+// searchDrift compares a live object with its manifest.
+func searchDrift(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *driftSearch {
 	content, manifest := withoutScale(live, desired.Manifest), desired.Manifest.Object
 	s := &driftSearch{ignored: desired.Policies.IgnoreFields}
 	for _, entry := range managed(live) {
@@ -53,7 +59,7 @@ func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner 
 			s.field(place{}, key, content, manifest, nodes)
 		}
 	}
-	return s.drift()
+	return s
 }
 
 // metadata looks at what manifests set of it, besides what identifies the object.
@@ -98,10 +104,13 @@ type driftSearch struct {
 	entries []entry
 	ignored []string
 	result  plan.Drift
+	// gone are the paths of empty maps that the object does not have. The server may have dropped
+	// them itself, so they count only if nothing else differs.
+	gone []string
 }
 
-// place is where in the manifest the search is.
-type place struct{ path, pointer string }
+// place is where in the manifest the search is. The last key is empty in an element of a list.
+type place struct{ path, pointer, last string }
 
 // plain are keys that need no brackets in a path.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -110,11 +119,11 @@ func (p place) key(key string) place {
 	pointer := p.pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 	switch {
 	case !plain.MatchString(key):
-		return place{p.path + "[" + key + "]", pointer}
+		return place{p.path + "[" + key + "]", pointer, key}
 	case p.path == "":
-		return place{key, pointer}
+		return place{key, pointer, key}
 	default:
-		return place{p.path + "." + key, pointer}
+		return place{p.path + "." + key, pointer, key}
 	}
 }
 
@@ -138,6 +147,11 @@ func (s *driftSearch) found(path string, nodes []node) {
 }
 
 func (s *driftSearch) drift() *plan.Drift {
+	if len(s.result.Fields) == 0 {
+		for _, path := range s.gone {
+			s.found(path, nil)
+		}
+	}
 	s.result.Manager = strings.ToValidUTF8(s.result.Manager[:min(len(s.result.Manager), maxPath)], "")
 	return &s.result
 }
@@ -206,7 +220,12 @@ func (s *driftSearch) field(at place, key string, live, desired map[string]any, 
 // compare looks for differences at and below a place. Missing and empty are the same.
 func (s *driftSearch) compare(at place, live, desired any, nodes []node) {
 	switch {
-	case slices.Contains(s.ignored, at.pointer) || isZero(desired) && isZero(live):
+	case slices.Contains(s.ignored, at.pointer):
+		return
+	case digest.IsZero(desired) && digest.IsZero(live):
+		if _, isMap := desired.(map[string]any); isMap && live == nil && digest.ChoosesByPresence(at.last) {
+			s.gone = append(s.gone, at.path)
+		}
 		return
 	case live == nil:
 		s.found(at.path, nil) // what does not exist has no owner
@@ -215,7 +234,7 @@ func (s *driftSearch) compare(at place, live, desired any, nodes []node) {
 	switch desired := desired.(type) {
 	case map[string]any:
 		fields, ok := live.(map[string]any)
-		if !ok {
+		if !ok || digest.IsZero(desired) && digest.SelectsAll(at.last) {
 			s.found(at.path, nodes)
 			return
 		}
@@ -240,7 +259,7 @@ func (s *driftSearch) list(at place, live any, desired []any, nodes []node) {
 		return
 	}
 	for i, element := range desired {
-		inner := place{at.path + "[" + strconv.Itoa(i) + "]", at.pointer + "/" + strconv.Itoa(i)}
+		inner := place{path: at.path + "[" + strconv.Itoa(i) + "]", pointer: at.pointer + "/" + strconv.Itoa(i)}
 		var there any
 		if named {
 			inner.path = at.path + "[name=" + nameOf(element) + "]"
@@ -268,28 +287,9 @@ func nameOf(element any) string {
 	return name
 }
 
-// isZero reports whether a value means the same as none: servers leave it out.
-func isZero(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		for _, inner := range v {
-			if !isZero(inner) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return len(v) == 0
-	default:
-		return reflect.ValueOf(value).IsZero()
-	}
-}
-
 // same reports whether two values are the same, however they are spelled.
 func same(a, b any) bool {
-	if reflect.DeepEqual(a, b) || isZero(a) && isZero(b) {
+	if reflect.DeepEqual(a, b) || digest.IsZero(a) && digest.IsZero(b) {
 		return true
 	}
 	x, okX := quantity(a)

@@ -83,6 +83,9 @@ func TestDriftOfNamesManagersAndFields(t *testing.T) {
 		{"what was scaled is not shown", "spec: {replicas: 3, x: 1}", "spec: {replicas: 5, x: 2}", []string{`hpa/scale {"f:spec": {"f:replicas": {}}}`}, "", nil, "another client changed spec.x"},
 		{"a field became something else", "spec: {a: {b: 1}, c: [1]}", "spec: {a: x, c: y}", nil, "", nil, "another client changed spec.a, spec.c"},
 		{"our own status is not the object", "spec: {x: 1}", "spec: {x: 2}", []string{`us/status {"f:spec": {"f:x": {}}}`}, "", nil, "us changed spec.x at 2026-01-01T12:00:00Z"},
+		{"an empty map that is gone", "spec: {v: [{name: a, emptyDir: {}}]}", "spec: {v: [{name: a, hostPath: {path: /}}]}", []string{`edit {"f:spec": {}}`}, "", nil, "another client changed spec.v[name=a].emptyDir"},
+		{"empty maps that mean nothing", "spec: {labels: {}, resources: {}, limits: {}}", "spec: {}", nil, "", nil, "another client changed it"},
+		{"a selector of everything that was narrowed", "spec: {podSelector: {}}", "spec: {podSelector: {a: b}}", []string{`us {"f:spec": {".": {}}}`, `edit {"f:spec": {"f:podSelector": {}}}`}, "", nil, "edit changed spec.podSelector at 2026-01-01T13:00:00Z"},
 		{"entries that make no sense", "data: {x: '1'}", "data: {x: '2'}", []string{`edit {"f:data": "x"}`, `"" {"f:data": {"f:x": 1, "k:x": {}, "k:{}": {}}}`}, "", nil, "another client changed data.x at 2026-01-01T13:00:00Z"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,6 +100,32 @@ func TestDriftOfNamesManagersAndFields(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// The record of an earlier version of the hash is compared in that version.
+func TestAnObjectIsComparedInTheVersionOfItsRecord(t *testing.T) {
+	observer := &Observer{options: Options{Name: "corbel.example.com", FieldOwner: "us"}}
+	desired := &plan.Desired{Digest: "digest", Manifest: objectOf(t, "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\nspec: {tls: {}, x: 1}")}
+	for _, tt := range []struct {
+		recorded, live string
+		drifted, same  bool
+	}{
+		{"present", "{tls: {}, x: 1}", false, false},
+		{"present", "{tls: {a: b}, x: 1}", false, false},
+		{"present", "{x: 1}", true, false},
+		{"earlier", "{x: 1}", false, true},
+		{"earlier", "{x: 2}", true, false},
+	} {
+		hash := digest.Hasher{}.AppliedHash(desired.Manifest.Object, desired.Manifest.Object, nil)
+		if tt.recorded == "earlier" {
+			hash = digest.Hasher{}.EarlierAppliedHash("earlier", desired.Manifest.Object, desired.Manifest.Object, nil)
+		}
+		live := objectOf(t, "apiVersion: v1\nkind: Thing\n"+managers()+"}\nspec: "+tt.live)
+		seen := observer.observationWithDrift(t.Context(), live, Request{Desired: desired, Recorded: &v1alpha1.InventoryItem{Digest: "digest", AppliedHash: hash}})
+		if (seen.Drift != nil) != tt.drifted || (seen.EarlierAppliedHash == hash) != tt.same {
+			t.Errorf("recorded in the %s version, live %s: %+v", tt.recorded, tt.live, seen)
+		}
 	}
 }
 

@@ -115,9 +115,13 @@ func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.
 	switch {
 	case recorded == nil || desired == nil:
 	case plan.IsRekeyed(*recorded):
-		observation.Differs = len(DriftOf(live, desired, "").Fields) > 0 // by any manager
+		observation.Differs = len(searchDrift(live, desired, "").result.Fields) > 0 // by any manager
 	case recorded.Digest == desired.Digest && recorded.AppliedHash != "" && recorded.AppliedHash != observation.AppliedHash:
-		observation.Drift = DriftOf(live, desired, o.options.FieldOwner)
+		observation.EarlierAppliedHash = o.options.Hasher.EarlierAppliedHash(
+			recorded.AppliedHash, withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
+		if observation.EarlierAppliedHash != recorded.AppliedHash {
+			observation.Drift = DriftOf(live, desired, o.options.FieldOwner)
+		}
 	}
 	return observation
 }

@@ -54,6 +54,41 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 	}
 }
 
+// A hash of an earlier version is compared in that version, and replaced only by one of the same values.
+func TestAnAppliedHashOfAnEarlierVersionIsRecordedAnewOnlyIfNothingHasDrifted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy           v1alpha1.DriftPolicy
+		earlier          string
+		accepted         string
+		steps, deviation int
+	}{
+		"the same":             {v1alpha1.DriftPolicyRepair, "accepted", "2:accepted", 0, 0},
+		"drifted":              {v1alpha1.DriftPolicyRepair, "other", "accepted", 1, 0},
+		"drifted, is reported": {v1alpha1.DriftPolicyReport, "other", "accepted", 0, 1},
+	} {
+		policies := defaultPolicies()
+		policies.Drift = tc.policy
+		d := desiredObject(lastingKey, "1", policies)
+		p, err := Next(Input{
+			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d},
+			Recorded: []v1alpha1.InventoryItem{{
+				Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
+				UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
+			}},
+			Live: map[Key]Observation{lastingKey: {
+				Existence: Present, UID: "u1", ResourceVersion: "7", ObservedHash: "new", AppliedHash: "2:accepted", EarlierAppliedHash: tc.earlier,
+				Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Status: Status{Readiness: Ready},
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Steps) != tc.steps || len(p.Deviations) != tc.deviation || p.Inventory[0].AppliedHash != tc.accepted {
+			t.Errorf("%s: steps %v, deviations %v, recorded %+v", name, p.Steps, p.Deviations, p.Inventory[0])
+		}
+	}
+}
+
 var lastingKey = Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
 
 // What was accepted of one manifest says nothing about the paths of another one. An object

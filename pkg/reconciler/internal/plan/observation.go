@@ -65,6 +65,9 @@ type Observation struct {
 	// AppliedHash is empty if no manifest is known for the object, or if it was not
 	// computed because ObservedHash is the recorded one.
 	ObservedHash, AppliedHash string
+	// EarlierAppliedHash is the AppliedHash in the version of the recorded one, if that is not the
+	// present version.
+	EarlierAppliedHash string
 	// Drift says how the object came to differ from what is recorded; nil if it
 	// does not, or if that was not looked for.
 	Drift *Drift

@@ -95,6 +95,9 @@ func (u *unit) setLive(in Input) {
 		// A crash may have kept from the record that the object was taken over.
 		u.item.Inherited = u.item.Inherited && !u.isOurs()
 	}
+	if earlier := u.live.EarlierAppliedHash; earlier != "" && earlier == u.item.AppliedHash {
+		u.item.AppliedHash = u.live.AppliedHash // the same, in the present version of the hash
+	}
 	u.assumeDesiredManifest()
 }
 
