@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/internal/owned"
 )
 
 // Change is what another client than the operator set of an object, as its managed fields show it. The managed fields do
@@ -62,7 +64,8 @@ func changesBy(object *unstructured.Unstructured, reconciler string) []Change {
 			change.At = *entry.Time
 		}
 		for _, field := range fieldsOf(object, entry) {
-			if !ours[field.Path] && !strings.HasPrefix(field.Path, "status") {
+			byDesign := owned.ByDesign(object.GroupVersionKind().GroupKind(), entry.Manager, field.Path)
+			if !ours[field.Path] && !byDesign && !strings.HasPrefix(field.Path, "status") {
 				change.Fields = append(change.Fields, field)
 			}
 		}

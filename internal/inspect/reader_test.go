@@ -283,6 +283,17 @@ func TestChangesOfOthersAreNamedWithFieldAndValue(t *testing.T) {
 	}
 }
 
+func TestWhatAControllerOwnsByDesignIsNoDifference(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "shop.example.com", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:selector":{}}}`)},
+		{Manager: "kubectl-rollout", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:kubectl.kubernetes.io/restartedAt":{}}}}}}`)},
+	})
+	if got := changesBy(object, "shop.example.com"); got != nil {
+		t.Error(got)
+	}
+}
+
 func TestAnAmbiguousKindListsItsMatches(t *testing.T) {
 	s := newServer()
 	s.Discovery = &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{

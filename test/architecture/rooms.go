@@ -58,6 +58,7 @@ var rooms = []Room{
 	{Path: "internal/backoff", Floor: 1, Kind: Data, External: []string{"math/rand/v2"}},
 	{Path: "internal/digest", Floor: 1, Kind: Data},
 	{Path: "internal/difference", Floor: 1, Kind: Data},
+	{Path: "internal/owned", Floor: 1, Kind: Data},
 	// Data, so that nothing that a kubeconfig says can make it open a file or a connection.
 	{Path: "internal/kubeconfig", Floor: 1, Kind: Data, External: []string{
 		"crypto/tls", "crypto/x509", "net/url", "go.yaml.in/yaml/v3", "sigs.k8s.io/yaml",

@@ -64,6 +64,23 @@ func TestDigestsAreAboutWhatTheUserWants(t *testing.T) {
 	}
 }
 
+// A manifest with rules that the aggregation controller owns is the same after an upgrade of the operator.
+func TestRulesOfAnAggregatedRoleAreNotInTheManifestButInItsDigest(t *testing.T) {
+	role := func(more string) string {
+		return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, ` + more + `}`
+	}
+	aggregated, plain := role(`aggregationRule: {}, rules: []`), role(`rules: []`)
+	if _, there := build(t, input(parse(t, aggregated)...))[0].Manifest.Object["rules"]; there {
+		t.Error("the rules are still there")
+	}
+	if _, there := build(t, input(parse(t, plain)...))[0].Manifest.Object["rules"]; !there {
+		t.Error("the rules of a role without an aggregationRule are gone")
+	}
+	if digestOf(t, aggregated, nil) == digestOf(t, role(`aggregationRule: {}`), nil) {
+		t.Error("the rules are not in the digest")
+	}
+}
+
 func TestDigestsOfObjectsThatFollowTheComponent(t *testing.T) {
 	object := cm("a", "reconcile-policy=on-object-or-component-change")
 	digests := map[string]bool{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/owned"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -45,6 +46,7 @@ func (i *item) finish(in Input) {
 	if i.policies.Revision != "" {
 		i.digest = plan.WithRevision(i.digest, digest.Combine(i.policies.Revision))
 	}
+	owned.Strip(i.key.GroupKind(), i.content)
 }
 
 // manifestDigest identifies the manifest without its revision.

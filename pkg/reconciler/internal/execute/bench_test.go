@@ -162,6 +162,13 @@ func step(verb plan.Verb, d *plan.Desired, live plan.Observation) plan.Step {
 	}
 }
 
+// seen is a step as the planner makes it.
+func (b *bench) seen(verb plan.Verb, d *plan.Desired, live plan.Observation) plan.Step {
+	s := step(verb, d, live)
+	s.Carried, s.Reclaims, s.Scaled = live.Carried, live.Reclaims, live.Scaled != nil
+	return s
+}
+
 // run executes one step.
 func (b *bench) run(s plan.Step) plan.Result {
 	b.t.Helper()

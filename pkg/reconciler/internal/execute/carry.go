@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corbel-run/corbel/internal/owned"
 	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
@@ -32,107 +33,54 @@ type carrier struct {
 // carriers are the kinds of the server itself. Kinds that are not here are
 // written without a read; a test sends each to the server twice.
 var carriers = map[schema.GroupKind]carrier{
-	{Group: "batch", Kind: "Job"}:        {carry: carryJob},
-	{Kind: "Pod"}:                        {carry: carryPod},
-	{Kind: "PersistentVolumeClaim"}:      {carry: carryClaim},
-	{Kind: "PersistentVolume"}:           {carry: carryVolume},
-	{Kind: "Node"}:                       {carry: carryNode},
-	{Kind: "ServiceAccount"}:             {needed: lacks("secrets", "imagePullSecrets"), carry: carryKeys("secrets", "imagePullSecrets")},
-	{Kind: "Secret"}:                     {needed: isToken, carry: carryToken},
-	{Group: "apps", Kind: "Deployment"}:  {carry: carryDeployment},
-	{Group: "apps", Kind: "StatefulSet"}: scalable,
-	{Group: "apps", Kind: "ReplicaSet"}:  scalable,
-	{Kind: "ReplicationController"}:      scalable,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: {
-		needed: has("aggregationRule"), carry: carryKeys("rules"),
-	},
+	{Group: "batch", Kind: "Job"}:   {carry: carryJob},
+	{Kind: "Pod"}:                   {carry: carryPod},
+	{Kind: "PersistentVolumeClaim"}: {carry: carryClaim},
+	{Kind: "PersistentVolume"}:      {carry: carryVolume},
+	{Kind: "Node"}:                  {carry: carryNode},
+	{Kind: "Secret"}:                {needed: isToken, carry: carryToken},
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               bundled,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           bundled,
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   bundled,
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: bundled,
 }
 
-var (
-	scalable = carrier{
-		needed: func(manifest map[string]any) bool { return !found(manifest, "spec", "replicas") },
-		carry:  carryPath("spec", "replicas"),
-	}
-	bundled = carrier{needed: hasEmptyBundle, carry: carryBundles}
-)
+var bundled = carrier{needed: hasEmptyBundle, carry: carryBundles}
 
-// carryDeployment carries, besides the replicas, the number of the revision: its
-// controller would have to put it back after every write.
-func carryDeployment(body, live map[string]any) {
-	carryPath("spec", "replicas")(body, live)
-	if annotations := child(child(body, "metadata"), "annotations"); annotations != nil {
-		keepMissing(annotations, inner(live, "metadata", "annotations"), "deployment.kubernetes.io/revision")
-	}
-}
-
-// carriersOf returns what has to be copied from the live object; if there
-// is nothing, the object need not be read.
-func (e *Executor) carriersOf(ctx context.Context, resource cluster.Resource, manifest map[string]any) ([]carry, error) {
+// carrierOf returns what has to be copied from the live object, besides the fields that have an owner by design; nil if
+// there is nothing.
+func carrierOf(resource cluster.Resource, manifest map[string]any) carry {
 	if cluster.IsBuiltIn(resource.GVR.Group) {
 		known, listed := carriers[resource.GVK().GroupKind()]
 		if !listed || known.needed != nil && !known.needed(manifest) {
-			return nil, nil
+			return nil
 		}
-		return []carry{known.carry}, nil
+		return known.carry
 	}
-	var needed []carry
-	if resource.Has("scale") {
-		path, err := e.replicasPath(ctx, resource)
-		if err != nil {
-			return nil, err
-		}
-		if !found(manifest, path...) {
-			needed = append(needed, carryPath(path...))
-		}
-	}
-	if !resource.Has("status") && !found(manifest, "status") {
+	if !resource.Has("status") && !owned.IsSet(manifest, "status") {
 		// The status is part of the object like everything else, so a PUT
 		// without it would delete it.
-		needed = append(needed, carryKeys("status"))
+		return carryKeys("status")
 	}
-	return needed, nil
+	return nil
 }
 
-func found(object map[string]any, path ...string) bool {
-	value, ok, err := unstructured.NestedFieldNoCopy(object, path...)
-	return ok && err == nil && value != nil
-}
-
-// lacks is a question about a manifest: is any of the fields missing?
-func lacks(keys ...string) func(map[string]any) bool {
-	return func(manifest map[string]any) bool {
-		for _, key := range keys {
-			if !found(manifest, key) {
-				return true
-			}
-		}
-		return false
+// leftPaths are the fields that the manifest leaves to their owners by design.
+func (e *Executor) leftPaths(ctx context.Context, resource cluster.Resource, manifest map[string]any) ([][]string, error) {
+	paths := owned.Paths(resource.GVK().GroupKind(), manifest)
+	if cluster.IsBuiltIn(resource.GVR.Group) || !resource.Has("scale") {
+		return paths, nil
 	}
-}
-
-func has(key string) func(map[string]any) bool {
-	return func(manifest map[string]any) bool { return found(manifest, key) }
+	path, err := e.replicasPath(ctx, resource)
+	if err == nil && !owned.IsSet(manifest, path...) {
+		paths = append(paths, path)
+	}
+	return paths, err
 }
 
 // carryKeys carries fields at the top that the manifest does not set.
 func carryKeys(keys ...string) carry {
 	return func(body, live map[string]any) { keepMissing(body, live, keys...) }
-}
-
-// carryPath carries the field with the path if the manifest does not set it.
-func carryPath(path ...string) carry {
-	return func(body, live map[string]any) {
-		value, ok, err := unstructured.NestedFieldCopy(live, path...)
-		if ok && err == nil && !found(body, path...) {
-			// It fails only if the manifest has something else than a map on
-			// the way, which the server will complain about.
-			_ = unstructured.SetNestedField(body, value, path...)
-		}
-	}
 }
 
 // keepMissing copies the keys, or all if none are given, that body lacks.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/internal/owned"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -20,8 +21,9 @@ import (
 // keepLive gives the field at a JSON pointer (RFC 6901) the value that it has
 // in the live object, or removes it if it has none there. A PUT resets what it
 // does not hold, so the field is set even if the manifest lacks it.
-func keepLive(body, live map[string]any, pointer string) {
-	path := split(pointer)
+func keepLive(body, live map[string]any, pointer string) { keepPath(body, live, split(pointer)) }
+
+func keepPath(body, live map[string]any, path []string) {
 	if value, ok := lookup(live, path); ok {
 		assign(body, path, deepCopy(value))
 	} else {
@@ -163,7 +165,7 @@ func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, st
 		return ignored, nil
 	}
 	path, err := e.replicasPath(ctx, resource)
-	if err != nil || !found(step.Desired.Manifest.Object, path...) {
+	if err != nil || !owned.IsSet(step.Desired.Manifest.Object, path...) {
 		return ignored, err
 	}
 	return append(slices.Clone(ignored), "/"+strings.Join(path, "/")), nil

@@ -147,7 +147,8 @@ func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resour
 // set stay. managedFields are not sent: the server keeps its own. Live is the object, if it was read already.
 func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
-	carriers, err := e.carriersOf(ctx, resource, object.Object)
+	carry := carrierOf(resource, object.Object)
+	left, err := e.leftPaths(ctx, resource, object.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +156,8 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 	if err != nil {
 		return nil, err
 	}
-	if len(carriers) > 0 || len(ignored) > 0 || step.HasOwnerReferences {
-		if live == nil && len(ignored) == 0 && !step.HasOwnerReferences {
+	if carry != nil || len(left) > 0 || len(ignored) > 0 || step.HasOwnerReferences {
+		if live == nil && carry == nil && len(ignored) == 0 && !step.HasOwnerReferences {
 			live = carriedBy(step)
 		}
 		if live == nil {
@@ -166,8 +167,11 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 		}
 		object = object.DeepCopy()
 		metadata = object.Object["metadata"].(map[string]any)
-		for _, carry := range carriers {
+		if carry != nil {
 			carry(object.Object, live.Object)
+		}
+		for _, path := range left {
+			keepPath(object.Object, live.Object, path)
 		}
 		for _, pointer := range ignored {
 			keepLive(object.Object, live.Object, pointer)

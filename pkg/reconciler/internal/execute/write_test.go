@@ -211,7 +211,7 @@ func replaceSame(t *testing.T, b *bench, d *plan.Desired, readsFirst bool) (befo
 	eventually(t, "the object is replaced", func() bool {
 		before = b.observe(d)
 		b.requests()
-		result := b.run(step(plan.VerbReplace, d, before))
+		result := b.run(b.seen(plan.VerbReplace, d, before))
 		if execute.IsConflict(result.Err) {
 			return false
 		}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/owned"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/status"
@@ -26,9 +28,20 @@ func (o *Observer) ObservationOf(ctx context.Context, live *unstructured.Unstruc
 	observation := o.outline(live, desired)
 	observation.Status = o.status(ctx, live, desired)
 	if desired != nil && desired.Manifest != nil {
+		observation.Reclaims = reclaims(live, desired)
 		observation.AppliedHash = o.options.Hasher.AppliedHash(withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
 	}
 	return observation
+}
+
+// reclaims reports whether a write of an object takes over the fields of one-off managers, and there are any.
+func reclaims(live *unstructured.Unstructured, desired *plan.Desired) bool {
+	return desired.Policies.Update == v1alpha1.UpdatePolicySsaOverride && slices.ContainsFunc(managed(live), func(entry any) bool {
+		fields, _ := entry.(map[string]any)
+		manager, _ := fields["manager"].(string)
+		subresource, _ := fields["subresource"].(string)
+		return subresource == "" && owned.IsOneOff(manager)
+	})
 }
 
 // outline returns what an object itself shows, but for its status.
@@ -52,20 +65,14 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 	return observation
 }
 
-// carriedPaths are the fields that a PUT of an object carries over, for kinds of which most charts have one. They are
-// small. What other kinds carry over is read before the PUT.
-var carriedPaths = map[schema.GroupKind][][]string{
-	{Group: "apps", Kind: "Deployment"}: {{"spec", "replicas"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}},
-	{Kind: "ServiceAccount"}:            {{"secrets"}, {"imagePullSecrets"}},
-}
-
-// maxCarried is the most bytes of it that are kept.
+// maxCarried is the most bytes of what a PUT carries over that are kept.
 const maxCarried = 512
 
-// carriedOf returns what a PUT has to carry over, as far as the kind is known here.
+// carriedOf returns what a PUT has to carry over, for kinds of which that is small. What other kinds carry over is
+// read before the PUT.
 func carriedOf(live *unstructured.Unstructured) string {
-	paths, known := carriedPaths[live.GroupVersionKind().GroupKind()]
-	if !known {
+	paths := owned.SmallPaths(live.GroupVersionKind().GroupKind())
+	if paths == nil {
 		return ""
 	}
 	carried := map[string]any{}

@@ -86,6 +86,8 @@ type Observation struct {
 	Finalizers        []string
 	// HasOwnerReferences: the object has ownerReferences.
 	HasOwnerReferences bool
+	// Reclaims: a write of the object takes over the fields of one-off managers, and it has such fields.
+	Reclaims bool
 	// Carried is what a PUT of the object has to carry over because a controller or the server has set it, as a JSON
 	// object with these fields alone. It is empty if that is not known.
 	Carried string

@@ -115,8 +115,9 @@ type Step struct {
 	Finalizers []string
 	// HasOwnerReferences: the object has ownerReferences, which a PUT has to carry over.
 	HasOwnerReferences bool
-	// Carried is that of the observation.
-	Carried string
+	// Carried and Reclaims are those of the observation.
+	Carried  string
+	Reclaims bool
 	// PreviousOwner names the owner that an adopted object belongs to.
 	PreviousOwner string
 	// Desired is the desired object; nil if it is no longer desired.

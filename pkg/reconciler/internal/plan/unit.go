@@ -112,7 +112,7 @@ func (u *unit) step(verb Verb, stage int, reason Reason) Step {
 	return Step{
 		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Reason: reason,
 		UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Ownership: u.live.Ownership, Finalizers: u.live.Finalizers,
-		HasOwnerReferences: u.live.HasOwnerReferences, Carried: u.live.Carried, Scaled: u.live.Scaled != nil,
+		HasOwnerReferences: u.live.HasOwnerReferences, Carried: u.live.Carried, Reclaims: u.live.Reclaims, Scaled: u.live.Scaled != nil,
 		ItemAfter: u.item,
 	}
 }
