@@ -56,7 +56,7 @@ const (
 	// managers.
 	UpdatePolicySsaMerge UpdatePolicy = "SsaMerge"
 	// UpdatePolicySsaOverride uses server-side apply and reclaims the fields
-	// of one-off managers such as kubectl and helm.
+	// of one-off managers such as kubectl and helm, but for those that are to be ignored.
 	UpdatePolicySsaOverride UpdatePolicy = "SsaOverride"
 	// UpdatePolicyRecreate deletes and creates the object again when its
 	// manifest changed; drift is repaired in place. Nothing is deleted before

@@ -112,6 +112,9 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			if execute.IsBreaking(result.Err) {
 				c.errs[key] = &BreakingChangeError{Err: result.Err}
 			}
+			if execute.IsMistake(result.Err) {
+				c.errs[key] = &InvalidError{Err: result.Err}
+			}
 			if execute.IsForbidden(result.Err) {
 				c.refused[key] = true
 			}

@@ -44,6 +44,11 @@ var mutants = []mutant{
 	{"a selector of everything may be narrowed", "internal/digest/applied.go", "if SelectsAll(key) && IsZero(manifest) {", "if false {", []string{digestTests}},
 	{"a hash of an earlier version is replaced without a comparison", "pkg/reconciler/internal/plan/unit.go", `earlier != "" && earlier == u.item.AppliedHash`, `earlier != ""`, []string{planTests}},
 
+	// What a write leaves to others.
+	{"an override takes over what is ignored", "pkg/reconciler/internal/execute/apply.go", "|| !isOurs && slices.ContainsFunc(a.ignored, lies)", "", []string{executeTests}},
+	{"a field of another manager is replaced", "pkg/reconciler/internal/execute/exclude.go", `manager != "" {`, "false {", []string{executeTests}},
+	{"a PUT resets what has an owner by design", "pkg/reconciler/internal/execute/write.go", "keepPath(object.Object, live.Object, path)", "_ = path", []string{executeTests}},
+
 	// What a plan sends.
 	{"a write of a plan is stored", "pkg/cluster/dryrun.go", `params["dryRun"] = metav1.DryRunAll`, "_ = metav1.DryRunAll", []string{clusterTests}},
 	{"a DELETE of a plan is executed", "pkg/cluster/write.go", "options.DryRun = []string{metav1.DryRunAll}", "_ = metav1.DryRunAll", []string{clusterTests}},

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,31 +18,52 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/corbel-run/corbel/internal/owned"
 	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
 // apply sends the manifest as a server-side apply and does not change the fields of other
 // managers alone. Some earlier entries in managedFields count as ours: what we wrote as
 // a PUT under another policy, and under the verb override the fields of one-off
-// managers. The answer shows whether there are any, so nothing has to be read before.
-// If so, they are united with ours and the apply is sent again; only then the server
-// removes those of their fields that the manifest lacks.
+// managers. Only when they are united with ours, the server removes those of their fields
+// that the manifest lacks. If the plan saw entries of one-off managers, that is done first: a
+// conflict then leaves a difference, which is planned again. Otherwise the answer shows whether
+// there are any, so nothing has to be read before; the apply is sent again then.
 func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
 	ignored, err := e.leftFields(ctx, resource, step)
 	if err != nil {
 		return nil, err
 	}
-	if _, bundled := bundlePaths[resource.GVK().GroupKind()]; bundled || len(ignored) > 0 || isClaim(resource) {
+	left, err := e.leftPaths(ctx, resource, object.Object)
+	if err != nil {
+		return nil, err
+	}
+	drops := step.ItemAfter.Replicas != nil && e.desiredReplicas(ctx, resource, object) == nil // the number of replicas
+	first := step.Reclaims && e.removed == nil                                                 // a preview asks about the apply itself
+	reads := len(ignored) > 0 || isClaim(resource) || drops || first
+	if _, bundled := bundlePaths[resource.GVK().GroupKind()]; bundled || reads {
 		object = object.DeepCopy()
 		metadata = object.Object["metadata"].(map[string]any)
 		dropEmptyBundles(resource, object.Object)
 	}
-	if len(ignored) > 0 || isClaim(resource) {
-		live, err := e.readFirst(ctx, resource, step)
-		if err != nil {
+	precondition(metadata, step)
+	a := application{resource: resource, step: step, object: object, metadata: metadata, left: left}
+	for _, pointer := range ignored {
+		a.ignored = append(a.ignored, split(pointer))
+	}
+	var live *unstructured.Unstructured
+	if reads {
+		if live, err = e.readFirst(ctx, resource, step); err != nil {
 			return nil, err
+		}
+		for _, path := range left {
+			// What we own goes with the manifest once more: without it, the server would reset it.
+			if drops && observe.Owns(live, e.options.FieldOwner, managedPath(path)...) {
+				keepPath(object.Object, live.Object, path)
+			}
 		}
 		for _, pointer := range ignored {
 			applyLive(object.Object, live.Object, pointer)
@@ -51,34 +71,61 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 		if isClaim(resource) {
 			keepSize(inner(object.Object, "spec"), inner(live.Object, "spec"))
 		}
+		if first {
+			if live, _, err = e.takeOver(ctx, a, live); err != nil {
+				return nil, err
+			}
+		}
 	}
-	precondition(metadata, step)
-	live, err := e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
+	answer, err := e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
 	if isServerFailure(err) {
 		var migrated bool
 		if migrated, err = e.migrateVersions(ctx, resource, step, metadata, err); migrated {
-			live, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
+			live = nil
+			answer, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
 		}
+	}
+	if isExclusion(err) {
+		answer, err = e.applyExcluded(ctx, a, live, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	united, more, err := uniteEntries(live.GetManagedFields(), e.options.FieldOwner, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == e.options.FieldOwner || step.Verb == plan.VerbOverride && isOneOff(entry.Manager)
-	})
-	if err != nil || united == nil {
-		return live, err
-	}
-	live, err = e.setManagers(ctx, resource, step, live, united)
+	answer, more, err := e.takeOver(ctx, a, answer)
 	if err != nil || !more {
-		return live, err
+		return answer, err
 	}
-	metadata["resourceVersion"] = live.GetResourceVersion()
-	live, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
-	if err != nil {
+	if answer, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner); err != nil {
 		return nil, fmt.Errorf("apply again, after acquiring fields: %w", err)
 	}
-	return live, nil
+	return answer, nil
+}
+
+// application is one server-side apply.
+type application struct {
+	resource cluster.Resource
+	step     plan.Step
+	object   *unstructured.Unstructured
+	metadata map[string]any
+	// left are the fields that we do not own, and ignored those that we do not take over.
+	left, ignored [][]string
+}
+
+// takeOver makes the entries that count as ours one entry. The object is returned as it was
+// answered, and whether we own more fields than before.
+func (e *Executor) takeOver(ctx context.Context, a application, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	owner := metav1.ManagedFieldsEntry{Manager: e.options.FieldOwner, APIVersion: a.resource.GVR.GroupVersion().String()}
+	united, more, err := uniteEntries(live.GetManagedFields(), owner, a.leaves, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == e.options.FieldOwner || a.step.Verb == plan.VerbOverride && owned.IsOneOff(entry.Manager)
+	})
+	if err != nil || united == nil {
+		return live, false, err
+	}
+	if live, err = e.setManagers(ctx, a.resource, a.step, live, united); err != nil {
+		return nil, false, err
+	}
+	a.metadata["resourceVersion"] = live.GetResourceVersion()
+	return live, more, nil
 }
 
 // migrateVersions rewrites the entries of managedFields in versions that the server does
@@ -119,7 +166,7 @@ func (e *Executor) migrateVersions(ctx context.Context, resource cluster.Resourc
 // isServerFailure reports whether the server has failed without a reason of its own.
 func isServerFailure(err error) bool {
 	status, answered := errors.AsType[*apierrors.StatusError](err)
-	return answered && status.ErrStatus.Code == http.StatusInternalServerError
+	return answered && status.ErrStatus.Code == http.StatusInternalServerError && !isUntyped(status.ErrStatus.Message)
 }
 
 // setManagers replaces the entries of the managers of the object, as it was answered.
@@ -139,58 +186,111 @@ func (e *Executor) setManagers(ctx context.Context, resource cluster.Resource, s
 	return live, nil
 }
 
-// oneOff are managers of tools that persons and scripts use, not of controllers that
-// would write their fields again. The last one is what the server
-// invents for an object with unknown managers.
-var oneOff = []string{"kubectl", "helm", "oc", "k9s", "before-first-apply"}
+// leaves returns those of the fields of an entry that do not become ours.
+func (a application) leaves(fields *fieldpath.Set, isOurs bool) *fieldpath.Set {
+	kept := fieldpath.NewSet()
+	fields.Iterate(func(field fieldpath.Path) {
+		lies := func(path []string) bool { return liesAt(a.object.Object, path, field) }
+		if slices.ContainsFunc(a.left, lies) || !isOurs && slices.ContainsFunc(a.ignored, lies) {
+			kept.Insert(field)
+		}
+	})
+	return kept
+}
 
-// isOneOff reports whether the manager is one of them, or a command of kubectl
-// with a name of its own, such as kubectl-edit.
-func isOneOff(manager string) bool {
-	return slices.Contains(oneOff, manager) || strings.HasPrefix(manager, "kubectl-")
+// liesAt reports whether a managed field is at or below a path of the object, whose elements of lists are numbers.
+func liesAt(object any, path []string, field fieldpath.Path) bool {
+	if len(field) < len(path) {
+		return false
+	}
+	for i, segment := range path {
+		if name := field[i].FieldName; name != nil {
+			if *name != segment {
+				return false
+			}
+			fields, _ := object.(map[string]any)
+			object = fields[segment]
+			continue
+		}
+		list, _ := object.([]any)
+		at, ok := index(list, segment)
+		if !ok {
+			return false
+		}
+		object = list[at]
+		element, _ := object.(map[string]any)
+		switch key, value := field[i].Key, field[i].Value; {
+		case key != nil:
+			for _, part := range *key {
+				if own, set := element[part.Name]; set && !sameNumber(own, part.Value.Unstructured()) {
+					return false
+				}
+			}
+		case value != nil && !sameNumber(object, (*value).Unstructured()):
+			return false
+		}
+	}
+	return true
 }
 
 // uniteEntries merges the entries that count as ours into our entry of server-side
-// apply. The result is nil if there are none. Entries for subresources stay as
-// they are: a number of replicas set through "scale" keeps its entry. The
-// second result reports whether we own more fields than before.
-func uniteEntries(entries []metav1.ManagedFieldsEntry, owner string, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more bool, err error) {
-	ours, others := -1, 0
-	for _, entry := range entries {
-		isOurs := entry.Manager == owner && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
-		switch {
-		case isOurs && ours < 0:
-			ours = len(united)
-		case !isOurs && entry.Subresource == "" && counts(entry):
-			others++
-			continue
-		}
-		united = append(united, entry)
-	}
-	if others == 0 || ours < 0 {
-		return nil, false, nil
-	}
-	before, err := fieldsOf(united[ours])
-	if err != nil {
-		return nil, false, err
-	}
-	all := before
+// apply, but for the fields that do not become ours. The result is nil if nothing
+// changes. Entries for subresources stay as they are: a number of replicas set through
+// "scale" keeps its entry. The second result reports whether we own more fields than before.
+func uniteEntries(entries []metav1.ManagedFieldsEntry, owner metav1.ManagedFieldsEntry, leaves func(fields *fieldpath.Set, isOurs bool) *fieldpath.Set, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more bool, err error) {
+	ours, changed := -1, false
+	all, before := fieldpath.NewSet(), fieldpath.NewSet()
 	for _, entry := range entries {
 		if entry.Subresource != "" || !counts(entry) {
+			united = append(united, entry)
 			continue
 		}
 		fields, err := fieldsOf(entry)
 		if err != nil {
 			return nil, false, err
 		}
-		all = all.Union(fields)
+		isOurs := entry.Manager == owner.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && ours < 0
+		kept := leaves(fields, isOurs)
+		taken := fields.Difference(kept)
+		switch {
+		case isOurs:
+			ours, before, changed = len(united), fields, changed || !kept.Empty()
+			united, all = append(united, entry), all.Union(taken)
+		case !kept.Empty() && fields.Leaves().Difference(kept).Empty():
+			united = append(united, entry) // the rest are maps around what it keeps
+		default:
+			changed, all = true, all.Union(taken)
+			if !kept.Empty() {
+				united = append(united, withFields(entry, kept))
+			}
+		}
 	}
-	raw, err := all.ToJSON()
-	if err != nil {
-		return nil, false, fmt.Errorf("managed fields of %s: %w", owner, err)
+	if !changed {
+		return nil, false, nil
 	}
-	united[ours].FieldsV1 = metav1.NewFieldsV1(string(raw))
-	return united, !all.Equals(before), nil
+	if ours < 0 {
+		ours, united = len(united), append(united, owner)
+		united[ours].Operation, united[ours].FieldsType = metav1.ManagedFieldsOperationApply, "FieldsV1"
+	}
+	united[ours] = withFields(united[ours], all)
+	return united, !all.Difference(before).Empty(), nil
+}
+
+// managedPath is a path of fields as managedFields have it.
+func managedPath(path []string) []string {
+	managed := make([]string, len(path))
+	for i, field := range path {
+		managed[i] = "f:" + field
+	}
+	return managed
+}
+
+// withFields returns the entry with other fields.
+func withFields(entry metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
+	if raw, err := fields.ToJSON(); err == nil { // what was read can be written
+		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
+	}
+	return entry
 }
 
 // migrateEntries gives the entries of versions that are not served the version of the
@@ -216,9 +316,7 @@ func migrateEntries(entries []metav1.ManagedFieldsEntry, to schema.GroupVersion,
 			continue
 		}
 		known, _ := fieldsOf(translated[same]) // it was read before
-		if raw, err := known.Union(fields).ToJSON(); err == nil {
-			translated[same].FieldsV1, changed = metav1.NewFieldsV1(string(raw)), true
-		}
+		translated[same], changed = withFields(translated[same], known.Union(fields)), true
 	}
 	return translated, changed
 }

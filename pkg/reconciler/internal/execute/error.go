@@ -110,6 +110,12 @@ func IsBreaking(err error) bool {
 	return ok && e.Class == Breaking
 }
 
+// IsMistake reports whether the manifest cannot be written under its update policy, whatever the object is.
+func IsMistake(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Class == Invalid && isUntyped(messageOf(e.Err))
+}
+
 // IsImmutable reports whether the server refused to change a field of the live object.
 func IsImmutable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -157,7 +163,7 @@ func (e *Error) classifyStatus(status metav1.Status) {
 		e.Class = NamespaceGone
 	case status.Reason == metav1.StatusReasonInvalid && isImmutable(status) && e.Verb != plan.VerbDryRun:
 		e.Class = Immutable
-	case status.Reason == metav1.StatusReasonInvalid || status.Reason == metav1.StatusReasonBadRequest:
+	case status.Reason == metav1.StatusReasonInvalid || status.Reason == metav1.StatusReasonBadRequest || isUntyped(status.Message):
 		e.Class = Invalid
 	case status.Reason == metav1.StatusReasonForbidden:
 		e.Class = Forbidden

@@ -8,7 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/internal/owned"
 )
 
 func entry(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -20,8 +23,13 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, subresou
 
 func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
-	counts := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "corbel" || isOneOff(e.Manager) }
+	counts := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "corbel" || owned.IsOneOff(e.Manager) }
 	ours := entry("corbel", apply, "", `{"f:a":{}}`)
+	owner := metav1.ManagedFieldsEntry{Manager: "corbel", APIVersion: "v1"}
+	a := application{
+		object: &unstructured.Unstructured{Object: map[string]any{"l": []any{map[string]any{"name": "x"}}}},
+		left:   [][]string{{"left"}, {"m", "left"}}, ignored: [][]string{{"ignored"}, {"l", "0", "ignored"}},
+	}
 	for name, tc := range map[string]struct {
 		entries, want []metav1.ManagedFieldsEntry
 		more          bool
@@ -39,6 +47,34 @@ func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 			entries: []metav1.ManagedFieldsEntry{ours, entry("helm", update, "", `{"f:a":{}}`)},
 			want:    []metav1.ManagedFieldsEntry{ours},
 		},
+		"no entry of ours yet": {
+			entries: []metav1.ManagedFieldsEntry{entry("helm", update, "", `{"f:a":{}}`)},
+			want:    []metav1.ManagedFieldsEntry{ours},
+			more:    true,
+		},
+		"what we leave stays with its manager, and is not ours": {
+			entries: []metav1.ManagedFieldsEntry{
+				entry("corbel", apply, "", `{"f:a":{},"f:left":{}}`), entry("kubectl-rollout", update, "", `{"f:b":{},"f:m":{"f:left":{},"f:c":{}}}`),
+			},
+			want: []metav1.ManagedFieldsEntry{
+				entry("corbel", apply, "", `{"f:a":{},"f:b":{},"f:m":{"f:c":{}}}`), entry("kubectl-rollout", update, "", `{"f:m":{"f:left":{}}}`),
+			},
+			more: true,
+		},
+		"nothing but what we leave": {
+			entries: []metav1.ManagedFieldsEntry{ours, entry("kubectl-rollout", update, "", `{"f:m":{".":{},"f:left":{"f:d":{}}}}`)},
+		},
+		"what is ignored stays with its manager, and with us if we have sent it": {
+			entries: []metav1.ManagedFieldsEntry{
+				entry("corbel", apply, "", `{"f:a":{},"f:ignored":{}}`),
+				entry("kubectl-edit", update, "", `{"f:b":{},"f:ignored":{},"f:l":{"k:{\"name\":\"x\"}":{"f:ignored":{}},"k:{\"name\":\"y\"}":{"f:ignored":{}}}}`),
+			},
+			want: []metav1.ManagedFieldsEntry{
+				entry("corbel", apply, "", `{"f:a":{},"f:b":{},"f:ignored":{},"f:l":{"k:{\"name\":\"y\"}":{"f:ignored":{}}}}`),
+				entry("kubectl-edit", update, "", `{"f:ignored":{},"f:l":{"k:{\"name\":\"x\"}":{"f:ignored":{}}}}`),
+			},
+			more: true,
+		},
 		"several at once, others untouched": {
 			entries: []metav1.ManagedFieldsEntry{
 				entry("kubectl-edit", update, "", `{"f:b":{}}`), entry("hpa", update, "", `{"f:c":{}}`),
@@ -51,7 +87,7 @@ func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, more, err := uniteEntries(tc.entries, "corbel", counts)
+			got, more, err := uniteEntries(tc.entries, owner, a.leaves, counts)
 			if err != nil || more != tc.more {
 				t.Errorf("got %v, %v", more, err)
 			}
@@ -60,7 +96,7 @@ func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := uniteEntries([]metav1.ManagedFieldsEntry{ours, entry("helm", update, "", "nonsense")}, "corbel", counts); err == nil {
+	if _, _, err := uniteEntries([]metav1.ManagedFieldsEntry{ours, entry("helm", update, "", "nonsense")}, owner, a.leaves, counts); err == nil {
 		t.Error("nonsense was understood")
 	}
 }
@@ -113,7 +149,7 @@ func TestOneOffManagersAreDistinguishedFromControllers(t *testing.T) {
 		"kubectl": true, "kubectl-client-side-apply": true, "kubectl-edit": true, "helm": true, "k9s": true, "oc": true, "before-first-apply": true,
 		"helm-controller": false, "kustomize-controller": false, "kube-controller-manager": false, "kubectlish": false, "ocm": false, "": false,
 	} {
-		if got := isOneOff(manager); got != want {
+		if got := owned.IsOneOff(manager); got != want {
 			t.Errorf("%s: got %v", manager, got)
 		}
 	}
