@@ -31,6 +31,9 @@ type Custom struct {
 	// ReplicasPath is the path of the number of replicas, such as
 	// [spec replicas], if the type can be scaled.
 	ReplicasPath []string
+	// Maps are the paths of maps whose keys have any name, such as spec.labels. Elements of lists
+	// are left out of the paths. Typed clients drop such a map when it is empty.
+	Maps map[string]bool
 }
 
 type rememberedCustom struct {
@@ -88,7 +91,7 @@ func (t *Types) fetchCustom(ctx context.Context, gvk schema.GroupVersionKind) (C
 }
 
 func readCustom(definition map[string]any, version string) Custom {
-	custom := Custom{DeclaresConditions: status.DeclaresConditions(definition, version)}
+	custom := Custom{DeclaresConditions: status.DeclaresConditions(definition, version), Maps: map[string]bool{}}
 	versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")
 	for _, v := range versions {
 		v, ok := v.(map[string]any)
@@ -97,8 +100,25 @@ func readCustom(definition map[string]any, version string) Custom {
 		}
 		path, _, _ := unstructured.NestedString(v, "subresources", "scale", "specReplicasPath")
 		custom.ReplicasPath = splitPath(path)
+		schema, _, _ := unstructured.NestedFieldNoCopy(v, "schema", "openAPIV3Schema")
+		addMaps(custom.Maps, "", schema)
 	}
 	return custom
+}
+
+// addMaps adds the paths of the maps in a part of a schema.
+func addMaps(maps map[string]bool, path string, part any) {
+	schema, _ := part.(map[string]any)
+	if schema["additionalProperties"] != nil {
+		maps[path] = true
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		addMaps(maps, strings.TrimPrefix(path+"."+name, "."), property)
+	}
+	if schema["items"] != nil {
+		addMaps(maps, path, schema["items"])
+	}
 }
 
 // IsBuiltIn reports whether the group is one of the server's own, so that no

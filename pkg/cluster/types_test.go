@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -170,13 +171,15 @@ func TestCustomTypesAreDescribedByTheirDefinition(t *testing.T) {
 	target := real(t)
 	group := unique("g") + ".example.com"
 	create(t, target, definition(group, `[{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {
-		spec: {type: object, properties: {size: {type: integer}}},
+		spec: {type: object, properties: {size: {type: integer}, tls: {type: object}, items: {type: array, items: {type: object, properties: {
+			config: {type: object, additionalProperties: {type: string}}}}}}},
 		status: {type: object, properties: {conditions: {type: array, items: {type: object}}, size: {type: integer}}}}}},
 		subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}}]`))
 	foo := schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Foo"}
 	eventually(t, "the type is served", func() bool { _, err := target.Types().Resolve(t.Context(), foo); return err == nil })
 	custom, err := target.Types().Custom(t.Context(), foo)
-	if err != nil || !custom.DeclaresConditions || !slices.Equal(custom.ReplicasPath, []string{"spec", "size"}) {
+	if err != nil || !custom.DeclaresConditions || !slices.Equal(custom.ReplicasPath, []string{"spec", "size"}) ||
+		!maps.Equal(custom.Maps, map[string]bool{"spec.items.config": true}) {
 		t.Errorf("got %+v, %v", custom, err)
 	}
 	for _, gvk := range []schema.GroupVersionKind{

@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -86,6 +87,48 @@ func TestAnEmptyMapThatIsGoneIsRepaired(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A typed client drops an empty map from a custom resource that it writes back, but for one that is a pointer to a struct.
+func TestAnEmptyMapThatATypedClientDropsIsNoDrift(t *testing.T) {
+	b := newBench(t)
+	crd := definition("emptymaps", "EmptyMap")
+	schema := map[string]any{"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": map[string]any{
+		"tls": map[string]any{"type": "object"},
+		"items": map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": map[string]any{
+			"name": map[string]any{"type": "string"}, "config": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}},
+		}}},
+	}}}}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	versions[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": schema}
+	if err := unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Create(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Delete(context.WithoutCancel(t.Context()), crd) })
+	object := manifestOf(t, "replace", `{apiVersion: engine.corbel.run/v1, kind: EmptyMap, metadata: {name: e}, spec: {tls: {}, items: [{name: a, config: {}}]}}`)
+	b.until("the object to be written", func() bool {
+		outcome, err := b.apply(object)
+		return err == nil && outcome.Done()
+	})
+	for _, tt := range []struct {
+		live   string
+		writes int
+	}{{`{tls: {}, items: [{name: a}]}`, 0}, {`{items: [{name: a}]}`, 1}} {
+		live := manifestOf(t, "replace", `{apiVersion: engine.corbel.run/v1, kind: EmptyMap, metadata: {name: e}}`)
+		if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "e"}, live); err != nil {
+			t.Fatal(err)
+		}
+		live.Object["spec"] = manifestOf(t, "replace", `{spec: `+tt.live+`}`).Object["spec"]
+		if err := b.Update(t.Context(), live, client.FieldOwner("typed")); err != nil {
+			t.Fatal(err)
+		}
+		if outcome := b.mustApply(object); writes(outcome) != tt.writes {
+			t.Errorf("%s: steps %v", tt.live, outcome.Steps)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/owned"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/status"
@@ -124,6 +125,10 @@ func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.
 	case plan.IsRekeyed(*recorded):
 		observation.Differs = len(searchDrift(live, desired, "").result.Fields) > 0 // by any manager
 	case recorded.Digest == desired.Digest && recorded.AppliedHash != "" && recorded.AppliedHash != observation.AppliedHash:
+		if hash := o.hashOfTyped(ctx, live, desired); hash == recorded.AppliedHash {
+			observation.AppliedHash = hash
+			break
+		}
 		observation.EarlierAppliedHash = o.options.Hasher.EarlierAppliedHash(
 			recorded.AppliedHash, withoutScale(live, desired.Manifest), desired.Manifest.Object, desired.Policies.IgnoreFields)
 		if observation.EarlierAppliedHash != recorded.AppliedHash {
@@ -131,6 +136,57 @@ func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.
 		}
 	}
 	return observation
+}
+
+// hashOfTyped returns the AppliedHash of a custom resource as if the empty maps were there that a typed client drops from
+// what it writes back; it is empty for other types.
+func (o *Observer) hashOfTyped(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) string {
+	if cluster.IsBuiltIn(desired.Key.Group) {
+		return ""
+	}
+	custom, err := o.types.Custom(ctx, live.GroupVersionKind())
+	if err != nil {
+		return ""
+	}
+	manifest := desired.Manifest.Object
+	whole, _ := withDropped(withoutScale(live, desired.Manifest), manifest, "", custom.Maps).(map[string]any)
+	return o.options.Hasher.AppliedHash(whole, manifest, desired.Policies.IgnoreFields)
+}
+
+// withDropped returns a copy of a live value with the empty maps of the manifest that typed clients drop.
+func withDropped(live, manifest any, path string, dropped map[string]bool) any {
+	switch manifest := manifest.(type) {
+	case map[string]any:
+		fields, ok := live.(map[string]any)
+		if live == nil && len(manifest) == 0 && dropped[path] {
+			return manifest
+		} else if !ok {
+			return live
+		}
+		fields = maps.Clone(fields)
+		for key, value := range manifest {
+			if whole := withDropped(fields[key], value, strings.TrimPrefix(path+"."+key, "."), dropped); whole != nil {
+				fields[key] = whole
+			}
+		}
+		return fields
+	case []any:
+		elements, _ := live.([]any)
+		elements = slices.Clone(elements)
+		for i, element := range elements {
+			at := slices.IndexFunc(manifest, func(own any) bool { return nameOf(own) == nameOf(element) })
+			if nameOf(element) == "" {
+				at = i
+			}
+			if at >= 0 && at < len(manifest) {
+				elements[i] = withDropped(element, manifest[at], path, dropped)
+			}
+		}
+		if elements != nil {
+			return elements
+		}
+	}
+	return live
 }
 
 // status returns the readiness.
