@@ -83,6 +83,7 @@ func NewRecorder(objects ...*unstructured.Unstructured) *Recorder {
 	r := &Recorder{objects: map[address]*unstructured.Unstructured{}, kinds: []kind{
 		{gvr("", "v1", "configmaps"), "ConfigMap", true},
 		{gvr("", "v1", "secrets"), "Secret", true},
+		{gvr("", "v1", "serviceaccounts"), "ServiceAccount", true},
 		{gvr("", "v1", "namespaces"), "Namespace", false},
 		{gvr("apiextensions.k8s.io", "v1", "customresourcedefinitions"), "CustomResourceDefinition", false},
 		{gvr("apiregistration.k8s.io", "v1", "apiservices"), "APIService", false},

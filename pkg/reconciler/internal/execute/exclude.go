@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -200,25 +199,13 @@ func mentions(message, key string) bool {
 	return strings.Contains(strings.ReplaceAll(strings.ToLower(message), " ", ""), strings.ToLower(key))
 }
 
-var segment = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
-
 // segments splits a path such as spec.containers[0].env.
 func segments(path string) []string {
-	parts := segment.FindAllString(path, -1)
-	for i := range parts {
-		parts[i] = strings.Trim(parts[i], "[]")
-	}
-	return parts
+	return strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
 }
 
-// pointerTo is a path as a JSON pointer.
-func pointerTo(path []string) string {
-	var b strings.Builder
-	for _, part := range path {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
-	}
-	return b.String()
-}
+// pointerTo is a path of fields of structs, and of positions in lists, as a JSON pointer.
+func pointerTo(path []string) string { return "/" + strings.Join(path, "/") }
 
 // adviseOnUntyped says which policy takes a manifest that no server-side apply takes.
 func adviseOnUntyped(err error, name string) {

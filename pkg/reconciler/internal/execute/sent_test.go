@@ -96,6 +96,17 @@ func TestAReplaceSendsTheFinalizersOfOthers(t *testing.T) {
 	}
 }
 
+// What the plan saw is sent, without a read.
+func TestAReplaceSendsTheFieldsThatHaveAnOwnerByDesign(t *testing.T) {
+	b, recorder, d, live := recorded(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: shop, name: a}, imagePullSecrets: [{name: ours}]}`)
+	s := step(plan.VerbReplace, d, live)
+	s.Carried = `{"secrets":[{"name":"token"}],"imagePullSecrets":[{"name":"theirs"}]}`
+	b.must(s)
+	if sent := recorder.Writes()[0].Body; fmt.Sprint(sent["secrets"], sent["imagePullSecrets"]) != "[map[name:token]] [map[name:ours]]" {
+		t.Errorf("sent %v", sent)
+	}
+}
+
 func TestOrphaningSendsTheRemovalOfOurOwnershipMetadataAndNothingElse(t *testing.T) {
 	b, recorder, d, live := recorded(t, configMap("shop", "map"))
 	b.must(step(plan.VerbOrphan, d, live))
