@@ -6,7 +6,9 @@ package reconciler_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -97,6 +99,58 @@ func TestADroppedObjectIsOrphanedAlsoIfItsComponentIsDeletedBeforeItsWave(t *tes
 	}
 	b.checkLeft("a", true)
 	b.checkLeft("stays", false)
+}
+
+// TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan: a former operator has made the object with an ownerReference to
+// the component.
+func TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan(t *testing.T) {
+	for _, update := range []string{"replace", "ssa-merge", "ssa-override"} {
+		t.Run(update, func(t *testing.T) {
+			b := newBench(t)
+			owner := b.owner()
+			toComponent := metav1.OwnerReference{APIVersion: owner.Group + "/v1", Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: new(true), BlockOwnerDeletion: new(true)}
+			to := func(name string) metav1.OwnerReference {
+				return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: b.get(name).UID}
+			}
+			other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "other"}}
+			former := other.DeepCopy()
+			former.Name, former.OwnerReferences = "a", []metav1.OwnerReference{toComponent}
+			for _, object := range []client.Object{other, former} {
+				if err := b.Create(t.Context(), object, client.FieldOwner("former")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			objects := []client.Object{config("a", "1", "delete-policy", "orphan", "update-policy", update), config("goes", "1", "delete-order", "-1"), config("stays", "1")}
+			b.mustApply(objects...)
+			if left := b.get("a").OwnerReferences; len(left) > 0 {
+				t.Errorf("after the adoption it refers to %v", left)
+			}
+			b.change("a", func(c *corev1.ConfigMap) {
+				c.OwnerReferences = []metav1.OwnerReference{toComponent, to("other"), to("goes"), to("stays")}
+			})
+			b.mustApply(objects...)
+			want := []metav1.OwnerReference{to("other"), to("stays")}
+			b.mustApply(objects[2])
+			if diff := cmp.Diff(want, b.get("a").OwnerReferences); diff != "" {
+				t.Errorf("dropped: references (-want +got):\n%s", diff)
+			}
+			b.checkLeft("a", true)
+
+			b.mustApply(objects...)
+			b.change("a", func(c *corev1.ConfigMap) {
+				c.OwnerReferences = []metav1.OwnerReference{toComponent, to("other"), to("goes"), to("stays")}
+			})
+			want = []metav1.OwnerReference{to("other")}
+			if outcome, err := b.delete(); err != nil || !outcome.Done() {
+				t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+			}
+			if diff := cmp.Diff(want, b.get("a").OwnerReferences); diff != "" {
+				t.Errorf("deleted: references (-want +got):\n%s", diff)
+			}
+			b.checkLeft("a", true)
+			b.checkLeft("goes", false)
+		})
+	}
 }
 
 // checkLeft expects an object to be gone, or to be orphaned without our label and annotation.

@@ -33,6 +33,8 @@ var mutants = []mutant{
 	{"a write without the uid", "pkg/reconciler/internal/execute/write.go", `metadata["uid"] = string(step.UID)`, "_ = step.UID", []string{executeTests}},
 	{"an orphaning without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", `"resourceVersion": step.ResourceVersion,`, "", []string{executeTests}},
 	{"an orphaning without the uid", "pkg/reconciler/internal/execute/delete.go", `"uid":             step.UID,`, "", []string{executeTests}},
+	{"an orphan refers to the component", "pkg/reconciler/internal/execute/delete.go", "append(slices.Clone(step.Removes), step.Owner.Ref.UID)", "step.Removes", []string{reconcilerTests}},
+	{"an orphan waits for what it refers to", "pkg/reconciler/internal/plan/orphan.go", "return u.live.HasOwnerReferences && ", "return false && ", []string{planTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
 	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(e.withoutForeign(step), object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
 

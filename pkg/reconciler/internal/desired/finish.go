@@ -117,10 +117,12 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// setOwnership sets our label and annotation. They are no part of the digest, which is about
-// the manifest of the user.
+// setOwnership sets our label and annotation in place of an ownerReference to the component: the garbage
+// collector would not keep the order of a deletion, and would delete orphans. None of that is part of the digest, which
+// is about the manifest of the user.
 func setOwnership(content map[string]any, name string, owner plan.Owner) {
 	metadata := content["metadata"].(map[string]any)
+	delete(metadata, "ownerReferences")
 	set(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID, owner.ID)
 	set(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner, owner.Ref.String())
 }

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -44,7 +46,7 @@ func (e *Executor) retryOnConflict(ctx context.Context, step plan.Step, execute 
 		case !step.StillApplies(live):
 			return result
 		}
-		step.ResourceVersion, step.Finalizers = live.ResourceVersion, live.Finalizers
+		step.ResourceVersion, step.Finalizers, step.HasOwnerReferences = live.ResourceVersion, live.Finalizers, live.HasOwnerReferences
 	}
 }
 
@@ -163,8 +165,12 @@ func (e *Executor) releaseForeign(ctx context.Context, resource cluster.Resource
 }
 
 // orphan removes our label and annotation from an object, if it is the one that the plan
-// saw. What the manifest has set stays.
+// saw, and the ownerReferences by which the garbage collector would delete it. What the manifest has set stays.
 func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
+	resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
+	if err != nil {
+		return failed(step, err)
+	}
 	metadata := map[string]any{
 		"uid":             step.UID,
 		"resourceVersion": step.ResourceVersion,
@@ -174,11 +180,17 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 	if step.IsInherited() {
 		e.removeForeign(metadata, step)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return failed(step, err)
+	if step.HasOwnerReferences {
+		live, err := e.readFirst(ctx, resource, step)
+		switch {
+		case cluster.IsNotFound(err, resource, step.Key.Name):
+			return plan.Result{Step: step, Observation: plan.Observation{Existence: plan.Absent}}
+		case err != nil:
+			return failed(step, err)
+		}
+		removeReferences(metadata, live, append(slices.Clone(step.Removes), step.Owner.Ref.UID))
 	}
-	resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return failed(step, err)
 	}
@@ -192,4 +204,16 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 		return failed(step, errors.New("the server answered with an object of another uid"))
 	}
 	return plan.Result{Step: step, Observation: e.observer.ObservationOf(ctx, live, nil)}
+}
+
+// removeReferences adds to the metadata of a merge patch what removes the ownerReferences to the uids, and reports
+// whether the live object has any of them.
+func removeReferences(metadata map[string]any, live *unstructured.Unstructured, uids []types.UID) bool {
+	references := live.GetOwnerReferences()
+	rest := slices.DeleteFunc(slices.Clone(references), func(r metav1.OwnerReference) bool { return slices.Contains(uids, r.UID) })
+	if len(rest) == len(references) {
+		return false
+	}
+	metadata["ownerReferences"] = rest
+	return true
 }

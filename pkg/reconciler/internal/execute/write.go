@@ -91,9 +91,9 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
 	// The object may have had another owner, now or in an attempt with an unknown outcome.
 	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(step.Desired.Policies.AdoptFrom) > 0 || step.IsInherited()
-	if step.Verb != plan.VerbCreate && takes &&
-		(step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed || step.Reason == plan.ReasonOwnershipShared) {
-		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
+	takes = takes && (step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed || step.Reason == plan.ReasonOwnershipShared)
+	if step.Verb != plan.VerbCreate {
+		if live, err = e.removeFormerOwner(ctx, resource, step, live, takes); err != nil {
 			return failed(step, err)
 		}
 	}
@@ -176,7 +176,7 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 		for _, pointer := range ignored {
 			keepLive(object.Object, live.Object, pointer)
 		}
-		if references := e.references(object, live); len(references) > 0 {
+		if references := e.references(step, live); len(references) > 0 {
 			object.SetOwnerReferences(references)
 		}
 	}
@@ -217,20 +217,12 @@ func carriedBy(step plan.Step) *unstructured.Unstructured {
 	return seen
 }
 
-// references are those of the manifest, and those that others have set on the live
-// object. If the manifest names a controller, it is the only one.
-func (e *Executor) references(object, live *unstructured.Unstructured) []metav1.OwnerReference {
-	references := object.GetOwnerReferences()
-	controlled := metav1.GetControllerOfNoCopy(object) != nil
-	for _, other := range live.GetOwnerReferences() {
-		known := slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == other.UID })
-		second := controlled && other.Controller != nil && *other.Controller
-		path := []string{"f:metadata", "f:ownerReferences", `k:{"uid":"` + string(other.UID) + `"}`}
-		if !known && !second && !observe.Owns(live, e.options.FieldOwner, path...) {
-			references = append(references, other)
-		}
-	}
-	return references
+// references are those that others have set on the live object, but for one to the component itself.
+func (e *Executor) references(step plan.Step, live *unstructured.Unstructured) []metav1.OwnerReference {
+	return slices.DeleteFunc(live.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		path := []string{"f:metadata", "f:ownerReferences", `k:{"uid":"` + string(r.UID) + `"}`}
+		return r.UID == step.Owner.Ref.UID || observe.Owns(live, e.options.FieldOwner, path...)
+	})
 }
 
 // readFirst reads the object that is to be written, which must be as the plan saw it.
@@ -258,23 +250,24 @@ func union(live, desired []string) []string {
 // removeFormerOwner removes the label and annotation of the former owner from an object that
 // was just adopted, as the server answered it. A server-side apply keeps them, and so does
 // every write that keeps ignored fields; as long as they are there, the object does not
-// show which owner came last. If it fails, the write counts as not confirmed, and both
-// are done again.
-func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	labels, annotations := e.observer.OtherOwnerKeys(live, step.Desired)
-	step.Finalizers = live.GetFinalizers()
-	held := plan.HasForeignFinalizer(step.Key, e.options.Name, step.Finalizers)
-	if len(labels)+len(annotations) == 0 && !held {
+// show which owner came last. An ownerReference to the component itself is removed after every write: the
+// garbage collector would delete an orphan by it, and in an order of its own all others. If it fails, the write counts
+// as not confirmed, and both are done again.
+func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured, takes bool) (*unstructured.Unstructured, error) {
+	metadata := map[string]any{"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion()}
+	due := removeReferences(metadata, live, []types.UID{step.Owner.Ref.UID})
+	if takes {
+		labels, annotations := e.observer.OtherOwnerKeys(live, step.Desired)
+		metadata["labels"], metadata["annotations"] = nullsAt(labels), nullsAt(annotations)
+		step.Finalizers = live.GetFinalizers()
+		held := plan.HasForeignFinalizer(step.Key, e.options.Name, step.Finalizers)
+		if held {
+			metadata["finalizers"] = e.withoutForeign(step)
+		}
+		due = due || held || len(labels)+len(annotations) > 0
+	}
+	if !due {
 		return live, nil
-	}
-	metadata := map[string]any{
-		"uid":             live.GetUID(),
-		"resourceVersion": live.GetResourceVersion(),
-		"labels":          nullsAt(labels),
-		"annotations":     nullsAt(annotations),
-	}
-	if held {
-		metadata["finalizers"] = e.withoutForeign(step)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
@@ -282,7 +275,7 @@ func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resou
 	}
 	live, err = e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
 	if err != nil {
-		return nil, fmt.Errorf("remove the ownership label and annotation of the former owner: %w", err)
+		return nil, fmt.Errorf("remove the ownerReference to the component, and the ownership label and annotation of a former owner: %w", err)
 	}
 	return live, nil
 }

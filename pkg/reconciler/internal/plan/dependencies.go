@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -136,11 +137,14 @@ func (w *work) applyInOrder(u *unit) {
 // not before the objects in it, a type not before its instances, an object not
 // before those that depend on it. If the waves say otherwise, it is moved to
 // the wave of the last of them; if only the stages do, those that need it go early.
-func (w *work) removalOrder(units []*unit) []*unit {
-	w.findRemovalNeeds(units)
+func (w *work) removalOrder(units []*unit, reason Reason) []*unit {
+	w.findRemovalNeeds(units, reason)
 	ordered := make([]*unit, 0, len(units)) // what is needed comes first
 	for _, u := range units {
-		u.removing, u.removalWave, u.removalStage = true, u.item.DeleteOrder, removalStageOf(u)
+		u.removing, u.removalWave, u.removalStage = true, u.item.DeleteOrder, w.removalStageOf(u, reason)
+		if u.removalStage == removeReference {
+			u.removalWave = math.MinInt16
+		}
 		// An inventory that was tampered with may hold a cycle. Its objects are removed in
 		// some order.
 		cutCycles(u, &ordered)
@@ -166,8 +170,9 @@ func (w *work) removalOrder(units []*unit) []*unit {
 	return ordered
 }
 
-// findRemovalNeeds finds, among the units, what each of them needs.
-func (w *work) findRemovalNeeds(units []*unit) {
+// findRemovalNeeds finds, among the units, what each of them needs. An orphan that goes first stays in the
+// cluster, so no object that needs it is affected.
+func (w *work) findRemovalNeeds(units []*unit, reason Reason) {
 	among := make(map[Key]*unit, len(units))
 	types := map[schema.GroupKind][]*unit{}
 	for _, u := range units {
@@ -180,7 +185,7 @@ func (w *work) findRemovalNeeds(units []*unit) {
 	for _, u := range units {
 		u.needs = nil
 		add := func(need *unit) {
-			if need != nil && need != u && !slices.Contains(u.needs, need) {
+			if need != nil && need != u && !slices.Contains(u.needs, need) && !w.goesFirst(need, reason) {
 				u.needs = append(u.needs, need)
 			}
 		}

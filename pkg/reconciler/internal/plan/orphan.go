@@ -120,7 +120,7 @@ func (w *work) removeOwnership(u *unit, reason Reason) {
 	if u.item.Phase != v1alpha1.PhaseReleased {
 		w.note(u.key, NoteReleased, "released: it belongs to %s", u.owner)
 	}
-	w.step(u.step(VerbOrphan, stageRemoval, reason))
+	w.orphanStep(u, reason)
 }
 
 // orphan removes our label and annotation; an object without them is only dropped from the inventory.
@@ -138,7 +138,26 @@ func (w *work) orphan(u *unit, reason Reason) {
 		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
 		w.recordFirst = true
 	}
-	w.step(u.step(VerbOrphan, stageRemoval, reason))
+	w.orphanStep(u, reason)
+}
+
+// orphanStep plans the orphaning of an object.
+func (w *work) orphanStep(u *unit, reason Reason) {
+	s := u.step(VerbOrphan, stageRemoval, reason)
+	if s.HasOwnerReferences {
+		for _, other := range w.units {
+			if other.removing && other.item.UID != "" && !w.willOrphan(other, reason) {
+				s.Removes = append(s.Removes, other.item.UID)
+			}
+		}
+	}
+	w.step(s)
+}
+
+// goesFirst reports whether an object is orphaned before anything is removed: it has ownerReferences, and the
+// garbage collector deletes it when all objects are gone that it refers to. A namespace refers to no other dependent.
+func (w *work) goesFirst(u *unit, reason Reason) bool {
+	return u.live.HasOwnerReferences && !u.key.isNamespace() && w.isOrphaned(u, reason)
 }
 
 // handsOver reports whether an object that is no longer desired is handed over to

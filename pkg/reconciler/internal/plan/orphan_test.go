@@ -39,3 +39,38 @@ func TestATypeKeepsTheNewestOrphansAndTheInputStaysAsItIs(t *testing.T) {
 		t.Errorf("namespace: %+v", namespace.item)
 	}
 }
+
+// TestAnOrphanWithReferencesGoesFirst: otherwise the garbage collector would delete it together with the last object
+// that it refers to.
+func TestAnOrphanWithReferencesGoesFirst(t *testing.T) {
+	web, data := Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Key{Kind: "ConfigMap", Namespace: "shop", Name: "data"}
+	ownership := Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}
+	for _, references := range []bool{true, false} {
+		in := Input{
+			Cause: Deleting, Name: reconcilerName, Owner: theOwner,
+			Recorded: []v1alpha1.InventoryItem{
+				{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u-web", DeleteOrder: -1, DependsOn: []string{data.reference()}},
+				{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "data", UID: "u-data", DeletePolicy: v1alpha1.DeletePolicyOrphan},
+			},
+			Live: map[Key]Observation{
+				web:  {Existence: Present, UID: "u-web", ResourceVersion: "1", Ownership: ownership},
+				data: {Existence: Present, UID: "u-data", ResourceVersion: "2", Ownership: ownership, HasOwnerReferences: references},
+			},
+		}
+		p, err := Next(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var steps []string
+		for _, s := range p.Steps {
+			steps = append(steps, fmt.Sprint(s.Verb, " ", s.Key.Name, " ", s.Removes))
+		}
+		want := "[orphan data [u-web]]"
+		if !references {
+			want = "[delete web []]"
+		}
+		if got := fmt.Sprint(steps); got != want {
+			t.Errorf("references %t: got %s, want %s", references, got, want)
+		}
+	}
+}

@@ -115,6 +115,9 @@ type Step struct {
 	Finalizers []string
 	// HasOwnerReferences: the object has ownerReferences, which a PUT has to carry over.
 	HasOwnerReferences bool
+	// Removes are the uids of recorded objects that are removed with the same plan or a later one. An orphan must not
+	// refer to them: the garbage collector would delete it with them.
+	Removes []types.UID
 	// Carried and Reclaims are those of the observation.
 	Carried  string
 	Reclaims bool

@@ -63,7 +63,7 @@ func (w *work) awaitsWrites(u *unit, reason Reason) bool {
 // everything before it is gone.
 func (w *work) remove(units []*unit, reason Reason) {
 	w.keepContainers(units, reason)
-	ordered := w.removalOrder(units)
+	ordered := w.removalOrder(units, reason)
 	blocked := false
 	for len(ordered) > 0 {
 		stage := nextRemovalStage(&ordered)

@@ -27,7 +27,8 @@ const (
 
 // Stages of a delete wave.
 const (
-	removeWebhook = iota
+	removeReference = iota // orphans, before the garbage collector deletes them with an object that they refer to
+	removeWebhook
 	removeInstance
 	removeAPI
 	removeRest
@@ -102,8 +103,11 @@ func applyStageOf(u *unit) int {
 	return kindOf(u.key).apply
 }
 
-func removalStageOf(u *unit) int {
-	if u.instance {
+func (w *work) removalStageOf(u *unit, reason Reason) int {
+	switch {
+	case w.goesFirst(u, reason):
+		return removeReference
+	case u.instance:
 		return removeInstance
 	}
 	return kindOf(u.key).remove

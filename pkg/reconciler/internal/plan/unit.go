@@ -87,6 +87,9 @@ func (u *unit) setLive(in Input) {
 		u.failure = &failure
 	}
 	if u.live.Existence == Present {
+		if u.live.Ownership.Controller.UID == in.Owner.Ref.UID {
+			u.live.Ownership.Controller = Controller{} // the component itself is no other owner
+		}
 		policies := policy.Set{Adoption: v1alpha1.AdoptionPolicyIfUnowned}
 		if u.desired != nil {
 			policies = u.desired.Policies
