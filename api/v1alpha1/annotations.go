@@ -180,7 +180,8 @@ const (
 	// AnnotationManagementPolicy limits what the operator does for the component: to
 	// observe it (skip), or to keep its objects when it is deleted (detach-on-delete). On a namespace it
 	// counts for all components in it that have none of their own, if the option
-	// NamespaceManagementPolicies allows it. A value that does not exist stalls the component.
+	// NamespaceManagementPolicies allows it. A value that does not exist stalls the component. A deletion with the
+	// propagation policy Orphan (kubectl delete --cascade=orphan) sets it to detach-on-delete.
 	//
 	// On: the component, or its namespace
 	// Format: one of manage, skip, detach-on-delete
@@ -315,7 +316,8 @@ const (
 	AnnotationSkipDeleteHooks = "skip-delete-hooks"
 	// AnnotationAbandon drops the inventory of a component that is being deleted, and orphans its
 	// dependents as they are. Set it if the deletion cannot succeed, for example because the target
-	// cluster does not exist any more. The event Abandoned names what is left.
+	// cluster does not exist any more. The event Abandoned names what is left. A dependent that has an
+	// ownerReference to the component, set by another client, is deleted by the garbage collector.
 	//
 	// On: the component
 	// Format: "true" or "false"

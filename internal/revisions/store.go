@@ -37,7 +37,7 @@ type Options struct {
 	Key func(context.Context) ([]byte, error)
 }
 
-// Store keeps content of revisions. It is safe for concurrent use.
+// Store keeps content of revisions. It is safe for concurrent use. A nil Store keeps nothing.
 type Store struct{ options Options }
 
 // NewStore returns a Store.
@@ -280,6 +280,50 @@ func (r *Record) patch(ctx context.Context, secret *corev1.Secret, data map[stri
 		return err
 	}
 	return r.store.options.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.store.options.FieldOwner))
+}
+
+// Erase removes the Secret of a component. It is no error if there is none. Without a record, which may be nil, the Secret
+// is looked for.
+func (s *Store) Erase(ctx context.Context, c Component, known *Record) (err error) {
+	if s == nil {
+		return nil
+	}
+	secret := &metav1.PartialObjectMetadata{}
+	if known != nil && known.component.UID == c.UID {
+		secret.UID = known.uid
+	}
+	if secret.UID == "" {
+		secret, err = s.metadataOf(ctx, c)
+	}
+	if key := s.keyOf(c); err == nil {
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		err = s.options.Client.Delete(ctx, object, client.Preconditions{UID: &secret.UID})
+	}
+	if apierrors.IsConflict(err) && known != nil {
+		return s.Erase(ctx, c, nil) // another client has made it anew
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove Secret %s of the revisions: %w", s.keyOf(c), err)
+	}
+	return nil
+}
+
+func (s *Store) metadataOf(ctx context.Context, c Component) (*metav1.PartialObjectMetadata, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return secret, s.options.Client.Get(ctx, s.keyOf(c), secret)
+}
+
+// IsOrphaned reports whether a component has a Secret that does not refer to it any more.
+func (s *Store) IsOrphaned(ctx context.Context, c Component) (bool, error) {
+	if s == nil {
+		return false, nil
+	}
+	secret, err := s.metadataOf(ctx, c)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return !slices.ContainsFunc(secret.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == c.UID }), nil
 }
 
 // entryOf is the key of a revision in the data of the Secret.

@@ -156,7 +156,7 @@ func TestTheManagementPolicyManageIsTheDefaultAndMayBeWrittenOut(t *testing.T) {
 }
 
 func TestTheFinalizersOfTheServersOwnDeletionDoNotBlock(t *testing.T) {
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground} {
 		t.Run(string(policy), func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 			b.create(widget.Spec{Values: map[string]string{"a": "1"}})

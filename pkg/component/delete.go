@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +31,9 @@ import (
 // delete removes the dependent objects, unless something blocks that.
 func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
+	if err := h.detachOrphans(ctx, obj, commit); err != nil {
+		return result.Empty, err
+	}
 	if err := h.meetOperator(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
@@ -243,7 +245,8 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 	return nil
 }
 
-// finalize orphans the dependents that are kept, and removes what the inventory was kept in.
+// finalize orphans the dependents that are kept, and removes the Secrets of the inventory and of the revisions: the
+// garbage collector may have taken their ownerReferences off. A refusal does not hold up the deletion.
 func (h *handler[T]) finalize(ctx context.Context, obj T) error {
 	if h.isAbandoned(obj) {
 		h.reportAbandoned(ctx, obj)
@@ -251,13 +254,22 @@ func (h *handler[T]) finalize(ctx context.Context, obj T) error {
 		return err
 	}
 	err := h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)
-	if h.isAbandoned(obj) && apierrors.IsForbidden(err) {
-		// The annotation abandon asks for the removal of the component, whatever is left of it.
-		h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, unerasedText(err, h.settings.name))
+	if obj.GetStatus().Revision != 0 {
+		err = errors.Join(err, h.renderer.Revisions.Erase(ctx, h.revisionsOf(obj), h.remembered(obj).rendering.Record()))
+	}
+	if rendering.IsRefusal(err) {
+		h.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, unerasedText(err, h.settings.name))
 		return nil
 	}
 	return err
 }
+
+// reasonSecretsLeft means that the server refused to remove the Secrets that hold the inventory or the revisions of a
+// component that is deleted. The component goes all the same.
+//
+// Event type: Warning
+// What to do: remove the finalizer that the note names from these Secrets, and delete them.
+const reasonSecretsLeft = "SecretsLeft"
 
 // reasonAbandoned means that the component is deleted with the annotation abandon. The note names the
 // dependents that are orphaned as they are, and what else is left.
@@ -300,9 +312,9 @@ func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)
 }
 
-// unerasedText says how to remove the Secrets that hold the inventory.
+// unerasedText says how to remove the Secrets that hold the inventory or the revisions.
 func unerasedText(err error, reconcilerName string) string {
-	return fmt.Sprintf("Secrets that hold the inventory stay (%v); remove their finalizer %s/inventory, or grant the operator the rights and restart it", err, reconcilerName)
+	return fmt.Sprintf("Secrets that hold the inventory or the revisions stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, reconcilerName)
 }
 
 // admissionPoliciesText says where to find the ValidatingAdmissionPolicies that an attempt to

@@ -50,7 +50,7 @@ func TestDelete(t *testing.T) {
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "CustomResourceDefinition foos.example.com: 2 instances exist"},
 		{name: "foreign finalizers block", inventory: someInventory, finalizers: []string{"x.example.com/y", "z.example.com/y"},
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, z.example.com/y, which is not ours"},
-		{name: "finalizers of the server are not foreign", inventory: someInventory, finalizers: []string{"foregroundDeletion", "orphan"}, done: true, touched: true},
+		{name: "finalizers of the server are not foreign", inventory: someInventory, finalizers: []string{"foregroundDeletion"}, done: true, touched: true},
 		{name: "it takes time", engine: fakeEngine{outcome: reconciler.Outcome{Waiting: waiting, Inventory: someInventory}}, inventory: someInventory, touched: true,
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionProcessing, message: "Namespace old: is being deleted"},
 		{name: "it fails", engine: fakeEngine{err: errors.New("delete ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,

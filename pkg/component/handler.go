@@ -47,6 +47,7 @@ type handler[T Component] struct {
 	code *userCode[T]
 
 	memory   *memory
+	cascades cascades
 	cleanups *backoff.Activity[client.ObjectKey] // retries of cleanUpInventory
 	watches  *targets.Watches                    // may be nil
 

@@ -10,10 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -74,6 +79,42 @@ func TestTheEventAboutAnAbandonedComponentNamesItsAdmissionPolicies(t *testing.T
 	want := "; delete the ValidatingAdmissionPolicies there with the label test.corbel.run/fence=" + digest.OwnerID("far", "test.corbel.run", "Widget", obj.Namespace, obj.Name)
 	if len(log.lines) != 1 || !strings.Contains(log.lines[0], want) {
 		t.Errorf("events %q, want %q", log.lines, want)
+	}
+}
+
+func TestARefusalToEraseTheSecretsHoldsNoDeletionUp(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	for name, test := range map[string]struct {
+		answer error
+		held   bool
+	}{
+		"a right is missing":       {answer: apierrors.NewForbidden(resource, "s", errors.New("no"))},
+		"a webhook refuses":        {answer: apierrors.NewBadRequest("admission webhook \"w\" denied the request")},
+		"there is none":            {answer: apierrors.NewNotFound(resource, "s")},
+		"the server is overloaded": {answer: apierrors.NewTooManyRequests("later", 1), held: true},
+		"the server fails":         {answer: apierrors.NewInternalError(errors.New("no")), held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, log := testHandler(t, &fakeEngine{})
+			refusing := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return nil
+				},
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					return test.answer
+				},
+			})
+			h.renderer.Revisions = revisions.NewStore(revisions.Options{Client: refusing, Name: h.settings.name})
+			obj := deletedWidget(reconciler.Inventory{})
+			obj.Status.Revision = 1
+			if err := h.finalize(t.Context(), obj); (err != nil) != test.held {
+				t.Errorf("error %v", err)
+			}
+			said := len(log.lines) == 1 && strings.HasPrefix(log.lines[0], "Warning|SecretsLeft|Delete|")
+			if said != (!test.held && !apierrors.IsNotFound(test.answer)) {
+				t.Errorf("events %q", log.lines)
+			}
+		})
 	}
 }
 

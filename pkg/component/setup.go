@@ -117,7 +117,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	r.running.Store(running)
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector), running.triggers.NoteEdits())).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector), running.handler.cascades.noted(), running.triggers.NoteEdits())).
 		WatchesRawSource(running.triggers.Source()).
 		Named(controllerName(gvk)).
 		Complete(r)

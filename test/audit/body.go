@@ -22,6 +22,7 @@ type body struct {
 		Finalizers                            []string
 		Labels, Annotations                   map[string]string
 	}
+	Type   string
 	Status struct{ Inventory v1alpha1.Inventory }
 }
 
@@ -62,8 +63,8 @@ type ownership struct {
 	owner  string // the owner in clear text, without its uid
 	uid    string // of that owner
 	others []string
-	// preview: it is the Secret of a request for a preview.
-	preview bool
+	// ours: it is a Secret of the operator's own, of a request for a preview or of revisions.
+	ours bool
 }
 
 // helmRelease is the annotation by which Helm shows that an object is its own, and fluxRelease the label that Flux gives to
@@ -81,7 +82,7 @@ var otherTools = []string{
 
 func ownershipOf(b body, name string) ownership {
 	m := ownership{id: b.Metadata.Labels[name+"/owner-id"]}
-	m.preview = b.Kind == "Secret" && b.Metadata.Labels[name+"/preview-of"] != ""
+	m.ours = b.Kind == "Secret" && (b.Metadata.Labels[name+"/preview-of"] != "" || b.Type == name+"/revisions")
 	if text := b.Metadata.Annotations[name+"/owner"]; text != "" {
 		cut := strings.LastIndex(text, "/")
 		m.owner, m.uid = text[:max(cut, 0)], text[cut+1:]

@@ -177,7 +177,7 @@ func (r *replay) checkDeletion(k key, before *object) {
 	if options.Preconditions.UID == "" {
 		r.violate("S3", "the deletion demands no uid")
 	}
-	if before != nil && before.exists() && !before.owned.preview && !r.mayRemove(k, before) {
+	if before != nil && before.exists() && !before.owned.ours && !r.mayRemove(k, before) {
 		r.violate("S2", "%s is deleted, and belongs to %s", k, before.owned.describe())
 	}
 }

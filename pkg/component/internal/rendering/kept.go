@@ -152,7 +152,7 @@ func (k *kept) keepParts(found randomParts, objects []client.Object) error {
 func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	k.record = nil
 	record, err := r.Revisions.Read(ctx, r.componentOf(request))
-	if isRefusal(err) {
+	if IsRefusal(err) {
 		if k.notice = inMemory(err); request.Rendered && k.Cause == "" {
 			k.lost = err.Error()
 		}
@@ -247,7 +247,7 @@ func (r *Renderer) write(ctx context.Context, request Request, update revisions.
 // notKept notes that something cannot be kept. It returns the error unless it is a refusal.
 func (r *Renderer) notKept(ctx context.Context, update revisions.Update, k *kept, err error) error {
 	tooLarge := revisions.IsTooLarge(err)
-	if !tooLarge && !isRefusal(err) {
+	if !tooLarge && !IsRefusal(err) {
 		k.record, k.loaded = nil, false // it is read again: another process may have been faster
 		if repeated := update.Set != nil && k.failed == update.Set.Digest; update.Content != nil || !repeated {
 			if update.Set != nil {
@@ -275,9 +275,9 @@ func (r *Renderer) componentOf(request Request) revisions.Component {
 	}
 }
 
-// isRefusal reports whether an error is an answer that will be the same as long as nothing but the
+// IsRefusal reports whether an error is an answer that will be the same as long as nothing but the
 // component changes, as of a lack of rights, a quota or a webhook.
-func isRefusal(err error) bool {
+func IsRefusal(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		return false

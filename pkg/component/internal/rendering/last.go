@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -144,3 +145,6 @@ func inputsOf(ctx context.Context, c client.Object) string {
 	}
 	return digest.Combine(parts...)
 }
+
+// Record returns the Secret of the revisions as it is known, or nil.
+func (r *Last) Record() *revisions.Record { return r.kept.record }

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
+)
+
+// A client asks the server to orphan dependents with the propagation policy Orphan, as kubectl delete --cascade=orphan
+// does. The server answers with the finalizer "orphan" on the component. The garbage collector knows no dependents but
+// the Secrets of this package: it removes their ownerReferences, and then the finalizer, often before a reconcile reads
+// the component. So the watch of the components notes the finalizer. If no watch of this process has seen the deletion
+// begin, the Secret of the revisions shows it: its ownerReference is missing.
+
+// cascades holds, by component, whether a deletion was begun with the propagation policy Orphan.
+type cascades struct {
+	mu    sync.Mutex
+	byKey map[client.ObjectKey]cascade
+}
+
+type cascade struct {
+	uid    apitypes.UID
+	orphan bool
+}
+
+// noted is a predicate that notes deletions, and lets every event pass.
+func (c *cascades) noted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			if hasOrphanFinalizer(e.Object) {
+				c.note(e.Object, true)
+			}
+			return true
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			begins := e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero()
+			if orphan := hasOrphanFinalizer(e.ObjectNew); orphan || begins {
+				c.note(e.ObjectNew, orphan)
+			}
+			return true
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.byKey, client.ObjectKeyFromObject(e.Object))
+			return true
+		},
+	}
+}
+
+func hasOrphanFinalizer(obj metav1.Object) bool {
+	return !obj.GetDeletionTimestamp().IsZero() && slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)
+}
+
+func (c *cascades) note(obj client.Object, orphan bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil {
+		c.byKey = map[client.ObjectKey]cascade{}
+	}
+	c.byKey[client.ObjectKeyFromObject(obj)] = cascade{obj.GetUID(), orphan}
+}
+
+// of returns what was noted about the deletion of the very component.
+func (c *cascades) of(obj client.Object) (orphan, seen bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	noted := c.byKey[client.ObjectKeyFromObject(obj)]
+	return noted.orphan, noted.uid == obj.GetUID()
+}
+
+// detachOrphans gives a component that is deleted with the propagation policy Orphan the management policy
+// detach-on-delete, which makes the wish durable. The component is reconciled again under that policy.
+func (h *handler[T]) detachOrphans(ctx context.Context, obj T, commit lifecycle.Commit) error {
+	orphan, seen := h.cascades.of(obj)
+	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
+		var err error
+		if orphan, err = h.renderer.Revisions.IsOrphaned(ctx, h.revisionsOf(obj)); err != nil && !rendering.IsRefusal(err) {
+			return fmt.Errorf("find out whether the deletion orphans the dependent objects: %w", err)
+		}
+		h.cascades.note(obj, orphan)
+	}
+	if !orphan {
+		return nil
+	}
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[h.settings.name+"/"+v1alpha1.AnnotationManagementPolicy] = "detach-on-delete"
+	obj.SetAnnotations(annotations)
+	if err := commit(ctx); err != nil {
+		return err
+	}
+	return &lifecycle.RequeueError{After: time.Millisecond, Err: errors.New("the deletion orphans the dependent objects")}
+}
+
+// revisionsOf returns the component as the store of the revisions identifies it.
+func (h *handler[T]) revisionsOf(obj T) revisions.Component {
+	return revisions.Component{GroupVersionKind: h.kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
+}
