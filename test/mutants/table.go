@@ -75,6 +75,7 @@ var mutants = []mutant{
 	{"events are not redacted", "internal/events/recorder.go", "secrets.Text(fmt.Sprintf(note, args...))", `fmt.Sprintf(note, args...)+secrets.Text("")`, []string{eventsTests}},
 
 	// What the planner decides.
+	{"workloads go before instances that have finalizers", "pkg/reconciler/internal/plan/stages.go", "u.instance || u.mayNeedOperator()", "u.instance", []string{planTests}},
 	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},
 	{"what a rollback retains is removed", "pkg/reconciler/internal/plan/remove.go", "if w.in.Retain[u.key] && u.live.Existence != Absent {", "if false {", []string{planTests}},
 	{"what a rollback retains is deleted to be created again", "pkg/reconciler/internal/plan/apply.go", "if w.in.Retain[u.key] {", "if false {", []string{planTests}},

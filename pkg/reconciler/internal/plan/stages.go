@@ -5,6 +5,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -107,10 +108,27 @@ func (w *work) removalStageOf(u *unit, reason Reason) int {
 	switch {
 	case w.goesFirst(u, reason):
 		return removeReference
-	case u.instance:
+	case u.instance || u.mayNeedOperator():
 		return removeInstance
 	}
 	return kindOf(u.key).remove
+}
+
+// builtIn are the groups of the server's own types, but for those without a dot.
+var builtIn = map[string]bool{
+	"admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true,
+	"authentication.k8s.io": true, "authorization.k8s.io": true, "certificates.k8s.io": true, "coordination.k8s.io": true,
+	"discovery.k8s.io": true, "events.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "internal.apiserver.k8s.io": true,
+	"lifecycle.k8s.io": true, "networking.k8s.io": true, "node.k8s.io": true, "rbac.authorization.k8s.io": true, "resource.k8s.io": true,
+	"scheduling.k8s.io": true, "storage.k8s.io": true, "storagemigration.k8s.io": true,
+}
+
+// mayNeedOperator reports whether the object is of a type that is not built in, and has a finalizer, or may have one: the
+// operator that removes the finalizer may be a workload of the same component.
+func (u *unit) mayNeedOperator() bool {
+	gk := u.key.GroupKind()
+	_, placed := kinds[gk]
+	return !placed && strings.Contains(gk.Group, ".") && !builtIn[gk.Group] && (!u.live.known() || len(u.live.Finalizers) > 0)
 }
 
 // isInstance reports whether the object is placed as an instance of a managed
