@@ -23,9 +23,9 @@ const (
 	StateSuspended State = "Suspended"
 	// StateDeletionPending means that the deletion waits for a retry.
 	StateDeletionPending State = "DeletionPending"
-	// StateDeleting means that the component is being deleted.
+	// StateDeleting means that the component is being deleted. If something is wrong, reason and message say what.
 	StateDeleting State = "Deleting"
-	// StateError means that something is wrong; the message says what.
+	// StateError means that something is wrong with a component that is not being deleted; the message says what.
 	StateError State = "Error"
 )
 

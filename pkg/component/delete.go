@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -72,7 +73,10 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			}
 			err = nil // nothing was ever written there
 		}
-		if !empty && verdict.IsForbidden(err) {
+		switch {
+		case isPending(err):
+			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: h.remembered(obj).idle.Idle()}}
+		case !empty && verdict.IsForbidden(err):
 			err = h.forbiddenDeletion(ctx, obj, err)
 		}
 	} else {
@@ -86,6 +90,20 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	}
 	h.telemetry.LogDeleted(ctx, h.subject(obj), &h.remembered(obj).activity)
 	return result.Success, nil
+}
+
+// isPending reports whether nothing is wrong but that types are just coming or going, as the component's own do when their
+// definition is deleted.
+func isPending(err error) bool {
+	switch e := err.(type) {
+	case nil:
+		return false
+	case *cluster.PendingTypesError:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !isPending(err) })
+	}
+	return isPending(errors.Unwrap(err))
 }
 
 // forbiddenDeletion adds the way out to an error about missing rights. A component that

@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -54,9 +56,15 @@ func TestDelete(t *testing.T) {
 		{name: "it takes time", engine: fakeEngine{outcome: reconciler.Outcome{Waiting: waiting, Inventory: someInventory}}, inventory: someInventory, touched: true,
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionProcessing, message: "Namespace old: is being deleted"},
 		{name: "it fails", engine: fakeEngine{err: errors.New("delete ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateError, reason: v1alpha1.ReasonError, message: "delete ConfigMap shop/a: no"},
+			state: StateDeleting, reason: v1alpha1.ReasonError, message: "delete ConfigMap shop/a: no"},
+		{name: "a type is going", engine: fakeEngine{blockersErr: fmt.Errorf("look for foreign instances: %w", &cluster.PendingTypesError{Group: "example.com", Version: "v1"})}, inventory: someInventory,
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionProcessing, message: "look for foreign instances: the server lists example.com/v1, but does not know its types yet"},
+		{name: "types are going, says the engine", engine: fakeEngine{err: errors.Join(&cluster.PendingTypesError{Group: "a", Version: "v1"}, &cluster.PendingTypesError{Group: "b", Version: "v1"}), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
+			state: StateDeleting, reason: v1alpha1.ReasonDeletionProcessing, message: "the server lists a/v1, but does not know its types yet; the server lists b/v1, but does not know its types yet"},
+		{name: "a type is going, and something is wrong", engine: fakeEngine{err: errors.Join(&cluster.PendingTypesError{Group: "a", Version: "v1"}, errors.New("no")), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
+			state: StateDeleting, reason: v1alpha1.ReasonError, message: "the server lists a/v1, but does not know its types yet; no"},
 		{name: "it is forbidden", engine: fakeEngine{err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}, outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateError, reason: v1alpha1.ReasonForbidden, message: `ConfigMap shop/a: no; ` +
+			state: StateDeleting, reason: v1alpha1.ReasonForbidden, message: `ConfigMap shop/a: no; ` +
 				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it waits, because something is left", inventory: someInventory, change: kubeconfig,
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: `Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing; ` +
@@ -71,7 +79,7 @@ func TestDelete(t *testing.T) {
 		{name: "mistakes that do not matter for a deletion", inventory: someInventory, done: true, touched: true,
 			change: func(w *widget) { w.Spec.UpdatePolicy, w.Spec.Namespace = "Maybe", "not.legal" }},
 		{name: "mistakes that do", inventory: someInventory, change: func(w *widget) { w.Spec.AdditionalManagedTypes = []v1alpha1.TypeInfo{{Group: "?", Kind: "Foo"}} },
-			state: StateError, reason: v1alpha1.ReasonSpecInvalid, message: `Widget shop/main: additional managed type 1: group "?": must be the name of a group, "*", or "*." and a suffix`},
+			state: StateDeleting, reason: v1alpha1.ReasonSpecInvalid, message: `Widget shop/main: additional managed type 1: group "?": must be the name of a group, "*", or "*." and a suffix`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

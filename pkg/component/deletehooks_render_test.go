@@ -36,7 +36,7 @@ func TestADeletionRendersOnlyIfSomethingRunsBeforeOrAfterIt(t *testing.T) {
 			state: StateDeletionPending, says: `render what runs before and after the deletion: generator: value image is required; to delete without that, set the annotation ` + skip + `: "true"`},
 		{name: "it is skipped", inventory: withHooks, annotation: "true", err: broken, skipped: true},
 		{name: "it is not skipped", inventory: withHooks, annotation: "false", rendered: 1},
-		{name: "unknown value", inventory: withHooks, annotation: "perhaps", state: StateError, says: `annotation ` + skip + `: "perhaps" must be "true" or "false"`},
+		{name: "unknown value", inventory: withHooks, annotation: "perhaps", state: StateDeleting, says: `annotation ` + skip + `: "perhaps" must be "true" or "false"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -26,11 +26,12 @@ import (
 
 // fakeEngine answers with what the test says, after making its inventory durable.
 type fakeEngine struct {
-	outcome  reconciler.Outcome
-	err      error
-	blockers []reconciler.Blocker
-	record   bool
-	echo     bool // the inventory of the outcome is that of the request
+	outcome     reconciler.Outcome
+	err         error
+	blockers    []reconciler.Blocker
+	blockersErr error
+	record      bool
+	echo        bool // the inventory of the outcome is that of the request
 
 	plan    reconciler.Plan
 	applied []reconciler.ApplyRequest
@@ -70,7 +71,7 @@ func (e *fakeEngine) PlanDeletion(context.Context, reconciler.DeleteRequest) (re
 }
 
 func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest) ([]reconciler.Blocker, error) {
-	return e.blockers, nil
+	return e.blockers, e.blockersErr
 }
 
 // fakeTargets connects every component to the same engine, and notes their accesses.

@@ -72,6 +72,14 @@ func (l *looped) reconcile() (*widget, ctrl.Result, error) {
 	return after, result, err
 }
 
+// failedState is the state of a component with an error.
+func failedState(deleting bool) State {
+	if deleting {
+		return StateDeleting
+	}
+	return StateError
+}
+
 // positions are all there are, and how a component gets there.
 var positions = []struct {
 	point    hookPoint
@@ -116,7 +124,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 					t.Fatal("the component is gone")
 				}
 				state, reason, message := after.GetStatus().GetState()
-				if err == nil || state != StateError || reason != v1alpha1.ReasonError || result.RequeueAfter != 0 {
+				if err == nil || state != failedState(position.deleting) || reason != v1alpha1.ReasonError || result.RequeueAfter != 0 {
 					t.Errorf("%s, %s; returned %+v, %v", state, reason, result, err)
 				}
 				if want := fmt.Sprintf("%s hook 1: %s", position.point, test.says); !strings.HasPrefix(message, want) {
@@ -229,7 +237,7 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 				if deleting && (method == "IsSuspended" || method == "GetDeploymentName") {
 					return // they are not asked
 				}
-				if err == nil || state != StateError || reason != v1alpha1.ReasonError || !strings.Contains(message, "panicked: "+method) {
+				if err == nil || state != failedState(deleting) || reason != v1alpha1.ReasonError || !strings.Contains(message, "panicked: "+method) {
 					t.Errorf("%s, %s: %s; error %v", state, reason, message, err)
 				}
 				if len(after.Status.Inventory.Items) != 1 {

@@ -42,7 +42,7 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 		t.Errorf("the dependent became %q", value)
 	}
 	b.check(b.client.Delete(t.Context(), b.get()))
-	said(b.expect(component.StateError, v1alpha1.ReasonSpecInvalid))
+	said(b.expect(component.StateDeleting, v1alpha1.ReasonSpecInvalid))
 	if _, there := b.configMap("a"); !there {
 		t.Error("the dependent was deleted")
 	}

@@ -216,7 +216,7 @@ func (f *fixture) namesFailed(t *testing.T, bundle *Bundle, name string) {
 			return err
 		}
 		state, reason, message := bundle.GetStatus().GetState()
-		if state != v1alpha1.StateError || !strings.Contains(message, "Job "+f.namespace+"/"+name) {
+		if state != v1alpha1.StateError && bundle.DeletionTimestamp.IsZero() || !strings.Contains(message, "Job "+f.namespace+"/"+name) {
 			return fmt.Errorf("%s %s: %s", state, reason, message)
 		}
 		return nil

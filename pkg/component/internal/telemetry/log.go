@@ -86,7 +86,7 @@ func (t *Telemetry) logVerdict(ctx context.Context, s Subject, a *Activity, reas
 	case wasSuspended && !suspended && s.Object.GetDeletionTimestamp().IsZero():
 		t.logTransition(ctx, s, a, "resumed")
 	}
-	if v.State != v1alpha1.StateError {
+	if !v.Failed {
 		a.errorReason = ""
 		return
 	}

@@ -188,7 +188,7 @@ func resultOf(v verdict.Verdict) metrics.Result {
 		return metrics.ResultProcessing
 	case v.State == v1alpha1.StatePending, v.State == v1alpha1.StateDeletionPending:
 		return metrics.ResultPending
-	case v.State == v1alpha1.StateDeleting:
+	case v.State == v1alpha1.StateDeleting && !v.Failed:
 		return metrics.ResultDeleting
 	default:
 		return metrics.ResultError

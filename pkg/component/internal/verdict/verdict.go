@@ -77,7 +77,9 @@ type Verdict struct {
 	State                v1alpha1.State
 	Ready                metav1.ConditionStatus
 	Reconciling, Stalled bool
-	Reason, Message      string
+	// Failed: something is wrong. The state of a component that is deleted does not show it.
+	Failed          bool
+	Reason, Message string
 	// After is when the component is requeued if nothing else requeues it; 0 means not before
 	// it changes.
 	After time.Duration
@@ -132,6 +134,14 @@ func (f Facts) RegularRequeue() time.Duration {
 // Evaluate returns the verdict about the facts. It is pure: the same facts give the same
 // verdict. The table of its test is the specification.
 func Evaluate(f Facts) Verdict {
+	v := f.evaluate()
+	if v.Failed = v.State == v1alpha1.StateError; v.Failed && f.Deleting {
+		v.State = v1alpha1.StateDeleting // reason and message say what is wrong
+	}
+	return v
+}
+
+func (f Facts) evaluate() Verdict {
 	switch {
 	case f.Err != nil:
 		return evaluateError(f)
