@@ -35,9 +35,8 @@ type Inventory struct {
 	// hash of its certificate authorities.
 	// +optional
 	Target types.UID `json:"target,omitempty"`
-	// Operator is the operator that sealed the items last. It shows that another operator
-	// reconciles the same object, or that the key is another one, with which no hash in the
-	// items can be compared.
+	// Operator is the operator that sealed the items last. If its key is another one, no hash in
+	// the items can be compared.
 	// +optional
 	Operator *InventoryOperator `json:"operator,omitempty"`
 	// The objects, each as a text that only the operator understands, by a name such as

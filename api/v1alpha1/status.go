@@ -145,9 +145,6 @@ const (
 	// and are left as they are, because their drift policy says so. It is absent
 	// otherwise.
 	ConditionDrifted = "Drifted"
-	// ConditionOperatorConflict is True while a second operator of the same name, with
-	// a key of its own in another namespace, reconciles the component. It is absent otherwise.
-	ConditionOperatorConflict = "OperatorConflict"
 	// ConditionRolloutStopped is True while the component is one of those that failed with a new version of the
 	// operator, and others wait for it. It is absent otherwise.
 	ConditionRolloutStopped = "RolloutStopped"

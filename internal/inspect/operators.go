@@ -17,12 +17,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/lease"
 	"github.com/corbel-run/corbel/pkg/component"
 )
@@ -157,9 +155,6 @@ func (c *checker) components(ctx context.Context, t Type, namespace string) erro
 		if found.Status.State == "" {
 			unseen++
 		}
-		if conflict := apimeta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionOperatorConflict); conflict != nil && conflict.Status == metav1.ConditionTrue {
-			c.problem(found.String(), "two operators reconcile it: %s", conflict.Message)
-		}
 		if found.Mistake != nil {
 			c.problem(found.String(), "%v", found.Mistake)
 		}
@@ -204,6 +199,8 @@ func (c *checker) operator(ctx context.Context, t Type, operator operatorKey) (a
 		c.note(about, "it has no leader lock, so whether it is alive is unknown")
 	} else if alive, err = c.lease(ctx, about, operator.lease); err != nil {
 		return false, err
+	} else if err = c.twins(ctx, about, operator.lease); err != nil {
+		return false, err
 	}
 	list := &appsv1.DeploymentList{}
 	err = c.reader.Client.List(ctx, list, client.InNamespace(operator.namespace))
@@ -243,6 +240,26 @@ func (c *checker) lease(ctx context.Context, about, named string) (bool, error) 
 		c.problem(about, "Lease %s was not renewed for %s: the operator does not run, or cannot reach the API server", named, c.now.Sub(holding.Renewed).Round(time.Second))
 	}
 	return holding.Held, nil
+}
+
+// twins finds the leases that have the name of this one, "namespace/name", in other namespaces, and are held.
+func (c *checker) twins(ctx context.Context, about, named string) error {
+	_, name, _ := strings.Cut(named, "/")
+	list := &coordinationv1.LeaseList{}
+	err := c.reader.Client.List(ctx, list, client.MatchingFields{"metadata.name": name})
+	if apierrors.IsForbidden(err) {
+		c.note(about, "you may not list Leases, so a second operator of its name is not looked for")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list the Leases named %s: %w", name, err)
+	}
+	for i := range list.Items {
+		if other := client.ObjectKeyFromObject(&list.Items[i]).String(); other != named && lease.Of(&list.Items[i], c.now).Held {
+			c.problem(about, "Lease %s is held as well as %s, so there is a second operator of this name; remove one of them, or let them select different components", other, named)
+		}
+	}
+	return nil
 }
 
 // RulesReviewer asks which rights the user has. A client.Client is one.

@@ -70,8 +70,6 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 	broken.Status.AvailableReplicas = 0
 	unserved := definition(current...)
 	_ = unstructured.SetNestedStringSlice(unserved.Object, []string{"v0", "v1"}, "status", "storedVersions")
-	conflict := reconciledBy("corner", "system")
-	_ = unstructured.SetNestedSlice(conflict.Object, []any{map[string]any{"type": "OperatorConflict", "status": "True", "message": "two of them"}}, "status", "conditions")
 	for name, test := range map[string]struct {
 		objects []client.Object
 		want    string // part of a problem; empty if there must be none
@@ -87,7 +85,13 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 			[]client.Object{definition(current...), reconciledBy("a", "system"), reconciledBy("b", "other"), leaseOf("system", time.Second), leaseOf("other", time.Second)},
 			"2 operators in different namespaces are alive",
 		},
-		"a conflict":          {[]client.Object{definition(current...), conflict}, "two operators reconcile it: two of them"},
+		"a second operator that sealed nothing": {
+			[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), leaseOf("other", time.Second), deployment},
+			"Lease other/shop.example.com is held as well as system/shop.example.com",
+		},
+		"a second operator that is gone": {
+			[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), leaseOf("other", time.Hour), deployment}, "",
+		},
 		"never reconciled":    {[]client.Object{definition(current...), shop(nil)}, "1 of 1 were never reconciled"},
 		"an unreadable state": {[]client.Object{definition(current...), shop(map[string]any{"state": map[string]any{}})}, "cannot be read"},
 	} {
@@ -115,7 +119,7 @@ func TestAnOperatorOfSeveralTypesIsCheckedOnce(t *testing.T) {
 	if _, err := s.Check(t.Context(), []Type{shopType, shopType, shopType}, "", now); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.requests) != 8 { // three definitions, three lists, one lease and the Deployments beside it
+	if len(s.requests) != 9 { // three definitions, three lists, one lease, those of its name and the Deployments beside it
 		t.Errorf("%d requests:\n%s", len(s.requests), strings.Join(s.requests, "\n"))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -78,7 +79,7 @@ func newServer(objects ...client.Object) *server {
 		}
 		return answer()
 	}
-	c := fake.NewClientBuilder().WithRESTMapper(mapper).WithObjects(objects...).Build()
+	c := fake.NewClientBuilder().WithIndex(&coordinationv1.Lease{}, "metadata.name", func(lease client.Object) []string { return []string{lease.GetName()} }).WithRESTMapper(mapper).WithObjects(objects...).Build()
 	s.Client = interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			return serve(fmt.Sprintf("get %s %s", object.GetObjectKind().GroupVersionKind().Kind, key.Name), func() error { return c.Get(ctx, key, object, options...) })

@@ -12,7 +12,7 @@ import (
 const (
 	// left is for how long a lease counts as held after it was renewed last. It allows for clocks that differ.
 	//
-	// Limit: the time for which the lease of another operator counts as held after it was renewed last; twice the duration of the lease, if that
+	// Limit: the time for which the lease of an operator counts as held after it was renewed last; twice the duration of the lease, if that
 	// is longer.
 	left = time.Minute
 	// defaultDuration is that of a lease without one, as client-go has it.

@@ -36,9 +36,6 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		// was rendered before them.
 		before = h.memory.takeRendered(key)
 	}
-	if err := h.meetOperator(ctx, obj, commit); err != nil {
-		return result.Empty, err
-	}
 	if fast {
 		if known, ok := h.memory.renderedFor(obj, h.now()); ok {
 			res, err := h.applyFast(ctx, obj, commit, known)

@@ -35,9 +35,6 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	if err := h.detachOrphans(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
-	if err := h.meetOperator(ctx, obj, commit); err != nil {
-		return result.Empty, err
-	}
 	_, abandonErr := abandonOf(obj, h.settings.name)
 	managedTypes, typesErr := managedTypesOf(obj)
 	if err := errors.Join(abandonErr, typesErr); err != nil && !isEmpty(obj) {

@@ -74,8 +74,6 @@ type remembered struct {
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
 	timeoutPassed time.Duration
-	// operators is what is remembered of another operator that reconciles the component.
-	operators operators
 }
 
 // unansweredFor is for how long a creation may take effect after its client stopped to wait for the answer. An API server ends a
@@ -272,38 +270,3 @@ type namedRights struct {
 	text      string
 	forbidden bool
 }
-
-// operators is what is remembered of another operator that seals the inventory of a component.
-type operators struct {
-	// sealed is the uid of the component if this process has found it sealed by itself.
-	sealed apitypes.UID
-	// conflict is the uid of the component if another operator reconciles it, too; noticed
-	// is when that last happened.
-	conflict apitypes.UID
-	noticed  time.Time
-}
-
-// setOurs records that this operator sealed the inventory. It reports whether no
-// conflict is left: the other operator did nothing for a while.
-func (o *operators) setOurs(uid apitypes.UID, now time.Time) (resolved bool) {
-	o.sealed = uid
-	if o.conflict == uid && now.Sub(o.noticed) < conflictLife {
-		return false
-	}
-	o.conflict = ""
-	return true
-}
-
-// returned reports whether this process has found the inventory sealed by itself
-// before, so that it changes back and forth.
-func (o *operators) returned(uid apitypes.UID) bool { return o.sealed == uid }
-
-// setConflict records a conflict, and reports whether it is new.
-func (o *operators) setConflict(uid apitypes.UID, now time.Time) (isNew bool) {
-	isNew = o.conflict != uid
-	o.conflict, o.noticed = uid, now
-	return isNew
-}
-
-// conflictLife is after which time without the other operator a conflict is over.
-const conflictLife = 30 * time.Minute

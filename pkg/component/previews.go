@@ -6,7 +6,6 @@ package component
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -394,9 +393,6 @@ func (p *previews[T]) answer(ctx context.Context, key client.ObjectKey, owner pr
 		}
 	}
 	answer, err := p.compute(ctx, key, owner, request.Request, secret)
-	if errors.Is(err, errOtherOperator) {
-		return nil, nil
-	}
 	if err != nil {
 		answer = preview.Answer{Error: err.Error()}
 	}
@@ -429,9 +425,6 @@ func (p *previews[T]) answer(ctx context.Context, key client.ObjectKey, owner pr
 	return kept, nil
 }
 
-// errOtherOperator means that another operator reconciles the component, and answers.
-var errOtherOperator = errors.New("another operator of this name reconciles the component")
-
 // compute makes the answer. Its error is one for the user.
 func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner preview.Owner, request preview.Request, secret *corev1.Secret) (answer preview.Answer, err error) {
 	defer guard.Into(&err) // an edited component can be one that no code has met
@@ -442,7 +435,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 		if obj.GetUID() != owner.UID {
 			return fmt.Errorf("%s %s was replaced by another one", h.kind.Kind, key)
 		}
-		return h.checkOperator(ctx, obj)
+		return nil
 	}
 	if request.Action == preview.ActionDiff {
 		changes, beside, err := h.diffRevisions(ctx, key, request.From, request.To, check)
@@ -513,19 +506,6 @@ func (h *handler[T]) beside(namespace string, remote bool, deployed ...string) f
 		mapping, err := h.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
 		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && !slices.ContainsFunc(deployed, func(other string) bool { return other != namespace })
 	}
-}
-
-// checkOperator fails with errOtherOperator if the inventory of the component was sealed by another operator that runs.
-func (h *handler[T]) checkOperator(ctx context.Context, obj T) error {
-	other := obj.GetStatus().Inventory.Operator
-	if other == nil || h.settings.selector != nil {
-		return nil
-	}
-	me, err := h.operator(ctx)
-	if err == nil && h.isAlive(ctx, *other, *me) {
-		return errOtherOperator
-	}
-	return err
 }
 
 // hideValues removes the values of fields of objects that are not beside the answer, and

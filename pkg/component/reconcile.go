@@ -14,7 +14,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -57,8 +56,8 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			}
 			return h.createOrUpdate(ctx, obj, session.Commit)
 		case lifecycle.PhaseDelete:
-			// Without the lock, another process may create objects, too, and so may another operator.
-			known.soleWriter = h.settings.leaderLock != nil && !sent.mayBeUnderWay(h.now()) && !conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionOperatorConflict)
+			// Without the lock, another process may create objects, too.
+			known.soleWriter = h.settings.leaderLock != nil && !sent.mayBeUnderWay(h.now())
 			return h.delete(ctx, obj, session.Commit)
 		case lifecycle.PhaseSkip:
 			h.suspend(obj)

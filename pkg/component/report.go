@@ -182,6 +182,7 @@ func hideIn(status *Status, secrets *redact.Secrets) {
 // setVerdict brings state and conditions in line with the verdict.
 func (h *handler[T]) setVerdict(obj T, v verdict.Verdict) {
 	obj.GetStatus().State = v.State
+	conditions.Delete(conditionsOf(obj), "OperatorConflict") // an earlier version set it
 	v.SetConditions(conditionsOf(obj))
 }
 

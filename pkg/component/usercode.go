@@ -214,8 +214,7 @@ func keepOurs(ours, theirs *Status) {
 
 func isOurs(condition metav1.Condition) bool {
 	switch condition.Type {
-	case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDrifted,
-		v1alpha1.ConditionOperatorConflict, v1alpha1.ConditionRolloutStopped:
+	case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDrifted, v1alpha1.ConditionRolloutStopped:
 		return true
 	}
 	return false

@@ -64,7 +64,7 @@ func states(t *testing.T) (all []state) {
 			state{recorded.Reason + ", changed since", object(4, deleting, recorded.Status)},
 			state{recorded.Reason + ", deleted since", object(4, true, recorded.Status)},
 		)
-		for _, more := range []string{"Drifted", "OperatorConflict"} {
+		for _, more := range []string{"Drifted", "RolloutStopped"} {
 			status := maps.Clone(recorded.Status)
 			status["conditions"] = append([]any{map[string]any{"type": more, "status": "True", "reason": more, "message": "as well"}}, status["conditions"].([]any)...)
 			all = append(all, state{recorded.Reason + " and " + more, object(3, deleting, status)})

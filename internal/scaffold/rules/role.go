@@ -137,10 +137,7 @@ func (o Operator) own() []rule {
 	if o.Namespaced {
 		return own
 	}
-	return append(own,
-		rule{"Its uid identifies the cluster.", "", "namespaces", "kube-system", "get"},
-		rule{"Another release of this operator, in another namespace, works.", "coordination.k8s.io", "leases", o.Group, "get"},
-	)
+	return append(own, rule{"Its uid identifies the cluster.", "", "namespaces", "kube-system", "get"})
 }
 
 // inOwnNamespace returns what the operator does in its own namespace.
