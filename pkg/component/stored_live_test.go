@@ -5,7 +5,9 @@ package component_test
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +109,83 @@ func TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong(t *testi
 		state, _, _ := unstructured.NestedString(object.Object, "status", "state")
 		return state, state == "Ready"
 	})
+}
+
+// setStored replaces the status in etcd, past all checks of the server.
+func (b *bed) setStored(change func(status map[string]any)) *unstructured.Unstructured {
+	b.Helper()
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
+	b.check(b.client.Get(b.Context(), b.key("main"), stored))
+	status, _, _ := unstructured.NestedMap(stored.Object, "status")
+	change(status)
+	stored.Object["status"] = status
+	stored.SetResourceVersion("")
+	b.check(b.env.Store(b.Context(), "test.corbel.run/widgets/"+b.namespace+"/main", stored.Object))
+	return stored
+}
+
+func TestAStatusThatAnotherWriterStoredStopsNoComponent(t *testing.T) {
+	condition := func(members map[string]any) map[string]any {
+		all := map[string]any{"type": "Initialized", "status": "True", "reason": "Done", "message": "ok", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+		for member, value := range members {
+			if all[member] = value; value == nil {
+				delete(all, member)
+			}
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name   string
+		fields map[string]any
+		// want are type, status and reason of the condition of the other writer.
+		want [3]string
+	}{
+		{"a reason is missing", condition(map[string]any{"reason": nil, "message": nil}), [3]string{"Initialized", "True", "Unknown"}},
+		{"a reason has spaces", condition(map[string]any{"reason": "all is well"}), [3]string{"Initialized", "True", "AllIsWell"}},
+		{"a time is missing", condition(map[string]any{"lastTransitionTime": nil}), [3]string{"Initialized", "True", "Done"}},
+		{"a time is no time", condition(map[string]any{"lastTransitionTime": "yesterday"}), [3]string{"Initialized", "True", "Done"}},
+		{"a time is a number", condition(map[string]any{"lastTransitionTime": int64(1577836800)}), [3]string{"Initialized", "True", "Done"}},
+		{"a status is in lower case", condition(map[string]any{"status": "true"}), [3]string{"Initialized", "True", "Done"}},
+		{"a status is no text", condition(map[string]any{"status": true}), [3]string{"Initialized", "Unknown", "Done"}},
+		{"a status is missing", condition(map[string]any{"status": nil}), [3]string{"Initialized", "Unknown", "Done"}},
+		{"a type has spaces", condition(map[string]any{"type": "All Good"}), [3]string{"All-Good", "True", "Done"}},
+		{"a type is missing", condition(map[string]any{"type": nil}), [3]string{"Unknown", "True", "Done"}},
+		{"a generation is negative", condition(map[string]any{"observedGeneration": int64(-1)}), [3]string{"Initialized", "True", "Done"}},
+		{"a generation is text", condition(map[string]any{"observedGeneration": "3"}), [3]string{"Initialized", "True", "Done"}},
+		{"the state is another word", map[string]any{"state": "Running"}, [3]string{}},
+		{"the state is a number", map[string]any{"state": int64(3)}, [3]string{}},
+		{"the conditions are no list", map[string]any{"conditions": map[string]any{"Ready": "True"}}, [3]string{}},
+		{"the history is that of another type", map[string]any{"history": []any{map[string]any{"version": int64(1), "status": "deployed"}}}, [3]string{}},
+		{"the history is a list of texts", map[string]any{"history": []any{"one"}}, [3]string{}},
+		{"times and numbers are texts", map[string]any{"lastAppliedAt": "", "observedGeneration": "1", "processingSince": "never"}, [3]string{}},
+		{"a field of the author is of another type", map[string]any{"note": int64(1)}, [3]string{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+			b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+			breaks := func(status map[string]any) {
+				if test.want == [3]string{} {
+					maps.Copy(status, test.fields)
+					return
+				}
+				list, _ := status["conditions"].([]any)
+				list = slices.DeleteFunc(list, func(c any) bool { return c.(map[string]any)["type"] == test.want[0] })
+				status["conditions"] = append(list, test.fields)
+			}
+			b.setStored(breaks)
+			w := b.until(component.StateReady)
+			i := slices.IndexFunc(w.Status.Conditions, func(c metav1.Condition) bool { return c.Type == test.want[0] })
+			if test.want[0] != "" && (i < 0 || [3]string{test.want[0], string(w.Status.Conditions[i].Status), w.Status.Conditions[i].Reason} != test.want) {
+				t.Errorf("the conditions are %+v, want %v", w.Status.Conditions, test.want)
+			}
+			b.check(b.client.Delete(t.Context(), b.setStored(breaks)))
+			b.untilGone()
+			if _, exists := b.configMap("a"); exists {
+				t.Error("the dependent is left")
+			}
+		})
+	}
 }
 
 // start runs the manager until the end of the test.

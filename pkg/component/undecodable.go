@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +31,8 @@ import (
 type undecodableError struct {
 	object *unstructured.Unstructured
 	err    error
+	// decode decodes content into the Go type.
+	decode func(content map[string]any) error
 }
 
 func (e *undecodableError) Error() string {
@@ -66,11 +71,56 @@ func (r *reader) get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if again := r.Reader.Get(ctx, key, stored, options...); again != nil {
 		return err
 	}
-	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface()
-	if mistake := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, empty); mistake != nil {
-		return &undecodableError{object: stored, err: mistake}
+	decode := func(content map[string]any) error {
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(content, reflect.New(reflect.TypeOf(obj).Elem()).Interface())
+	}
+	if mistake := decode(stored.Object); mistake != nil {
+		return &undecodableError{object: stored, err: mistake, decode: decode}
 	}
 	return err
+}
+
+// mendStatus drops what does not decode of the status: fields, and members of conditions. The inventory stays as it is, because
+// nothing is known of the dependents without it. It reports whether the object decodes then.
+func (e *undecodableError) mendStatus() bool {
+	status, ok := e.object.Object["status"].(map[string]any)
+	if !ok {
+		delete(e.object.Object, "status")
+	}
+	fits := func(field string, value any) bool {
+		return field == "inventory" || e.decode(map[string]any{"status": map[string]any{field: value}}) == nil
+	}
+	for field, value := range status {
+		if fits(field, value) {
+			continue
+		}
+		list, isList := value.([]any)
+		if field != "conditions" || !isList {
+			delete(status, field)
+			continue
+		}
+		var mended []any
+		for _, element := range list {
+			if condition, ok := element.(map[string]any); ok {
+				maps.DeleteFunc(condition, func(member string, value any) bool {
+					return !fits(field, []any{map[string]any{member: value}})
+				})
+				mended = append(mended, condition)
+			}
+		}
+		status[field] = mended
+	}
+	return e.decode(e.object.Object) == nil
+}
+
+// dropForeign drops values of the fields of this package that another writer has stored, and that the schema refuses.
+func (s *Status) dropForeign() {
+	switch s.State {
+	case StateReady, StatePending, StateProcessing, StateSuspended, StateDeletionPending, StateDeleting, StateError:
+	default:
+		s.State = ""
+	}
+	s.History = slices.DeleteFunc(s.History, func(r v1alpha1.RevisionStatus) bool { return r.Revision < 1 || r.AppliedAt.IsZero() })
 }
 
 // conditionList is a status without anything but conditions.
@@ -78,27 +128,36 @@ type conditionList struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// reportUndecodable writes the mistake into the status without the Go type, which the object
-// does not decode into. Only a change of the object helps, and that triggers a reconcile.
+// reportUndecodable mends the status without the Go type, which the object does not decode into. If that is not enough, it writes
+// the mistake into the status: then only a change of the object helps, and that triggers a reconcile.
 func reportUndecodable(ctx context.Context, c client.Client, owner string, mistake *undecodableError) (ctrl.Result, error) {
 	stored := mistake.object
 	before := stored.DeepCopy()
+	mended := mistake.mendStatus()
 	status, ok, _ := unstructured.NestedMap(stored.Object, "status")
 	if !ok {
 		status = map[string]any{}
 	}
 	var known conditionList
-	// Conditions that cannot be decoded either are replaced.
+	// A list that cannot be decoded either is replaced.
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &known)
-	v := verdict.Evaluate(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
-	setter := conditions.For(stored, &known.Conditions)
-	conditions.MarkStalled(setter, v.Reason, "%s", v.Message)
-	conditions.Set(setter, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})
+	for i, condition := range known.Conditions {
+		known.Conditions[i] = conditions.Complete(condition, time.Now())
+	}
+	after := ctrl.Result{RequeueAfter: minFallback}
+	if !mended {
+		v := verdict.Evaluate(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", objectName(stored.GetKind(), stored), mistake)}})
+		setter := conditions.For(stored, &known.Conditions)
+		conditions.MarkStalled(setter, v.Reason, "%s", v.Message)
+		conditions.Set(setter, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})
+		status["state"], status["observedGeneration"] = string(v.State), stored.GetGeneration()
+		after = ctrl.Result{RequeueAfter: defaultRequeueInterval}
+	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&known)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	status["conditions"], status["state"], status["observedGeneration"] = written["conditions"], string(v.State), stored.GetGeneration()
+	status["conditions"] = written["conditions"]
 	stored.Object["status"] = status
 	if !reflect.DeepEqual(before.Object, stored.Object) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -106,7 +165,7 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 			return ctrl.Result{}, fmt.Errorf("%w; and this could not be written into the status: %w", mistake, err)
 		}
 	}
-	return ctrl.Result{RequeueAfter: defaultRequeueInterval}, nil
+	return after, nil
 }
 
 // selects reports whether an object is selected; by nil, everything is.

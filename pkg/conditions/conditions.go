@@ -6,6 +6,7 @@ package conditions
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -201,6 +202,49 @@ func Merge(base, ours, theirs []metav1.Condition, owned []string) []metav1.Condi
 	}
 	sortConditions(merged)
 	return merged
+}
+
+// The limits of the API server for conditions of the type metav1.Condition.
+var (
+	typePattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
+	reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+	outsideOfType = regexp.MustCompile(`[^A-Za-z0-9]+`)
+)
+
+const (
+	maxType          = 316
+	maxServerMessage = 32768
+)
+
+// Complete returns the condition in a form that the API server accepts. Another client may have stored it before the
+// server had a schema, and the server refuses a whole status because of one condition. What is missing becomes Unknown
+// or now.
+func Complete(condition metav1.Condition, now time.Time) metav1.Condition {
+	if !typePattern.MatchString(condition.Type) || len(condition.Type) > maxType {
+		short := condition.Type[:min(len(condition.Type), maxType)]
+		condition.Type = cmp.Or(strings.Trim(outsideOfType.ReplaceAllString(short, "-"), "-"), string(metav1.ConditionUnknown))
+	}
+	status := metav1.ConditionUnknown
+	for _, known := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		if strings.EqualFold(string(condition.Status), string(known)) {
+			status = known
+		}
+	}
+	condition.Status = status
+	if condition.Reason == "" {
+		condition.Reason = string(metav1.ConditionUnknown)
+	}
+	if !reasonPattern.MatchString(condition.Reason) || len(condition.Reason) > maxReason {
+		condition.Reason = validReason(condition.Reason)
+	}
+	if utf8.RuneCountInString(condition.Message) > maxServerMessage {
+		condition.Message = boundedMessage(condition.Message)
+	}
+	condition.ObservedGeneration = max(condition.ObservedGeneration, 0)
+	if condition.LastTransitionTime.IsZero() {
+		condition.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+	}
+	return condition
 }
 
 // ranks put the conditions that people look for first on top.

@@ -168,6 +168,37 @@ func TestAbsenceIsUnknown(t *testing.T) {
 	}
 }
 
+func TestConditionsOfOtherWritersAreCompleted(t *testing.T) {
+	whole := metav1.Condition{Type: "example.com/Done", Status: metav1.ConditionTrue, Reason: "allDone", Message: "ok", LastTransitionTime: metav1.NewTime(early), ObservedGeneration: 3}
+	for name, test := range map[string]struct{ change, want func(*metav1.Condition) }{
+		"a whole one stays":             {},
+		"a reason is missing":           {func(c *metav1.Condition) { c.Reason = "" }, func(c *metav1.Condition) { c.Reason = "Unknown" }},
+		"a reason is a sentence":        {func(c *metav1.Condition) { c.Reason = "it works!" }, func(c *metav1.Condition) { c.Reason = "ItWorks" }},
+		"a reason is too long":          {func(c *metav1.Condition) { c.Reason = strings.Repeat("A", 2000) }, func(c *metav1.Condition) { c.Reason = strings.Repeat("A", 1024) }},
+		"a status is in lower case":     {func(c *metav1.Condition) { c.Status = "false" }, func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }},
+		"a status is another word":      {func(c *metav1.Condition) { c.Status = "yes" }, func(c *metav1.Condition) { c.Status = metav1.ConditionUnknown }},
+		"a type is missing":             {func(c *metav1.Condition) { c.Type = "" }, func(c *metav1.Condition) { c.Type = "Unknown" }},
+		"a type is a sentence":          {func(c *metav1.Condition) { c.Type = "(all done)" }, func(c *metav1.Condition) { c.Type = "all-done" }},
+		"a time is missing":             {func(c *metav1.Condition) { c.LastTransitionTime = metav1.Time{} }, func(c *metav1.Condition) { c.LastTransitionTime = metav1.NewTime(later.Truncate(time.Second)) }},
+		"a generation is negative":      {func(c *metav1.Condition) { c.ObservedGeneration = -1 }, func(c *metav1.Condition) { c.ObservedGeneration = 0 }},
+		"a message is longer than ours": {func(c *metav1.Condition) { c.Message = strings.Repeat("m", 32768) }, func(c *metav1.Condition) { c.Message = strings.Repeat("m", 32768) }},
+	} {
+		given, want := whole, whole
+		if test.change != nil {
+			test.change(&given)
+			test.want(&want)
+		}
+		if diff := cmp.Diff(want, conditions.Complete(given, later)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	long := whole
+	long.Message = strings.Repeat("m", 32769)
+	if got := conditions.Complete(long, later).Message; len(got) != conditions.MaxMessage {
+		t.Errorf("a message that the server refuses has %d bytes", len(got))
+	}
+}
+
 func TestDelete(t *testing.T) {
 	obj := object(1)
 	conditions.MarkTrue(obj, "A", "R", "")

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,9 @@ func (h *Helper) statusOf(obj client.Object, options HelperOptions) (map[string]
 		return nil, err
 	}
 	status := after.status()
+	if err := completeConditions(status); err != nil {
+		return nil, err
+	}
 	if !options.IncludeStatusObservedGeneration {
 		return status, nil
 	}
@@ -55,6 +59,29 @@ func (h *Helper) statusOf(obj client.Object, options HelperOptions) (map[string]
 	}
 	status["observedGeneration"] = h.generation
 	return status, nil
+}
+
+// completeConditions completes conditions in the form that metav1.Condition has. Conditions in another form are left alone.
+func completeConditions(status map[string]any) error {
+	list, _ := status["conditions"].([]any)
+	for _, element := range list {
+		content, _ := element.(map[string]any)
+		if content["reason"] == nil || content["message"] == nil { // metav1.Condition always serialises both
+			continue
+		}
+		condition, err := convert[metav1.Condition](content)
+		if err != nil {
+			continue
+		}
+		if complete := conditions.Complete(condition, time.Now()); complete != condition {
+			completed, err := convert[map[string]any](complete)
+			if err != nil {
+				return err
+			}
+			maps.Copy(content, completed)
+		}
+	}
+	return nil
 }
 
 // hasObservedGeneration finds out whether the Go type keeps the field. Sent
