@@ -71,6 +71,8 @@ type remembered struct {
 	// updated is what a roll-out has to know of the component once its status is written; nil if it knows it.
 	updated *rollout.Component
 	// missing are the rights that were last reported as missing.
+	// unknownAnnotations are those that were last reported as unknown.
+	unknownAnnotations string
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
 	timeoutPassed time.Duration

@@ -37,6 +37,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			h.memory.takeRendered(key)
 		}
 		known := h.remembered(obj)
+		h.warnOfUnknownAnnotations(obj)
 		known.transient = false
 		if err := h.noteReadAt(ctx, obj, session.ReadAt()); err != nil {
 			return result.Empty, err

@@ -253,6 +253,42 @@ func driftMessage(drifted []reconciler.Deviation) string {
 // writeTime matches the time of a write.
 var writeTime = regexp.MustCompile(` at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
+// reasonUnknownAnnotation means that the component has annotations with the prefix of the operator that have no effect, because
+// Corbel does not know them, or not on a component. The note names them.
+//
+// Event type: Warning
+// What to do: correct the names, or remove the annotations.
+const reasonUnknownAnnotation = "UnknownAnnotation"
+
+// componentAnnotations are the annotations of components, without the name of the reconciler.
+var componentAnnotations = []string{
+	v1alpha1.AnnotationDriftPolicy, v1alpha1.AnnotationManagementPolicy, v1alpha1.AnnotationSuspend, v1alpha1.AnnotationSuspendReason,
+	v1alpha1.AnnotationReconcileAt, v1alpha1.AnnotationRollbackTo, v1alpha1.AnnotationRequireApproval, v1alpha1.AnnotationApprove,
+	v1alpha1.AnnotationRollout, v1alpha1.AnnotationAdoptHelmRelease, v1alpha1.AnnotationPreview, v1alpha1.AnnotationConfirmDeletion,
+	v1alpha1.AnnotationAllowEmpty, v1alpha1.AnnotationSkipDeleteHooks, v1alpha1.AnnotationAbandon,
+}
+
+// warnOfUnknownAnnotations sends an event about annotations with our prefix that do nothing, until others do. A component that is itself
+// a dependent of the same reconciler has those of dependents, too.
+func (h *handler[T]) warnOfUnknownAnnotations(obj T) {
+	if _, dependent := obj.GetLabels()[h.settings.name+"/"+v1alpha1.LabelOwnerID]; dependent {
+		return
+	}
+	var unknown []string
+	for key := range obj.GetAnnotations() {
+		if name, ours := strings.CutPrefix(key, h.settings.name+"/"); ours && !slices.Contains(componentAnnotations, name) {
+			unknown = append(unknown, key)
+		}
+	}
+	slices.Sort(unknown)
+	known, text := h.remembered(obj), strings.Join(unknown, ", ")
+	if text != "" && text != known.unknownAnnotations {
+		h.telemetry.Warn(obj, reasonUnknownAnnotation, telemetry.Apply, fmt.Sprintf("these annotations have no effect on a component: %s; known are %s",
+			sentence.Shorten(text, conditions.MaxMessage/2), strings.Join(slices.Sorted(slices.Values(componentAnnotations)), ", ")))
+	}
+	known.unknownAnnotations = text
+}
+
 // maxRules is how much of a condition the missing rules get, in bytes. The log has all of them.
 const maxRules = 640
 

@@ -130,6 +130,9 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	if err == nil {
 		p.known.unwritten = false
 	}
+	if refusal := p.patcher.Refused(); refusal != nil && !outdated(refusal) {
+		p.sessions.sendOnce(p.Object, corev1.EventTypeWarning, refusal.Error(), reasonWriteRefused, actionReconcile, shortNote(refusal))
+	}
 	if outdated(err) && verdict.Err == nil {
 		return p.reportOutdated(ctx, err), nil
 	}

@@ -33,6 +33,13 @@ const (
 	// What to do: delete by hand what is left, when it is not needed any more.
 	reasonDetached = "Detached"
 
+	// reasonWriteRefused means that the server refuses to store the status or the metadata of the object, so that they do not say
+	// what became of it. The note has the answer of the server.
+	//
+	// Event type: Warning
+	// What to do: correct the object, or the schema or the webhook of its type, as the answer says.
+	reasonWriteRefused = "WriteRefused"
+
 	actionReconcile = "Reconcile"
 	actionDelete    = "Delete"
 )
@@ -77,13 +84,13 @@ func (s *Sessions[T]) reportOwner(ctx context.Context, obj T) {
 	}
 	owner := s.ownerOf(obj)
 	logf.FromContext(ctx).V(1).Info("the object belongs to another operator", "operatorNamespace", owner)
-	s.sendOnce(obj, owner, reasonOwnedElsewhere, actionReconcile,
+	s.sendOnce(obj, corev1.EventTypeNormal, owner, reasonOwnedElsewhere, actionReconcile,
 		"the annotation "+ownershipAnnotation(s.options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+s.options.OperatorNamespace+", leaves it alone")
 }
 
 // sendOnce sends an event about the very object the first time that this process has this to
 // report.
-func (s *Sessions[T]) sendOnce(obj T, detail, reason, action, note string) {
+func (s *Sessions[T]) sendOnce(obj T, eventType, detail, reason, action, note string) {
 	if s.options.Recorder == nil {
 		return
 	}
@@ -92,9 +99,9 @@ func (s *Sessions[T]) sendOnce(obj T, detail, reason, action, note string) {
 		return
 	}
 	known.said = said
-	s.options.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, reason, action, "%s", note)
+	s.options.Recorder.Eventf(obj, nil, eventType, reason, action, "%s", note)
 }
 
 func (p *Session[T]) sendOnce(detail, reason, action, note string) {
-	p.sessions.sendOnce(p.Object, detail, reason, action, note)
+	p.sessions.sendOnce(p.Object, corev1.EventTypeNormal, detail, reason, action, note)
 }

@@ -44,6 +44,8 @@ type Helper struct {
 	// lastVersion is that of our last write, which was sent at lastSent. A write that changes nothing has none.
 	lastVersion string
 	lastSent    time.Time
+	// refused is why the server refused the last write.
+	refused error
 	// hasGenerationField is whether the type has status.observedGeneration; nil until it is needed.
 	hasGenerationField *bool
 }
@@ -97,6 +99,10 @@ func (h *Helper) ServerState() (resourceVersion string, at time.Time) {
 func (h *Helper) LastVersion() (resourceVersion string, sent time.Time) {
 	return h.lastVersion, h.lastSent
 }
+
+// Refused returns why the server refused the last write, as a validation of the type or a webhook does. It is nil if the server
+// accepted it, or gave no answer.
+func (h *Helper) Refused() error { return h.refused }
 
 // Writes returns the number of writes that succeeded so far.
 func (h *Helper) Writes() int { return h.writes }

@@ -87,6 +87,7 @@ func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpo
 	for resends := 0; ; resends++ {
 		sent := time.Now()
 		answer, err := h.request(ctx, w, resourceVersion)
+		h.refused = nil
 		switch {
 		case err == nil:
 			h.writes++
@@ -98,6 +99,9 @@ func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpo
 		case apierrors.IsNotFound(err):
 			return nil, h.explainNotFound(ctx, obj, w, err)
 		case !apierrors.IsConflict(err):
+			if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
+				h.refused = err
+			}
 			return nil, err
 		case resends == maxResends:
 			return nil, fmt.Errorf("%w: %d attempts in a row met another change: %w", ErrConflict, resends+1, err)
