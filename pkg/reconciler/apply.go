@@ -5,6 +5,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,7 +24,13 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	ctx = registerSecrets(ctx, request.Owner, request.Objects, request.Desired)
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
-		return r.conclude(ctx, Outcome{Inventory: request.Inventory}, err)
+		refused := Outcome{Inventory: request.Inventory}
+		if invalid, ok := errors.AsType[*InvalidError](err); ok {
+			for _, gvk := range invalid.unserved {
+				refused.Awaited = append(refused.Awaited, awaitedType(gvk))
+			}
+		}
+		return r.conclude(ctx, refused, err)
 	}
 	outcome, err := r.run(ctx, in, request.Record)
 	outcome.Desired = in.reusable

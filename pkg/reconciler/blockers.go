@@ -110,6 +110,8 @@ func ownsRecorded(items []v1alpha1.InventoryItem) execute.Owns {
 // on: it is waited for, or ignored until it is gone.
 type AwaitedObject struct {
 	Type schema.GroupVersionResource
+	// Kind is set if the type itself is awaited, because the server does not serve it. The type has no resource then.
+	Kind string
 	// Namespace is empty for objects that live in none.
 	Namespace string
 	// Name is empty if all objects of the type are meant, in the namespace or, without
@@ -121,10 +123,12 @@ type AwaitedObject struct {
 	DeletionOnly bool
 }
 
-var (
-	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-)
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// awaitedType is a type that the server does not serve.
+func awaitedType(gvk schema.GroupVersionKind) AwaitedObject {
+	return AwaitedObject{Type: gvk.GroupVersion().WithResource(""), Kind: gvk.Kind}
+}
 
 // awaited returns the objects of other owners that the plan waits for, and the ignored
 // objects, which are created once they are gone.
@@ -154,7 +158,7 @@ func (c *call) awaited(p plan.Plan) []AwaitedObject {
 			add(AwaitedObject{Type: namespaces, Name: of.Name, ResourceVersion: c.in.Live[of].ResourceVersion})
 		case plan.WaitType:
 			if !c.defines(key.GroupKind()) {
-				add(AwaitedObject{Type: definitions})
+				add(awaitedType(c.typeOf(key)))
 			}
 		case plan.WaitBlocked:
 			add(awaitedOf(c.in.Failed[key].BlockingTypes)...)

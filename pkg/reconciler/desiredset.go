@@ -126,6 +126,9 @@ func (r *Reconciler) desiredObjects(ctx context.Context, in *input, request Appl
 			return namespaced, served, err
 		},
 	}, request.Policies)
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		invalid.unserved = unserved
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package reconciler
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -15,6 +16,8 @@ import (
 // every mistake, each with its object.
 type InvalidError struct {
 	Err error
+	// unserved are the types of the objects that the server does not serve.
+	unserved []schema.GroupVersionKind
 }
 
 // Error returns the list of mistakes.

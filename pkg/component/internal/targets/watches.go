@@ -5,8 +5,11 @@ package targets
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +39,16 @@ type Watches struct {
 type awaited struct {
 	*informer.Manager
 	components int
+	// types are those that the target does not serve, by the component that waits for them.
+	types map[client.ObjectKey][]schema.GroupVersionKind
+	// endAsking ends that it is asked for them; nil if it is not.
+	endAsking context.CancelFunc
 }
+
+// askEvery is how often a target is asked for the types that components wait for. One request is for all of them.
+//
+// Limit: the time after which a type is noticed that a component waits for.
+const askEvery = 5 * time.Second
 
 // NewWatches returns Watches that watch nothing yet. If what a component waits for in its
 // target has changed, resetIdle is called before requeue: its next delay is a short one then.
@@ -64,7 +76,7 @@ func (w *Watches) Close() {
 	w.mu.Lock()
 	w.closed = true
 	for _, inTarget := range w.awaited {
-		go inTarget.Close()
+		inTarget.close()
 	}
 	w.mu.Unlock()
 	w.references.Close()
@@ -98,17 +110,68 @@ func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, object
 		return
 	}
 	if w.awaited[target] == nil {
-		w.awaited[target] = &awaited{Manager: informer.NewManager(target, informer.Options{Notify: w.requeueAwaiting})}
+		w.awaited[target] = &awaited{Manager: informer.NewManager(target, informer.Options{Notify: w.requeueAwaiting}), types: map[client.ObjectKey][]schema.GroupVersionKind{}}
 	}
 	if w.targets[key] == nil {
 		w.targets[key] = target
 		w.awaited[target].components++
 	}
+	inTarget := w.awaited[target]
 	references := make([]informer.Reference, 0, len(objects))
+	delete(inTarget.types, key)
 	for _, f := range objects {
+		if f.Kind != "" {
+			inTarget.types[key] = append(inTarget.types[key], f.Type.GroupVersion().WithKind(f.Kind))
+			continue
+		}
 		references = append(references, informer.Reference{Type: f.Type, Namespace: f.Namespace, Name: f.Name, ResourceVersion: f.ResourceVersion, DeletionOnly: f.DeletionOnly})
 	}
-	w.awaited[target].Set(key, references)
+	inTarget.Set(key, references)
+	if len(inTarget.types) > 0 && inTarget.endAsking == nil {
+		var ctx context.Context
+		ctx, inTarget.endAsking = context.WithCancel(context.Background())
+		go w.askForTypes(ctx, inTarget, target.Types())
+	}
+}
+
+// askForTypes requeues components once the target serves a type that they wait for, until none of them waits.
+func (w *Watches) askForTypes(ctx context.Context, inTarget *awaited, types *cluster.Types) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(askEvery):
+		}
+		w.mu.Lock()
+		served := map[schema.GroupVersion]map[string]cluster.Resource{}
+		for _, awaited := range inTarget.types {
+			for _, gvk := range awaited {
+				served[gvk.GroupVersion()] = nil
+			}
+		}
+		if len(served) == 0 {
+			inTarget.endAsking()
+			inTarget.endAsking = nil
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+		for gv := range served {
+			served[gv], _ = types.Kinds(ctx, gv) // what is not known is asked for again
+		}
+		w.mu.Lock()
+		var requeued []client.ObjectKey
+		for key, awaited := range inTarget.types {
+			if slices.ContainsFunc(awaited, func(gvk schema.GroupVersionKind) bool { return served[gvk.GroupVersion()][gvk.Kind].Kind != "" }) {
+				requeued = append(requeued, key)
+				delete(inTarget.types, key)
+			}
+		}
+		w.mu.Unlock()
+		for _, key := range requeued {
+			w.requeueAwaiting(key)
+		}
+	}
 }
 
 // stopWaiting ends that a component waits in a target. Where no component waits, nothing is
@@ -117,10 +180,19 @@ func (w *Watches) stopWaiting(key client.ObjectKey, target cluster.Target) {
 	delete(w.targets, key)
 	inTarget := w.awaited[target]
 	inTarget.Set(key, nil)
+	delete(inTarget.types, key)
 	if inTarget.components--; inTarget.components == 0 {
 		delete(w.awaited, target)
-		go inTarget.Close() // it waits for the ends of the watches
+		inTarget.close()
 	}
+}
+
+// close ends everything about a target.
+func (a *awaited) close() {
+	if a.endAsking != nil {
+		a.endAsking()
+	}
+	go a.Close() // it waits for the ends of the watches
 }
 
 // ForgetComponent is for components that depend on nothing any more.
