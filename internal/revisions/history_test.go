@@ -14,7 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
@@ -156,8 +157,39 @@ func TestALargeHistoryIsReadAgainBeforeItIsChanged(t *testing.T) {
 	keepSet(t, s.Assume(component), setWith(3, "c"), Retention{Limit: 10})
 	set := setWith(4, "d")
 	err := record.Save(t.Context(), Update{Revision: Revision{4, "d"}, Set: &set, Retention: Retention{Limit: 10}})
-	if !apierrors.IsConflict(err) {
-		t.Errorf("a record that was changed by another process: %v", err)
+	if got := numbers(t, s); err != nil || got != "4 3 2 1" {
+		t.Errorf("a record that was changed by another process: %v, sets of %q", err, got)
+	}
+}
+
+func TestARecordOfAStorageThatWasRestoredIsReadAgain(t *testing.T) {
+	for name, restore := range map[string]func(client.Client) error{
+		"with another version": func(c client.Client) error {
+			list := &corev1.SecretList{}
+			if err := c.List(t.Context(), list); err != nil {
+				return err
+			}
+			list.Items[0].Labels = map[string]string{"restored": "true"}
+			return c.Update(t.Context(), &list.Items[0])
+		},
+		"without the Secret": func(c client.Client) error {
+			return c.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(component.Namespace))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().Build()
+			s := storeOn(c, "key")
+			record := saved(t, s, component, Revision{1, "a"}, "one")
+			if err := restore(c); err != nil {
+				t.Fatal(err)
+			}
+			set := setWith(2, "b")
+			err := record.Save(t.Context(), Update{Revision: Revision{2, "b"}, Content: []byte("two"), Set: &set, Retention: Retention{Limit: 10}})
+			content, readErr := contentOf(t, s, component, Revision{2, "b"})
+			if err := errors.Join(err, readErr); err != nil || content != "two" || numbers(t, s) != "2" {
+				t.Errorf("%v; content %q, sets of %q", err, content, numbers(t, s))
+			}
+		})
 	}
 }
 

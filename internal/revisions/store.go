@@ -148,6 +148,23 @@ func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error)
 	return content, nil
 }
 
+// Erase deletes the Secret of a component that is gone, if there is one.
+func (s *Store) Erase(ctx context.Context, c Component) error {
+	secret, key := &corev1.Secret{}, s.keyOf(c)
+	err := s.options.Client.Get(ctx, key, secret)
+	if err == nil && secret.Type == s.secretType() {
+		err = s.options.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Secret %s of the revisions: %w", key, err)
+	}
+	return nil
+}
+
+func (s *Store) secretType() corev1.SecretType {
+	return corev1.SecretType(s.options.Name + "/revisions")
+}
+
 // Update is what Save writes.
 type Update struct {
 	Revision Revision
@@ -159,14 +176,18 @@ type Update struct {
 }
 
 // Save writes the content of a revision, or its set, or both. Of the contents of other revisions
-// it keeps the one before: the status may have that one until it is written. Save fails with a
-// conflict if another client wrote the Secret since it was read. It fails with a TooLargeError if
+// it keeps the one before: the status may have that one until it is written. If the Secret is not as it was read,
+// as after the storage was restored, it is read again. Save fails with a conflict if another process has written content
+// of this or a later revision by then. It fails with a TooLargeError if
 // the content or the set is too large. Of both, the one that is not is written nevertheless.
 func (r *Record) Save(ctx context.Context, u Update) error {
 	err := r.save(ctx, u)
-	if apierrors.IsAlreadyExists(err) && r.assumed {
-		var read *Record
-		if read, err = r.store.Read(ctx, r.component); err == nil {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		read, readErr := r.store.Read(ctx, r.component)
+		switch {
+		case readErr != nil:
+			err = readErr
+		case r.assumed || !read.hasContentSince(u):
 			*r = *read
 			err = r.save(ctx, u)
 		}
@@ -177,6 +198,16 @@ func (r *Record) Save(ctx context.Context, u Update) error {
 	r.assumed, r.entries = false, nil
 	r.forgetLargeHistory()
 	return nil
+}
+
+// hasContentSince reports whether content that the update has would take the place of that of the same or a later revision.
+func (r *Record) hasContentSince(u Update) bool {
+	for number := range r.sizes {
+		if u.Content != nil && number >= u.Revision.Number {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Record) save(ctx context.Context, u Update) error {
@@ -260,7 +291,7 @@ func (r *Record) write(ctx context.Context, changes map[string][]byte) error {
 	if r.resourceVersion == "" {
 		apiVersion, kind := r.component.ToAPIVersionAndKind()
 		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: r.component.Name, UID: r.component.UID}}
-		secret.Type, secret.Data = corev1.SecretType(options.Name+"/revisions"), changes
+		secret.Type, secret.Data = r.store.secretType(), changes
 		err = options.Client.Create(ctx, secret, client.FieldOwner(options.FieldOwner))
 	} else {
 		err = r.patch(ctx, secret, changes)

@@ -75,9 +75,9 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 		return result.Empty, err
 	}
 	rolledBack := obj.GetStatus().Rollback
-	pinned, err := h.pinOf(obj, digests)
+	pinned, err := h.pinOf(ctx, obj, digests)
 	if err != nil {
-		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
+		return result.Empty, err
 	}
 	digests = pinned.digests(digests)
 	allowEmpty, err := flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty)
@@ -179,7 +179,7 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Comm
 		return result.Empty, err
 	}
 	switch {
-	case known.unapproved:
+	case known.approval != nil:
 		return h.concludeUnapproved(obj, t, outcome, err)
 	case known.held:
 		return h.concludeApply(ctx, obj, t, outcome, err, noHooks)

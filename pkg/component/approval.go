@@ -4,12 +4,17 @@
 package component
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/sentence"
@@ -123,7 +128,7 @@ func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycl
 	if status.Revision == 0 {
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
 	}
-	known.digest, known.unapproved = status.processing().component, true
+	known.digest, known.approval = status.processing().component, status.Approval.DeepCopy()
 	stored, err := h.storedManifests(ctx, obj, &known)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		status.Approval.Summary += "; until then the dependent objects are not repaired: " + err.Error()
@@ -166,6 +171,16 @@ func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome rec
 		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))
 	}
 	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
+}
+
+// approvalIsForeign lets events pass about components whose status.approval another client has written. A tool of an approver
+// must not read what that client wants it to read.
+func approvalIsForeign(fieldOwner string) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectNew != nil && slices.ContainsFunc(e.ObjectNew.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+			return entry.Subresource == "status" && entry.Manager != fieldOwner && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:approval"`))
+		})
+	}}
 }
 
 // preparedOf is what a full reconcile knows about a component before it renders.

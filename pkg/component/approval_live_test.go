@@ -4,6 +4,7 @@
 package component_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -105,6 +106,33 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 	b.waiting(4)
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
+}
+
+func TestAForgedApprovalIsReplacedByTheTrueOne(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RequireApproval: true})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	w := b.waiting(1)
+	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: w.Status.Approval.Hash})
+	b.untilRevision(1)
+	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
+	truth := *b.waiting(2).Status.Approval
+	b.start(b.manager)
+	for _, forge := range []func(*v1alpha1.PendingApproval){
+		func(a *v1alpha1.PendingApproval) { a.Summary = "nothing changes" },
+		func(a *v1alpha1.PendingApproval) { a.Hash, a.Revision = "0123456789abcdef0123", 7 },
+	} {
+		b.eventually("the forgery to be stored", func() error {
+			w := b.get()
+			forge(w.Status.Approval)
+			return b.client.Status().Update(t.Context(), w)
+		})
+		b.eventually("the true approval", func() error {
+			if diff := cmp.Diff(&truth, b.get().Status.Approval); diff != "" {
+				return errors.New(diff)
+			}
+			return nil
+		})
+	}
 }
 
 func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {

@@ -199,8 +199,8 @@ func TestProcessing(t *testing.T) {
 		switch {
 		case want == nil && s.ProcessingSince != nil:
 			t.Errorf("processing since %s", s.ProcessingSince)
-		case want != nil && (s.ProcessingSince == nil || s.ProcessingSince.Unix() != want.Unix()):
-			t.Errorf("processing since %v, want %s", s.ProcessingSince, want)
+		case want != nil && (s.ProcessingSince == nil || s.ProcessingSince.Unix() != want.Unix()+1):
+			t.Errorf("processing since %v, want the second after %s", s.ProcessingSince, want)
 		}
 	}
 	s := &Status{}
@@ -218,8 +218,13 @@ func TestProcessing(t *testing.T) {
 	s.noteManifests("", at(4))
 	s.startTimeout(at(5), 0)
 	since(t, s, new(at(3)))
-	if s.timedOut(10*time.Second, at(12)) || !s.timedOut(10*time.Second, at(13)) {
-		t.Error("the timeout does not count from the last change")
+	if s.timedOut(10*time.Second, at(13)) || !s.timedOut(10*time.Second, at(14)) {
+		t.Error("the timeout does not count from the last change, or ends early")
+	}
+	passed, _ := s.stopTimeout(at(8))
+	s.startTimeout(at(50), passed)
+	if s.timedOut(10*time.Second, at(55)) || !s.timedOut(10*time.Second, at(57)) {
+		t.Error("the timeout ends early after it was stopped")
 	}
 	s.noteApplied(4, true, at(20))
 	since(t, s, nil)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -70,9 +71,9 @@ type remembered struct {
 	generator string
 	// updated is what a roll-out has to know of the component once its status is written; nil if it knows it.
 	updated *rollout.Component
-	// missing are the rights that were last reported as missing.
 	// unknownAnnotations are those that were last reported as unknown.
 	unknownAnnotations string
+	// missing are the rights that were last reported as missing.
 	missing namedRights
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
 	timeoutPassed time.Duration
@@ -171,8 +172,8 @@ type prepared struct {
 	// pin is the earlier revision that was applied in place of what the spec leads to.
 	pin    pin
 	pinned rendering.Pinned
-	// unapproved: the next revision waits for its approval.
-	unapproved bool
+	// approval is what the next revision waits for; nil if it does not wait.
+	approval *v1alpha1.PendingApproval
 	// held: the component keeps its version.
 	held bool
 	// desired are the dependents, as the engine keeps them.
@@ -227,8 +228,8 @@ func (m *memory) dropRendered(known *remembered) {
 // a full reconcile has to find it out.
 func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
-	if (known.pin.failed != 0) != (c.GetStatus().Rollback != nil) || known.unapproved != (c.GetStatus().Approval != nil) {
-		return known, false // a rollback, or the wait for an approval, starts or ends
+	if (known.pin.failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
+		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
 	return known, known.root.equal(rootOf(c)) && known.digest == c.GetStatus().processing().component && now.Before(known.until)
 }

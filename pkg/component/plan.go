@@ -360,9 +360,9 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return err
 	}
-	pinned, err := h.pinOf(obj, digests)
+	pinned, err := h.pinOf(ctx, obj, digests)
 	if err != nil {
-		return &verdict.InvalidError{Err: h.about(obj, err)}
+		return err
 	}
 	digests = pinned.digests(digests)
 	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && manifests.Digest(generator) != manifests.Digest(h.renderer.Generator) {

@@ -6,22 +6,28 @@ package component_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // registry is a chart with what charts of registries have: random passwords, a certificate
@@ -84,6 +90,34 @@ func (b *bed) kept() *corev1.Secret {
 	}
 	b.Fatal("no Secret with random values")
 	return nil
+}
+
+func TestASecretOfRevisionsThatIsMadeAfterItsComponentIsGoneGoes(t *testing.T) {
+	var cut atomic.Bool
+	lose := func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") && !cut.Swap(true) {
+				return nil, errors.New("the answer is lost")
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) { b.manager = newManagerVia(t, b.env, b.user, lose) })
+	w := b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	late := b.kept()
+	b.check(b.client.Delete(t.Context(), w))
+	b.untilGone()
+	b.check(client.IgnoreNotFound(b.client.Delete(t.Context(), late.DeepCopy())))
+	late.ResourceVersion, late.UID = "", ""
+	b.check(b.client.Create(t.Context(), late))
+	for _, after := range []time.Duration{time.Minute, time.Minute} {
+		b.forward += after
+		must(b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}))(t)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(late), late); !apierrors.IsNotFound(err) {
+		t.Errorf("the Secret is left: %v", err)
+	}
 }
 
 // password returns the random password that is applied.

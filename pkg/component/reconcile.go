@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -28,16 +29,16 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	obj, stale := session.Object, isStale(session.ReadAt())
 	name, sent := func() {}, creations{}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
-		name = h.nameReconciler(obj)
 		obj.GetStatus().dropForeign()
+		name = h.nameReconciler(obj)
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
 			return result.Empty, err
 		}
 		if session.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
 			h.memory.takeRendered(key)
 		}
-		known := h.remembered(obj)
 		h.warnOfUnknownAnnotations(obj)
+		known := h.remembered(obj)
 		known.transient = false
 		if err := h.noteReadAt(ctx, obj, session.ReadAt()); err != nil {
 			return result.Empty, err
@@ -79,7 +80,12 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		h.reads.noteGone(obj)
 	}
 	if session.Gone {
+		late := h.memory.entryOf(key).creations
 		h.forgetComponent(ctx, key)
+		if session.Phase == lifecycle.PhaseFinalize {
+			late = sent
+		}
+		h.eraseLateRevisions(ctx, key, late, session.Phase == lifecycle.PhaseFinalize)
 	}
 	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		defer name()
@@ -175,6 +181,25 @@ func (h *handler[T]) suspend(obj T) {
 	// The dependents have no chance to become ready, so the timeout starts again afterwards.
 	obj.GetStatus().stopTimeout(h.now())
 	h.remembered(obj).timeoutPassed = 0
+}
+
+// eraseLateRevisions is for a component that is gone. If a creation of the Secret of its revisions may arrive yet, the Secret is
+// deleted once none can be under way any more. Ended says that this reconcile has ended the deletion.
+func (h *handler[T]) eraseLateRevisions(ctx context.Context, key client.ObjectKey, sent creations, ended bool) {
+	late := sent.mayBeUnderWay(h.now())
+	if sent.component == "" || ended && !late {
+		return
+	}
+	if late {
+		h.triggers.RequestFast(key, unansweredFor-h.now().Sub(sent.last))
+	} else {
+		err := h.renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component})
+		if err == nil {
+			return
+		}
+		h.retryCleanup(ctx, key, err)
+	}
+	h.memory.entryOf(key).creations = sent
 }
 
 // forgetComponent drops what is kept about a component that is gone, or does not belong to this

@@ -36,21 +36,21 @@ type pin struct {
 func (p pin) isSet() bool { return p.to != 0 }
 
 // pinOf returns the revision that the component is pinned to. The digests are those of what the
-// spec leads to: a component is rolled back until they change.
-func (h *handler[T]) pinOf(obj T, spec digests) (pin, error) {
+// spec leads to: a component is rolled back until they change. It is an error if a rollback cannot start:
+// no revision is counted for it then.
+func (h *handler[T]) pinOf(ctx context.Context, obj T, spec digests) (pin, error) {
 	status, annotation := obj.GetStatus(), h.settings.name+"/"+v1alpha1.AnnotationRollbackTo
 	if value := obj.GetAnnotations()[annotation]; value != "" {
 		to, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || to < 1 {
-			return pin{}, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, sentence.Shorten(value, 64))
+			return pin{}, &verdict.InvalidError{Err: h.about(obj, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, sentence.Shorten(value, 64)))}
 		}
-		if current := status.currentRevision(); current == nil || current.RollbackTo != to {
-			if err := h.checkKept(status, to); err != nil { // before a revision is counted for it
-				return pin{}, err
-			}
+		asked := pin{to: to}
+		if err := h.checkKept(ctx, obj, asked); err != nil {
+			return pin{}, err
 		}
 		status.Rollback = nil
-		return pin{to: to}, nil
+		return asked, nil
 	}
 	if r := status.Rollback; r != nil && (r.Digest != spec.revision || r.To < 1 || r.To >= r.From || h.settings.historyLimit == 0) {
 		status.Rollback = nil
@@ -58,25 +58,54 @@ func (h *handler[T]) pinOf(obj T, spec digests) (pin, error) {
 	if status.Rollback == nil {
 		return pin{}, nil
 	}
-	return pin{to: status.Rollback.To, failed: status.Rollback.From}, nil
+	failed := pin{to: status.Rollback.To, failed: status.Rollback.From}
+	return failed, h.checkKept(ctx, obj, failed)
 }
 
-// checkKept returns an error if the status says that the manifests of the revision are not kept.
-func (h *handler[T]) checkKept(status *Status, to int64) error {
-	if h.settings.historyLimit == 0 {
-		return fmt.Errorf("it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", to)
+// checkKept returns an error if the rollback is to start and the manifests of the revision are not kept.
+func (h *handler[T]) checkKept(ctx context.Context, obj T, p pin) error {
+	status := obj.GetStatus()
+	if current := status.currentRevision(); current != nil && current.RollbackTo == p.to {
+		return nil
 	}
-	missing := &rendering.MissingRevisionError{Revision: to}
+	if h.settings.historyLimit == 0 {
+		return h.notKept(obj, p, nil)
+	}
+	missing := &rendering.MissingRevisionError{Revision: p.to}
 	for _, entry := range status.History {
 		switch {
 		case entry.Digest == "":
-		case entry.Revision == to:
-			return nil
+		case entry.Revision == p.to:
+			request := h.renderRequest(obj, resolvedConfig{}, "", true)
+			request.Revision.Number, request.Stored = p.to, entry.Digest
+			_, err := h.renderer.Stored(ctx, request)
+			return h.notKept(obj, p, err)
 		default:
 			missing.Kept = append(missing.Kept, entry.Revision)
 		}
 	}
-	return missing
+	return h.notKept(obj, p, missing)
+}
+
+// notKept returns the error of a component whose rollback cannot be done for this reason. If the operator had started it, the
+// failed revision is applied again, and is not rolled back.
+func (h *handler[T]) notKept(obj T, p pin, err error) error {
+	_, missing := errors.AsType[*rendering.MissingRevisionError](err)
+	switch {
+	case h.settings.historyLimit == 0: // the option may have changed
+		return &verdict.InvalidError{Err: h.about(obj, fmt.Errorf("it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", p.to))}
+	case err == nil:
+		return nil
+	case missing && p.failed != 0:
+		obj.GetStatus().Rollback = nil
+		if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {
+			entry.Digest = ""
+		}
+		return h.about(obj, fmt.Errorf("it cannot be rolled back after the failure of revision %d: %w", p.failed, err))
+	case missing:
+		return &verdict.InvalidError{Err: h.about(obj, err)}
+	}
+	return h.about(obj, err)
 }
 
 // digests returns the digests of a component that is pinned: its revision does not follow from its
@@ -94,27 +123,15 @@ func (p pin) digests(spec digests) digests {
 
 // restore returns the manifests of the revision that the component is pinned to.
 func (h *handler[T]) restore(ctx context.Context, renderer *rendering.Renderer, obj T, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
-	if h.settings.historyLimit == 0 { // the option may have changed
-		return rendering.Rendering{}, &verdict.InvalidError{Err: h.about(obj, h.checkKept(obj.GetStatus(), p.to))}
-	}
 	from := rendering.Pin{Revision: p.to}
 	if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {
 		from.Digest = entry.Digest
 	}
-	restored, err := renderer.Restore(ctx, request, from, last)
-	_, missing := errors.AsType[*rendering.MissingRevisionError](err)
-	switch {
-	case missing && p.failed != 0 && !renderer.Preview:
-		// The failed revision is applied again, and is not rolled back.
-		obj.GetStatus().Rollback = nil
-		if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {
-			entry.Digest = ""
-		}
-		return restored, h.about(obj, fmt.Errorf("it cannot be rolled back after the failure of revision %d: %w", p.failed, err))
-	case missing:
-		return restored, &verdict.InvalidError{Err: h.about(obj, err)}
+	if h.settings.historyLimit == 0 {
+		return rendering.Rendering{}, h.notKept(obj, p, nil)
 	}
-	return restored, err
+	restored, err := renderer.Restore(ctx, request, from, last)
+	return restored, h.notKept(obj, p, err)
 }
 
 // irreplaceable are the types of objects that a rollback never deletes, because data goes with

@@ -313,7 +313,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 	case a.ready != nil:
 		c.State = rollout.Done
 		if a.before != nil {
-			c.ReadyAt = a.ready.ReadyAt.Time
+			c.ReadyAt = a.ready.ReadyAt.Add(time.Second) // which has lost its fraction, and no pause ends early
 		}
 	case skipped:
 		c.State = rollout.Pinned

@@ -115,9 +115,10 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
+	significant := predicate.Or(lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), approvalIsForeign(r.settings.fieldOwner))
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), inShard(r.settings.selector), running.handler.cascades.noted(), running.triggers.NoteEdits())).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), significant, inShard(r.settings.selector), running.handler.cascades.noted(), running.triggers.NoteEdits())).
 		WatchesRawSource(running.triggers.Source()).
 		Named(controllerName(gvk)).
 		Complete(r)

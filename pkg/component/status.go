@@ -205,7 +205,7 @@ func (s *Status) startProcessing(generation int64, now digests, at time.Time) bo
 	after := processing{component: now.component, manifests: before.manifests, revision: now.revision, generation: strconv.FormatInt(generation, 10)}
 	if changed {
 		after.manifests = ""
-		s.ProcessingSince = timestamp(at)
+		s.ProcessingSince = timeoutStart(at)
 	}
 	if after != before {
 		s.setProcessing(after)
@@ -224,7 +224,7 @@ func (s *Status) noteManifests(manifestDigest string, now time.Time) {
 	p.manifests = manifestDigest
 	s.setProcessing(p)
 	if before != "" {
-		s.ProcessingSince = timestamp(now)
+		s.ProcessingSince = timeoutStart(now)
 	}
 }
 
@@ -232,8 +232,8 @@ func (s *Status) noteManifests(manifestDigest string, now time.Time) {
 // passed already. A start in the future, which a restored status may hold, would never
 // time out.
 func (s *Status) startTimeout(now time.Time, passed time.Duration) {
-	if s.ProcessingSince == nil || s.ProcessingSince.After(now) {
-		s.ProcessingSince = timestamp(now.Add(-passed))
+	if s.ProcessingSince == nil || s.ProcessingSince.After(now.Add(time.Second)) {
+		s.ProcessingSince = timeoutStart(now.Add(-passed))
 	}
 }
 
@@ -350,6 +350,9 @@ func (s *Status) takesOver() bool {
 func (s *Status) timedOut(timeout time.Duration, now time.Time) bool {
 	return s.ProcessingSince != nil && now.Sub(s.ProcessingSince.Time) >= timeout
 }
+
+// timeoutStart is the next full second, so that no timeout ends early.
+func timeoutStart(t time.Time) *metav1.Time { return timestamp(t.Add(time.Second - 1)) }
 
 // timestamp has no fraction of a second, because its serialised form has none: a
 // status that was just read must not differ from the one that was written.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -71,7 +70,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		for i, result := range results {
 			results[i].Observation = r.withSeal(result.Step.Owner, result.Step.Key, result.Observation)
 		}
-		again = call.fold(next, results, metav1.NewTime(r.settings.now().UTC().Truncate(time.Second)))
+		again = call.fold(next, results, metav1.NewTime(r.settings.now().UTC()))
 		r.noteRepairs(call, results)
 		if err := errors.Join(ctx.Err(), in.confirmation.failure()); err != nil {
 			return call.outcome(next), errors.Join(call.failures(), err)

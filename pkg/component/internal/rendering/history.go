@@ -158,11 +158,7 @@ func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *
 	set, found := find(sets, request.Revision.Number, request.Stored)
 	if !found {
 		if set, found = find(sets, pin.Revision, pin.Digest); !found {
-			missing := &MissingRevisionError{Revision: pin.Revision}
-			for _, set := range sets {
-				missing.Kept = append(missing.Kept, set.Revision)
-			}
-			return Rendering{}, missing
+			return Rendering{}, notIn(sets, pin.Revision)
 		}
 		set.Revision = request.Revision.Number
 		if err := r.keepRestored(ctx, request, &set, sets, &rendering, k); err != nil {
@@ -189,7 +185,7 @@ func (r *Renderer) Stored(ctx context.Context, request Request) (Rendering, erro
 	}
 	set, found := find(sets, request.Revision.Number, request.Stored)
 	if !found {
-		return Rendering{}, &MissingRevisionError{Revision: request.Revision.Number}
+		return Rendering{}, notIn(sets, request.Revision.Number)
 	}
 	rendering := Rendering{Namespace: set.Namespace, Stored: request.Stored}
 	for _, encoded := range set.Objects {
@@ -201,6 +197,15 @@ func (r *Renderer) Stored(ctx context.Context, request Request) (Rendering, erro
 	}
 	rendering.Objects = r.forApply(rendering.Objects)
 	return rendering, nil
+}
+
+// notIn is the error about a revision that is none of the sets.
+func notIn(sets []revisions.Set, revision int64) error {
+	missing := &MissingRevisionError{Revision: revision}
+	for _, set := range sets {
+		missing.Kept = append(missing.Kept, set.Revision)
+	}
+	return missing
 }
 
 // find returns the set of a revision, if it has the digest.

@@ -137,7 +137,7 @@ func (f Fleet) Decide(limits Limits, now time.Time) Decision {
 				failed++
 			}
 		case Done, Pinned:
-			if c.ReadyAt.After(lastReady) && !c.ReadyAt.After(now) { // a status may have been forged
+			if c.ReadyAt.After(lastReady) && !c.ReadyAt.After(now.Add(time.Second)) { // a status may have been forged
 				lastReady = c.ReadyAt
 			}
 		}

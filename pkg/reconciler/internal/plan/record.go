@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,6 +37,9 @@ func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 // Fold brings the record and the observations up to date with what became of
 // the steps of a plan. The inventory is the plan's; it and live are not kept.
 func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results []Result, now metav1.Time) []v1alpha1.InventoryItem {
+	// The serialised form has no fraction of a second. No timeout ends early.
+	unread := metav1.NewTime(now.Add(time.Second - 1).Truncate(time.Second))
+	now = metav1.NewTime(now.Truncate(time.Second))
 	byKey := make(map[Key]Result, len(results))
 	for _, r := range results {
 		byKey[r.Step.Key] = r
@@ -49,7 +53,7 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 		r, touched := byKey[KeyOf(item)]
 		switch {
 		case r.ContentUnknown && r.Blocked != "" && r.Step.Guard.AllowsOrphan():
-			item.UnreadSince, item.UnreadLast = cmp.Or(r.Step.ItemAfter.UnreadSince, &now), cmp.Or(r.Step.ItemAfter.UnreadLast, &now)
+			item.UnreadSince, item.UnreadLast = cmp.Or(r.Step.ItemAfter.UnreadSince, &unread), cmp.Or(r.Step.ItemAfter.UnreadLast, &now)
 			folded = append(folded, item)
 		case !touched || r.Err != nil || r.Blocked != "" || r.Observation.Existence == Unknown:
 			folded = append(folded, item)

@@ -144,6 +144,16 @@ func TestFold(t *testing.T) {
 	}
 }
 
+func TestNoTimeoutOfTheRecordEndsEarly(t *testing.T) {
+	item := v1alpha1.InventoryItem{Version: "v1", Kind: "Namespace", Name: "a", UID: "u1"}
+	unread := Result{Step: Step{Key: KeyOf(item), Verb: VerbDelete, Guard: GuardEmptyElseOrphan}, Observation: Observation{Existence: Present, UID: "u1"}, Blocked: "pods cannot be read", ContentUnknown: true}
+	now := startOfTime.Add(400 * time.Millisecond)
+	got := Fold([]v1alpha1.InventoryItem{item}, map[Key]Observation{}, []Result{unread}, metav1.NewTime(now))
+	if since := got[0].UnreadSince; since == nil || !since.Equal(&metav1.Time{Time: startOfTime.Add(time.Second)}) || !got[0].UnreadLast.Equal(&metav1.Time{Time: startOfTime}) {
+		t.Errorf("unread since %v, last %v", since, got[0].UnreadLast)
+	}
+}
+
 func TestNamespacesAreThoseOfObjectsToBeCreated(t *testing.T) {
 	absent, present := Observation{Existence: Absent}, Observation{Existence: Present}
 	key := func(kind, name string) Key {
