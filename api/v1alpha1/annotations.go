@@ -132,7 +132,8 @@ const (
 	// Default: none; the rules for the type of the object apply
 	// Example: shop.example.com/status-hint: has-observed-generation, conditions=Synced;Healthy
 	AnnotationStatusHint = "status-hint"
-	// AnnotationReadyWhen decides when the object is ready. It replaces the rules for its type.
+	// AnnotationReadyWhen decides when the object is ready. It replaces the rules for its type. The values of a Secret are
+	// hidden from the expression; its keys are not.
 	//
 	// On: dependent objects
 	// Format: a CEL expression over the object, which is the variable self; its result is a bool; at most 4,096 characters

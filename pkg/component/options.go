@@ -204,6 +204,11 @@ type ReconcilerOptions struct {
 	//
 	// Default: false: the annotation is an error
 	AdoptHelmReleases bool
+	// AllowSecretPatches lets the patches of a component change Secrets. Who may write components can then find out the
+	// values of the Secrets that are rendered for them, also without a right to read Secrets.
+	//
+	// Default: false: a patch that names a Secret is an error, and other patches leave Secrets as they are
+	AllowSecretPatches bool
 	// DisablePreviews keeps the operator from answering users who ask, by the annotation preview, what it
 	// would do for a component. Otherwise it needs the rights to get, list, create, patch and delete Secrets beside the
 	// components.
@@ -238,6 +243,7 @@ type settings struct {
 	requireApproval   bool
 	rollout           *Rollout // may be nil
 	adoptReleases     bool
+	secretPatches     bool
 	noPreviews        bool
 
 	dialPolicy        cluster.DialPolicy // nil: the default of the pool
@@ -295,6 +301,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		requireApproval:   options.RequireApproval,
 		rollout:           options.Rollout,
 		adoptReleases:     options.AdoptHelmReleases,
+		secretPatches:     options.AllowSecretPatches,
 		noPreviews:        options.DisablePreviews,
 
 		dialPolicy:        options.TargetDialPolicy,

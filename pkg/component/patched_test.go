@@ -92,7 +92,7 @@ func TestAPatchOfAHookThatRunsAtAnotherMomentIsNoMistake(t *testing.T) {
 	more := v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Name: "a"}, Patch: `[{op: add, path: /data, value: {}}, {op: add, path: /data/one, value: "1"}]`}
 	spec := PatchesSpec{Patches: []v1alpha1.Patch{more, patch("Job", "first"), patch("Job", "later"), patch("ConfigMap", "welcome"), patch("ConfigMap", "a")}}
 	patched := func(spec PatchesSpec) manifests.Generator {
-		return rendering.Patched(generator, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(withSpec(widgetSpec{PatchesSpec: spec})) })
+		return rendering.Patched(generator, false, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(withSpec(widgetSpec{PatchesSpec: spec})) })
 	}
 	for _, test := range []struct {
 		installation bool
@@ -119,6 +119,70 @@ func TestAPatchOfAHookThatRunsAtAnotherMomentIsNoMistake(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "there is no Job other of batch/v1 to patch; a patch with a target may match nothing") {
 			t.Errorf("a hook that the chart does not have: %v", err)
 		}
+	}
+}
+
+// TestNoPatchOfAUserReadsASecret: neither what is reported nor whether it is reported depends on the content of a Secret.
+func TestNoPatchOfAUserReadsASecret(t *testing.T) {
+	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, labels: {app: a}}\ndata: {password: aHVudGVyMjI=}\n"
+	const rest = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {app: a}}\n---\n" +
+		"apiVersion: example.com/v1\nkind: Secret\nmetadata: {name: other}\n---\n" +
+		"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: l}, data: {password: aHVudGVyMjI=}}]\n"
+	onSecret := &v1alpha1.PatchTarget{Kind: "Secret"}
+	var copies []v1alpha1.Patch
+	for _, annotation := range []string{"apply-order", "delete-policy", "depends-on", "ready-when", "status-hint"} {
+		copies = append(copies, v1alpha1.Patch{Target: onSecret, Patch: "[{op: copy, from: /data/password, path: /metadata/annotations/shop.example.com~1" + annotation + "}]"})
+	}
+	label := "metadata: {labels: {patched: once}}"
+	for name, test := range map[string]struct {
+		patches []v1alpha1.Patch
+		allowed bool
+		patched string // the names of the objects with the label
+		refused string // how the error names the patch; empty if there is none
+	}{
+		"copies into annotations": {patches: copies, refused: "patch 5 of 5"},
+		"a question":              {patches: []v1alpha1.Patch{{Target: onSecret, Patch: "[{op: test, path: /data/password, value: aHVudGVyMjI=}]"}}, refused: "patch 1 of 1"},
+		"a ready-when":            {patches: []v1alpha1.Patch{{Target: onSecret, Patch: `metadata: {annotations: {shop.example.com/ready-when: 'self.data.password > "a"'}}`}}, refused: "patch 1 of 1"},
+		"no target":               {patches: []v1alpha1.Patch{{Patch: "{apiVersion: v1, kind: Secret, metadata: {name: s}, type: x}"}}, refused: "patch 1 of 1"},
+		"a deletion":              {patches: []v1alpha1.Patch{{Target: onSecret, Patch: "$patch: delete"}}, refused: "patch 1 of 1"},
+		"one kind, as an expression, of the group": {patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Version: "v1", Kind: "^(Secret)$"}, Patch: label}}, refused: "patch 1 of 1"},
+		"Secrets in a list":                        {patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "List"}, Patch: "[{op: copy, from: /items/0/data/password, path: /items/0/metadata/name}]"}}},
+		"all objects":                              {patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: label}}, patched: "c other"},
+		"two kinds":                                {patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Secret|ConfigMap"}, Patch: label}}, patched: "c other"},
+		"a name":                                   {patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Name: "s"}, Patch: label}}},
+		"another group":                            {patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Group: "example.com", Kind: "Secret"}, Patch: label}}, patched: "other"},
+		"it is allowed":                            {patches: []v1alpha1.Patch{{Target: onSecret, Patch: label}}, allowed: true, patched: "s other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			generator := rendering.Patched(generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+				decoded, err := manifests.Decode("all.yaml", []byte(secret+rest))
+				var objects []client.Object
+				for _, object := range decoded {
+					objects = append(objects, object)
+				}
+				return objects, err
+			}), test.allowed, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return test.patches, nil })
+			objects, err := manifests.Generate(t.Context(), generator, "shop", "web", types.UnstructurableMap{})
+			if test.refused != "" {
+				invalid := verdict.Evaluate(verdict.Facts{Err: err}).Reason == v1alpha1.ReasonSpecInvalid
+				if err == nil || !invalid || !strings.Contains(err.Error(), test.refused) || !strings.Contains(err.Error(), "option AllowSecretPatches") {
+					t.Errorf("got the error %v", err)
+				}
+				return
+			}
+			if err != nil || len(objects) != 4 {
+				t.Fatalf("got %d objects, %v", len(objects), err)
+			}
+			var patched []string
+			for _, object := range objects {
+				if object.GetLabels()["patched"] != "" {
+					patched = append(patched, object.GetName())
+				}
+			}
+			if got := strings.Join(patched, " "); got != test.patched {
+				t.Errorf("patched are %s, want %s", got, test.patched)
+			}
+		})
 	}
 }
 

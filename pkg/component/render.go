@@ -44,7 +44,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 	ctx = manifests.WithComponentName(manifests.WithComponentNamespace(ctx, obj.GetNamespace()), obj.GetName())
 	ctx = manifests.WithComponentRevision(manifests.WithComponentInstallation(ctx, true), 1)
 	ctx, randomness := manifests.WithRandomness(ctx)
-	generator := rendering.Patched(r.generator, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
+	generator := rendering.Patched(r.generator, r.settings.secretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
 	objects, err = manifests.Generate(ctx, generator, resolved.namespace, resolved.name, obj.GetSpec())
 	if randomness.Used() {
 		notes = append(notes, "a template uses random values or the time, so another rendering may differ")

@@ -101,9 +101,6 @@ func (p *Program) evaluateStatus(obj *unstructured.Unstructured, byType Status) 
 		return Status{Readiness: Ready}
 	case byType.Readiness == Failed || byType.Readiness == NotReady && byType.Message != "":
 		return byType
-	case err != nil && obj.GetKind() == "Secret":
-		// What CEL says may quote values.
-		return Status{Message: "ready-when cannot be evaluated"}
 	case err != nil:
 		return Status{Message: "ready-when: " + err.Error()}
 	default:
@@ -118,7 +115,7 @@ func (p *Program) evaluate(obj *unstructured.Unstructured) (ready bool, err erro
 			ready, err = false, errors.New("the expression cannot be evaluated")
 		}
 	}()
-	value, _, err := p.program.Eval(map[string]any{"self": obj.Object})
+	value, _, err := p.program.Eval(map[string]any{"self": withoutValues(obj)})
 	if err != nil {
 		if strings.Contains(err.Error(), "cost limit exceeded") {
 			return false, errors.New("the expression takes too long")
@@ -130,6 +127,28 @@ func (p *Program) evaluate(obj *unstructured.Unstructured) (ready bool, err erro
 		return false, fmt.Errorf("the expression gives %s, not a bool", value.Type().TypeName())
 	}
 	return ready, nil
+}
+
+// hiddenValue stands for each value of a Secret that is not empty.
+const hiddenValue = "***"
+
+// withoutValues returns the content of an object, of a Secret without the values of its data and annotations:
+// otherwise an expression that a user can write would tell them, one comparison after the other.
+func withoutValues(obj *unstructured.Unstructured) map[string]any {
+	if gvk := obj.GroupVersionKind(); gvk.Group != "" || gvk.Kind != "Secret" {
+		return obj.Object
+	}
+	hidden := obj.DeepCopy().Object
+	metadata, _ := hidden["metadata"].(map[string]any)
+	for _, values := range []any{hidden["data"], hidden["stringData"], metadata["annotations"]} {
+		values, _ := values.(map[string]any)
+		for key, value := range values {
+			if value != "" {
+				values[key] = hiddenValue
+			}
+		}
+	}
+	return hidden
 }
 
 // maxPrograms bounds the memory of a Compiler. Components have a handful of

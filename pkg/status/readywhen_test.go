@@ -86,10 +86,23 @@ func TestReadyWhenIsBounded(t *testing.T) {
 }
 
 func TestReadyWhenShowsNothingOfSecrets(t *testing.T) {
-	obj := object(t, `v1 Secret {metadata: {name: a}, data: {pin: aHVudGVyMg}}`)
-	got := Analyze(obj, when(t, "int(self.data.pin) > 0"))
-	if got.Readiness != NotReady || got.Message != "ready-when cannot be evaluated" {
-		t.Errorf("got %v", got)
+	obj := object(t, `v1 Secret {metadata: {name: a, labels: {app: a}, annotations: {copy: aHVudGVyMg}}, data: {pin: aHVudGVyMg, none: ""}}`)
+	for expression, want := range map[string]bool{
+		`self.data.pin.startsWith("aH")`: false, `self.data.pin >= "a"`: false, `size(self.data.pin) == 10`: false,
+		`self.metadata.annotations.copy.startsWith("aH")`: false, `int(self.data.pin) > 0`: false,
+		`"pin" in self.data && self.data.pin != "" && self.data.none == ""`: true, `self.metadata.labels.app == "a"`: true,
+	} {
+		got := Analyze(obj, when(t, expression))
+		if ready := got.Readiness == Ready; ready != want || strings.Contains(got.Message, "aHVu") {
+			t.Errorf("%s: got %v", expression, got)
+		}
+	}
+	if obj.Object["data"].(map[string]any)["pin"] != "aHVudGVyMg" {
+		t.Error("the object was changed")
+	}
+	other := object(t, `example.com/v1 Secret {metadata: {name: a}, data: {pin: aHVudGVyMg}}`)
+	if got := Analyze(other, when(t, `self.data.pin.startsWith("aH")`)); got.Readiness != Ready {
+		t.Errorf("an object of another group: %v", got)
 	}
 }
 

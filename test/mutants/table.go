@@ -77,6 +77,10 @@ var mutants = []mutant{
 	{"the namespace of the owner may be deleted", "pkg/reconciler/internal/plan/orphan.go", "key.Name == w.in.Owner.Ref.Namespace", "false", []string{reconcilerTests}},
 	{"events are not redacted", "internal/events/recorder.go", "secrets.Text(fmt.Sprintf(note, args...))", `fmt.Sprintf(note, args...)+secrets.Text("")`, []string{eventsTests}},
 
+	{"patches of users change Secrets", "pkg/component/internal/rendering/render.go", "if !secrets {", "if false {", []string{componentTests}},
+	{"a wide patch changes Secrets", "pkg/manifests/transform/patches.go", "(secrets || !holdsSecret(object.Object, maxNesting))", "true", []string{componentTests}},
+	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_ = hiddenValue", []string{"./pkg/status"}},
+
 	// What the planner decides.
 	{"workloads go before instances that have finalizers", "pkg/reconciler/internal/plan/stages.go", "u.instance || u.mayNeedOperator()", "u.instance", []string{planTests}},
 	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},

@@ -129,6 +129,8 @@ func valuesOf(parameters types.Unstructurable) map[string]any {
 type target struct {
 	group, version, kind, name, namespace *regexp.Regexp
 	labels, annotations                   labels.Selector
+	// secrets: only Secrets are meant.
+	secrets bool
 }
 
 // parseTarget returns a target that matches everything for nil.
@@ -159,8 +161,12 @@ func parseTarget(t *v1alpha1.PatchTarget) (*target, error) {
 		name: expression("name", t.Name), namespace: expression("namespace", t.Namespace),
 		labels: selector("labelSelector", t.LabelSelector), annotations: selector("annotationSelector", t.AnnotationSelector),
 	}
+	parsed.secrets = onlySecrets.MatchString(t.Kind) && fits(parsed.group, "") && fits(parsed.version, "v1")
 	return parsed, errors.Join(errs...)
 }
+
+// onlySecrets matches the expressions for the kinds of Secrets and of their lists.
+var onlySecrets = regexp.MustCompile(`^[\^(]*Secret(?:List)?[)$]*$`)
 
 // matches reports whether the object is meant; objects without a namespace count
 // as in the given one.

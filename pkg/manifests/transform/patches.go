@@ -35,12 +35,22 @@ type patch struct {
 type patcher struct {
 	patches []patch
 	images  []v1alpha1.Image
-	others  Others
+	beside  Beside
 }
 
 // Others returns objects that are not transformed, but that a patch may name without being a
 // mistake, such as hooks of a chart that run at another moment. Its objects are not changed.
 type Others func(ctx context.Context) ([]client.Object, error)
+
+// Beside says what patches find beside the objects that they may change.
+type Beside struct {
+	// Others are not transformed, and a patch that names one of them changes nothing and does not fail. They are
+	// asked for only when a patch names an object that does not exist; if that fails, the patch does. Nil are none.
+	Others Others
+	// NoSecrets is why no patch may change a Secret: the error of a patch that names one. Other patches leave
+	// Secrets, and lists that hold one, as they are. Nil: patches change Secrets, too.
+	NoSecrets error
+}
 
 // Patches returns a transformer that applies patches, one after the other, and
 // then replaces images. The error lists all mistakes. A patch with a target that
@@ -48,18 +58,19 @@ type Others func(ctx context.Context) ([]client.Object, error)
 // object does not exist. No patch makes another object of one: merge patches leave
 // its type, name and namespace as they are, and JSON patches that change them fail.
 func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.ObjectTransformer, error) {
-	return PatchesBeside(patches, images, nil)
+	return PatchesBeside(patches, images, Beside{})
 }
 
-// PatchesBeside is Patches, but a patch that names one of the others changes nothing and does
-// not fail. The others are asked for only when a patch names an object that does not exist;
-// if that fails, the patch does. Nil others are none.
-func PatchesBeside(patches []v1alpha1.Patch, images []v1alpha1.Image, others Others) (manifests.ObjectTransformer, error) {
-	p := &patcher{images: append([]v1alpha1.Image(nil), images...), others: others}
+// PatchesBeside is Patches with regard to what is beside the objects.
+func PatchesBeside(patches []v1alpha1.Patch, images []v1alpha1.Image, beside Beside) (manifests.ObjectTransformer, error) {
+	p := &patcher{images: append([]v1alpha1.Image(nil), images...), beside: beside}
 	var errs []error
 	for i, given := range patches {
 		position := fmt.Sprintf("patch %d of %d", i+1, len(patches))
 		parsed, err := parsePatch(position, given)
+		if err == nil && parsed.namesSecret() {
+			err = beside.NoSecrets
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", position, err))
 			continue
@@ -115,9 +126,9 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 		return nil, err
 	}
 	b := &budget{interrupted: ctx.Err}
-	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.others.list(ctx) })
+	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.beside.Others.list(ctx) })
 	for _, patch := range p.patches {
-		if list, err = patch.apply(b, namespace, list, others); err != nil {
+		if list, err = patch.apply(b, namespace, list, p.beside.NoSecrets == nil, others); err != nil {
 			return nil, fmt.Errorf("%s: %w", patch.position, err)
 		}
 	}
@@ -131,6 +142,28 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 		return nil, err
 	}
 	return convert.ToObjects(list), nil
+}
+
+// namesSecret reports whether the patch is for Secrets only.
+func (p patch) namesSecret() bool {
+	if p.target != nil {
+		return p.target.secrets
+	}
+	return slices.ContainsFunc(p.text.objects, func(object *unstructured.Unstructured) bool { return holdsSecret(object.Object, maxNesting) })
+}
+
+// maxNesting is how deep lists may be nested. The engine accepts fewer levels.
+const maxNesting = 10
+
+func holdsSecret(content map[string]any, depth int) bool {
+	if kind := content["kind"]; content["apiVersion"] == "v1" && (kind == "Secret" || kind == "SecretList") || depth == 0 {
+		return true
+	}
+	items, _ := content["items"].([]any)
+	return slices.ContainsFunc(items, func(item any) bool {
+		object, ok := item.(map[string]any)
+		return ok && holdsSecret(object, depth-1)
+	})
 }
 
 // list returns the objects as maps, and none if there is an error.
@@ -149,9 +182,14 @@ func (o Others) list(ctx context.Context) []*unstructured.Unstructured {
 	return list
 }
 
-func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructured, others func() []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructured, secrets bool, others func() []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	each := func(meant func(*unstructured.Unstructured) bool, change func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
+		return b.each(list, func(object *unstructured.Unstructured) bool {
+			return meant(object) && (secrets || !holdsSecret(object.Object, maxNesting))
+		}, change)
+	}
 	if p.target != nil {
-		return b.each(list, func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },
+		return each(func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },
 			func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 				return p.change(object, namespace)
 			})
@@ -159,7 +197,7 @@ func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructu
 	for _, content := range p.text.objects {
 		found := false
 		var err error
-		list, err = b.each(list, func(object *unstructured.Unstructured) bool {
+		list, err = each(func(object *unstructured.Unstructured) bool {
 			same := isMeant(content, object, namespace)
 			found = found || same
 			return same

@@ -5,6 +5,7 @@ package rendering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,9 +54,11 @@ type Renderer struct {
 	// Run calls code of the author of the operator for the component of the key.
 	Run func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error)
 	// Patches returns the patches of a component.
-	Patches   func(Component) ([]v1alpha1.Patch, []v1alpha1.Image)
-	Telemetry *telemetry.Telemetry
-	Now       func() time.Time
+	Patches func(Component) ([]v1alpha1.Patch, []v1alpha1.Image)
+	// SecretPatches: patches of a component may change Secrets.
+	SecretPatches bool
+	Telemetry     *telemetry.Telemetry
+	Now           func() time.Time
 	// Revisions keeps random values, for components of the kind; nil: they are kept in memory only.
 	Revisions *revisions.Store
 	Kind      schema.GroupVersionKind
@@ -225,7 +228,7 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 		ctx = manifests.WithLocalClient(ctx, read.client(local))
 	}
 	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
-		generator := Patched(r.Generator, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
+		generator := Patched(r.Generator, r.SecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
 		return manifests.Generate(ctx, generator, request.Namespace, request.Name, theirs.GetSpec())
 	})
 	if err != nil {
@@ -270,19 +273,26 @@ func findingOf(places []difference.Place, origins *manifests.Origins) string {
 
 // Patched returns the generator with the patches of a component, which are read when it is
 // called. They are part of the spec, and thereby of the digest of the component. A patch that
-// cannot be applied is a mistake in the spec.
-func Patched(g manifests.Generator, read func() ([]v1alpha1.Patch, []v1alpha1.Image)) manifests.Generator {
+// cannot be applied is a mistake in the spec. So is one that names a Secret, unless patches may change Secrets:
+// by the operation test, or by a copy into an annotation, a user would find out the values.
+func Patched(g manifests.Generator, secrets bool, read func() ([]v1alpha1.Patch, []v1alpha1.Image)) manifests.Generator {
+	var beside transform.Beside
+	if !secrets {
+		beside.NoSecrets = errNoSecrets
+	}
 	return manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 		patches, images := read()
 		if len(patches) == 0 && len(images) == 0 {
 			return manifests.Generate(ctx, g, namespace, name, parameters)
 		}
-		transformer, err := transform.PatchesBeside(patches, images, func(ctx context.Context) ([]client.Object, error) {
+		beside := beside
+		beside.Others = func(ctx context.Context) ([]client.Object, error) {
 			// Hooks of a chart for the installation are not rendered for an upgrade, and the
 			// other way round. A patch of one is no mistake, although it changes nothing now.
 			ctx = manifests.WithComponentInstallation(ctx, !manifests.IsComponentInstallation(ctx))
 			return manifests.Generate(ctx, g, namespace, name, parameters)
-		})
+		}
+		transformer, err := transform.PatchesBeside(patches, images, beside)
 		if err != nil {
 			return nil, wrongPatches(err)
 		}
@@ -300,6 +310,8 @@ func Patched(g manifests.Generator, read func() ([]v1alpha1.Patch, []v1alpha1.Im
 		return changed, nil
 	})
 }
+
+var errNoSecrets = errors.New("it changes a Secret, which this operator does not let patches do: its author allows it by the option AllowSecretPatches")
 
 func wrongPatches(err error) error {
 	return &verdict.InvalidError{Err: fmt.Errorf("patches of the component: %w", err)}
