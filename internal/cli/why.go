@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/inspect"
@@ -35,14 +34,13 @@ const maxExplained = 10
 
 func (f *frame) whyCommand() *cobra.Command {
 	var o *output
-	var noLogs, allNamespaces bool
+	var allNamespaces bool
 	command := &cobra.Command{
 		Use:   "why [" + componentUse + "]",
 		Short: "Say why a component is not Ready, and what to do",
 		Long: "Say why a component is not Ready: the object that is to blame, the field, since when, what is held back by it, and the next command " +
 			"to type. Without a name, the components of the namespace, or with -A of all namespaces, that are not Ready are explained, at most 10.\n\n" +
-			"At most 10 requests are sent for a component, but for those of discovery. Of a container that crashes the last line of its log is shown; the values " +
-			"of the Secrets that it uses, and what looks like a credential, are left out of it. It is not shown if the container uses more than 3 Secrets, or if one cannot be read.\n\n" +
+			"At most 10 requests are sent for a component, but for those of discovery. No log is read, because it may hold values of Secrets: the next command to type shows it.\n\n" +
 			"The exit code is 0 if the component is Ready, 1 if it is not, and 2 after an error.",
 		Example: "  corbel why -A\n  corbel why -n market\n  corbel why shop/corner -n market\n  corbel why shop/corner -o json",
 		Args: func(c *cobra.Command, arguments []string) error {
@@ -59,30 +57,25 @@ func (f *frame) whyCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return answering(err)
 			}
-			return answering(f.why(c.Context(), arguments, allNamespaces, o, noLogs))
+			return answering(f.why(c.Context(), arguments, allNamespaces, o))
 		},
 	}
 	o = addOutputFlag(command)
 	command.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "explain components of all namespaces")
-	command.Flags().BoolVar(&noLogs, "no-logs", false, "read no log")
 	return command
 }
 
-func (f *frame) why(ctx context.Context, arguments []string, allNamespaces bool, o *output, noLogs bool) error {
+func (f *frame) why(ctx context.Context, arguments []string, allNamespaces bool, o *output) error {
 	connection, err := f.connect()
 	if err != nil {
 		return err
 	}
-	pods, err := typedcorev1.NewForConfig(connection.config)
-	if err != nil {
-		return err
-	}
-	collector := why.Collector{Reader: connection.client, Pods: pods}
+	collector := why.Collector{Reader: connection.client}
 	explain := func(c inspect.Component) (why.Chain, error) {
 		if c.Mistake != nil {
 			return why.Chain{}, c.Mistake
 		}
-		return collector.Explain(ctx, why.Facts{Object: c.Object, Status: c.Status, Reconciler: c.Reconciler, NoLogs: noLogs}, f.now)
+		return collector.Explain(ctx, why.Facts{Object: c.Object, Status: c.Status, Reconciler: c.Reconciler}, f.now)
 	}
 	if len(arguments) == 0 {
 		return f.whyAll(ctx, connection.reader, allNamespaces, explain, o)

@@ -22,6 +22,17 @@ type Change struct {
 	Old, New string
 }
 
+// Mask returns the change without its values.
+func (c Change) Mask() Change {
+	if c.Old != "" {
+		c.Old = Masked
+	}
+	if c.New != "" {
+		c.New = Masked
+	}
+	return c
+}
+
 // Masked stands for a value that must not be shown.
 const Masked = "***"
 
@@ -84,16 +95,9 @@ func (c *fieldComparison) add(at []string, path string, before, after any) {
 	}
 	change := Change{Path: path, Old: textOf(before), New: textOf(after)}
 	if c.masks(at) {
-		change.Old, change.New = mask(before), mask(after)
+		change = change.Mask()
 	}
 	c.changes = append(c.changes, change)
-}
-
-func mask(value any) string {
-	if value == nil {
-		return ""
-	}
-	return Masked
 }
 
 func textOf(value any) string {

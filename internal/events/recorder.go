@@ -13,10 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
-	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/confidential"
 )
 
 // Recorder is the recorder of client-go.
@@ -50,7 +49,7 @@ func controllerName(name, host string) string {
 	return strings.TrimRight(cut(name, room), ".-")
 }
 
-// Bounded returns a recorder that cuts what is too long.
+// Bounded returns a recorder that removes credentials, and cuts what is too long.
 func Bounded(inner Recorder) Recorder { return bounded{inner} }
 
 type bounded struct{ inner Recorder }
@@ -58,7 +57,7 @@ type bounded struct{ inner Recorder }
 // Eventf implements Recorder.
 func (b bounded) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	b.inner.Eventf(regarding, related, eventType,
-		cut(reason, maxReason), cut(cmp.Or(action, reason), maxAction), "%s", cut(fmt.Sprintf(note, args...), maxNote))
+		cut(reason, maxReason), cut(cmp.Or(action, reason), maxAction), "%s", cut(confidential.Filter(fmt.Sprintf(note, args...)), maxNote))
 }
 
 // cut cuts the text at a character.
@@ -71,26 +70,6 @@ func cut(text string, limit int) string {
 		limit--
 	}
 	return text[:limit]
-}
-
-// Redacted returns a recorder that keeps out of its events the secrets of the
-// objects that they are about.
-func Redacted(inner Recorder, secretsOf func(client.ObjectKey) *redact.Secrets) Recorder {
-	return redacted{inner, secretsOf}
-}
-
-type redacted struct {
-	inner     Recorder
-	secretsOf func(client.ObjectKey) *redact.Secrets
-}
-
-// Eventf implements Recorder.
-func (r redacted) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	var secrets *redact.Secrets
-	if object, ok := regarding.(client.Object); ok {
-		secrets = r.secretsOf(client.ObjectKeyFromObject(object))
-	}
-	r.inner.Eventf(regarding, related, eventType, reason, action, "%s", secrets.Text(fmt.Sprintf(note, args...)))
 }
 
 // Event is an event about an object.

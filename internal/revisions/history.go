@@ -37,6 +37,8 @@ type Set struct {
 	Digest string `json:"digest"`
 	// Namespace is that of the deployment, where objects without a namespace are.
 	Namespace string `json:"namespace,omitempty"`
+	// Public: no Secret was read for the objects, so that their values may be shown. An earlier build did not record it.
+	Public bool `json:"public,omitempty"`
 	// Objects are the objects as JSON.
 	Objects []json.RawMessage `json:"-"`
 }

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/confidential"
 )
 
 // instrumentation names us in the spans.
@@ -28,10 +28,7 @@ func New(provider trace.TracerProvider) Tracer {
 }
 
 // Span is a piece of work that is timed. The zero value is none.
-type Span struct {
-	span    trace.Span
-	secrets *redact.Secrets
-}
+type Span struct{ span trace.Span }
 
 // Start starts a span below that of the context.
 func (t Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
@@ -39,17 +36,17 @@ func (t Tracer) Start(ctx context.Context, name string) (context.Context, Span) 
 		return ctx, Span{}
 	}
 	ctx, span := t.tracer.Start(ctx, name)
-	return ctx, Span{span: span, secrets: redact.From(ctx)}
+	return ctx, Span{span: span}
 }
 
 // On reports whether the span is recorded. Attributes that cost something to compute
 // are worth it only then.
 func (s Span) On() bool { return s.span != nil && s.span.IsRecording() }
 
-// Set sets an attribute. Values are redacted.
+// Set sets an attribute, without credentials.
 func (s Span) Set(key, value string) {
 	if s.On() {
-		s.span.SetAttributes(attribute.String(key, s.secrets.Text(value)))
+		s.span.SetAttributes(attribute.String(key, confidential.Filter(value)))
 	}
 }
 
@@ -60,13 +57,13 @@ func (s Span) SetInt(key string, value int) {
 	}
 }
 
-// End ends the span. An error makes it a failed one, with the error's redacted text.
+// End ends the span. An error makes it a failed one, with the error's text without credentials.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return
 	}
 	if err != nil && s.span.IsRecording() {
-		s.span.SetStatus(codes.Error, s.secrets.Text(err.Error()))
+		s.span.SetStatus(codes.Error, confidential.Filter(err.Error()))
 	}
 	s.span.End()
 }

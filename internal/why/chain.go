@@ -102,9 +102,6 @@ type Link struct {
 	Message string `json:"message"`
 	// Since is when that began, as far as the object says it.
 	Since *metav1.Time `json:"since,omitempty"`
-	// Log is the last line of the log of the container that is to blame, at most maxLog bytes, without what
-	// is known to be secret.
-	Log string `json:"log,omitempty"`
 }
 
 // Chain is why a component is not ready.

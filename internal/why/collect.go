@@ -4,16 +4,12 @@
 package why
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,24 +19,17 @@ const (
 	MaxRequests = 10
 	// maxObjects bounds a list.
 	maxObjects = 200
-	// maxLog is how much of a line of a log is shown, in bytes.
-	maxLog = 200
-	// maxTail bounds what is read of a log, in bytes.
-	maxTail = 16 << 10
 )
 
 // Collector asks a cluster what an explanation needs.
 type Collector struct {
 	// Reader reads from the server, without a cache.
 	Reader client.Reader
-	// Pods reads logs; nil reads none.
-	Pods typedcorev1.PodsGetter
 }
 
 // Explain returns why the component is not ready. The facts are the component, which was read already, without answers.
 func (c Collector) Explain(ctx context.Context, facts Facts, now func() time.Time) (Chain, error) {
 	facts.Answers = map[Question]Answer{}
-	facts.NoLogs = facts.NoLogs || c.Pods == nil
 	for requests := 1; ; {
 		chain, open := explain(facts, now())
 		chain.Requests = requests
@@ -65,11 +54,7 @@ func (c Collector) Explain(ctx context.Context, facts Facts, now func() time.Tim
 // answer sends one request.
 func (c Collector) answer(ctx context.Context, q Question) Answer {
 	gvk := schema.GroupVersionKind{Group: q.Object.Group, Version: q.Object.Version, Kind: q.Object.Kind}
-	switch q.Verb {
-	case verbLog:
-		text, err := c.lastLine(ctx, q)
-		return Answer{Text: text, Err: err}
-	case verbGet:
+	if q.Verb == verbGet {
 		object := unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
 		err := c.Reader.Get(ctx, client.ObjectKey{Namespace: q.Object.Namespace, Name: q.Object.Name}, &object)
@@ -81,22 +66,4 @@ func (c Collector) answer(ctx context.Context, q Question) Answer {
 	err := c.Reader.List(ctx, list, client.InNamespace(q.Object.Namespace), client.Limit(maxObjects),
 		&client.ListOptions{Raw: &metav1.ListOptions{LabelSelector: q.Labels, FieldSelector: q.Fields}})
 	return Answer{Objects: list.Items, Err: err}
-}
-
-// lastLine returns the last line of a log.
-func (c Collector) lastLine(ctx context.Context, q Question) (string, error) {
-	stream, err := c.Pods.Pods(q.Object.Namespace).GetLogs(q.Object.Name, &corev1.PodLogOptions{
-		Container: q.Container, Previous: q.Previous, TailLines: new(int64(1)), LimitBytes: new(int64(maxTail)),
-	}).Stream(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = stream.Close() }()
-	var last string
-	lines := bufio.NewScanner(io.LimitReader(stream, maxTail))
-	lines.Buffer(nil, maxTail)
-	for lines.Scan() {
-		last = lines.Text()
-	}
-	return last, lines.Err()
 }

@@ -4,7 +4,6 @@
 package why
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,10 +127,9 @@ kubectl -n market get persistentvolumeclaim data`},
 Secret market/db: the key url does not exist (keys: host, user)
 data.url
 kubectl -n market get secret db -o go-template='{{range $k, $v := .data}}{{$k}} {{end}}'`},
-		{"a crash without rights to Secrets and logs", func() Facts {
+		{"a crash without rights to Secrets", func() Facts {
 			f := unreadyWeb(crash)
 			f.Answers[get("Secret", "market", "db")] = Answer{Err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", nil)}
-			f.NoLogs = true
 			return f
 		}(), `Crash
 Pod market/web-1: CrashLoopBackOff (exit code 1), 4 restarts
@@ -242,12 +240,9 @@ func TestTextOfAChain(t *testing.T) {
 	facts := unreadyWeb(`{containerStatuses: [{name: app, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, finishedAt: "2026-11-25T11:59:30Z"}}}]}`).
 		with(get("Secret", "market", "db"), `{apiVersion: v1, kind: Secret, data: {url: cG9zdGdyZXM6Ly9odW50ZXIy}}`)
 	facts.Status.Inventory.Items = v1alpha1.InventoryItems{{Version: "v1", Kind: "Service", Namespace: "market", Name: "later"}}
-	facts.Answers[Question{Verb: verbLog, Object: known("Pod", "market", "web-1"), Container: "app", Previous: true}] =
-		Answer{Text: "cannot connect to postgres://hunter2"}
 	const want = `Shop market/corner is not Ready since 3m (Processing, 12/15)
 └─ Deployment market/web: 0 of 1 replicas ready
    └─ Pod market/web-1: CrashLoopBackOff (exit code 1), 4 restarts (since 30s)
-      log: "cannot connect to [redacted]"
 Held back by it: Service market/later
 Try: kubectl -n market logs web-1 -c app --previous
 `
@@ -263,56 +258,6 @@ func TestNoMessageLooksLikeALineOfOurs(t *testing.T) {
 	text := chain.Text(now)
 	if strings.Count("\n"+text, "\nTry: ") != 1 || !strings.HasSuffix(text, "\nTry: kubectl get pods\n") || strings.ContainsAny(text, "\u009b\u202e") {
 		t.Errorf("got\n%s", text)
-	}
-}
-
-func TestALogThatMayHoldASecretIsLeftOut(t *testing.T) {
-	const (
-		status  = `{containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}`
-		secret  = `{apiVersion: v1, kind: Secret, data: {url: cG9zdGdyZXM6Ly9odW50ZXIy}}`
-		command = `; "kubectl -n market logs web-1 -c app" shows it`
-		leftOut = "the log of container app of Pod market/web-1: left out, because it may hold values of "
-	)
-	mounts := func(names ...string) string {
-		mounted, volumes := "", ""
-		for _, name := range names {
-			mounted += "{name: " + name + ", mountPath: /" + name + "},"
-			volumes += ", {name: " + name + ", projected: {sources: [{secret: {name: " + name + "}}]}}"
-		}
-		return strings.NewReplacer("env: [", "volumeMounts: ["+mounted+"{name: files, mountPath: /files}], env: [", "claimName: data}}", "claimName: data}}"+volumes).Replace(podOf)
-	}
-	refused := Answer{Err: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", nil)}
-	for _, test := range []struct {
-		name, pod string
-		refused   string // a Secret that cannot be read
-		want      string // why the log is left out
-	}{
-		{"Secrets that are read", mounts("one"), "", ""},
-		{"more Secrets than are read", mounts("one", "two"), "", "4 Secrets, of which at most 3 are read"},
-		{"a Secret of a variable that cannot be read", podOf, "db", "Secret market/db, which cannot be read"},
-		{"a Secret of a volume that cannot be read", mounts(), "files", "Secret market/files, which cannot be read"},
-		{"a Secret of a projected volume that cannot be read", mounts("one"), "one", "Secret market/one, which cannot be read"},
-		{"a Secret of a volume of another container", podOf, "files", ""},
-	} {
-		facts := unreadyWeb("").with(list("Pod", "market", "app=web", ""), test.pod+status)
-		for _, name := range []string{"db", "files", "one", "two"} {
-			facts = facts.with(get("Secret", "market", name), secret)
-		}
-		if test.refused != "" {
-			facts.Answers[get("Secret", "market", test.refused)] = refused
-		}
-		facts.Answers[Question{Verb: verbLog, Object: known("Pod", "market", "web-1"), Container: "app"}] = Answer{Text: "postgres://hunter2 refused"}
-		chain := Explain(facts, now)
-		told := slices.Contains(chain.Unknown, leftOut+test.want+command)
-		if test.want == "" && (chain.Cause().Log != "[redacted] refused" || strings.Contains(strings.Join(chain.Unknown, ""), leftOut)) || test.want != "" && (chain.Cause().Log != "" || !told) {
-			t.Errorf("%s: log %q, %q", test.name, chain.Cause().Log, chain.Unknown)
-		}
-	}
-	// A log is not asked for before all Secrets are known.
-	facts := unreadyWeb(status)
-	facts.Answers[Question{Verb: verbLog, Object: known("Pod", "market", "web-1"), Container: "app"}] = Answer{Text: "postgres://hunter2 refused"}
-	if chain := Explain(facts, now); chain.Cause().Log != "" {
-		t.Errorf("log %q", chain.Cause().Log)
 	}
 }
 

@@ -25,28 +25,21 @@ type Facts struct {
 	Reconciler string
 	// Answers are what was asked so far.
 	Answers map[Question]Answer
-	// NoLogs: the log of no container is asked for.
-	NoLogs bool
 }
 
 // Question is one request.
 type Question struct {
-	// Verb is get, list or log.
+	// Verb is get or list.
 	Verb string
 	// Object is what is read. It has no name in a list.
 	Object Object
 	// Labels and Fields select objects of a list.
 	Labels, Fields string
-	// Container is that of a log, and Previous asks for that of its last instance.
-	Container string
-	Previous  bool
 }
 
 // String says what is asked for, such as "list Pods in namespace shop".
 func (q Question) String() string {
 	switch {
-	case q.Verb == verbLog:
-		return fmt.Sprintf("the log of container %s of %s", q.Container, q.Object)
 	case q.Verb == verbGet:
 		return q.Object.String()
 	case q.Object.Namespace != "":
@@ -58,15 +51,12 @@ func (q Question) String() string {
 const (
 	verbGet  = "get"
 	verbList = "list"
-	verbLog  = "log"
 )
 
 // Answer is what a question was answered with.
 type Answer struct {
 	// Objects are one object, or those of a list.
 	Objects []unstructured.Unstructured
-	// Text is the last line of a log.
-	Text string
 	// Err is why there is no answer. That an object does not exist is an answer, too.
 	Err error
 }

@@ -37,7 +37,7 @@ type scenario struct {
 
 	code                   Code
 	object, field, command string // object and command are parts
-	message, log, heldBack string
+	message, heldBack      string
 	// pod: the condition Ready has the same words about a pod.
 	pod bool
 	// describe: the cause is a row of the document.
@@ -92,7 +92,7 @@ func scenarios() []scenario {
 				b.apply("s02", "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: correct-horse}")
 			},
 			code: Crash, object: "Pod s02/web-", command: "--previous", message: "CrashLoopBackOff (exit code 1), 1 restart",
-			log: "cannot log in to https://[redacted]@db with password [redacted]", pod: true,
+			pod: true,
 		},
 		{
 			name: "a container that uses too much memory",
@@ -276,7 +276,7 @@ spec:
     spec: {restartPolicy: Never, containers: [{name: app, image: "registry.example.com/app:1"}]}
 `),
 			ready: true, after: func(b *bed) { b.deleteComponent("s18") },
-			code: HookFailed, object: "Pod s18/backup-", command: "kubectl -n s18 logs backup-", message: "container app ended with exit code 3", log: "the bucket is full",
+			code: HookFailed, object: "Pod s18/backup-", command: "kubectl -n s18 logs backup-", message: "container app ended with exit code 3",
 		},
 		{
 			name: "a wave that is not ready",

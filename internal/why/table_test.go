@@ -49,9 +49,6 @@ func (b *bed) record(s scenario, chain Chain) row {
 	if len(chain.Links) == 0 && len(chain.Notices) > 0 {
 		said = "Note: " + chain.Notices[0]
 	}
-	if cause.Log != "" {
-		said += "; log: " + cause.Log
-	}
 	r := row{name: s.name, why: code(said) + " " + code(chain.Command)}
 	if !*rewrite {
 		return r

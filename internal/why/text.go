@@ -30,9 +30,6 @@ func (c Chain) Text(now time.Time) string {
 		if link.Field != "" {
 			fmt.Fprintf(&b, "%sfield: %s\n", indent, sentence.OneLine(link.Field))
 		}
-		if link.Log != "" {
-			fmt.Fprintf(&b, "%slog: %q\n", indent, link.Log)
-		}
 	}
 	if len(c.HeldBack) > 0 {
 		fmt.Fprintf(&b, "Held back by it: %s\n", sentence.OneLine(strings.Join(c.HeldBack, ", ")))

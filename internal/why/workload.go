@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/pods"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/status"
 )
@@ -184,7 +184,7 @@ func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
 				e.found(MissingReference, missing.kubectl("get"), workload, link, Link{Object: missing, Message: "does not exist"})
 				return
 			}
-			link.Message += ": " + sentence.Shorten(e.secrets(nil).Text(sentence.OneLine(messages[0])), maxMessage)
+			link.Message += ": " + sentence.Shorten(confidential.Filter(sentence.OneLine(messages[0])), maxMessage)
 		}
 		e.found(Unclassified, o.kubectl("describe"), workload, link)
 	default:
@@ -318,35 +318,6 @@ func environmentOf(container corev1.Container) []corev1.EnvVar {
 	return slices.DeleteFunc(all, func(v corev1.EnvVar) bool { return v.ValueFrom == nil || v.ValueFrom.SecretKeyRef == nil })
 }
 
-// secretsOf returns the names of the Secrets that a container uses: those of its environment first, then those of its volumes.
-func secretsOf(pod corev1.Pod, container corev1.Container) []string {
-	var names []string
-	add := func(name string) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, variable := range environmentOf(container) {
-		add(variable.ValueFrom.SecretKeyRef.Name)
-	}
-	for _, volume := range pod.Spec.Volumes {
-		if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume.Name }) {
-			continue
-		}
-		if volume.Secret != nil {
-			add(volume.Secret.SecretName)
-		}
-		if volume.Projected != nil {
-			for _, source := range volume.Projected.Sources {
-				if source.Secret != nil {
-					add(source.Secret.Name)
-				}
-			}
-		}
-	}
-	return names
-}
-
 // missingEnvironment explains a variable that refers to what does not exist.
 func (e *explainer) missingEnvironment(workload, link Link, field string, f pods.Finding, pod corev1.Pod) {
 	o, key := known(f.Reference.Kind, pod.Namespace, f.Reference.Name), f.Reference.Key
@@ -382,29 +353,22 @@ func keysText(live unstructured.Unstructured) string {
 	return " (keys: " + sentence.Shorten(strings.Join(keys, ", "), maxMessage) + ")"
 }
 
-// maxSecrets is how many Secrets of a container are read, so that its log does not show their values. The log of a
-// container with more is not shown.
-const maxSecrets = 3
-
-// crash explains a container that ends: the last line of its log may say why. The Secrets that it uses are read,
-// to keep their values out of the line, and because a key that is missing is often the cause.
+// crash explains a container that ends. The Secrets of its environment are read, because a key that is missing is often
+// the cause. Its log is not shown, because it may hold their values.
 func (e *explainer) crash(workload, link Link, f pods.Finding, pod corev1.Pod) {
 	logs := link.Object.kubectl("logs", "-c", f.Container)
-	previous := f.Restarts > 0
-	if previous {
+	if f.Restarts > 0 {
 		logs += " --previous"
 	}
 	logs = strings.Replace(logs, "logs pod ", "logs ", 1)
-	container := containerOf(pod, f.Container)
-	if !e.facts.NoLogs {
-		question := Question{Verb: verbLog, Object: link.Object, Container: f.Container, Previous: previous}
-		link.Log = e.lastLine(question, secretsOf(pod, container), logs)
-	}
-	for _, variable := range environmentOf(container) {
+	for _, variable := range environmentOf(containerOf(pod, f.Container)) {
 		ref := variable.ValueFrom.SecretKeyRef
 		o := known("Secret", pod.Namespace, ref.Name)
-		answer, ok := e.facts.Answers[Question{Verb: verbGet, Object: o}]
-		if !ok || ref.Key == "" {
+		if ref.Key == "" {
+			continue
+		}
+		answer, ok := e.ask(Question{Verb: verbGet, Object: o})
+		if !ok {
 			continue
 		}
 		link.Field = containerField(pod, f.Container) + ".env[" + variable.Name + "]"
@@ -425,44 +389,4 @@ func (e *explainer) crash(workload, link Link, f pods.Finding, pod corev1.Pod) {
 func hasKey(secret unstructured.Unstructured, key string) bool {
 	_, found, _ := unstructured.NestedFieldNoCopy(secret.Object, "data", key)
 	return found
-}
-
-// lastLine returns the last line of a log, without the values of the Secrets of these names. If one of them is not known,
-// the line may hold its value, so it is left out.
-func (e *explainer) lastLine(log Question, names []string, command string) string {
-	var secrets []unstructured.Unstructured
-	var leftOut string
-	if len(names) > maxSecrets {
-		leftOut = fmt.Sprintf("%d Secrets, of which at most %d are read", len(names), maxSecrets)
-	}
-	settled := true
-	for _, name := range names[:min(len(names), maxSecrets)] {
-		o := known("Secret", log.Object.Namespace, name)
-		switch answer, ok := e.ask(Question{Verb: verbGet, Object: o}); {
-		case !ok:
-			settled = false
-		case answer.exists():
-			secrets = append(secrets, answer.Objects...)
-		case !answer.isMissing() && leftOut == "":
-			leftOut = fmt.Sprintf("%s, which cannot be read", o)
-		}
-	}
-	if leftOut != "" {
-		e.chain.Unknown = append(e.chain.Unknown, fmt.Sprintf("%s: left out, because it may hold values of %s; \"%s\" shows it", log, leftOut, command))
-		return ""
-	}
-	answer, ok := e.ask(log)
-	if !ok || !settled || !answer.exists() {
-		return ""
-	}
-	return sentence.Shorten(sentence.OneLine(e.secrets(secrets).Text(answer.Text)), maxLog)
-}
-
-// secrets hides the values of the Secrets, and what looks like a credential.
-func (e *explainer) secrets(objects []unstructured.Unstructured) *redact.Secrets {
-	s := redact.New()
-	for i := range objects {
-		s.AddObjects(&objects[i])
-	}
-	return s
 }

@@ -9,8 +9,8 @@ import (
 	"fmt"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/helmrelease"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -40,7 +40,7 @@ func (h *handler[T]) adopt(ctx context.Context, obj T, t targets.Connection, gen
 	if policy := resolved.policies.Adoption; policy == v1alpha1.AdoptionPolicyNever || policy == v1alpha1.AdoptionPolicyIgnore {
 		return &verdict.InvalidError{Err: h.about(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
 	}
-	release, err := helmrelease.Read(ctx, redact.From(ctx).Client(t.Client), *reference)
+	release, err := helmrelease.Read(ctx, confidential.NotingClient(t.Client), *reference)
 	if err == nil {
 		if source := generatorSource(generator); source != nil && source.Chart != "" && release.Chart != source.Chart {
 			err = &helmrelease.UnusableError{Reference: *reference, Err: fmt.Errorf("it is of the chart %s, and the operator renders %s", release.Chart, source.Chart)}

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -28,7 +27,7 @@ func TestAServerThatHasTooMuchToDoIsNoError(t *testing.T) {
 		"without a delay":         {err: apierrors.NewTooManyRequests("later", 0), state: StatePending, after: time.Second},
 		"another object is wrong": {err: errors.Join(busy, broken), state: StateError},
 	} {
-		v := verdict.Evaluate(verdict.Facts{Err: tc.err, Intervals: verdict.Intervals{Retry: time.Minute, Requeue: time.Hour}, Secrets: redact.New()})
+		v := verdict.Evaluate(verdict.Facts{Err: tc.err, Intervals: verdict.Intervals{Retry: time.Minute, Requeue: time.Hour}})
 		if v.State != tc.state {
 			t.Errorf("%s: state %s, %v", name, v.State, v.Err)
 		}

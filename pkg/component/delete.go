@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -107,7 +106,7 @@ func isPending(err error) bool {
 // lacked rights before its deletion makes no transition, so it gets an event.
 func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) error {
 	hint := h.abandonHint(obj)
-	message := sentence.Shorten(sentence.OneLine(redact.From(ctx).Text(err.Error())), conditions.MaxMessage-len(hint)) + hint
+	message := sentence.Shorten(sentence.OneLine(err.Error()), conditions.MaxMessage-len(hint)) + hint
 	if _, reason, before := obj.GetStatus().GetState(); reason == v1alpha1.ReasonForbidden && !strings.Contains(before, hint) {
 		h.telemetry.Warn(obj, reason, telemetry.Delete, message)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/metrics"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -87,7 +87,7 @@ func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
 // basicContext is what all hooks get.
 func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
 	ctx = manifests.WithReconcilerName(ctx, h.settings.name)
-	ctx = manifests.WithLocalClient(ctx, redact.From(ctx).Client(h.local))
+	ctx = manifests.WithLocalClient(ctx, confidential.NotingClient(h.local))
 	ctx = manifests.WithComponentName(ctx, obj.GetName())
 	return manifests.WithComponentNamespace(ctx, obj.GetNamespace())
 }
@@ -95,7 +95,7 @@ func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
 // fullContext adds what generators and the hooks around apply and delete get.
 func fullContext(ctx context.Context, t targets.Connection, componentDigest string, status *Status) context.Context {
 	if t.Client != nil {
-		ctx = manifests.WithClient(ctx, redact.From(ctx).Client(t.Client))
+		ctx = manifests.WithClient(ctx, confidential.NotingClient(t.Client))
 	}
 	if t.Target != nil {
 		ctx = manifests.WithTarget(ctx, t.Target)

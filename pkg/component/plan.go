@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/preview"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -101,15 +101,7 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 	if running == nil {
 		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.name)
 	}
-	return running.handler.planSafely(ctx, request, func(T) error { return nil })
-}
-
-// planSafely makes a plan in which there is no secret, nor in its error. The check may refuse the
-// component before anything else is done.
-func (h *handler[T]) planSafely(ctx context.Context, request PlanRequest[T], check func(T) error) (Plan, error) {
-	secrets := redact.New()
-	plan, err := h.plan(redact.With(ctx, secrets), request, check)
-	return plan, secrets.Error(err)
+	return running.handler.plan(ctx, request, func(T) error { return nil })
 }
 
 // PlanAll plans all components that the reconciler has, as an upgrade of the operator would change
@@ -179,8 +171,9 @@ func (h *handler[T]) listKeys(ctx context.Context, namespace string) ([]client.O
 }
 
 // plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
-// leaves out what writes.
+// leaves out what writes. The check may refuse the component before anything else is done.
 func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T], check func(T) error) (Plan, error) {
+	ctx = confidential.Start(ctx, false)
 	obj, incomplete, err := h.planned(ctx, request)
 	if err != nil {
 		return Plan{}, err
@@ -491,7 +484,7 @@ func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Conne
 	component := reconciler.Key{Group: h.kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	var blocked []reconciler.PlannedChange
 	for _, blocker := range blockers {
-		change := reconciler.PlannedChange{Key: blocker.Key, Class: reconciler.ChangeBlocked, Reason: string(reconciler.WaitBlocked), Message: redact.From(ctx).Text(blocker.Message)}
+		change := reconciler.PlannedChange{Key: blocker.Key, Class: reconciler.ChangeBlocked, Reason: string(reconciler.WaitBlocked), Message: blocker.Message}
 		if change.Key == (reconciler.Key{}) { // of a pattern of types
 			change.Key, change.APIVersion, change.Message = component, apiVersion, blocker.Dependent+": "+change.Message
 		}

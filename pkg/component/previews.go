@@ -454,7 +454,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 		}
 		asked.Manifest, asked.mustBeAdmitted = &unstructured.Unstructured{Object: object}, true
 	}
-	plan, err := h.planSafely(ctx, asked, check)
+	plan, err := h.plan(ctx, asked, check)
 	if err != nil {
 		return preview.Answer{}, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/informer"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 )
 
@@ -244,8 +244,11 @@ func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Abse
 	}
 	limited, cancel := context.WithTimeout(ctx, h.code.loadTimeout)
 	defer cancel()
-	absent, versions := references.Load(limited, redact.From(ctx).Client(h.local), obj, found)
+	absent, versions := references.Load(limited, h.local, obj, found)
 	keep()
+	if h.holdsSecret(obj, found) {
+		confidential.Note(ctx)
+	}
 	if slices.ContainsFunc(found, isCustom[T]) {
 		custom, err := h.loadCustomReferences(ctx, obj)
 		absent.Missing, absent.Failed = append(absent.Missing, custom.Missing...), append(absent.Failed, custom.Failed...)
@@ -254,6 +257,22 @@ func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Abse
 		}
 	}
 	return absent, versions
+}
+
+// holdsSecret reports whether a reference has loaded a Secret. The kubeconfig of the component does not count: nothing of it
+// gets into manifests.
+func (h *handler[T]) holdsSecret(obj T, found []references.Found) bool {
+	var kubeConfig []byte
+	if own, ok := configurationOf[ClientConfiguration](obj); ok {
+		kubeConfig = own.GetKubeConfig()
+	}
+	return slices.ContainsFunc(found, func(reference references.Found) bool {
+		if key, ok := reference.Pointer.(*SecretKeyReference); ok && len(key.value) > 0 && len(kubeConfig) > 0 && &key.value[0] == &kubeConfig[0] {
+			return false
+		}
+		source := sourceOf(reference.Pointer)
+		return source != nil && source.Kind == references.Secret && source.Loaded() != nil
+	})
 }
 
 func isCustom[T Component](found references.Found) bool {
@@ -274,7 +293,7 @@ func (h *handler[T]) loadCustomReferences(ctx context.Context, obj T) (reference
 		found, keep := h.finder.Find(theirs.GetSpec())
 		for _, reference := range found {
 			if custom, ok := reference.Pointer.(Reference[T]); ok {
-				absent.Add(theirs, reference, custom.Load(ctx, redact.From(ctx).Client(h.local), theirs))
+				absent.Add(theirs, reference, confidential.Failure(ctx, custom.Load(ctx, confidential.NotingClient(h.local), theirs)))
 			}
 		}
 		keep()

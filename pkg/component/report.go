@@ -20,7 +20,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -36,41 +35,38 @@ import (
 func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcome) result.Verdict {
 	var before telemetry.Summary
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
-	secrets := redact.From(ctx)
-	v := verdict.Evaluate(h.certainFacts(obj, outcome, secrets))
+	v := verdict.Evaluate(h.certainFacts(obj, outcome))
 	h.setVerdict(obj, v)
 	begun := v.Reason == v1alpha1.ReasonProcessing || v.Reason == v1alpha1.ReasonDeletionProcessing
 	h.triggers.SetBegun(client.ObjectKeyFromObject(obj), begun && v.Err == nil)
 	h.noteTurn(ctx, obj, outcome.Phase == lifecycle.PhaseSkip)
-	hideIn(obj.GetStatus(), secrets)
 	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
 	return v.Result()
 }
 
 // certainFacts returns the facts also if a method of the component panics: then the panic
 // decides the verdict, whatever else happened.
-func (h *handler[T]) certainFacts(obj T, outcome lifecycle.Outcome, secrets *redact.Secrets) (f verdict.Facts) {
+func (h *handler[T]) certainFacts(obj T, outcome lifecycle.Outcome) (f verdict.Facts) {
 	defer func() {
 		if value := recover(); value != nil {
 			err := outcome.Err
 			if _, known := errors.AsType[*types.PanicError](err); !known {
 				err = fmt.Errorf("a method of the component panicked: %v", value)
 			}
-			f = verdict.Facts{Deleting: !obj.GetDeletionTimestamp().IsZero(), Intervals: defaultIntervals, Err: err, Secrets: secrets}
+			f = verdict.Facts{Deleting: !obj.GetDeletionTimestamp().IsZero(), Intervals: defaultIntervals, Err: err}
 		}
 	}()
-	return h.factsOf(obj, outcome, secrets)
+	return h.factsOf(obj, outcome)
 }
 
 // factsOf collects what the verdict depends on.
-func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome, secrets *redact.Secrets) verdict.Facts {
+func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome) verdict.Facts {
 	var f verdict.Facts
 	unfinished, isUnfinished := errors.AsType[*verdict.UnfinishedError](outcome.Err)
 	if isUnfinished {
 		f = unfinished.Facts
-		f.Waiting, f.Blocked, f.Unreachable = secrets.Text(f.Waiting), secrets.Text(f.Blocked), secrets.Text(f.Unreachable)
 	}
-	f.Secrets, f.Said, f.Deleting = secrets, said(obj.GetStatus()), !obj.GetDeletionTimestamp().IsZero()
+	f.Said, f.Deleting = said(obj.GetStatus()), !obj.GetDeletionTimestamp().IsZero()
 	f.Intervals, f.Random = h.intervals(obj), backoff.Random
 	switch {
 	case isUnfinished && f.Err != nil:
@@ -145,7 +141,7 @@ func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
 	switch {
 	case f.Waiting != "" && (f.TimedOut || f.Failed):
 	case f.Err != nil && planned && !apierrors.IsConflict(f.Err) && status.timedOut(f.Intervals.Timeout, now):
-		message = f.Secrets.Text(f.Err.Error())
+		message = f.Err.Error()
 	default:
 		return
 	}
@@ -170,13 +166,6 @@ func (h *handler[T]) skipOf(obj T, outcome lifecycle.Outcome, regular time.Durat
 func said(status *Status) string {
 	_, _, message := status.GetState()
 	return message
-}
-
-// hideIn keeps secrets out of conditions that hooks wrote.
-func hideIn(status *Status, secrets *redact.Secrets) {
-	for i := range status.Conditions {
-		status.Conditions[i].Message = secrets.Text(status.Conditions[i].Message)
-	}
 }
 
 // setVerdict brings state and conditions in line with the verdict.

@@ -30,6 +30,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/revisions"
@@ -103,7 +104,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running[T]{triggers: triggers, client: uncached, cache: mgr.GetCache()}
+	running := &running[T]{triggers: triggers, client: confidential.Client(uncached), cache: mgr.GetCache()}
 	if running.handler, err = r.connect(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}

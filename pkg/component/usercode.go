@@ -20,7 +20,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -42,6 +41,9 @@ import (
 // A hook may set conditions of its own types and fields of the status outside of Status;
 // they are saved, also if it fails. Other changes to Status are discarded, and changes to
 // anything but the status are an error.
+//
+// What a hook returns, and the conditions that it sets, are shown to everybody who may read the component or its events:
+// a hook must not put the value of a Secret into them. Credentials are removed only where their form shows them.
 //
 // The context of a hook expires after 1 minute. A hook that panics, or does not return soon
 // after that, fails; while it is still running, the component is not rendered and no other
@@ -182,9 +184,7 @@ func (c *userCode[T]) runHook(ctx context.Context, what string, hook HookFunc[T]
 	}
 	// Also a hook that fails may say why in a condition of its own, and the status may be
 	// written before the reconcile ends.
-	err = errors.Join(err, takeOver(what, obj, theirs))
-	hideIn(obj.GetStatus(), redact.From(ctx))
-	return err
+	return errors.Join(err, takeOver(what, obj, theirs))
 }
 
 // takeOver makes theirs, a copy that code which is not ours has worked on, the

@@ -43,6 +43,9 @@ func (e *DecodeError) Error() string {
 	return fmt.Sprintf("%s: document %d, line %d: %v", e.File, e.Document, e.Line, e.Err)
 }
 
+// Place returns the file and the line.
+func (e *DecodeError) Place() string { return fmt.Sprintf("%s:%d", e.File, e.Line) }
+
 // Unwrap returns the mistake without its place.
 func (e *DecodeError) Unwrap() error { return e.Err }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -219,9 +220,9 @@ func (i *isolated) decode(ctx context.Context, encoded []byte) ([]client.Object,
 	case a.Panic != "":
 		return nil, fmt.Errorf("isolated generator %q: %w", i.isolation.Name, &PanicError{Value: a.Panic})
 	case a.Retriable:
-		return nil, types.NewRetriableError(fmt.Errorf("isolated generator %q: %s", i.isolation.Name, a.Error), a.RetryAfter)
+		return nil, types.NewRetriableError(confidential.At(fmt.Sprintf("isolated generator %q", i.isolation.Name), errors.New(a.Error)), a.RetryAfter)
 	case a.Error != "":
-		return nil, fmt.Errorf("isolated generator %q: %s", i.isolation.Name, a.Error)
+		return nil, confidential.At(fmt.Sprintf("isolated generator %q", i.isolation.Name), errors.New(a.Error))
 	}
 	if a.Random {
 		NoteRandom(ctx)

@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/difference"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/scaffold/rules"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -83,7 +82,7 @@ func (o Options[T]) offlineCommands() []*cobra.Command {
 				if len(definitions) == 0 {
 					return errors.New("this program was built without its CustomResourceDefinitions: its author can add them with the option CRDs")
 				}
-				return printObjects(definitions, c.OutOrStdout(), nil)
+				return printObjects(definitions, c.OutOrStdout())
 			},
 		},
 	}
@@ -290,12 +289,10 @@ func untyped(scheme *runtime.Scheme, objects []client.Object) ([]*unstructured.U
 	return plain, nil
 }
 
-// printMasked prints manifests without values of Secrets, wherever they stand.
+// printMasked prints manifests without the values of Secrets.
 func printMasked(objects []*unstructured.Unstructured, out io.Writer) error {
-	secrets := redact.New()
 	shown := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, object := range objects {
-		secrets.AddObjects(object)
 		if object.GetKind() == "Secret" && object.GroupVersionKind().Group == "" {
 			object = object.DeepCopy()
 			for _, field := range []string{"data", "stringData"} {
@@ -310,18 +307,15 @@ func printMasked(objects []*unstructured.Unstructured, out io.Writer) error {
 		}
 		shown = append(shown, object)
 	}
-	return printObjects(shown, out, secrets)
+	return printObjects(shown, out)
 }
 
-// printObjects prints objects as YAML documents, without what is secret.
-func printObjects(objects []*unstructured.Unstructured, out io.Writer, secrets *redact.Secrets) error {
+// printObjects prints objects as YAML documents.
+func printObjects(objects []*unstructured.Unstructured, out io.Writer) error {
 	for _, object := range objects {
 		text, err := yaml.Marshal(object.Object)
 		if err != nil {
 			return err
-		}
-		if secrets != nil {
-			text = []byte(secrets.Text(string(text)))
 		}
 		if _, err := fmt.Fprintf(out, "---\n%s", text); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 )
 
@@ -21,7 +22,7 @@ import (
 // *OwnerConflictError. A cancelled context ends the call after the requests
 // under way. The inventory of the outcome must be kept in every case.
 func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, error) {
-	ctx = registerSecrets(ctx, request.Owner, request.Objects, request.Desired)
+	ctx = confidential.Start(ctx, request.Confidential || request.Desired.isConfidential())
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
 		refused := Outcome{Inventory: request.Inventory}
@@ -51,7 +52,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 // long as they. One that fails is a *HookFailedError, and nothing goes on until
 // it is ready, is deleted and runs again, or the request skips all of them.
 func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome, error) {
-	ctx = registerSecrets(ctx, request.Owner, request.Objects, nil)
+	ctx = confidential.Start(ctx, request.Confidential)
 	in, err := r.deleteInput(ctx, request)
 	if err == nil {
 		err = r.addHooks(ctx, &in, request)

@@ -77,7 +77,7 @@ func TestImpossibleDependenciesAreReportedTogetherBeforeAnyWrite(t *testing.T) {
 		t.Fatalf("got %v, want an InvalidError", err)
 	}
 	for _, part := range []string{
-		"lost: depends on ConfigMap/nowhere, which is not among",
+		"lost: depends on \"ConfigMap/nowhere\", which is not among",
 		"egg: depends on itself: ConfigMap " + b.namespace + "/egg -> ConfigMap " + b.namespace + "/hen",
 		"early: depends on the ConfigMap " + b.namespace + "/late with the apply-order 3, which is greater than 0",
 	} {

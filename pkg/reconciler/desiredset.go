@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -31,7 +31,7 @@ type DesiredSet struct {
 	digest            string // of all manifests
 	managed           []v1alpha1.TypeInfo
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
-	secrets           *redact.Secrets // that the reconcile which rendered them has met
+	confidential      bool // the reconcile that rendered them
 	// pack holds the objects in place of objects, if it is not nil.
 	pack *desired.Pack
 }
@@ -71,7 +71,7 @@ func (w *DesiredSet) desired() []plan.Desired {
 // equals reports whether both sets hold the same objects.
 func (w *DesiredSet) equals(other *DesiredSet) bool {
 	return w.owner == other.owner && w.prefix == other.prefix && bytes.Equal(w.key, other.key) && w.digest == other.digest &&
-		slices.Equal(w.unserved, other.unserved) && w.secrets.Equal(other.secrets) &&
+		slices.Equal(w.unserved, other.unserved) && w.confidential == other.confidential &&
 		slices.Equal(w.managed, other.managed) && w.missingNamespaces == other.missingNamespaces &&
 		slices.EqualFunc(w.desired(), other.desired(), func(a, b plan.Desired) bool {
 			a.Manifest, a.Packed, b.Manifest, b.Packed = nil, nil, nil, nil
@@ -87,22 +87,10 @@ func (w *DesiredSet) Size() int {
 	if w == nil || w.pack == nil {
 		return 0
 	}
-	return w.pack.Size + w.pack.Len()*perObject + w.secrets.Size()
+	return w.pack.Size + w.pack.Len()*perObject
 }
 
-// registerSecrets adds the secrets that the objects may hold.
-func (w *DesiredSet) registerSecrets(secrets *redact.Secrets) {
-	if w == nil {
-		return
-	}
-	secrets.Include(w.secrets)
-	if w.secrets.Size() == 0 {
-		return
-	}
-	for _, object := range w.desired() {
-		secrets.Publish(object.Key.Namespace, object.Key.Name)
-	}
-}
+func (w *DesiredSet) isConfidential() bool { return w != nil && w.confidential }
 
 // desiredObjects returns the desired objects of the request, and sets in the input what
 // calls that follow can use of them.
@@ -135,7 +123,7 @@ func (r *Reconciler) desiredObjects(ctx context.Context, in *input, request Appl
 	in.manifest = desired.ManifestDigest(objects)
 	in.reusable = &DesiredSet{
 		owner: in.Owner, prefix: r.name, key: r.settings.hasher.Key, unserved: unserved, objects: objects, digest: in.manifest,
-		managed: slices.Clone(in.ManagedTypes), missingNamespaces: in.MissingNamespaces, secrets: redact.From(ctx).Copy(),
+		managed: slices.Clone(in.ManagedTypes), missingNamespaces: in.MissingNamespaces, confidential: confidential.Is(ctx),
 	}
 	return objects, nil
 }

@@ -5,13 +5,13 @@ package reconciler_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -53,13 +53,10 @@ func TestADesiredSetIsAppliedAgainWithoutTheObjects(t *testing.T) {
 func TestAnEqualDesiredSetIsReused(t *testing.T) {
 	b := newBench(t)
 	before := b.mustApply(config("a", "1")).Desired.Pack(nil)
-	secrets := redact.New()
-	secrets.Add(canary)
-	ctx := redact.With(t.Context(), secrets)
 	apply := func(objects ...client.Object) *reconciler.DesiredSet {
 		t.Helper()
-		outcome, err := b.engine.Apply(ctx, reconciler.ApplyRequest{
-			Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
+		outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
+			Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record, Confidential: true,
 		})
 		b.inventory = outcome.Inventory
 		if err != nil {
@@ -68,7 +65,7 @@ func TestAnEqualDesiredSetIsReused(t *testing.T) {
 		return outcome.Desired
 	}
 	if apply(config("a", "1")).Pack(before) == before {
-		t.Error("what another call keeps secret is not the same")
+		t.Error("that the objects are confidential is not noticed")
 	}
 	before = apply(config("a", "1")).Pack(nil)
 	if apply(config("a", "1")).Pack(before) != before {
@@ -120,37 +117,26 @@ func TestADesiredSetIsValidUntilItsTypesAreServed(t *testing.T) {
 	b.applyUntilDone(desired...)
 }
 
-func TestNoSecretOfDesiredObjectsIsReported(t *testing.T) {
-	b := newBench(t)
-	outcome, err := b.apply(secretWith("a", func(map[string]any) {}), config("b", "1"), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x/" + canary: "1"},
-	}})
-	if err == nil || outcome.Desired == nil {
-		t.Fatalf("got %+v, %v", outcome, err)
-	}
-	_, err = b.again(outcome.Desired.Pack(nil))
-	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Placeholder) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A generator may copy what it reads into an object that is no Secret.
 func TestSecretsThatAGeneratorHasReadAreNotReported(t *testing.T) {
 	b := newBench(t)
-	secrets := redact.New()
-	secrets.Add(canary)
-	outcome, err := b.engine.Apply(redact.With(t.Context(), secrets), reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Inventory: b.inventory, Record: b.record,
+	outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
+		Confidential: true, Owner: b.owner(), Namespace: b.namespace, Inventory: b.inventory, Record: b.record,
 		Objects: []client.Object{&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x/" + canary: "1"},
 		}}},
 	})
 	b.inventory = outcome.Inventory
-	if err == nil || outcome.Desired == nil {
-		t.Fatalf("got %+v, %v", outcome, err)
+	const want = "ConfigMap %[1]s/c: the server refused it (Invalid, 422): data[...]: Invalid value"
+	expect := func(err error) {
+		t.Helper()
+		if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), fmt.Sprintf(want, b.namespace)) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if expect(err); outcome.Desired == nil {
+		t.Fatalf("got %+v", outcome)
 	}
 	_, err = b.again(outcome.Desired.Pack(nil))
-	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), redact.Placeholder) {
-		t.Errorf("got %v", err)
-	}
+	expect(err)
 }

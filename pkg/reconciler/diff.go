@@ -9,28 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/corbel-run/corbel/internal/difference"
-	"github.com/corbel-run/corbel/internal/redact"
 )
 
 // Diff returns what differs between two sets of manifests: the objects that only the second one has
 // (ChangeCreate), those that only the first one has (ChangeDelete), and those with other fields
 // (ChangeUpdate, or ChangeRestartsPods). The manifests must have kinds. No value of a Secret is in the result,
-// nor is it where other objects have it.
+// and no value at all in the context of a reconcile that has read a Secret.
 func Diff(ctx context.Context, before, after []client.Object) []PlannedChange {
-	secrets := redact.From(ctx)
-	if secrets == nil {
-		secrets = redact.New()
-	}
 	earlier := map[Key]client.Object{}
 	for _, object := range before {
-		secrets.AddObjects(object)
 		earlier[keyOfObject(object)] = object
 	}
 	var p Plan
 	for _, object := range after {
-		secrets.AddObjects(object)
 		key := keyOfObject(object)
 		was, found := earlier[key]
 		delete(earlier, key)
@@ -39,15 +30,13 @@ func Diff(ctx context.Context, before, after []client.Object) []PlannedChange {
 			continue
 		}
 		a, b := contentOf(was), contentOf(object)
-		fields, more := difference.Fields(a, b, maxPlannedFields)
+		fields, more := changedFields(ctx, a, b)
 		if len(fields) == 0 {
 			continue
 		}
 		change := diffOf(object, ChangeUpdate)
-		for _, field := range fields {
-			change.Fields = append(change.Fields, FieldChange(field))
-		}
-		if change.MoreFields = more; restartsPods(a, b) {
+		change.Fields, change.MoreFields = fields, more
+		if restartsPods(a, b) {
 			change.Class = ChangeRestartsPods
 		}
 		p.Changes = append(p.Changes, change)
@@ -56,7 +45,6 @@ func Diff(ctx context.Context, before, after []client.Object) []PlannedChange {
 		p.Changes = append(p.Changes, diffOf(object, ChangeDelete))
 	}
 	p.sort()
-	p.redact(secrets)
 	return p.Changes
 }
 

@@ -34,7 +34,9 @@ type bench struct {
 	engine    *reconciler.Reconciler
 	namespace string
 	inventory reconciler.Inventory
-	records   int // how often the record was made durable
+	// confidential is that of the requests.
+	confidential bool
+	records      int // how often the record was made durable
 }
 
 func newTarget(t *testing.T) cluster.Target {

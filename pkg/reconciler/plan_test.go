@@ -361,10 +361,11 @@ func TestAPlanNotesOrphans(t *testing.T) {
 	}
 }
 
-// No value of a Secret is in a plan, in whatever way it comes into it.
+// No value of a Secret is in a plan, nor that of another object if a Secret was read for the manifests.
 func TestAPlanHoldsNoSecrets(t *testing.T) {
 	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
 	const before, after = "correct-horse-battery-staple", "wrong-horse-battery-staple"
+	b.confidential = true
 	secret := func(value string) *unstructured.Unstructured {
 		object := config("credentials", "")
 		object.Object["kind"], object.Object["stringData"] = "Secret", map[string]any{"password": value}
@@ -374,7 +375,7 @@ func TestAPlanHoldsNoSecrets(t *testing.T) {
 	}
 	b.mustApply(secret(before), config("copied", before), config("a", "1"))
 	if err := b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: b.namespace, Name: "helm", Annotations: map[string]string{"meta.helm.sh/release-name": after},
+		Namespace: b.namespace, Name: "helm", Annotations: map[string]string{"meta.helm.sh/release-name": "shop"},
 	}}); err != nil {
 		t.Fatal(err)
 	}

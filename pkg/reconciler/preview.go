@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/difference"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -31,23 +31,23 @@ import (
 // type that is deleted is searched for objects of others, too. No value of a Secret is in what
 // it returns. Errors are like those of Apply.
 func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
-	ctx = registerSecrets(ctx, request.Owner, request.Objects, request.Desired)
+	ctx = confidential.Start(ctx, request.Confidential || request.Desired.isConfidential())
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
-		return Plan{}, redact.From(ctx).Error(err)
+		return Plan{}, err
 	}
 	return r.preview(ctx, in)
 }
 
 // PlanDeletion is Plan for Delete.
 func (r *Reconciler) PlanDeletion(ctx context.Context, request DeleteRequest) (Plan, error) {
-	ctx = registerSecrets(ctx, request.Owner, request.Objects, nil)
+	ctx = confidential.Start(ctx, request.Confidential)
 	in, err := r.deleteInput(ctx, request)
 	if err == nil {
 		err = r.addHooks(ctx, &in, request)
 	}
 	if err != nil {
-		return Plan{}, redact.From(ctx).Error(err)
+		return Plan{}, err
 	}
 	return r.preview(ctx, in)
 }
@@ -60,9 +60,8 @@ func (r *Reconciler) preview(ctx context.Context, in input) (Plan, error) {
 	}
 	forecast, err := p.forecast(ctx)
 	if err != nil {
-		return Plan{}, redact.From(ctx).Error(err)
+		return Plan{}, err
 	}
-	redact.From(ctx).AddObjects(preview.Secrets()...)
 	result := p.plan(ctx, forecast)
 	result.MissingRights = p.missingRights(ctx, result.Changes)
 	return result, nil
@@ -277,7 +276,7 @@ func (p *previewing) take(ctx context.Context, previewed execute.Previewed, fore
 	case execute.IsNamespaceGone(err) && c.looks[key] < maxLooks:
 		c.looks[key]++
 		return []plan.Key{key, {Kind: "Namespace", Name: key.Namespace}}
-	case strings.Contains(err.Error(), "does not support dry run"):
+	case strings.Contains(execute.AnswerOf(err), "does not support dry run"):
 		known.dependsOnCluster = "an admission webhook cannot be asked: " + err.Error()
 	default:
 		if missing, ok := p.missingIn(err, step); ok {
@@ -285,7 +284,7 @@ func (p *previewing) take(ctx context.Context, previewed execute.Previewed, fore
 			break
 		}
 		known.Failure = &plan.Failure{Immutable: execute.IsImmutable(err), AlreadyAllocated: execute.IsAllocationConflict(err), Message: err.Error()}
-		known.refused = !(execute.IsForbidden(err) && strings.Contains(err.Error(), `User "`))
+		known.refused = !(execute.IsForbidden(err) && strings.Contains(execute.AnswerOf(err), `User "`))
 	}
 	p.asked[questionOf(step)] = known
 	return nil
@@ -297,7 +296,7 @@ func (p *previewing) missingIn(err error, step plan.Step) (plan.Key, bool) {
 	for key := range p.created {
 		kind := strings.ToLower(key.Kind)
 		for _, name := range []string{kind, kind + "s"} {
-			if key != step.Key && strings.Contains(err.Error(), name+` "`+key.Name+`" not found`) {
+			if key != step.Key && strings.Contains(execute.AnswerOf(err), name+` "`+key.Name+`" not found`) {
 				return key, true
 			}
 		}
@@ -332,7 +331,7 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 			if step.Stage != last {
 				stage, last = stage+1, step.Stage
 			}
-			changes = append(changes, p.change(step, number+1, stage))
+			changes = append(changes, p.change(ctx, step, number+1, stage))
 		}
 		if len(changes) > 0 {
 			number++
@@ -366,7 +365,6 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 		result.Drifted = append(result.Drifted, Deviation{Key(deviation.Key), Drift(deviation.Drift)})
 	}
 	result.sort()
-	result.redact(redact.From(ctx))
 	return result
 }
 
@@ -381,7 +379,7 @@ var classes = map[plan.Verb]ChangeClass{
 }
 
 // change makes a change of a step.
-func (p *previewing) change(step plan.ForecastStep, batch, stage int) PlannedChange {
+func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, stage int) PlannedChange {
 	change := PlannedChange{
 		Key: Key(step.Key), APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),
 		Class: classes[step.Verb], Verb: string(step.Verb), Reason: string(step.Reason), Batch: batch, Stage: stage,
@@ -417,15 +415,26 @@ func (p *previewing) change(step plan.ForecastStep, batch, stage int) PlannedCha
 	}
 	change.Destructive = change.Verb == string(plan.VerbDelete)
 	if isUpdate := change.Class == ChangeUpdate || change.Class == ChangeAdopt; isUpdate && asked && known.live != nil && known.answer != nil {
-		fields, more := difference.Fields(known.live.Object, known.answer.Object, maxPlannedFields)
-		for _, field := range fields {
-			change.Fields = append(change.Fields, FieldChange(field))
-		}
-		if change.MoreFields = more; change.Class == ChangeUpdate && restartsPods(known.live.Object, known.answer.Object) {
+		change.Fields, change.MoreFields = changedFields(ctx, known.live.Object, known.answer.Object)
+		if change.Class == ChangeUpdate && restartsPods(known.live.Object, known.answer.Object) {
 			change.Class = ChangeRestartsPods
 		}
 	}
 	return change
+}
+
+// changedFields returns the fields that differ between two states of an object, in a confidential reconcile without
+// their values.
+func changedFields(ctx context.Context, before, after map[string]any) (changes []FieldChange, more int) {
+	fields, more := difference.Fields(before, after, maxPlannedFields)
+	for _, field := range fields {
+		if confidential.Is(ctx) {
+			field = field.Mask()
+			field.Path = confidential.Path(field.Path)
+		}
+		changes = append(changes, FieldChange(field))
+	}
+	return changes, more
 }
 
 // maxPlannedFields is how many fields of an object a plan names.
@@ -443,34 +452,4 @@ func restartsPods(before, after map[string]any) bool {
 	was, _, _ := unstructured.NestedFieldNoCopy(before, "spec", "template")
 	is, _, _ := unstructured.NestedFieldNoCopy(after, "spec", "template")
 	return !reflect.DeepEqual(was, is)
-}
-
-// redact removes secrets from all texts.
-func (p *Plan) redact(secrets *redact.Secrets) {
-	for i := range p.Changes {
-		c := &p.Changes[i]
-		c.Message, c.DependsOnCluster = secrets.Text(c.Message), secrets.Text(c.DependsOnCluster)
-		for j := range c.Fields {
-			f := &c.Fields[j]
-			f.Path, f.Old, f.New = secrets.Text(f.Path), secrets.Text(f.Old), secrets.Text(f.New)
-		}
-	}
-	for i := range p.Until {
-		p.Until[i].Message = secrets.Text(p.Until[i].Message)
-	}
-	for i := range p.Waiting {
-		p.Waiting[i].Message = secrets.Text(p.Waiting[i].Message)
-	}
-	for i := range p.Notes {
-		p.Notes[i].Message = secrets.Text(p.Notes[i].Message)
-	}
-	for i := range p.Drifted {
-		p.Drifted[i].Manager = secrets.Text(p.Drifted[i].Manager)
-		for j, field := range p.Drifted[i].Fields {
-			p.Drifted[i].Fields[j] = secrets.Text(field)
-		}
-	}
-	for i, sentence := range p.Incomplete {
-		p.Incomplete[i] = secrets.Text(sentence)
-	}
 }

@@ -16,7 +16,7 @@ import (
 
 func (b *bench) request(objects ...client.Object) reconciler.ApplyRequest {
 	return reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
+		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record, Confidential: b.confidential,
 	}
 }
 

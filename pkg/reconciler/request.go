@@ -84,6 +84,10 @@ type ApplyRequest struct {
 	// Stale says that the owner may have changed more than five seconds ago. Then Confirm is called before any of the objects is written, unless
 	// Record was. Default is false.
 	Stale bool
+	// Confidential says that the objects may hold values of Secrets that were read for them. Then errors have the reason and
+	// the fields of what a server refuses, without its message, and plans have no values. What a server answers about Secrets
+	// is never repeated. Default is false.
+	Confidential bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.
 	Retain []Key
@@ -113,6 +117,8 @@ type DeleteRequest struct {
 	Namespace       string
 	Policies        Policies
 	ComponentDigest string
+	// Confidential is that of ApplyRequest.
+	Confidential bool
 	// SkipHooks deletes without them. Those that have run are removed.
 	SkipHooks bool
 	// ManagedTypes are patterns of types that appeared at run time.

@@ -9,11 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/corbel-run/corbel/internal/metrics"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -25,18 +21,6 @@ func (r *Reconciler) startPhase(ctx context.Context, phase metrics.Phase) (_ con
 		span.End(err)
 		metrics.ObservePhase(metrics.ControllerOf(ctx, r.name), phase, time.Since(start))
 	}
-}
-
-// registerSecrets adds the secrets among the objects of a request to the context, so that
-// no log, note or error of the call contains them.
-func registerSecrets(ctx context.Context, owner Owner, objects []client.Object, desired *DesiredSet) context.Context {
-	ctx, secrets := redact.Ensure(ctx)
-	secrets.Publish(owner.Kind, owner.Namespace, owner.Name)
-	for _, object := range objects {
-		secrets.AddObjects(object)
-	}
-	desired.registerSecrets(secrets)
-	return log.IntoContext(ctx, secrets.Logger(log.FromContext(ctx)))
 }
 
 // noteworthy are the reasons of steps that are worth an event of their own.
@@ -83,25 +67,10 @@ func (c *call) noteOrphans(looked []plan.Key) {
 	}
 }
 
-// conclude is the only exit of a call: it returns the outcome and the error without
-// secrets, and an outcome with an error is not done.
+// conclude is the only exit of a call. An outcome with an error is not done.
 func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (Outcome, error) {
-	secrets := redact.From(ctx)
 	outcome.failed = err != nil
-	for i := range outcome.Waiting {
-		outcome.Waiting[i].Message = secrets.Text(outcome.Waiting[i].Message)
-	}
-	for i := range outcome.Drifted {
-		drift := &outcome.Drifted[i].Drift
-		drift.Manager = secrets.Text(drift.Manager)
-		fields := make([]string, len(drift.Fields))
-		for j, field := range drift.Fields {
-			fields[j] = secrets.Text(field)
-		}
-		drift.Fields = fields
-	}
 	for i, note := range outcome.Notes {
-		outcome.Notes[i].Message = secrets.Text(note.Message)
 		if note.Reason == plan.WarnOrphanFound {
 			isNote := func(item InventoryItem) bool { return Key(plan.KeyOf(item)) == note.Key }
 			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
@@ -110,5 +79,5 @@ func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (
 			metrics.OrphansFound(metrics.ControllerOf(ctx, r.name), 1)
 		}
 	}
-	return outcome, secrets.Error(err)
+	return outcome, err
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +28,6 @@ import (
 // cluster is the way to the API server, with the rights of one user.
 type cluster struct {
 	client client.WithWatch
-	pods   typedcorev1.PodsGetter
 	again  func() *inspect.Reader // returns one that does not know the types yet
 
 	types    atomic.Pointer[knownTypes] // nil until they are known
@@ -49,11 +47,7 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods, err := typedcorev1.NewForConfigAndClient(c.Config, c.HTTP)
-	if err != nil {
-		return nil, err
-	}
-	return &cluster{client: c.Client, pods: pods, again: func() *inspect.Reader { c.Forget(); return c.Reader() }}, nil
+	return &cluster{client: c.Client, again: func() *inspect.Reader { c.Forget(); return c.Reader() }}, nil
 }
 
 // known returns the types of components. They are listed again, once for all callers, if they are older than a time; if

@@ -24,7 +24,7 @@ func (s *Server) why(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	collector := why.Collector{Reader: s.cluster.client, Pods: s.cluster.pods}
+	collector := why.Collector{Reader: s.cluster.client}
 	chain, err := collector.Explain(r.Context(), why.Facts{Object: c.Object, Status: c.Status, Reconciler: c.Reconciler}, time.Now)
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func offline(t testing.TB, objects ...client.Object) *Server {
 	kinds := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
 		GroupVersion: "shop.example.com/v1", APIResources: []metav1.APIResource{{Name: "shops", Kind: "Shop", Namespaced: true, Verbs: []string{"get", "list"}, Categories: []string{inspect.Category}}},
 	}}}}
-	s.cluster.client, s.cluster.pods = c, nil
+	s.cluster.client = c
 	s.cluster.again = func() *inspect.Reader { return &inspect.Reader{Client: c, Mapper: mapper, Discovery: kinds} }
 	t.Cleanup(s.Close)
 	return s

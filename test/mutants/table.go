@@ -19,7 +19,8 @@ const (
 	inventoryTests  = "./internal/inventory"
 	revisionsTests  = "./internal/revisions"
 	patchTests      = "./pkg/patch"
-	redactTests     = "./internal/redact"
+	secretsTests    = "./internal/confidential"
+	desiredTests    = "./pkg/reconciler/internal/desired"
 	kubeconfigTests = "./internal/kubeconfig"
 )
 
@@ -75,11 +76,10 @@ var mutants = []mutant{
 	{"allow-empty is ignored", "pkg/reconciler/input.go", "len(in.Desired) == 0 && !allowEmpty", "len(in.Desired) == 0", []string{reconcilerTests}},
 	{"a refused confirmation of the owner is ignored", "pkg/reconciler/confirm.go", "if err := f.confirm(ctx); err != nil {", "if err := f.confirm(ctx); err != nil && false {", []string{reconcilerTests}},
 	{"the namespace of the owner may be deleted", "pkg/reconciler/internal/plan/orphan.go", "key.Name == w.in.Owner.Ref.Namespace", "false", []string{reconcilerTests}},
-	{"events are not redacted", "internal/events/recorder.go", "secrets.Text(fmt.Sprintf(note, args...))", `fmt.Sprintf(note, args...)+secrets.Text("")`, []string{eventsTests}},
+	{"events hold credentials", "internal/events/recorder.go", "confidential.Filter(fmt.Sprintf(note, args...))", `fmt.Sprintf(note, args...)+confidential.Filter("")`, []string{eventsTests}},
 
 	{"patches of users change Secrets", "pkg/component/internal/rendering/render.go", "if !secrets {", "if false {", []string{componentTests}},
 	{"a wide patch changes Secrets", "pkg/manifests/transform/patches.go", "(secrets || !holdsSecret(object.Object, maxNesting))", "true", []string{componentTests}},
-	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_ = hiddenValue", []string{"./pkg/status"}},
 
 	// What the planner decides.
 	{"workloads go before instances that have finalizers", "pkg/reconciler/internal/plan/stages.go", "u.instance || u.mayNeedOperator()", "u.instance", []string{planTests}},
@@ -129,7 +129,14 @@ var mutants = []mutant{
 	{"a redirect is an answer", "pkg/cluster/transport.go", "response.StatusCode/100 == 3 && ", "false && ", []string{clusterTests}},
 	{"internal addresses are allowed", "pkg/cluster/dialpolicy.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
 	{"a kubeconfig may run a program", "internal/kubeconfig/kubeconfig.go", `"token", "client-certificate-data"`, `"token", "exec", "client-certificate-data"`, []string{kubeconfigTests}},
-	{"values of Secrets are shown", "internal/redact/secrets.go", "if s != nil {", "if s != nil && false {", []string{redactTests}},
+	{"answers about Secrets are repeated", "internal/confidential/answer.go", "return IsSecret(kind) || Is(ctx)", "return Is(ctx)", []string{secretsTests, executeTests}},
+	{"answers are repeated although a Secret was read", "internal/confidential/answer.go", "return IsSecret(kind) || Is(ctx)", "return IsSecret(kind)", []string{secretsTests, desiredTests}},
+	{"errors of generators are repeated although a Secret was read", "internal/confidential/answer.go", "if err == nil || !Is(ctx) {", "if true {", []string{secretsTests}},
+	{"a read of a Secret is not noted", "internal/confidential/client.go", "c.notes && reads", "false && c.notes && reads", []string{secretsTests}},
+	{"the log has bodies that are cut off", "internal/confidential/log.go", `content["kind"] == nil {
+		return true`, `content["kind"] == nil {
+		return false`, []string{secretsTests}},
+	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_ = hiddenValue", []string{"./pkg/status"}},
 
 	// Which process acts, and when.
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},

@@ -127,6 +127,9 @@ type ResultError struct {
 // Error returns the results.
 func (e *ResultError) Error() string { return e.Function + ": " + listed(e.Results) }
 
+// Place returns the function.
+func (e *ResultError) Place() string { return e.Function }
+
 // OutputError says that what a function wrote is no ResourceList.
 type OutputError struct {
 	// Function says which one.
@@ -137,6 +140,9 @@ type OutputError struct {
 
 // Error says what is wrong.
 func (e *OutputError) Error() string { return e.Function + ": its output: " + e.Err.Error() }
+
+// Place returns the function.
+func (e *OutputError) Place() string { return e.Function }
 
 // Unwrap returns what is wrong.
 func (e *OutputError) Unwrap() error { return e.Err }

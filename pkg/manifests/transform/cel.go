@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -115,7 +116,7 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 		func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			content, err := e.change(namespace, name, runtime.DeepCopyJSON(object.Object))
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", convert.Name(object), err)
+				return nil, confidential.At(convert.Name(object), err)
 			}
 			changed := &unstructured.Unstructured{Object: content}
 			return changed, checkObjectKey(object, changed)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
@@ -129,7 +130,7 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.beside.Others.list(ctx) })
 	for _, patch := range p.patches {
 		if list, err = patch.apply(b, namespace, list, p.beside.NoSecrets == nil, others); err != nil {
-			return nil, fmt.Errorf("%s: %w", patch.position, err)
+			return nil, confidential.At(patch.position, err)
 		}
 	}
 	if len(p.images) > 0 {
@@ -221,7 +222,7 @@ func (p patch) change(object *unstructured.Unstructured, namespace string) (*uns
 	}
 	content, err := p.text.operations.apply(object.Object)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", convert.Name(object), err)
+		return nil, confidential.At(convert.Name(object), err)
 	}
 	changed := &unstructured.Unstructured{Object: content}
 	if !isMeant(changed, object, namespace) {
@@ -256,7 +257,7 @@ func merge(object, patch *unstructured.Unstructured) (*unstructured.Unstructured
 	before.SetNamespace(object.GetNamespace())
 	merged, err := mergeContent(object, content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", convert.Name(before), err)
+		return nil, confidential.At(convert.Name(before), err)
 	}
 	result := &unstructured.Unstructured{Object: merged}
 	result.SetGroupVersionKind(before.GroupVersionKind())

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/revisions"
 )
 
@@ -42,7 +43,7 @@ func (r *Renderer) unsaved(ctx context.Context, request Request, last *Last, obj
 	if err != nil || digest == request.Stored {
 		return nil, err
 	}
-	set := &revisions.Set{Revision: request.Revision.Number, Digest: digest, Namespace: request.Namespace}
+	set := &revisions.Set{Revision: request.Revision.Number, Digest: digest, Namespace: request.Namespace, Public: !confidential.Is(ctx)}
 	for _, object := range objects {
 		encoded, err := r.encode(object)
 		if err != nil {
@@ -165,6 +166,7 @@ func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *
 			return Rendering{}, err
 		}
 	}
+	noteSecrets(ctx, set)
 	err = r.activate(set, sets, pin, &rendering)
 	return rendering, err
 }
@@ -187,6 +189,7 @@ func (r *Renderer) Stored(ctx context.Context, request Request) (Rendering, erro
 	if !found {
 		return Rendering{}, notIn(sets, request.Revision.Number)
 	}
+	noteSecrets(ctx, set)
 	rendering := Rendering{Namespace: set.Namespace, Stored: request.Stored}
 	for _, encoded := range set.Objects {
 		object, err := decode(encoded)
@@ -206,6 +209,13 @@ func notIn(sets []revisions.Set, revision int64) error {
 		missing.Kept = append(missing.Kept, set.Revision)
 	}
 	return missing
+}
+
+// noteSecrets makes the reconcile confidential unless it is known that no Secret was read for the set.
+func noteSecrets(ctx context.Context, set revisions.Set) {
+	if !set.Public {
+		confidential.Note(ctx)
+	}
 }
 
 // find returns the set of a revision, if it has the digest.

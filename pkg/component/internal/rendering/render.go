@@ -17,9 +17,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/metrics"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -208,7 +208,12 @@ func (r *Renderer) renderAgain(ctx context.Context, request Request, current Las
 	if len(places) == 0 || read.foundNothing() {
 		return false, ""
 	}
-	return false, redact.From(ctx).Text(findingOf(places, origins))
+	if confidential.Is(ctx) {
+		for i := range places {
+			places[i].Path = confidential.Path(places[i].Path)
+		}
+	}
+	return false, findingOf(places, origins)
 }
 
 // generate renders the dependent objects, and returns what was read for it. The generator
@@ -229,7 +234,8 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	}
 	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
 		generator := Patched(r.Generator, r.SecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
-		return manifests.Generate(ctx, generator, request.Namespace, request.Name, theirs.GetSpec())
+		objects, err := manifests.Generate(ctx, generator, request.Namespace, request.Name, theirs.GetSpec())
+		return objects, confidential.Failure(ctx, err)
 	})
 	if err != nil {
 		return nil, read, err

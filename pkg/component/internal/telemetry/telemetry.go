@@ -6,18 +6,16 @@ package telemetry
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/metrics"
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
@@ -34,51 +32,23 @@ type Options struct {
 
 // Telemetry reports what the reconciler of one controller does.
 type Telemetry struct {
-	// Recorder sends events without the secrets that reconciles under way have met.
+	// Recorder sends events. It may be nil.
 	Recorder events.Recorder
 
 	controller string
 	tracer     trace.Tracer
 	population *metrics.Population[client.ObjectKey]
 	now        func() time.Time
-
-	mu sync.Mutex
-	// secrets are those that the reconciles under way have met, by component.
-	secrets map[client.ObjectKey]*redact.Secrets
 }
 
 // New returns a Telemetry.
 func New(options Options) *Telemetry {
-	t := &Telemetry{
+	return &Telemetry{
+		Recorder:   options.Recorder,
 		controller: options.Controller,
 		tracer:     options.Tracer,
 		population: metrics.NewPopulation[client.ObjectKey](options.Controller),
 		now:        options.Now,
-		secrets:    map[client.ObjectKey]*redact.Secrets{},
-	}
-	if options.Recorder != nil {
-		t.Recorder = events.Redacted(options.Recorder, t.secretsOf)
-	}
-	return t
-}
-
-// secretsOf returns the secrets that the reconcile of a component has met; nil, which is
-// an empty set, if none is under way.
-func (t *Telemetry) secretsOf(key client.ObjectKey) *redact.Secrets {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.secrets[key]
-}
-
-// keepSecrets lets secretsOf return the set of a reconcile until done is called.
-func (t *Telemetry) keepSecrets(key client.ObjectKey, secrets *redact.Secrets) (done func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.secrets[key] = secrets
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.secrets, key)
 	}
 }
 
@@ -101,12 +71,9 @@ func NoteResult(ctx context.Context, result metrics.Result) {
 // Reconcile runs a reconcile of a component in a span, and counts it.
 func (t *Telemetry) Reconcile(ctx context.Context, key client.ObjectKey, run func(ctx context.Context) (ctrl.Result, error)) (ctrl.Result, error) {
 	start := time.Now()
-	secrets := redact.New()
-	defer t.keepSecrets(key, secrets)()
 	current := &outcome{}
 	ctx = context.WithValue(ctx, outcomeKey{}, current)
-	ctx = metrics.WithController(redact.With(ctx, secrets), t.controller)
-	ctx = logf.IntoContext(ctx, secrets.Logger(logf.FromContext(ctx)))
+	ctx = metrics.WithController(confidential.Start(ctx, false), t.controller)
 	ctx, span := t.tracer.Start(ctx, "corbel.reconcile")
 	span.Set("corbel.controller", t.controller)
 	span.Set("corbel.namespace", key.Namespace)
@@ -123,7 +90,7 @@ func (t *Telemetry) Reconcile(ctx context.Context, key client.ObjectKey, run fun
 	span.Set("corbel.result", string(current.result))
 	span.End(err)
 	metrics.Reconciled(t.controller, current.result, time.Since(start))
-	if err = secrets.Error(err); err != nil && err.Error() == secrets.Text(current.logged) {
+	if err != nil && err.Error() == current.logged {
 		err = &loggedError{err}
 	}
 	return result, err

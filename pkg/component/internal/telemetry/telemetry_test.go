@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/redact"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -72,27 +71,5 @@ func TestTheControllerDoesNotRepeatWhatTheLogHas(t *testing.T) {
 	run("", errors.New("read Widget shop/main: no"))
 	if len(lines) != 2 || !strings.Contains(lines[0], "write the outcome") || !strings.Contains(lines[1], "read Widget") {
 		t.Errorf("lines: %q", lines)
-	}
-}
-
-func TestSecretsEndWithTheirReconcile(t *testing.T) {
-	telemetry, key := newTelemetry(), client.ObjectKey{Namespace: "shop", Name: "main"}
-	for range 2 {
-		_, err := telemetry.Reconcile(t.Context(), key, func(ctx context.Context) (ctrl.Result, error) {
-			if text := redact.From(ctx).Text("hunter22"); text != "hunter22" {
-				t.Errorf("an earlier reconcile is remembered: %s", text)
-			}
-			redact.From(ctx).Add("hunter22")
-			if text := telemetry.secretsOf(key).Text("hunter22"); text != redact.Placeholder {
-				t.Errorf("an event would say %s", text)
-			}
-			return ctrl.Result{}, errors.New("bad hunter22")
-		})
-		if err == nil || err.Error() != "bad "+redact.Placeholder {
-			t.Errorf("got %v", err)
-		}
-	}
-	if telemetry.secretsOf(key) != nil {
-		t.Error("secrets are kept after the reconcile")
 	}
 }

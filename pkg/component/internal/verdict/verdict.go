@@ -15,7 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/internal/redact"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -68,8 +68,6 @@ type Facts struct {
 	Random func() float64
 	// Said is the message of condition Ready before the reconcile.
 	Said string
-	// Secrets are kept out of the message.
-	Secrets *redact.Secrets
 }
 
 // Verdict is the outcome of a reconcile: all of the status, and what Reconcile returns.
@@ -138,6 +136,7 @@ func Evaluate(f Facts) Verdict {
 	if v.Failed = v.State == v1alpha1.StateError; v.Failed && f.Deleting {
 		v.State = v1alpha1.StateDeleting // reason and message say what is wrong
 	}
+	v.Message = confidential.Filter(v.Message)
 	return v
 }
 
@@ -148,7 +147,7 @@ func (f Facts) evaluate() Verdict {
 	case f.Skipped != "":
 		return Verdict{
 			State: v1alpha1.StateSuspended, Ready: metav1.ConditionUnknown,
-			Reason: v1alpha1.ReasonSuspended, Message: sentence.OneLine(f.Secrets.Text(f.Skipped)), After: f.SkippedFor,
+			Reason: v1alpha1.ReasonSuspended, Message: sentence.OneLine(f.Skipped), After: f.SkippedFor,
 		}
 	case f.Blocked != "":
 		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionBlocked, f.Blocked)
@@ -176,12 +175,12 @@ func (f Facts) evaluate() Verdict {
 	case f.Unapproved != "":
 		return Verdict{
 			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
-			Reason: v1alpha1.ReasonApprovalRequired, Message: sentence.OneLine(f.Secrets.Text(f.Unapproved)), After: f.RegularRequeue(),
+			Reason: v1alpha1.ReasonApprovalRequired, Message: sentence.OneLine(f.Unapproved), After: f.RegularRequeue(),
 		}
 	case f.RolledBack != "":
 		return Verdict{
 			State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true,
-			Reason: v1alpha1.ReasonRolledBack, Message: sentence.OneLine(f.Secrets.Text(f.RolledBack)), After: f.RegularRequeue(),
+			Reason: v1alpha1.ReasonRolledBack, Message: sentence.OneLine(f.RolledBack), After: f.RegularRequeue(),
 		}
 	default:
 		return Verdict{
@@ -205,7 +204,7 @@ func evaluateError(f Facts) Verdict {
 	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.Intervals.Retry})
 	v := Verdict{
 		State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Reconciling: true,
-		Reason: computed.Reason, Message: Steady(f.Said, sentence.OneLine(f.Secrets.Text(computed.Message)), varying),
+		Reason: computed.Reason, Message: Steady(f.Said, confidential.Filter(sentence.OneLine(computed.Message)), varying),
 	}
 	switch computed.Outcome {
 	case result.Stalled:

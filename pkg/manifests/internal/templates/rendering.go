@@ -10,6 +10,7 @@ import (
 	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -244,14 +245,18 @@ func (b *budget) result(value reflect.Value) (reflect.Value, error) {
 
 // renderError is an error in a template.
 type renderError struct {
-	message string
-	err     error
+	message, place string
+	err            error
 }
 
 func (e *renderError) Error() string { return e.message }
 func (e *renderError) Unwrap() error { return e.err }
 
+// Place returns the file and the line, and the function that failed.
+func (e *renderError) Place() string { return e.place }
+
 var (
+	callPattern  = regexp.MustCompile(`: error calling (\w+): `)
 	placePattern = regexp.MustCompile(`^template: (.+?:\d+(?::\d+)?): `)
 	ownNames     = strings.NewReplacer(" | "+printName, "", "error calling "+printName+": ", "", "error calling "+stepName+": ", "",
 		argumentName+" | ", "", argumentName+" ", "", "error calling "+argumentName+": ", "",
@@ -270,10 +275,17 @@ func (r *Rendering) describe(outer error) error {
 		message = strings.TrimPrefix(r.failure.Error(), "template: ")
 	}
 	message = ownNames.Replace(message)
+	place := placeOf(r.failure)
+	if match := callPattern.FindStringSubmatch(r.failure.Error()); match != nil {
+		if name := match[1]; r.functions[name] != nil || r.options.Functions[name] != nil || slices.Contains(builtins, name) {
+			place += " (" + name + ")"
+		}
+	}
 	if start := placeOf(outer); start != "" && start != placeOf(r.failure) {
 		message += " (called from " + start + ")"
+		place += " (called from " + start + ")"
 	}
-	return &renderError{message: message, err: r.failure}
+	return &renderError{message: message, place: place, err: r.failure}
 }
 
 // placeOf returns the file, line and column that an error of text/template starts with.

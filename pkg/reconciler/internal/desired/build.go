@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -99,7 +102,7 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	if unresolved == nil {
 		relate(items, in.Managed)
 	}
-	if err := errors.Join(invalid(items), unresolved); err != nil {
+	if err := errors.Join(invalid(ctx, items), unresolved); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(items, func(a, b *item) int { return a.key.Compare(b.key) })
@@ -118,14 +121,22 @@ func (i *item) isHook(name string) bool {
 	return at(i.content, "metadata", "annotations", name+"/"+v1alpha1.AnnotationRunOn) != nil
 }
 
+// quotedText matches a value of a manifest in a message: all of them are quoted. What CEL says about an expression is
+// matched as a whole.
+var quotedText = regexp.MustCompile(`(?s)ready-when ".*|"(?:[^"\\]|\\.)*"`)
+
 // invalid unites the mistakes of all items.
-func invalid(items []*item) error {
+func invalid(ctx context.Context, items []*item) error {
 	var mistakes []error
 	for _, item := range items {
 		if item.excluded {
 			continue
 		}
 		for _, mistake := range item.mistakes {
+			if confidential.Covers(ctx, item.key.GroupKind()) {
+				log.FromContext(ctx).Info("a mistake is reported without values of the manifest, which may come from a Secret", "object", item.title(), "mistake", mistake.Error())
+				mistake = errors.New(quotedText.ReplaceAllString(mistake.Error(), `"..."`))
+			}
 			mistakes = append(mistakes, fmt.Errorf("%s: %w", item.title(), mistake))
 		}
 	}

@@ -105,6 +105,7 @@ func (i *item) identifyName(metadata map[string]any) {
 		i.fail("metadata.namespace is not a string but %s", describe(metadata["namespace"]))
 	case namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0:
 		i.fail("metadata.namespace %q is not a name of a namespace", namespace)
+		namespace = "" // it must not get into the name of the object
 	}
 	i.key.Namespace, i.key.Name = namespace, name
 }

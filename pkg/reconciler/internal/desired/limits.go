@@ -5,6 +5,7 @@ package desired
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -96,8 +97,8 @@ func (i *item) checkOwners(owner types.UID) {
 	for _, reference := range references {
 		fields, _ := reference.(map[string]any)
 		if uid, _ := fields["uid"].(string); uid == "" || types.UID(uid) != owner {
-			i.mistake("metadata.ownerReferences: %v %v is not the component: the object would be deleted with it, or at once if it does not exist",
-				fields["kind"], fields["name"])
+			i.mistake("metadata.ownerReferences: %q %q is not the component: the object would be deleted with it, or at once if it does not exist",
+				fmt.Sprint(fields["kind"]), fmt.Sprint(fields["name"]))
 		}
 	}
 }

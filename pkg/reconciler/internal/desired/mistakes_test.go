@@ -4,11 +4,15 @@
 package desired
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/confidential"
 )
 
 // expectMistake builds objects that must be refused, with a line that holds want.
@@ -30,6 +34,31 @@ func expectMistake(t *testing.T, in Input, want string) {
 		}
 	}
 	t.Errorf("got\n%v\nwant a line with\n%s", err, want)
+}
+
+// TestAMistakeQuotesNoValueOfASecret: neither of a Secret, nor of other objects if a Secret was read for them. A user may
+// have copied the value into an annotation.
+func TestAMistakeQuotesNoValueOfASecret(t *testing.T) {
+	const value = "MTIzNDUtczNjcmV0dmFsdWU="
+	for annotation, text := range map[string]string{
+		"apply-order": value, "delete-policy": value, "depends-on": value, "ready-when": value, "status-hint": value,
+		"a reference": "Secret/" + value, "an expression": "self.data.a == " + value[:20], "an expression without an end": "'" + value, "a list": "conditions=a b " + value,
+	} {
+		name := map[string]string{"a reference": "depends-on", "an expression": "ready-when", "an expression without an end": "ready-when", "a list": "status-hint"}[annotation]
+		object := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, annotations: {shop.example.com/`+cmp.Or(name, annotation)+`: "`+text+`"}}, data: {a: `+value+`}}`)
+		_, err := Build(t.Context(), input(object...))
+		if err == nil || strings.Contains(err.Error(), value[:12]) || !strings.Contains(err.Error(), "Secret shop/s: ") {
+			t.Errorf("%s: %v", annotation, err)
+		}
+		object[0].GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+		_, err = Build(confidential.Start(t.Context(), true), input(object...))
+		if err == nil || strings.Contains(err.Error(), value[:12]) || !strings.Contains(err.Error(), "ConfigMap shop/s: ") {
+			t.Errorf("%s of a ConfigMap: %v", annotation, err)
+		}
+		if _, err = Build(t.Context(), input(object...)); err == nil || !strings.Contains(err.Error(), value[:12]) {
+			t.Errorf("%s of a ConfigMap for which no Secret was read: %v", annotation, err)
+		}
+	}
 }
 
 func TestMistakesInSingleObjects(t *testing.T) {
@@ -133,7 +162,7 @@ func TestAllMistakesOfAllObjectsAreListed(t *testing.T) {
 		"ConfigMap shop/a: annotation shop.example.com/update-policy: \"x\"",
 		"object 2: kind is missing",
 		"Foo a: type example.com/v1 Foo is not served",
-		"ConfigMap shop/b: depends on Secret/none, which is not among",
+		"ConfigMap shop/b: depends on \"Secret/none\", which is not among",
 		"object 5: is nil",
 	}
 	if len(lines) != len(want) {

@@ -133,7 +133,7 @@ func (x index) resolveDependencies(dependent *item) {
 		if other == nil {
 			// An object that has mistakes itself may be the one that is meant.
 			if !x.broken[kindAndName{reference.Kind, reference.Name}] {
-				dependent.mistake("depends on %s, which is not among the objects of this component", reference)
+				dependent.mistake("depends on %q, which is not among the objects of this component", reference)
 			}
 			continue
 		}

@@ -80,8 +80,8 @@ func TestDependencies(t *testing.T) {
 		name, objects string
 		want          string
 	}{
-		{"an object that is not there", cm("a", "depends-on=ConfigMap/b"), "ConfigMap shop/a: depends on ConfigMap/b, which is not among the objects of this component"},
-		{"an object of another namespace", documents(cm("a", "depends-on=ConfigMap/other/b"), cm("b")), "depends on ConfigMap/other/b, which is not among"},
+		{"an object that is not there", cm("a", "depends-on=ConfigMap/b"), "ConfigMap shop/a: depends on \"ConfigMap/b\", which is not among the objects of this component"},
+		{"an object of another namespace", documents(cm("a", "depends-on=ConfigMap/other/b"), cm("b")), "depends on \"ConfigMap/other/b\", which is not among"},
 		{"itself", cm("a", "depends-on=ConfigMap/a"), "ConfigMap shop/a: depends on itself"},
 		{"one of a later wave", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "apply-order=1")), "ConfigMap shop/a: depends on the ConfigMap shop/b with the apply-order 1, which is greater than 0"},
 		{"one of a later stage of the same wave", documents(cm("a", "depends-on=apps/Deployment/b"), with("apps/v1", "Deployment", "b")), "ConfigMap shop/a: depends on the Deployment shop/b, which is applied later in the same wave because of its kind; give the Deployment shop/b a smaller apply-order than 0"},

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -35,6 +34,8 @@ type Error struct {
 	Err error
 
 	text string
+	// advice says what can be done, if that is known.
+	advice string
 }
 
 // Class says what can be done about an Error.
@@ -66,11 +67,23 @@ const (
 
 // Error is one line of bounded length that names the verb and the object.
 func (e *Error) Error() string {
-	return observe.Sentence(string(e.Verb) + " " + e.Key.String() + ": " + e.text)
+	text := e.text
+	if e.advice != "" {
+		text = e.advice + " (" + text + ")"
+	}
+	return observe.Sentence(string(e.Verb) + " " + e.Key.String() + ": " + text)
 }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// AnswerOf returns the message of the server's answer, which may hold what was sent. It must not be reported.
+func AnswerOf(err error) string {
+	if answer, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return answer.ErrStatus.Message
+	}
+	return err.Error()
+}
 
 // IsConflict reports whether the object has to be observed again, because it is
 // not as the plan saw it.
@@ -145,10 +158,23 @@ func classify(step plan.Step, err error) *Error {
 	case answered:
 		e.classifyStatus(status.ErrStatus)
 	}
-	if text := storageFailure(step, err.Error()); text != "" && e.Class == Failed {
-		e.text = text
+	if e.Class == Failed {
+		e.advice = storageFailure(step, err.Error())
 	}
 	return e
+}
+
+// conceal removes from the failure of a step what the server answered, if the object is a Secret or the reconcile of the
+// context is confidential.
+func conceal(ctx context.Context, result *plan.Result) {
+	e, ok := errors.AsType[*Error](result.Err)
+	if !ok || e.Class == Breaking || errors.Is(e.Err, context.Canceled) {
+		return
+	}
+	if confidential.Covers(ctx, e.Key.GroupKind()) {
+		e.text = confidential.Describe(e.Err)
+		result.Observation.Message = observe.Sentence(e.Error())
+	}
 }
 
 // classifyStatus reads what the server's answer says.
@@ -168,9 +194,6 @@ func (e *Error) classifyStatus(status metav1.Status) {
 	case status.Reason == metav1.StatusReasonForbidden:
 		e.Class = Forbidden
 	}
-	if e.Key.Group == "" && e.Key.Kind == "Secret" && e.Class != Conflict {
-		e.text = withoutValues(e.Key, status)
-	}
 }
 
 // adviseOnImmutable says what can be done about a refusal, by the name of the reconciler. Because is
@@ -185,7 +208,7 @@ func adviseOnImmutable(err error, because plan.Reason, name string) {
 		// A write that is refused adopts nothing, and what is not ours is not deleted.
 		remedy = "it is not adopted, and no policy deletes what is not ours: delete it yourself, or give the dependent object another name"
 	}
-	e.text = fmt.Sprintf("%s cannot be changed on an existing object; %s (%s)", strings.Join(e.Fields, ", "), remedy, e.text)
+	e.advice = fmt.Sprintf("%s cannot be changed on an existing object; %s", strings.Join(e.Fields, ", "), remedy)
 }
 
 // isConflict reports whether the object is not as the plan saw it. Server-side
@@ -226,8 +249,8 @@ func fieldsIn(status metav1.Status) []string {
 	}
 	var fields []string
 	for _, cause := range status.Details.Causes {
-		if cause.Field != "" && !slices.Contains(fields, cause.Field) {
-			fields = append(fields, cause.Field)
+		if path := confidential.Path(cause.Field); path != "" && !slices.Contains(fields, path) {
+			fields = append(fields, path)
 		}
 	}
 	return fields
@@ -278,74 +301,7 @@ func IsAllocationConflict(err error) bool {
 	return slices.ContainsFunc(allocatedWords, func(words string) bool { return strings.Contains(message, words) })
 }
 
-var (
-	// quoted are texts in quotes, the last of which may have been cut off.
-	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|$)`)
-	// printed are other forms in which a message may repeat a value, up to its end.
-	printed = regexp.MustCompile(`(?:value: [^"]|, got |&|\[\]|map\[|\[[0-9]).*`)
-	// missingRight is the answer of an authorizer, which knows no content.
-	missingRight = regexp.MustCompile(`^secrets( "[^"]*")? is forbidden: User "[^"]*" cannot `)
-	// policyDenial is how the server starts the message of a ValidatingAdmissionPolicy.
-	policyDenial = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*'( with binding '[^']*')? denied request`)
-)
-
-// withoutValues is the part of a refusal of a Secret that may be shown: the fields, which name its
-// keys, and why they are refused, but no text that may repeat its content.
-func withoutValues(key plan.Key, status metav1.Status) string {
-	text := "the server refused it" + describeAnswer(status)
-	webhook, _, denied := strings.Cut(status.Message, "denied the request")
-	if policy := policyDenial.FindString(status.Message); policy != "" {
-		return text + ": " + policy
-	}
-	switch {
-	case denied:
-		return text + ": " + webhook + "denied the request"
-	case missingRight.MatchString(status.Message):
-		return text + ": " + status.Message
-	}
-	var reasons []string
-	if status.Details != nil {
-		for _, cause := range status.Details.Causes {
-			if cause.Field != "" {
-				reasons = append(reasons, cause.Field+": "+hideValues(key, cause.Message))
-			}
-		}
-	}
-	if len(reasons) == 0 && status.Message != "" {
-		reasons = []string{hideValues(key, status.Message)}
-	}
-	if len(reasons) > 0 {
-		text += ": " + strings.Join(reasons, "; ")
-	}
-	return text
-}
-
-// hideValues replaces whatever a message may repeat of an object but its name.
-func hideValues(key plan.Key, message string) string {
-	message = quoted.ReplaceAllStringFunc(message, func(text string) string {
-		if text == `"`+key.Name+`"` {
-			return text
-		}
-		return `"..."`
-	})
-	return printed.ReplaceAllString(message, "...")
-}
-
-// describeAnswer returns the reason and the code of an answer, as far as it has them.
-func describeAnswer(status metav1.Status) string {
-	switch {
-	case status.Reason != "" && status.Code != 0:
-		return fmt.Sprintf(" (%s, %d)", status.Reason, status.Code)
-	case status.Reason != "":
-		return fmt.Sprintf(" (%s)", status.Reason)
-	case status.Code != 0:
-		return strings.TrimRight(fmt.Sprintf(" (%d %s", status.Code, http.StatusText(int(status.Code))), " ") + ")"
-	default:
-		return ""
-	}
-}
-
-// storageFailure says what is wrong if the storage of the cluster did not accept an
+// storageFailure says what can be done if the storage of the cluster did not accept an
 // object; it is empty if something else is wrong.
 func storageFailure(step plan.Step, message string) string {
 	switch {
@@ -353,11 +309,11 @@ func storageFailure(step plan.Step, message string) string {
 		strings.Contains(message, "trying to send message larger than max"),
 		strings.Contains(message, "Request entity too large"):
 		return "the object is too large" + sizeOf(step) +
-			": the storage of a cluster takes 1.5 MiB by default; move content of it to other objects (" + message + ")"
+			": the storage of a cluster takes 1.5 MiB by default; move content of it to other objects"
 	case strings.Contains(message, "etcdserver: mvcc: database space exceeded"):
-		return "the storage of the cluster is full; an administrator has to free space in etcd or raise its quota (" + message + ")"
+		return "the storage of the cluster is full; an administrator has to free space in etcd or raise its quota"
 	case strings.Contains(message, "etcdserver: "):
-		return "the storage of the cluster did not accept it, and it is tried again (" + message + ")"
+		return "the storage of the cluster did not accept it, and it is tried again"
 	default:
 		return ""
 	}

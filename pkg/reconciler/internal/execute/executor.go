@@ -162,6 +162,7 @@ func (e *Executor) tryStep(ctx context.Context, step plan.Step) (result plan.Res
 	result.Step.Desired = packed // the manifest is not needed any more
 	adviseOnImmutable(result.Err, step.Reason, e.options.Name)
 	adviseOnUntyped(result.Err, e.options.Name)
+	conceal(ctx, &result)
 	return result
 }
 

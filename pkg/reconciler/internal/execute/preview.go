@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -56,18 +55,6 @@ func (p *Preview) keep(r cluster.Resource, live *unstructured.Unstructured) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.known[addressOf(r, live.GetNamespace(), live.GetName())] = live
-}
-
-// Secrets returns the Secrets that were read.
-func (p *Preview) Secrets() (secrets []runtime.Object) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	for at, live := range p.known {
-		if at.kind == "Secret" && at.version == "v1" {
-			secrets = append(secrets, live)
-		}
-	}
-	return secrets
 }
 
 // Forget lets an object be read again.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -224,7 +225,7 @@ func (l *batch) attempt(ctx context.Context, request Request) (observation plan.
 		return plan.Observation{Existence: plan.Absent, Finish: l.lastEnding(resource, request)}, false
 	default:
 		_, unserved := errors.AsType[*cluster.UnservedPathError](err)
-		return unknown(err), unserved
+		return unknown(confidential.Answer(ctx, request.Key.GroupKind(), err)), unserved
 	}
 }
 

@@ -283,7 +283,7 @@ func readConditions(text string) ([]string, error) {
 	for condition := range strings.SplitSeq(text, ";") {
 		condition = strings.TrimSpace(condition)
 		if condition == "" || strings.ContainsAny(condition, " =\t\n") {
-			return nil, fmt.Errorf("%s=%s is not a list of condition types separated by semicolons", hintConditions, text)
+			return nil, fmt.Errorf("%s=%s is not a list of condition types separated by semicolons", hintConditions, quote(text))
 		}
 		if !slices.Contains(conditions, condition) {
 			conditions = append(conditions, condition)
