@@ -50,7 +50,7 @@ stringData: {password: {{ .Values.values.password }}}
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: {{ .Name }}}
-data: {text: "uses {{ .Values.values.password }}"}
+data: {text: "uses a password"}
 `)}}
 
 // templated is an operator with definitions.

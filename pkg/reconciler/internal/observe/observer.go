@@ -225,7 +225,8 @@ func (l *batch) attempt(ctx context.Context, request Request) (observation plan.
 		return plan.Observation{Existence: plan.Absent, Finish: l.lastEnding(resource, request)}, false
 	default:
 		_, unserved := errors.AsType[*cluster.UnservedPathError](err)
-		return unknown(confidential.Answer(ctx, request.Key.GroupKind(), err)), unserved
+		err = confidential.Answer(ctx, request.Key.GroupKind(), err)
+		return unknown(err), unserved
 	}
 }
 
