@@ -81,8 +81,6 @@ func TestATypeThatIsInstalledRequeuesItsWaiter(t *testing.T) {
 		RequeueSpec: aDay, TypeSpec: component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: group, Kind: "Late"}}},
 	})
 	b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
-	b.expectRequeue("the start of the watch")
-	b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "lates." + group},
 		"spec": map[string]any{

@@ -92,6 +92,8 @@ type creations struct {
 	component apitypes.UID
 	// last is zero if there was none.
 	last time.Time
+	// ended: the component is gone, by a deletion that this process has ended.
+	ended bool
 }
 
 // mayBeUnderWay reports whether one of them may take effect yet. With a LeaderLock, the leader before sends none later, unless it

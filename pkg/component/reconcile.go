@@ -84,8 +84,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		h.forgetComponent(ctx, key)
 		if session.Phase == lifecycle.PhaseFinalize {
 			late = sent
+			late.ended = sent.mayBeUnderWay(h.now())
 		}
-		h.eraseLateRevisions(ctx, key, late, session.Phase == lifecycle.PhaseFinalize)
+		h.eraseLateRevisions(ctx, key, late)
 	}
 	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		defer name()
@@ -184,13 +185,12 @@ func (h *handler[T]) suspend(obj T) {
 }
 
 // eraseLateRevisions is for a component that is gone. If a creation of the Secret of its revisions may arrive yet, the Secret is
-// deleted once none can be under way any more. Ended says that this reconcile has ended the deletion.
-func (h *handler[T]) eraseLateRevisions(ctx context.Context, key client.ObjectKey, sent creations, ended bool) {
-	late := sent.mayBeUnderWay(h.now())
-	if sent.component == "" || ended && !late {
+// deleted once none can be under way any more.
+func (h *handler[T]) eraseLateRevisions(ctx context.Context, key client.ObjectKey, sent creations) {
+	if !sent.ended { // perhaps it only belongs to another process
 		return
 	}
-	if late {
+	if sent.mayBeUnderWay(h.now()) {
 		h.triggers.RequestFast(key, unansweredFor-h.now().Sub(sent.last))
 	} else {
 		err := h.renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component})
