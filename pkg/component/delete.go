@@ -73,7 +73,11 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		case isPending(err):
 			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: h.remembered(obj).idle.Idle()}}
 		case !empty && verdict.IsForbidden(err):
-			err = h.forbiddenDeletion(ctx, obj, err)
+			released, failed := h.releaseTerminating(ctx, obj, t, commit)
+			if !released && failed == nil {
+				failed = h.forbiddenDeletion(ctx, obj, err)
+			}
+			err = failed
 		}
 	} else {
 		err = h.startDeletion(ctx, obj)
@@ -302,9 +306,7 @@ func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	} else {
 		unread = inventory.Count() - len(items)
 	}
-	left := slices.DeleteFunc(slices.Clone(items), func(item reconciler.InventoryItem) bool {
-		return item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseReleased
-	})
+	left := left(items)
 	if len(left)+unread == 0 {
 		return
 	}
@@ -312,15 +314,8 @@ func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	if inventory.Target != "" {
 		note += fmt.Sprintf(" in the cluster %s", inventory.Target)
 	}
-	var names []string
-	for _, item := range left[:min(len(left), verdict.MaxNamed)] {
-		names = append(names, itemText(item))
-	}
-	if len(names) > 0 {
-		note += ": " + strings.Join(names, ", ")
-	}
-	if more := len(left) + unread - len(names); more > 0 && len(names) > 0 {
-		note += fmt.Sprintf(" and %d more", more)
+	if names := namesOf(left, unread); names != "" {
+		note += ": " + names
 	}
 	note += h.admissionPoliciesText(obj, inventory.Target, items)
 	h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)

@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
@@ -110,6 +113,7 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog
 	h := &handler[*widget]{
 		mapper:    mapper,
 		settings:  testSettings(t, ReconcilerOptions{}),
+		local:     fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build(),
 		kind:      widgetKind.WithVersion("v1"),
 		finder:    finderFor[*widget](),
 		digestKey: fixedKey("0123456789abcdef"),

@@ -224,8 +224,13 @@ func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, e
 	if err := r.observe(ctx, &look, candidates, readMode{force: true}); err != nil {
 		return false, err
 	}
+	// The component may have brought the rights that it acts with: the server has proven that the objects were gone.
+	lostRights := slices.ContainsFunc(c.gone, func(item v1alpha1.InventoryItem) bool { return item.Group == "rbac.authorization.k8s.io" })
 	c.gone = nil
 	for key, live := range look.Live {
+		if lostRights && live.Forbidden {
+			continue
+		}
 		if live.Existence == plan.Absent || live.Existence == plan.Present && !c.in.Owner.Owns(live.Ownership) {
 			continue
 		}

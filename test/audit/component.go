@@ -109,7 +109,7 @@ func (r *replay) checkRecord(before, now *component, after body) {
 		}
 	}
 	// A component that is skipped or abandoned keeps its labels and annotations on its dependents.
-	untouched := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
+	untouched := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true" || r.options.IdentityGone
 	if !finalized || untouched || now.forged {
 		return
 	}

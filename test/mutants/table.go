@@ -83,6 +83,8 @@ var mutants = []mutant{
 
 	// What the planner decides.
 	{"workloads go before instances that have finalizers", "pkg/reconciler/internal/plan/stages.go", "u.instance || u.mayNeedOperator()", "u.instance", []string{planTests}},
+	{"a forbidden deletion forgets what lives elsewhere", "pkg/component/release.go", "if len(elsewhere) > 0 {", "if false {", []string{componentTests}},
+	{"the namespace of a tenant is taken as being deleted", "pkg/component/release.go", "err == nil && !namespace.DeletionTimestamp.IsZero()", "err == nil", []string{componentTests}},
 	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},
 	{"what a rollback retains is removed", "pkg/reconciler/internal/plan/remove.go", "if w.in.Retain[u.key] && u.live.Existence != Absent {", "if false {", []string{planTests}},
 	{"what a rollback retains is deleted to be created again", "pkg/reconciler/internal/plan/apply.go", "if w.in.Retain[u.key] {", "if false {", []string{planTests}},

@@ -137,7 +137,12 @@ func (o Operator) own() []rule {
 	if o.Namespaced {
 		return own
 	}
-	return append(own, rule{"Its uid identifies the cluster.", "", "namespaces", "kube-system", "get"})
+	uid := rule{"Its uid identifies the cluster.", "", "namespaces", "kube-system", "get"}
+	if o.Deployer != "" {
+		uid = rule{"The uid of kube-system identifies the cluster; and whether the namespace of components is being deleted.", "", "namespaces", "", "get"}
+		own = append(own, rule{"Whether the account of components exists, when their namespace is being deleted.", "", "serviceaccounts", o.Deployer, "get"})
+	}
+	return append(own, uid)
 }
 
 // inOwnNamespace returns what the operator does in its own namespace.

@@ -35,6 +35,7 @@ const (
 	removeRest
 	removeConfiguration
 	removeType
+	removeRights
 	removeNamespace
 )
 
@@ -45,7 +46,8 @@ var rest = kind{stageRest, removeRest}
 
 // kinds places the kinds that need a certain position. Admission webhooks come after
 // everything that may serve them, and are removed before it. Workloads
-// are removed before the configuration and the rights that they need to shut down.
+// are removed before the configuration and the rights that they need to shut down. The rights are removed last, because
+// the component may act with them.
 // An APIService is removed before the server behind it: without that server it is not known
 // whether there are instances of others, which would be lost with it.
 var kinds = map[schema.GroupKind]kind{
@@ -62,10 +64,10 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                                      {stageFoundation, removeConfiguration},
 	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                {stageFoundation, removeConfiguration},
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                               {stageFoundation, removeConfiguration},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                         {stageFoundation, removeConfiguration},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                  {stageFoundation, removeConfiguration},
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                                {stageFoundation, removeConfiguration},
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                         {stageFoundation, removeConfiguration},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                         {stageFoundation, removeRights},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                  {stageFoundation, removeRights},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                                {stageFoundation, removeRights},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                         {stageFoundation, removeRights},
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        {stageFoundation, removeConfiguration},
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: {stageFoundation, removeWebhook},
 	{Kind: "ConfigMap"}:             {stageConfiguration, removeConfiguration},
