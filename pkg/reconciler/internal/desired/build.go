@@ -154,7 +154,7 @@ func (i *item) desired(in Input) plan.Desired {
 		Version:     i.version,
 		Policies:    i.policies,
 		Digest:      i.digest,
-		Hook:        text(i.content, "metadata", "annotations", annotationHook),
+		Hook:        text(i.content, "metadata", "annotations", helmHook),
 		HasTTL:      i.key.GroupKind() == kindJob && at(i.content, "spec", "ttlSecondsAfterFinished") != nil,
 		Defines:     i.defines,
 		ScaleTarget: i.scales(),

@@ -13,21 +13,21 @@ import (
 // them: hooks that package helm has not given a time, and objects that SOPS has encrypted.
 func (i *item) checkUnprocessed(name string) {
 	annotations := stringsOf(i.content, "annotations")
-	hook, isHook := annotations[annotationHook]
+	hook, isHook := annotations[helmHook]
 	_, ordered := annotations[name+"/"+v1alpha1.AnnotationApplyOrder]
 	_, waits := annotations[name+"/"+v1alpha1.AnnotationRunOn]
 	// Helm applies the definitions of the folder crds, whatever this annotation of Helm 2 says.
 	if isHook && hook != "crd-install" && !ordered && !waits {
 		i.mistake("annotation %s: %q: only package helm runs hooks of charts, and this object would be applied with all others: "+
 			"render the chart with helm.New, leave the object out, or say when it runs by the annotation %s/%s or %s/%s",
-			annotationHook, hook, name, v1alpha1.AnnotationRunOn, name, v1alpha1.AnnotationApplyOrder)
+			helmHook, hook, name, v1alpha1.AnnotationRunOn, name, v1alpha1.AnnotationApplyOrder)
 	}
 	if isEncrypted(i.content) || i.hasEncryptedData() {
 		i.mistake("is encrypted by SOPS: %s", decryptFirst)
 	}
 }
 
-const annotationHook = "helm.sh/hook"
+const helmHook = "helm.sh/hook"
 
 const decryptFirst = "decrypt its file first, for example with the option Decryptor of kustomize.New, which takes a folder of plain YAML, too; " +
 	"or let the spec refer to a Secret that exists"
