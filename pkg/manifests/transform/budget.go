@@ -31,16 +31,26 @@ type budget struct {
 	// interrupted reports whether, and why, the transformer has to end.
 	interrupted func() error
 	grown       int
+	// sizes are those of the objects that were changed.
+	sizes map[*unstructured.Unstructured]size
+}
+
+// size is the size of an object when it was measured, and what was added to it since then at most.
+// To measure it after each change would cost the square of the changes.
+type size struct{ bytes, added int }
+
+func newBudget(interrupted func() error) *budget {
+	return &budget{interrupted: interrupted, sizes: map[*unstructured.Unstructured]size{}}
 }
 
 // all matches every object.
 func all(*unstructured.Unstructured) bool { return true }
 
-// each changes the objects that match; nil removes an object. It may be
-// interrupted between two objects.
+// each changes the objects that match; nil removes an object. A change adds no more than the given
+// number of bytes. It may be interrupted between two objects.
 func (b *budget) each(
 	list []*unstructured.Unstructured,
-	matches func(*unstructured.Unstructured) bool,
+	matches func(*unstructured.Unstructured) bool, adds int,
 	change func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
 ) ([]*unstructured.Unstructured, error) {
 	var errs []error
@@ -50,11 +60,15 @@ func (b *budget) each(
 			if err := b.interrupted(); err != nil {
 				return nil, err
 			}
-			before := jsonsize.Of(object.Object, maxGrowth)
+			before, known := b.sizes[object]
+			if !known {
+				before.bytes = jsonsize.Of(object.Object, maxGrowth)
+			}
+			delete(b.sizes, object)
 			after, err := change(object)
 			if err != nil {
 				errs = append(errs, err)
-			} else if err := b.spend(after, before); err != nil {
+			} else if err := b.spend(after, size{before.bytes, before.added + adds}); err != nil {
 				return nil, err
 			}
 			object = after
@@ -67,18 +81,35 @@ func (b *budget) each(
 }
 
 // spend refuses an object that became too large.
-func (b *budget) spend(object *unstructured.Unstructured, before int) error {
+func (b *budget) spend(object *unstructured.Unstructured, before size) error {
 	if object == nil {
 		return nil
 	}
-	size := jsonsize.Of(object.Object, maxGrowth)
-	if size > maxObject && size > before {
+	if before.added <= before.bytes/2 && before.bytes+before.added <= maxObject {
+		b.sizes[object] = before
+		return nil
+	}
+	bytes := jsonsize.Of(object.Object, maxGrowth)
+	b.sizes[object] = size{bytes: bytes}
+	if bytes > maxObject && bytes > before.bytes {
 		return fmt.Errorf("%s: it becomes larger than %d bytes, or is nested deeper than %d levels", convert.Name(object), maxObject, jsonsize.MaxDepth)
 	}
-	if b.grown += max(0, size-before); b.grown > maxGrowth {
+	if b.grown += max(0, bytes-before.bytes); b.grown > maxGrowth {
 		return fmt.Errorf("the objects grow by more than %d bytes", maxGrowth)
 	}
 	return nil
+}
+
+// settle measures the objects that have grown since they were measured.
+func (b *budget) settle(list []*unstructured.Unstructured) error {
+	var errs []error
+	for _, object := range list {
+		if size := b.sizes[object]; size.added > 0 {
+			size.added = maxObject
+			errs = append(errs, b.spend(object, size))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkSize refuses a value that is too large to be put into an object.

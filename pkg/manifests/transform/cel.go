@@ -111,8 +111,8 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 	if err != nil {
 		return nil, err
 	}
-	list, err = (&budget{interrupted: ctx.Err}).each(list,
-		func(object *unstructured.Unstructured) bool { return e.target.matches(object, namespace) },
+	list, err = newBudget(ctx.Err).each(list,
+		func(object *unstructured.Unstructured) bool { return e.target.matches(object, namespace) }, maxObject,
 		func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			content, err := e.change(namespace, name, runtime.DeepCopyJSON(object.Object))
 			if err != nil {
@@ -161,7 +161,7 @@ func (e *Expression) change(namespace, name string, content map[string]any) (map
 		if err != nil {
 			return nil, err
 		}
-		return list.apply(content)
+		return content, list.apply(content)
 	default:
 		return nil, fmt.Errorf("the expression gives %s, want a map or a list of JSON patch operations", value.Type().TypeName())
 	}

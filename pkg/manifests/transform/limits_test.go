@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ func TestAShortPatchDoesNotBecomeGigabytes(t *testing.T) {
 		},
 		"many copies": {
 			patches: repeated(v1alpha1.Patch{Target: thing, Patch: "- {op: copy, from: /spec, path: /spec/c}\n- {op: add, path: /spec/a, value: " + long + "}\n- {op: copy, from: /spec, path: /spec/d}"}, 64),
-			want:    "patch 5 of 64: Thing t0: Unable to complete the copy",
+			want:    "patch 5 of 64: Thing t0: operation 3 of 3: copy /spec/d: the operations copy more than 4194304 bytes",
 		},
 		"many texts": {
 			patches: texts(6),
@@ -63,7 +64,7 @@ func TestAShortPatchDoesNotBecomeGigabytes(t *testing.T) {
 		},
 		"nesting by copies": {
 			patches: []v1alpha1.Patch{{Target: thing, Patch: deepening(30)}},
-			want:    "Thing t0: it becomes larger than 3145728 bytes, or is nested deeper than 500 levels",
+			want:    "the operations copy more than 4194304 bytes",
 		},
 		"a merge into all objects": {
 			patches: texts(1), objects: 400,
@@ -164,5 +165,35 @@ func TestLongNamesOfImagesAreRefused(t *testing.T) {
 	_, err := transform.Patches(nil, []v1alpha1.Image{{Name: "a", NewName: strings.Repeat("x", 2000)}})
 	if err == nil || !strings.Contains(err.Error(), "image 1 of 1: it is longer than 1024 bytes") {
 		t.Errorf("got the error %v", err)
+	}
+}
+
+// The memory that is allocated shows the cost, and is the same on a busy machine.
+func TestPatchesOfAnObjectCostNoMoreThanTheirNumber(t *testing.T) {
+	value := strings.Repeat("x", 4000)
+	for name, patch := range map[string]string{
+		"operations": `[{"op": "add", "path": "/spec/k%d", "value": "` + value + `"}]`,
+		"merge":      "spec: {k%d: " + value + "}",
+	} {
+		cost := func(count int) uint64 {
+			var patches []v1alpha1.Patch
+			for i := range count {
+				patches = append(patches, v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: fmt.Sprintf(patch, i)})
+			}
+			transformer, err := transform.Patches(patches, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if _, err := manifests.TransformObjects(t.Context(), transformer, "ns", "app", things(1)); err != nil {
+				t.Fatal(err)
+			}
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		if few, many := cost(50), cost(400); many > 16*few {
+			t.Errorf("%s: 50 patches allocate %d bytes, and 400 patches %d", name, few, many)
+		}
 	}
 }

@@ -6,6 +6,7 @@ package transform_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,6 +87,23 @@ kind: Deployment`}}},
 			{Target: &v1alpha1.PatchTarget{Namespace: "shop", Version: "v1"}, Patch: "- {op: add, path: /spec/by, value: namespace}"},
 			{Target: &v1alpha1.PatchTarget{Name: "absent"}, Patch: "- {op: add, path: /spec/by, value: absent}"},
 		}},
+		{name: "every operation on lists and maps", patches: []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: `
+- {op: add, path: /spec/list/-, value: {name: z}}
+- {op: add, path: /spec/list/0, value: {name: first, nested: {list: [1, 2]}}}
+- {op: add, path: /spec/list/-1, value: {name: last}}
+- {op: replace, path: /spec/list/-2, value: {name: before}}
+- {op: remove, path: /spec/list/1}
+- {op: copy, from: /spec/list/0, path: /spec/copied}
+- {op: add, path: /spec/copied/nested/list/1, value: x}
+- {op: move, from: /spec/list/0/nested/list/1, path: /spec/map/c}
+- {op: move, from: /spec/containers, path: /spec/map/containers}
+- {op: add, path: /metadata/annotations/example.com~1a~0b, value: "1"}
+- {op: test, path: /metadata/annotations/example.com~1a~0b, value: "1"}
+- {op: test, path: /spec/copied/nested/list, value: [1, x, 2]}
+- {op: test, path: /spec/nothing, value: null}
+- {op: add, path: /spec/none, value: null}
+- {op: replace, path: /spec/none, value: {a: 1.5}}
+- {op: remove, path: /spec/map/a}`}}},
 		{name: "images", images: []v1alpha1.Image{
 			{Name: "registry.example/web", NewTag: "2.0"}, {Name: "side", NewName: "other:5000/side", Digest: "sha256:abc"},
 			{Name: "registry.example:5000/init", NewName: "init", NewTag: "2", Digest: "sha256:def"}, {Name: "web", NewTag: "no"},
@@ -105,6 +123,35 @@ kind: Deployment`}}},
 				t.Errorf("-kustomize +here:\n%s", diff)
 			}
 		})
+	}
+}
+
+// What kustomize refuses is refused here, and the message says which part of the path is missing.
+// RFC 6902 also refuses to replace what does not exist.
+func TestOperationsThatCannotBeAppliedNameWhatIsMissing(t *testing.T) {
+	for operation, want := range map[string]string{
+		`{op: add, path: /spec/a/b/c, value: 1}`:           "operation 2 of 2: add /spec/a/b/c: /spec/a does not exist; add it first",
+		`{op: add, path: /spec/list/7/x, value: 1}`:        "add /spec/list/7/x: /spec/list/7 does not exist; add it first",
+		`{op: add, path: /spec/list/7, value: 1}`:          "add /spec/list/7: /spec/list/7 does not exist: the list has 2 elements",
+		`{op: add, path: /spec/list/x, value: 1}`:          "/spec/list/x does not exist: the list has 2 elements",
+		`{op: add, path: /kind/a, value: 1}`:               "/kind is neither a map nor a list",
+		`{op: replace, path: /spec/a~1b, value: 1}`:        "replace /spec/a~1b: /spec/a~1b does not exist",
+		`{op: replace, path: /spec/list/-, value: 1}`:      "/spec/list/- does not exist",
+		`{op: remove, path: /spec/list/2}`:                 "/spec/list/2 does not exist: the list has 2 elements",
+		`{op: remove, path: /spec/a}`:                      "remove /spec/a: /spec/a does not exist",
+		`{op: copy, from: /spec/a/b, path: /spec/c}`:       "copy /spec/c: /spec/a does not exist",
+		`{op: move, from: /spec/list/5, path: /spec/c}`:    "move /spec/c: /spec/list/5 does not exist",
+		`{op: move, from: /spec/map, path: /spec/map/a/b}`: "/spec/map does not exist; add it first",
+		`{op: test, path: /spec/map/a, value: 9}`:          "test /spec/map/a: the value is another one",
+		`{op: test, path: /spec/a/b, value: 9}`:            "test /spec/a/b: /spec/a does not exist",
+	} {
+		patches := []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: "- {op: add, path: /spec/x, value: 1}\n- " + operation}}
+		if _, err := withKustomize(t, patches, nil); err == nil && !strings.Contains(operation, "op: replace, path: /spec/a~1b") {
+			t.Errorf("%s: kustomize applies it", operation)
+		}
+		if _, err := patched(t, patches, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got the error %v, want %q", operation, err, want)
+		}
 	}
 }
 

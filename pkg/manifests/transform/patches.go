@@ -126,7 +126,7 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 	if err != nil {
 		return nil, err
 	}
-	b := &budget{interrupted: ctx.Err}
+	b := newBudget(ctx.Err)
 	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.beside.Others.list(ctx) })
 	for _, patch := range p.patches {
 		if list, err = patch.apply(b, namespace, list, p.beside.NoSecrets == nil, others); err != nil {
@@ -134,10 +134,13 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 		}
 	}
 	if len(p.images) > 0 {
-		list, err = b.each(list, all, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		list, err = b.each(list, all, maxObject, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			replaceImages(object, p.images)
 			return object, nil
 		})
+	}
+	if err == nil {
+		err = b.settle(list)
 	}
 	if err != nil {
 		return nil, err
@@ -187,7 +190,7 @@ func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructu
 	each := func(meant func(*unstructured.Unstructured) bool, change func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
 		return b.each(list, func(object *unstructured.Unstructured) bool {
 			return meant(object) && (secrets || !holdsSecret(object.Object, maxNesting))
-		}, change)
+		}, p.text.size(), change)
 	}
 	if p.target != nil {
 		return each(func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },
@@ -220,15 +223,14 @@ func (p patch) change(object *unstructured.Unstructured, namespace string) (*uns
 	if p.text.operations == nil {
 		return merge(object, p.text.objects[0])
 	}
-	content, err := p.text.operations.apply(object.Object)
-	if err != nil {
-		return nil, confidential.At(convert.Name(object), err)
+	before := keyOf(object)
+	if err := p.text.operations.apply(object.Object); err != nil {
+		return nil, confidential.At(convert.Name(before), err)
 	}
-	changed := &unstructured.Unstructured{Object: content}
-	if !isMeant(changed, object, namespace) {
-		return nil, fmt.Errorf("%s: a patch cannot make another object of it: apiVersion, kind, metadata.name and metadata.namespace must stay as they are", convert.Name(object))
+	if !isMeant(object, before, namespace) {
+		return nil, fmt.Errorf("%s: a patch cannot make another object of it: apiVersion, kind, metadata.name and metadata.namespace must stay as they are", convert.Name(before))
 	}
-	return changed, nil
+	return object, nil
 }
 
 // isMeant reports whether the patch names the object. Objects without a namespace
@@ -251,10 +253,7 @@ func merge(object, patch *unstructured.Unstructured) (*unstructured.Unstructured
 	if content["$patch"] == "delete" {
 		return nil, nil
 	}
-	before := &unstructured.Unstructured{Object: map[string]any{}}
-	before.SetGroupVersionKind(object.GroupVersionKind())
-	before.SetName(object.GetName())
-	before.SetNamespace(object.GetNamespace())
+	before := keyOf(object)
 	merged, err := mergeContent(object, content)
 	if err != nil {
 		return nil, confidential.At(convert.Name(before), err)
@@ -264,6 +263,15 @@ func merge(object, patch *unstructured.Unstructured) (*unstructured.Unstructured
 	result.SetName(before.GetName())
 	result.SetNamespace(before.GetNamespace())
 	return result, nil
+}
+
+// keyOf returns an object with the type, the name and the namespace of another one.
+func keyOf(object *unstructured.Unstructured) *unstructured.Unstructured {
+	key := &unstructured.Unstructured{Object: map[string]any{}}
+	key.SetGroupVersionKind(object.GroupVersionKind())
+	key.SetName(object.GetName())
+	key.SetNamespace(object.GetNamespace())
+	return key
 }
 
 func mergeContent(object *unstructured.Unstructured, patch map[string]any) (map[string]any, error) {

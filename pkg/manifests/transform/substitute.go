@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
@@ -48,8 +49,8 @@ func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.Ob
 		if err != nil {
 			return nil, err
 		}
-		b := &budget{interrupted: context.Background().Err}
-		list, err = b.each(list, func(object *unstructured.Unstructured) bool { return parsed.matches(object, namespace) },
+		b := newBudget(context.Background().Err)
+		list, err = b.each(list, func(object *unstructured.Unstructured) bool { return parsed.matches(object, namespace) }, maxObject,
 			func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 				kind, name, own := object.GroupVersionKind(), object.GetName(), object.GetNamespace()
 				s := &substitution{values: values, left: maxObject}
@@ -117,8 +118,23 @@ const maxText = 1 << 20
 
 // text is a patch that was parsed: operations, or objects to merge.
 type text struct {
-	operations *operations
+	operations operations
 	objects    []*unstructured.Unstructured
+}
+
+// size is how much a patch adds to an object at most. Operations may copy any part of it.
+func (t *text) size() int {
+	bytes := 0
+	for _, object := range t.objects {
+		bytes += jsonsize.Of(object.Object, maxObject)
+	}
+	for _, operation := range t.operations {
+		if operation.kind == "copy" {
+			return maxObject
+		}
+		bytes += jsonsize.Of(operation.value, maxObject) + len(operation.path[len(operation.path)-1])
+	}
+	return bytes
 }
 
 func parseText(patch string) (*text, error) {
@@ -137,7 +153,7 @@ func parseText(patch string) (*text, error) {
 				return nil, errors.New("JSON patch operations must be one list")
 			}
 			list, err := parseOperations(value)
-			parsed.operations = &list
+			parsed.operations = list
 			return parsed, err
 		case map[string]any:
 			if err := checkSize(value); err != nil {

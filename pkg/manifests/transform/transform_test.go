@@ -55,10 +55,10 @@ func TestPatchesThatCannotBeAppliedSayWhere(t *testing.T) {
 		copies += fmt.Sprintf("- {op: copy, from: /spec, path: /spec/c%d}\n", i)
 	}
 	for want, patch := range map[string]v1alpha1.Patch{
-		"patch 1 of 1: there is no Service other of v1 to patch": {Patch: "{apiVersion: v1, kind: Service, metadata: {name: other}}"},
-		"patch 1 of 1: Thing t: ":                                {Patch: "[{op: replace, path: /spec/no/such, value: 1}]", Target: thing},
-		"Thing t: a patch cannot make another object of it":      {Patch: "[{op: remove, path: /metadata/name}]", Target: thing},
-		"complete the copy":                                      {Patch: copies, Target: thing},
+		"patch 1 of 1: there is no Service other of v1 to patch":                        {Patch: "{apiVersion: v1, kind: Service, metadata: {name: other}}"},
+		"patch 1 of 1: Thing t: ":                                                       {Patch: "[{op: replace, path: /spec/no/such, value: 1}]", Target: thing},
+		"Thing t: a patch cannot make another object of it":                             {Patch: "[{op: remove, path: /metadata/name}]", Target: thing},
+		"operation 8 of 21: copy /spec/c6: the operations copy more than 4194304 bytes": {Patch: copies, Target: thing},
 	} {
 		_, err := patched(t, []v1alpha1.Patch{patch}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 4096 {
