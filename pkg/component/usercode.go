@@ -81,7 +81,7 @@ func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client
 		hooks: hooks, client: managers, leaderLock: lock,
 		// The grace period is for code that notices the deadline and returns an error about it.
 		guard:       guard.New(2 * time.Second),
-		hookTimeout: time.Minute, generateTimeout: 2 * time.Minute, loadTimeout: 30 * time.Second,
+		hookTimeout: time.Minute, generateTimeout: 10 * time.Minute, loadTimeout: 30 * time.Second,
 	}
 }
 

@@ -24,9 +24,14 @@ type Isolation struct {
 	//
 	// Default: "generator"
 	Name string
+	// ProcessorTime is how much time of the processor one rendering may take, in full seconds. It is
+	// the same on a busy machine.
+	//
+	// Default: 1 minute
+	ProcessorTime time.Duration
 	// Timeout is how long one rendering may take, the start of the process included.
 	//
-	// Default: 30 seconds
+	// Default: 10 minutes
 	Timeout time.Duration
 	// MemoryBytes is how much memory one rendering may take, in addition to what the program takes
 	// when it starts; at least 64 MiB.
@@ -42,7 +47,8 @@ type Isolation struct {
 }
 
 const (
-	defaultIsolatedTimeout = 30 * time.Second
+	defaultProcessorTime   = time.Minute
+	defaultIsolatedTimeout = 10 * time.Minute
 	defaultIsolatedMemory  = 512 << 20
 	// Limit: the least value of the option Isolation.MemoryBytes.
 	minIsolatedMemory     = 64 << 20
@@ -81,6 +87,7 @@ const (
 func Isolated(g Generator, isolation Isolation) Generator {
 	i := &isolated{generator: g, isolation: isolation}
 	i.isolation.Name = cmp.Or(isolation.Name, "generator")
+	i.isolation.ProcessorTime = cmp.Or(isolation.ProcessorTime, defaultProcessorTime)
 	i.isolation.Timeout = cmp.Or(isolation.Timeout, defaultIsolatedTimeout)
 	i.isolation.MemoryBytes = cmp.Or(isolation.MemoryBytes, defaultIsolatedMemory)
 	i.isolation.OutputBytes = cmp.Or(isolation.OutputBytes, defaultIsolatedOutput)
@@ -125,7 +132,7 @@ func (i *isolated) Generate(ctx context.Context, namespace, name string, paramet
 	}
 	start := time.Now()
 	answer, err := subprocess.Run(ctx, work, subprocess.Limits{
-		Time: i.isolation.Timeout, Memory: i.isolation.MemoryBytes, Output: i.isolation.OutputBytes,
+		Time: i.isolation.Timeout, Processor: i.isolation.ProcessorTime, Memory: i.isolation.MemoryBytes, Output: i.isolation.OutputBytes,
 	})
 	switch {
 	case errors.Is(err, subprocess.ErrTime), errors.Is(err, context.DeadlineExceeded):
@@ -151,8 +158,8 @@ func (i *isolated) AddToScheme(scheme *runtime.Scheme) error { return AddToSchem
 
 func (i *isolated) validate() error {
 	errs := []error{Validate(i.generator), i.err}
-	if i.isolation.Timeout < 0 {
-		errs = append(errs, i.failed(fmt.Errorf("the timeout of %s is negative", i.isolation.Timeout)))
+	if i.isolation.Timeout < 0 || i.isolation.ProcessorTime < time.Second {
+		errs = append(errs, i.failed(fmt.Errorf("the timeout of %s is negative, or less than a second of the processor: %s", i.isolation.Timeout, i.isolation.ProcessorTime)))
 	}
 	if i.isolation.MemoryBytes < minIsolatedMemory {
 		errs = append(errs, i.failed(fmt.Errorf("%d bytes of memory are too few, it needs at least %d", i.isolation.MemoryBytes, minIsolatedMemory)))

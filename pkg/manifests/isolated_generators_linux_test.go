@@ -86,6 +86,8 @@ var (
 	misbehaving = manifests.Isolated(generator(misbehave), small)
 	slow        = manifests.Isolated(generator(misbehave), manifests.Isolation{Name: "slow", Timeout: 3 * time.Second})
 
+	working = manifests.Isolated(generator(misbehave), manifests.Isolation{Name: "working", ProcessorTime: time.Second})
+
 	direct    = templates(templateText, manifests.TemplateLimits{})
 	templated = manifests.Isolated(direct, manifests.Isolation{})
 	nested    = manifests.Isolated(manifests.Join(templated), manifests.Isolation{Name: "nested"})

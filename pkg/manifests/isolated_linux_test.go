@@ -108,6 +108,13 @@ func TestAnIsolatedGeneratorThatNeverEndsIsKilledWithItsProcesses(t *testing.T) 
 	}
 }
 
+func TestAnIsolatedGeneratorThatUsesTooMuchOfTheProcessorIsKilled(t *testing.T) {
+	_, err := working.Generate(t.Context(), "ns", "app", types.UnstructurableMap{"do": "loop", "file": filepath.Join(t.TempDir(), "pids")})
+	if late := (*manifests.RenderTimeoutError)(nil); !errors.As(err, &late) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
 // isRunning does not count a process that has ended and that its parent has not waited for.
 func isRunning(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

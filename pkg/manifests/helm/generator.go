@@ -192,7 +192,7 @@ type Options struct {
 	// Timeout limits one rendering; the deadline of the context counts as well. A template without
 	// end exceeds Limits.WorkBytes before.
 	//
-	// Default: 2 minutes
+	// Default: 10 minutes
 	Timeout time.Duration
 	// Limits are the limits of one rendering.
 	//
@@ -200,7 +200,7 @@ type Options struct {
 	Limits manifests.TemplateLimits
 }
 
-const defaultTimeout = 2 * time.Minute
+const defaultTimeout = 10 * time.Minute
 
 // complete fills in the defaults, and checks the rest.
 func (o Options) complete() (Options, error) {

@@ -146,7 +146,7 @@ type Function struct {
 	Observe func(namespace, name string, results []Result)
 	// Timeout limits one run; the deadline of the context counts as well.
 	//
-	// Default: 10 seconds
+	// Default: 2 minutes
 	Timeout time.Duration
 	// OutputBytes limits the standard output.
 	//
@@ -156,7 +156,7 @@ type Function struct {
 }
 
 const (
-	defaultTimeout     = 10 * time.Second
+	defaultTimeout     = 2 * time.Minute
 	defaultOutputBytes = 32 << 20
 	// maxComplaint limits what is kept of the standard error, from its end.
 	maxComplaint = 1 << 10

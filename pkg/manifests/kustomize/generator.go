@@ -204,7 +204,7 @@ type Options struct {
 	FollowSymlinks bool
 	// Timeout limits one rendering; the deadline of the context counts as well.
 	//
-	// Default: 30 seconds
+	// Default: 10 minutes
 	Timeout time.Duration
 	// Limits are the limits of one rendering.
 	//
@@ -260,7 +260,7 @@ type Limits struct {
 }
 
 const (
-	defaultTimeout    = 30 * time.Second
+	defaultTimeout    = 10 * time.Minute
 	defaultIgnoreFile = ".corbelignore"
 	// maxNesting limits how deep kustomizations refer to each other.
 	//

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // reserved is address space that the Go runtime takes but does not use.
@@ -34,7 +35,7 @@ func Serve(work func(ctx context.Context, work []byte) (answer []byte)) {
 	go endWithParent()
 	ctx, cancel := context.WithTimeout(context.Background(), h.Limits.Time)
 	defer cancel()
-	limitMemory(h.Limits.Memory)
+	limit(h.Limits)
 	answer := work(ctx, request)
 	out := os.NewFile(answerDescriptor, "answer")
 	message := binary.BigEndian.AppendUint64(nil, uint64(len(answer)))
@@ -73,10 +74,11 @@ func closeInherited() {
 	}
 }
 
-// limitMemory lets the process take so many bytes more than it has by now. The garbage
+// limit lets the process take so many bytes more than it has by now. The garbage
 // collector tries to stay below; a process that needs more ends, because the Go runtime gives up
-// when it gets none.
-func limitMemory(bytes int64) {
+// when it gets none. The kernel kills a process that exceeds its time of the processor.
+func limit(limits Limits) {
+	bytes := limits.Memory
 	debug.SetMemoryLimit(bytes)
 	debug.SetMaxStack(int(bytes / 2))
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -92,7 +94,7 @@ func limitMemory(bytes int64) {
 	for _, limit := range []struct {
 		resource int
 		value    uint64
-	}{{syscall.RLIMIT_AS, space}, {syscall.RLIMIT_CORE, 0}} {
+	}{{syscall.RLIMIT_AS, space}, {syscall.RLIMIT_CORE, 0}, {syscall.RLIMIT_CPU, uint64(max(1, limits.Processor/time.Second))}} {
 		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: limit.value, Max: limit.value}); err != nil {
 			os.Exit(1)
 		}

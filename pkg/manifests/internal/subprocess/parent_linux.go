@@ -20,6 +20,10 @@ import (
 // standard error open.
 const leftOpen = time.Second
 
+// rounding is by how much the kernel may count less time of the processor for a process that it has
+// killed.
+const rounding = time.Second / 4
+
 // Run gives the work to a child and returns its answer. The child is killed, with every
 // process that it started and that stayed in its group, when it exceeds its limits
 // or when the context ends. Errors are those of this package, that of the context, or
@@ -47,7 +51,7 @@ func Run(ctx context.Context, work []byte, limits Limits) ([]byte, error) {
 		return nil, ErrOutput
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case limited.Err() != nil:
+	case limited.Err() != nil || status.UserTime()+status.SystemTime()+rounding >= limits.Processor:
 		return nil, ErrTime
 	case readErr != nil:
 		return nil, readErr

@@ -22,6 +22,8 @@ const answerDescriptor = 3
 type Limits struct {
 	// Time is from the start of the child to the end of its answer.
 	Time time.Duration
+	// Processor is the time of the processor.
+	Processor time.Duration
 	// Memory is in bytes, in addition to what the program takes when it starts.
 	Memory int64
 	// Output is the size of the answer in bytes.
