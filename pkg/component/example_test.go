@@ -8,10 +8,12 @@ import (
 	"log"
 	"testing/fstest"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -65,6 +67,8 @@ func Example() {
 	ctrl.SetLogger(zap.New())
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		LeaderElection: *leaderElect, LeaderElectionID: "greeting.example.com",
+		// Otherwise a hook that reads one of them watches all of the cluster.
+		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		Metrics: metricsserver.Options{BindAddress: "0"}, // not served; the default is :8080 on all addresses
 	})
 	if err != nil {

@@ -12,10 +12,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -100,6 +103,15 @@ func (o Options[T]) selected(selector string) (selected Options[T], lease string
 	return o, fmt.Sprintf("%s-%x", o.Name, sum[:4]), nil
 }
 
+// managerOptions are those of a manager whose client reads Secrets and ConfigMaps without a cache.
+// With a cache, a hook that reads one Secret would make the operator watch all Secrets of the cluster,
+// keep them in memory, and need the rights for that.
+func managerOptions(scheme *runtime.Scheme) ctrl.Options {
+	return ctrl.Options{Scheme: scheme, Client: client.Options{
+		Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}},
+	}}
+}
+
 // run runs the operator until the context ends.
 func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) error {
 	o, lease, err := o.selected(s.selector)
@@ -110,9 +122,8 @@ func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) er
 	if err != nil {
 		return err
 	}
-	options := ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
-	}
+	options := managerOptions(scheme)
+	options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: s.metrics}, s.probes
 	if s.namespaces, err = o.watched(s.namespaces); err != nil {
 		return err
 	}

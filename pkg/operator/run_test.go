@@ -17,12 +17,15 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // until repeats a check until it succeeds.
@@ -153,6 +156,32 @@ func TestOperatorsWithOtherSelectorsElectOtherLeaders(t *testing.T) {
 	} {
 		if _, _, err := refused(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func TestAHookThatReadsASecretSendsOneGetAndWatchesNothing(t *testing.T) {
+	content := map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "a", "namespace": "ns"}}
+	for _, object := range []client.Object{
+		&corev1.Secret{}, &corev1.ConfigMap{}, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}},
+	} {
+		recorder := wire.NewRecorder()
+		for _, kind := range []string{"Secret", "ConfigMap"} {
+			stored := (&unstructured.Unstructured{Object: content}).DeepCopy()
+			stored.SetKind(kind)
+			recorder.Put(stored)
+		}
+		options := managerOptions(scheme.Scheme)
+		options.Metrics.BindAddress = "0"
+		manager, err := ctrl.NewManager(recorder.Config(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := manager.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, object); err != nil {
+			t.Errorf("%T: %v", object, err)
+		}
+		if sent := recorder.Sent(http.MethodGet); len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/a") || sent[0].Query.Has("watch") {
+			t.Errorf("%T: sent %v", object, sent)
 		}
 	}
 }
