@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -99,6 +100,23 @@ type running struct {
 	ended bool
 }
 
+type (
+	slowKey struct{}
+	slow    struct {
+		after time.Duration
+		call  func(passed time.Duration)
+	}
+)
+
+// never is longer than any call takes.
+const never = 1 << 62
+
+// WithSlow returns a context with which Run calls f when a call has not returned after this time, and
+// again each time that twice as much time has passed. The goroutine that has called Run calls f.
+func WithSlow(ctx context.Context, after time.Duration, f func(passed time.Duration)) context.Context {
+	return context.WithValue(ctx, slowKey{}, slow{after, f})
+}
+
 // New returns a Guard. After the deadline of a call it waits for the grace period, too.
 func New(grace time.Duration) *Guard { return &Guard{grace: grace, late: map[*running]struct{}{}} }
 
@@ -118,6 +136,7 @@ func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout tim
 	if timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, timeout)
 	}
+	limited = context.WithValue(limited, slowKey{}, slow{}) // it runs in another goroutine
 	type answer struct {
 		value T
 		err   error
@@ -135,10 +154,19 @@ func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout tim
 			g.finish(current)
 		})
 	}()
-	select {
-	case got := <-done:
-		return got.value, got.err
-	case <-limited.Done():
+	slow, _ := ctx.Value(slowKey{}).(slow)
+	timer := time.NewTimer(cmp.Or(slow.after, never))
+	defer timer.Stop()
+	for limited.Err() == nil {
+		select {
+		case got := <-done:
+			return got.value, got.err
+		case <-limited.Done():
+		case <-timer.C:
+			passed := time.Since(current.start)
+			slow.call(passed)
+			timer.Reset(passed)
+		}
 	}
 	grace := time.NewTimer(g.grace)
 	defer grace.Stop()

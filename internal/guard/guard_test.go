@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/types"
@@ -103,4 +105,31 @@ func TestTheEndOfTheContextIsNoTimeout(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
+}
+
+func TestASlowCallIsReportedByTheGoroutineThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported []time.Duration // the race detector notices another goroutine
+		ctx := WithSlow(t.Context(), time.Second, func(passed time.Duration) { reported = append(reported, passed) })
+		call := func(takes time.Duration) {
+			_, err := Run(ctx, New(0), "key", "hook", time.Minute, func(ctx context.Context) (int, error) {
+				time.Sleep(takes)
+				return Run(ctx, New(0), "inner", "hook", time.Minute, func(context.Context) (int, error) {
+					time.Sleep(takes)
+					return 0, nil
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		call(400 * time.Millisecond)
+		if len(reported) > 0 {
+			t.Errorf("a fast call is reported after %v", reported)
+		}
+		call(2500 * time.Millisecond)
+		if want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}; !slices.Equal(reported, want) {
+			t.Errorf("reported after %v, want %v", reported, want)
+		}
+	})
 }

@@ -114,7 +114,11 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	}
 	toRender := h.renderRequest(obj, resolved, digests.revision, rendered)
 	if approved == nil {
-		manifests, err := h.render(ctx, h.renderer, obj, toRender, pinned, &h.remembered(obj).rendering)
+		var manifests rendering.Rendering
+		err := h.reportSlow(ctx, obj, commit, func(ctx context.Context) (err error) {
+			manifests, err = h.render(ctx, h.renderer, obj, toRender, pinned, &h.remembered(obj).rendering)
+			return err
+		})
 		if err != nil {
 			return result.Empty, err
 		}

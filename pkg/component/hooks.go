@@ -4,16 +4,21 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -112,6 +117,29 @@ func (h *handler[T]) render(ctx context.Context, renderer *rendering.Renderer, o
 		return h.restore(ctx, renderer, obj, request, p, last)
 	}
 	return renderer.Render(ctx, request, last)
+}
+
+// reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this
+// generation stays: the same rendering may lead to it again.
+func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit lifecycle.Commit, render func(context.Context) error) error {
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ctx, at := manifests.WithProgress(ctx)
+	var refused error
+	ctx = guard.WithSlow(ctx, h.code.slowAfter, func(passed time.Duration) {
+		state, _, _ := obj.GetStatus().GetState()
+		if obj.GetStatus().ObservedGeneration == obj.GetGeneration() && state != StatePending && state != StateProcessing || refused != nil {
+			return
+		}
+		message := fmt.Sprintf("the manifests have been rendered for %s: %s", passed.Round(time.Second), cmp.Or(at(), "generator"))
+		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: message}))
+		if refused = commit(outer); refused != nil {
+			cancel()
+		}
+	})
+	err := render(ctx)
+	return cmp.Or(refused, err)
 }
 
 // renderRequest returns what is rendered for a component. The digest is that of the revision;

@@ -74,6 +74,8 @@ type userCode[T Component] struct {
 	guard      *guard.Guard
 	// The deadlines.
 	hookTimeout, generateTimeout, loadTimeout time.Duration
+	// slowAfter is when the status says what a rendering works on.
+	slowAfter time.Duration
 }
 
 func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client.Client, lock *LeaderLock) *userCode[T] {
@@ -81,7 +83,7 @@ func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client
 		hooks: hooks, client: managers, leaderLock: lock,
 		// The grace period is for code that notices the deadline and returns an error about it.
 		guard:       guard.New(2 * time.Second),
-		hookTimeout: time.Minute, generateTimeout: 10 * time.Minute, loadTimeout: 30 * time.Second,
+		hookTimeout: time.Minute, generateTimeout: 10 * time.Minute, loadTimeout: 30 * time.Second, slowAfter: 5 * time.Second,
 	}
 }
 

@@ -130,6 +130,7 @@ func (i *isolated) Generate(ctx context.Context, namespace, name string, paramet
 	if err != nil {
 		return nil, i.failed(err)
 	}
+	NoteProgress(ctx, fmt.Sprintf("isolated generator %q", i.isolation.Name))
 	start := time.Now()
 	answer, err := subprocess.Run(ctx, work, subprocess.Limits{
 		Time: i.isolation.Timeout, Processor: i.isolation.ProcessorTime, Memory: i.isolation.MemoryBytes, Output: i.isolation.OutputBytes,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -84,6 +85,24 @@ func KeepOrigins(ctx context.Context, before, after []client.Object) {
 func keyOf(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().GroupKind()
 	return kind.String() + "/" + object.GetNamespace() + "/" + object.GetName()
+}
+
+const progressKey key = "progress"
+
+// WithProgress returns a context for a generator to be called with, and a function that returns what
+// the generator works on at the moment, as far as it reports it by NoteProgress.
+func WithProgress(ctx context.Context) (context.Context, func() string) {
+	var at atomic.Value
+	at.Store("")
+	return context.WithValue(ctx, progressKey, &at), func() string { return at.Load().(string) }
+}
+
+// NoteProgress is called by generators and transformers, to say what they work on, such as a template
+// or an object, while they do.
+func NoteProgress(ctx context.Context, what string) {
+	if at, err := valueFrom[*atomic.Value](ctx, progressKey); err == nil {
+		at.Store(what)
+	}
 }
 
 // isPointer reports whether the object is a pointer, by which it is identified; any other

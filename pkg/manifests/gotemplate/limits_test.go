@@ -78,14 +78,11 @@ func TestHostileTemplatesEndAsLimitErrors(t *testing.T) {
 	values["definitions"] = definitions
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			start := time.Now()
-			_, err := evaluate(t.Context(), test.action, values, gotemplate.Options{Timeout: time.Minute})
+			// The limit is one of work: a busy machine makes no difference.
+			_, err := evaluate(t.Context(), test.action, values, gotemplate.Options{})
 			wantError(t, err, test.want)
 			if err != nil && len(err.Error()) > 600 {
 				t.Errorf("the message has %d bytes", len(err.Error()))
-			}
-			if took := time.Since(start); took > 30*time.Second {
-				t.Errorf("it took %s", took)
 			}
 		})
 	}

@@ -101,6 +101,7 @@ func (t *Texts) render(ctx context.Context, data map[string]any, emit func(name,
 	}
 	var errs []error
 	for _, name := range t.rendered {
+		manifests.NoteProgress(ctx, "template "+name)
 		text, err := t.renderOne(r, name, data)
 		if err == nil {
 			err = emit(name, text)

@@ -90,6 +90,7 @@ func (r *rendering) drive(ctx context.Context, set *templates.Set, data common.V
 	})
 	var failed error
 	render := func(name string, dot map[string]any) (string, error) {
+		manifests.NoteProgress(ctx, "template "+name)
 		text, err := executor.Execute(name, guarded(dot))
 		failed = cmp.Or(failed, err)
 		return text, err

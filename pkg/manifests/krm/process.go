@@ -17,6 +17,7 @@ import (
 
 // run runs the function with an input and returns its output.
 func (f Function) run(ctx context.Context, input []byte) (output []byte, err error) {
+	manifests.NoteProgress(ctx, f.label())
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, context.DeadlineExceeded)
 	defer cancel()

@@ -4,12 +4,14 @@
 package transform
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/internal/jsonsize"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
@@ -28,9 +30,9 @@ const (
 // budget limits what transformers make of objects. A patch is short, and there is
 // nothing to stop it from matching each object and from adding much to each.
 type budget struct {
-	// interrupted reports whether, and why, the transformer has to end.
-	interrupted func() error
-	grown       int
+	// ctx ends the transformer.
+	ctx   context.Context
+	grown int
 	// sizes are those of the objects that were changed.
 	sizes map[*unstructured.Unstructured]size
 }
@@ -39,27 +41,28 @@ type budget struct {
 // To measure it after each change would cost the square of the changes.
 type size struct{ bytes, added int }
 
-func newBudget(interrupted func() error) *budget {
-	return &budget{interrupted: interrupted, sizes: map[*unstructured.Unstructured]size{}}
+func newBudget(ctx context.Context) *budget {
+	return &budget{ctx: ctx, sizes: map[*unstructured.Unstructured]size{}}
 }
 
 // all matches every object.
 func all(*unstructured.Unstructured) bool { return true }
 
-// each changes the objects that match; nil removes an object. A change adds no more than the given
+// each changes the objects that match, and says what it does; nil removes an object. A change adds no more than the given
 // number of bytes. It may be interrupted between two objects.
 func (b *budget) each(
 	list []*unstructured.Unstructured,
-	matches func(*unstructured.Unstructured) bool, adds int,
+	matches func(*unstructured.Unstructured) bool, what string, adds int,
 	change func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
 ) ([]*unstructured.Unstructured, error) {
 	var errs []error
 	changed := make([]*unstructured.Unstructured, 0, len(list))
 	for _, object := range list {
 		if matches(object) {
-			if err := b.interrupted(); err != nil {
+			if err := b.ctx.Err(); err != nil {
 				return nil, err
 			}
+			manifests.NoteProgress(b.ctx, what+", "+convert.Name(object))
 			before, known := b.sizes[object]
 			if !known {
 				before.bytes = jsonsize.Of(object.Object, maxGrowth)

@@ -111,8 +111,8 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 	if err != nil {
 		return nil, err
 	}
-	list, err = newBudget(ctx.Err).each(list,
-		func(object *unstructured.Unstructured) bool { return e.target.matches(object, namespace) }, maxObject,
+	list, err = newBudget(ctx).each(list,
+		func(object *unstructured.Unstructured) bool { return e.target.matches(object, namespace) }, "expression", maxObject,
 		func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			content, err := e.change(namespace, name, runtime.DeepCopyJSON(object.Object))
 			if err != nil {

@@ -197,3 +197,17 @@ func TestPatchesOfAnObjectCostNoMoreThanTheirNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestPatchesSayWhatTheyWorkOn(t *testing.T) {
+	transformer, err := transform.Patches(repeated(v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: "spec: {a: b}"}, 2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, at := manifests.WithProgress(t.Context())
+	if _, err := manifests.TransformObjects(ctx, transformer, "ns", "app", things(3)); err != nil {
+		t.Fatal(err)
+	}
+	if at() != "patch 2 of 2, Thing t2" {
+		t.Errorf("at %q", at())
+	}
+}

@@ -126,7 +126,7 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 	if err != nil {
 		return nil, err
 	}
-	b := newBudget(ctx.Err)
+	b := newBudget(ctx)
 	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.beside.Others.list(ctx) })
 	for _, patch := range p.patches {
 		if list, err = patch.apply(b, namespace, list, p.beside.NoSecrets == nil, others); err != nil {
@@ -134,7 +134,7 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 		}
 	}
 	if len(p.images) > 0 {
-		list, err = b.each(list, all, maxObject, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		list, err = b.each(list, all, "images", maxObject, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			replaceImages(object, p.images)
 			return object, nil
 		})
@@ -190,7 +190,7 @@ func (p patch) apply(b *budget, namespace string, list []*unstructured.Unstructu
 	each := func(meant func(*unstructured.Unstructured) bool, change func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
 		return b.each(list, func(object *unstructured.Unstructured) bool {
 			return meant(object) && (secrets || !holdsSecret(object.Object, maxNesting))
-		}, p.text.size(), change)
+		}, p.position, p.text.size(), change)
 	}
 	if p.target != nil {
 		return each(func(object *unstructured.Unstructured) bool { return p.target.matches(object, namespace) },

@@ -49,8 +49,8 @@ func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.Ob
 		if err != nil {
 			return nil, err
 		}
-		b := newBudget(context.Background().Err)
-		list, err = b.each(list, func(object *unstructured.Unstructured) bool { return parsed.matches(object, namespace) }, maxObject,
+		b := newBudget(context.Background())
+		list, err = b.each(list, func(object *unstructured.Unstructured) bool { return parsed.matches(object, namespace) }, "substitution", maxObject,
 			func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 				kind, name, own := object.GroupVersionKind(), object.GetName(), object.GetNamespace()
 				s := &substitution{values: values, left: maxObject}

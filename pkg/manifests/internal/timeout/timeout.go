@@ -42,6 +42,7 @@ func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(co
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	manifests.NoteProgress(ctx, r.name)
 	start := time.Now()
 	result, err := guard.Run(ctx, r.guard, r, r.name, 0, f)
 	switch failure := err.(type) { // the guard's own: what f returned may wrap that of another guard

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state    State
+		observed int64
+		refused  error
+		reported bool
+	}{
+		"a new component":            {StatePending, 0, nil, true},
+		"a new generation":           {StateReady, 1, nil, true},
+		"a generation that waits":    {StateProcessing, 2, nil, true},
+		"a generation that is ready": {StateReady, 2, nil, false},
+		"a generation that failed":   {StateError, 2, nil, false},
+		"a refused write":            {StatePending, 0, errors.New("conflict"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := testHandler(t, &fakeEngine{})
+			h.code.slowAfter = time.Millisecond
+			said := make(chan string, 100)
+			generator := manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+				manifests.NoteProgress(ctx, "template web/a.yaml")
+				deadline := time.Now().Add(20 * time.Millisecond)
+				if tc.reported {
+					deadline = deadline.Add(time.Minute)
+				}
+				for len(said) == 0 && time.Now().Before(deadline) {
+					time.Sleep(time.Millisecond)
+				}
+				return nil, ctx.Err()
+			})
+			h.renderer = newRenderer(generator, h.settings, h.code, h.telemetry, h.now)
+			obj := newWidget()
+			obj.Generation = 2
+			obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
+			commit := func(context.Context) error {
+				if _, _, message := obj.GetStatus().GetState(); strings.Contains(message, "rendered for") {
+					said <- message
+					return tc.refused
+				}
+				return nil
+			}
+			_, err := h.createOrUpdate(t.Context(), obj, commit)
+			if !errors.Is(err, tc.refused) {
+				t.Errorf("got the error %v", err)
+			}
+			select {
+			case message := <-said:
+				if !tc.reported || message != "the manifests have been rendered for 0s: template web/a.yaml" {
+					t.Errorf("the status says %q", message)
+				}
+			default:
+				if tc.reported {
+					t.Error("the status says nothing")
+				}
+			}
+		})
+	}
+}
