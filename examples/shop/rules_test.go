@@ -29,7 +29,8 @@ type right struct{ group, resource, verb string }
 
 // unused are the rules that the life of a Shop may not need, and why the operator has them.
 var unused = map[string]string{
-	"list pods.": "pods explain a workload that fails or is not ready within the timeout",
+	"list pods.":   "pods explain a workload that fails or is not ready within the timeout",
+	"list events.": "events explain a workload without pods",
 	"list apiservices.apiregistration.k8s.io": "they are read if the type of an object is not served any more when it is deleted",
 }
 

@@ -164,7 +164,7 @@ func (o Operator) dependents(kinds []Kind) (required, optional []rule) {
 	if o.CreatesNamespaces {
 		namespaces = rule{"The namespaces that objects are in: those that do not exist are created.", "", "namespaces", "", "get, list, watch, create, patch, delete"}
 	}
-	required = append(required, rule{"Why a workload is not ready.", "", "pods", "", "list"}, namespaces)
+	required = append(required, rule{"Why a workload is not ready.", "", "pods, events", "", "list"}, namespaces)
 	if o.CreatesNamespaces || slices.ContainsFunc(kinds, func(k Kind) bool { return k.Kind == "CustomResourceDefinition" || k.Kind == "Namespace" }) {
 		required = append(required, rule{"What a crash has left of the option TypeFence.", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "list"})
 	}

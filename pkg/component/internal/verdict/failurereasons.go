@@ -4,8 +4,11 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +20,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/pods"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -29,7 +33,7 @@ const (
 )
 
 // FailureReasons says, by waitID, why workloads of a component do not become ready: the reason is
-// usually not in the workload, but in one of its pods.
+// usually not in the workload, but in one of its pods, or in the events of a controller that cannot create pods.
 type FailureReasons map[string]failureReason
 
 // failureReason is what is known about one unready workload.
@@ -129,5 +133,30 @@ func podsReason(ctx context.Context, wait reconciler.Wait, reader client.Reader)
 	if worst, found := pods.Worst(list.Items); found {
 		return worst.String(), nil
 	}
-	return "", nil
+	if gk.Kind == "Deployment" || gk.Kind == "ReplicaSet" {
+		return "", nil // their condition ReplicaFailure says it
+	}
+	return refusal(ctx, workload, list.Items, reader)
+}
+
+// refusal returns why the controller of a workload cannot create pods, as its latest event says; empty if it has
+// created a pod since. The name of the pod is left out, because each attempt has another.
+func refusal(ctx context.Context, workload client.Object, created []corev1.Pod, reader client.Reader) (string, error) {
+	list := &corev1.EventList{}
+	err := reader.List(ctx, list, client.InNamespace(workload.GetNamespace()), client.Limit(maxPods),
+		client.MatchingFields{"involvedObject.uid": string(workload.GetUID()), "reason": "FailedCreate"})
+	var last time.Time
+	message := ""
+	for _, event := range list.Items {
+		if at := cmp.Or(event.LastTimestamp.Time, event.CreationTimestamp.Time); !at.Before(last) {
+			last, message = at, sentence.OneLine(event.Message)
+		}
+	}
+	if message == "" || slices.ContainsFunc(created, func(pod corev1.Pod) bool { return pod.CreationTimestamp.After(last) }) {
+		return "", err
+	}
+	if _, why, found := strings.Cut(message, " is forbidden: "); found {
+		message = "forbidden: " + why
+	}
+	return "no pod is created: " + message, nil
 }

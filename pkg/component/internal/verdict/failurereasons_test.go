@@ -6,12 +6,16 @@ package verdict
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -93,5 +97,53 @@ func TestFailureReasonsAreReadRarely(t *testing.T) {
 	step(3*time.Second, 4, reason)
 	if c.Explain(t.Context(), now, nil, reader); c != nil {
 		t.Error("what is not waited for any more is remembered")
+	}
+}
+
+func TestTheReasonOfAWorkloadWhosePodsAreRefused(t *testing.T) {
+	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
+	event := func(name, uid, reason, message string, last int64) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Reason: reason, Message: message,
+			InvolvedObject: corev1.ObjectReference{UID: types.UID(uid)}, LastTimestamp: at(last),
+		}
+	}
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "api", UID: "1"}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}
+	refused := []client.Object{
+		event("a", "1", "FailedCreate", `Error creating: pods "api-k2x" is forbidden: exceeded quota: small`, 10),
+		event("b", "1", "FailedCreate", `create Pod api-0 in StatefulSet api failed error: pods "api-0" is forbidden: violates PodSecurity "restricted"`, 20),
+		event("c", "1", "SuccessfulDelete", "deleted", 30),
+		event("d", "2", "FailedCreate", "another workload", 30),
+	}
+	young := pod("api-1", func(p *corev1.Pod) { p.CreationTimestamp = at(25) })
+	for name, test := range map[string]struct {
+		workload client.Object
+		objects  []client.Object
+		want     string
+	}{
+		"StatefulSet": {&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector}}, refused, `no pod is created: forbidden: violates PodSecurity "restricted"`},
+		"DaemonSet":   {&appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector}}, refused[:1], "no pod is created: forbidden: exceeded quota: small"},
+		"Job": {&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Selector: selector}}, []client.Object{event("e", "1", "FailedCreate", `Error creating: admission webhook "no.example.com" denied the request: no`, 10)},
+			`no pod is created: Error creating: admission webhook "no.example.com" denied the request: no`},
+		"StatefulSet with a younger pod":     {&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector}}, append(slices.Clone(refused), young), ""},
+		"Deployment, whose condition has it": {&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector}}, refused, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reader := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(test.workload).WithObjects(test.objects...).
+				WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
+				WithIndex(&corev1.Event{}, "reason", func(o client.Object) []string { return []string{o.(*corev1.Event).Reason} }).Build()
+			kind, _, _ := strings.Cut(name, " ")
+			group := "apps"
+			if kind = strings.TrimSuffix(kind, ","); kind == "Job" {
+				group = "batch"
+			}
+			waits, now := []reconciler.Wait{waitFor(group+"/"+kind+" shop/api", "NotReady", "0 of 1")}, time.Unix(1000, 0)
+			var c FailureReasons
+			c.Explain(t.Context(), now, waits, reader)
+			if got := c.Explain(t.Context(), now.Add(time.Minute), waits, reader)[group+"/"+kind+" shop/api"]; got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }
