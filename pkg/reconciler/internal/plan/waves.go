@@ -4,10 +4,12 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
@@ -31,8 +33,16 @@ func (w *work) applyWaves(units []*unit) bool {
 		if w.applyWave(waves[order]) && w.purge(due.popDue(next)) {
 			continue
 		}
+		wave, failed := " (apply-order "+strconv.Itoa(order)+")", anyBlockedByFailure(waves[order])
+		message := "waits for " + blocking(waves[order], wave)
 		for _, later := range orders[i+1:] {
-			w.holdAll(waves[later], "waits for "+blocking(waves[order], " (apply-order "+strconv.Itoa(order)+")"), anyBlockedByFailure(waves[order]))
+			for _, u := range waves[later] {
+				remedy := ""
+				if u.desired.Hook != "" && strings.HasSuffix(message, wave) {
+					remedy = fmt.Sprintf(", as a %s hook: set %s/%s: %q on the hook if that object needs it", u.desired.Hook, w.in.Name, v1alpha1.AnnotationApplyOrder, strconv.Itoa(order))
+				}
+				w.hold(u, message+remedy, failed)
+			}
 		}
 		return false
 	}
