@@ -96,12 +96,22 @@ func (b *boundedBody) tooLarge() error {
 	return protocolError("the server's answer is larger than %d bytes", b.max)
 }
 
-// warnings writes warnings of the server to the log, where they do not disturb.
+type warningsKey struct{}
+
+// WithWarnings returns a context in which note gets the warnings of the server about requests, such as unknown fields.
+func WithWarnings(ctx context.Context, note func(text string)) context.Context {
+	return context.WithValue(ctx, warningsKey{}, note)
+}
+
+// warnings writes warnings of the server to the log, and passes them to the function of the context.
 type warnings struct{}
 
 func (warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {
 	const miscellaneous = 299 // what Kubernetes uses
 	if code == miscellaneous && text != "" {
 		log.FromContext(ctx).V(1).Info("warning of the server", "warning", text)
+		if note, ok := ctx.Value(warningsKey{}).(func(string)); ok {
+			note(text)
+		}
 	}
 }

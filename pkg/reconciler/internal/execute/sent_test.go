@@ -351,3 +351,41 @@ func TestATypeIsDeletedOnlyBehindAFenceThatHolds(t *testing.T) {
 		})
 	}
 }
+
+// A warning about a Secret may quote a value.
+func TestAWarningOfTheServerIsANoteUnlessItIsAboutASecret(t *testing.T) {
+	for kind, want := range map[string][]plan.Note{
+		"ConfigMap": {{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "map"}, Reason: plan.WarnServer, Warning: true, Message: `unknown field "dat"; v1 "old" is deprecated`}},
+		"Secret":    nil,
+	} {
+		for verb, policy := range map[plan.Verb]v1alpha1.UpdatePolicy{plan.VerbCreate: v1alpha1.UpdatePolicyReplace, plan.VerbReplace: v1alpha1.UpdatePolicyReplace, plan.VerbOverride: v1alpha1.UpdatePolicySsaOverride} {
+			recorder := wire.NewRecorder()
+			config := recorder.Config()
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return warner{next} })
+			b := benchOn(t, config)
+			d := b.desired(`{apiVersion: v1, kind: `+kind+`, metadata: {namespace: shop, name: map}}`, policy)
+			live := plan.Observation{}
+			if verb != plan.VerbCreate {
+				recorder.Put(d.Manifest)
+				live = b.observe(d)
+			}
+			result := b.run(step(verb, d, live))
+			if diff := cmp.Diff(want, result.Notes); diff != "" || result.Err != nil {
+				t.Errorf("%s %s: notes (-want +got):\n%s%v", verb, kind, diff, result.Err)
+			}
+		}
+	}
+}
+
+// warner adds warnings to the answers to writes.
+type warner struct{ next http.RoundTripper }
+
+func (w warner) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := w.next.RoundTrip(request)
+	if err == nil && request.Method != http.MethodGet {
+		for _, text := range []string{`unknown field \"dat\"`, `unknown field \"dat\"`, `v1 \"old\" is deprecated`} {
+			response.Header.Add("Warning", `299 - "`+text+`"`)
+		}
+	}
+	return response, err
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,6 +65,13 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		}
 	}
 	var live *unstructured.Unstructured
+	var warnings []string
+	ctx = cluster.WithWarnings(ctx, func(text string) {
+		secret := step.Key.Group == "" && step.Key.Kind == "Secret" // the text may quote a value
+		if !secret && !slices.Contains(warnings, text) {
+			warnings = append(warnings, text)
+		}
+	})
 	switch step.Verb {
 	case plan.VerbCreate:
 		switch step.Desired.Policies.Update {
@@ -89,6 +97,9 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		return failed(step, err)
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
+	if len(warnings) > 0 {
+		notes = append(notes, plan.Note{Key: step.Key, Reason: plan.WarnServer, Warning: true, Message: strings.Join(warnings, "; ")})
+	}
 	// The object may have had another owner, now or in an attempt with an unknown outcome.
 	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(step.Desired.Policies.AdoptFrom) > 0 || step.IsInherited()
 	takes = takes && (step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed || step.Reason == plan.ReasonOwnershipShared)

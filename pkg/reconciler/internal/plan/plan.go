@@ -310,6 +310,12 @@ const (
 	// What to do: nothing. If it happens again, look for a second operator, or for a backup that was
 	// restored.
 	WarnOrphanFound = "OrphanFound"
+	// WarnServer means that the API server answered the write of an object with a warning: it drops a field
+	// that it does not know, a version is deprecated, or a policy would refuse the pods. The note has its text.
+	//
+	// Event type: Warning
+	// What to do: correct the manifest.
+	WarnServer = "ServerWarning"
 )
 
 // BlockingType is a type of objects that block a deletion: when some of them
