@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,7 +95,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		live, err = e.restoreOwnership(ctx, resource, step)
 	}
 	if err != nil {
-		return failed(step, err)
+		return failed(step, e.nameTypes(ctx, resource, step, err))
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
 	if len(warnings) > 0 {
@@ -113,6 +114,19 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // what else has changed stays
 	}
 	return plan.Result{Step: step, Observation: observation, Replicas: replicas, Notes: notes}
+}
+
+// nameTypes adds to the refusal of a value of a wrong type which values have one. The server names neither key nor
+// element in its answer to a POST or PUT, and does so in its answer to a server-side apply, which is asked as a dry run.
+func (e *Executor) nameTypes(ctx context.Context, resource cluster.Resource, step plan.Step, refusal error) error {
+	if !apierrors.IsBadRequest(refusal) || !strings.Contains(refusal.Error(), "cannot unmarshal") {
+		return refusal
+	}
+	_, err := e.objects.DryRun(cluster.DryRun{}).Apply(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
+	if _, paths, untyped := strings.Cut(messageOf(err), "): "); untyped && isUntyped(messageOf(err)) {
+		return fmt.Errorf("%s (%w)", paths, refusal)
+	}
+	return refusal
 }
 
 // body returns a copy of the manifest with metadata that may be changed. The rest

@@ -333,3 +333,24 @@ func TestAnInterruptedAdoptionIsFinishedByTheWriteThatConfirmsIt(t *testing.T) {
 		t.Errorf("got %+v", finished.Ownership)
 	}
 }
+
+func TestAValueOfAWrongTypeIsNamedWithItsPath(t *testing.T) {
+	b := newBench(t)
+	namespace := b.namespace()
+	manifest := func(version string) string {
+		return `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + namespace + `, name: web}, spec: {selector: {matchLabels: {app: web}}, template: {metadata: ` +
+			`{labels: {app: web}, annotations: {example.com/version: ` + version + `}}, spec: {containers: [{name: web, image: "web:1", env: [{name: LEVEL, value: ` + version + `}]}]}}}}`
+	}
+	good, bad := b.desired(manifest(`"1"`), v1alpha1.UpdatePolicyReplace), b.desired(manifest("1"), v1alpha1.UpdatePolicyReplace)
+	expect := func(verb plan.Verb, live plan.Observation) {
+		t.Helper()
+		result := b.run(step(verb, bad, live))
+		for _, path := range []string{".spec.template.metadata.annotations.example.com/version: expected string", `.spec.template.spec.containers[name="web"].env[name="LEVEL"].value: expected string`} {
+			if result.Err == nil || !strings.Contains(result.Err.Error(), path) || result.Err.(*execute.Error).Class != execute.Invalid || execute.IsMistake(result.Err) {
+				t.Errorf("%s: %v, want %s", verb, result.Err, path)
+			}
+		}
+	}
+	expect(plan.VerbCreate, plan.Observation{})
+	expect(plan.VerbReplace, b.must(step(plan.VerbCreate, good, plan.Observation{})))
+}
