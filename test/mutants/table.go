@@ -37,6 +37,7 @@ var mutants = []mutant{
 	{"an orphaning without the uid", "pkg/reconciler/internal/execute/delete.go", `"uid":             step.UID,`, "", []string{executeTests}},
 	{"an orphan refers to the component", "pkg/reconciler/internal/execute/delete.go", "append(slices.Clone(step.Removes), step.Owner.Ref.UID)", "step.Removes", []string{reconcilerTests}},
 	{"an orphan waits for what it refers to", "pkg/reconciler/internal/plan/orphan.go", "return u.live.HasOwnerReferences && ", "return false && ", []string{planTests}},
+	{"a generated ConfigMap is pruned while pods may use it", "pkg/reconciler/internal/plan/remove.go", "&& generated &&", "&& false &&", []string{planTests}},
 	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "false", []string{componentTests}},
 	{"the Secret of the revisions outlives its component", "pkg/component/delete.go", "if obj.GetStatus().Revision != 0 {", "if false {", []string{componentTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // prune removes what is recorded but no longer desired. An object waits until
 // the writes of its own and the earlier apply waves went through, so that what
-// replaces it exists; it does not wait for readiness. It goes
+// replaces it exists; only one with a generated name waits for readiness. It goes
 // first if it holds what a failed creation asks for.
 func (w *work) prune() {
 	var redundant []*unit
@@ -59,6 +60,18 @@ func (w *work) awaitsWrites(u *unit, reason Reason) bool {
 	return reason == ReasonRedundant && w.firstUnwritten <= int(u.item.ApplyOrder) && !w.mayGoFirst(u)
 }
 
+// generatedName is the end of a name that kustomize has generated: a hash of the content, in its alphabet.
+var generatedName = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
+
+// awaitsRollout reports whether pods of the former version may use the object: its name is generated, so the pods of the
+// new version use another one, and not all of what is desired in its namespace is ready.
+func (w *work) awaitsRollout(u *unit, reason Reason) bool {
+	generated := (u.key.Kind == "ConfigMap" || u.key.Kind == "Secret") && u.key.Group == "" && generatedName.MatchString(u.key.Name)
+	return reason == ReasonRedundant && generated && slices.ContainsFunc(w.units, func(other *unit) bool {
+		return other.desired != nil && !other.isHook() && other.key.Namespace == u.key.Namespace && !other.settled
+	})
+}
+
 // remove deletes objects, wave by wave and stage by stage; a stage starts when
 // everything before it is gone.
 func (w *work) remove(units []*unit, reason Reason) {
@@ -96,6 +109,8 @@ func (w *work) removeInOrder(u *unit, reason Reason) {
 		w.holdRemoval(u, "is removed after "+dependent.key.String()+", which needs it")
 	case w.awaitsWrites(u, reason):
 		w.holdRemoval(u, "is removed after the others are written")
+	case w.awaitsRollout(u, reason):
+		w.holdRemoval(u, "is removed after the other objects are ready, because pods of before may use it")
 	default:
 		w.removeOne(u, reason)
 	}
