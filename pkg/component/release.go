@@ -14,7 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -83,7 +83,7 @@ func (h *handler[T]) terminating(ctx context.Context, name string) *metav1.Parti
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := h.local.Get(ctx, client.ObjectKey{Name: name}, namespace)
-	if namespace.Name = name; cluster.IsGone(err, name) || err == nil && !namespace.DeletionTimestamp.IsZero() {
+	if namespace.Name = name; types.IsGone(err, name) || err == nil && !namespace.DeletionTimestamp.IsZero() {
 		return namespace
 	}
 	return nil

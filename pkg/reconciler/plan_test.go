@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -217,6 +218,32 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 	got = b.foresee(counted, b.request(scaled, replicas, config("a", "1"), config("helm", "1"), service(80)))
 	if blocked := got.Changes[len(got.Changes)-1]; blocked.Class != reconciler.ChangeBlocked || blocked.Key.Name != "helm" || !strings.Contains(blocked.Message, "belongs to Helm release") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// The server can be asked about the apply only, and not about the fields of a one-off manager that go after it.
+func TestAPlanWarnsOfPodsThatAreReplacedUnderServerSideApplyAndOfReplicasThatFall(t *testing.T) {
+	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	web := func(replicas int64, value string) *unstructured.Unstructured {
+		object := plannedDeployment("web", "a:1", "update-policy", "ssa-override", "apply-order", value)
+		object.Object["spec"].(map[string]any)["replicas"] = replicas
+		return object
+	}
+	if _, err := b.apply(web(5, "0")); err != nil {
+		t.Fatal(err)
+	}
+	live := web(5, "0")
+	live.SetNamespace(b.namespace)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"example.com/by-hand":"1"}}}}}`))
+	if err := b.Patch(t.Context(), live, patch, client.FieldOwner("kubectl-edit")); err != nil {
+		t.Fatal(err)
+	}
+	got := b.foresee(counted, b.request(web(1, "1")))
+	if len(got.Changes) != 1 || got.Changes[0].Class != reconciler.ChangeRestartsPods || !strings.Contains(got.Changes[0].DependsOnCluster, "a later one removes .spec.template.metadata.annotations.example.com/by-hand") {
+		t.Errorf("got\n%s", got)
+	}
+	if len(got.Notes) != 1 || !got.Notes[0].Warning || got.Notes[0].Message != "the number of replicas falls from 5 to 1" {
+		t.Errorf("notes: %v", got.Notes)
 	}
 }
 

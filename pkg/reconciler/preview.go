@@ -115,6 +115,8 @@ type answered struct {
 	// refused: the server refused the step, and not a guard or a missing right.
 	refused          bool
 	dependsOnCluster string
+	// removes are fields that a request removes about which the server could not be asked.
+	removes []string
 }
 
 // maxRounds bounds how often the server is asked. More than three are needed only if objects
@@ -261,6 +263,10 @@ func (p *previewing) take(ctx context.Context, previewed execute.Previewed, fore
 	}
 	if previewed.Partial {
 		known.dependsOnCluster = "it takes several requests, and the server can be asked about the first one only"
+		if n := len(previewed.Removes); n > 0 {
+			known.removes = previewed.Removes
+			known.dependsOnCluster += "; a later one removes " + strings.Join(known.removes[:min(n, maxPlannedFields)], ", ")
+		}
 	}
 	switch {
 	case result.Blocked != "":
@@ -416,8 +422,12 @@ func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, 
 	change.Destructive = change.Verb == string(plan.VerbDelete)
 	if isUpdate := change.Class == ChangeUpdate || change.Class == ChangeAdopt; isUpdate && asked && known.live != nil && known.answer != nil {
 		change.Fields, change.MoreFields = changedFields(ctx, known.live.Object, known.answer.Object)
-		if change.Class == ChangeUpdate && restartsPods(known.live.Object, known.answer.Object) {
+		if change.Class == ChangeUpdate && restartsPods(known.live.Object, known.answer.Object, known.removes...) {
 			change.Class = ChangeRestartsPods
+		}
+		was, _, _ := unstructured.NestedInt64(known.live.Object, "spec", "replicas")
+		if is, found, _ := unstructured.NestedInt64(known.answer.Object, "spec", "replicas"); found && is < was {
+			p.call.addNote(plan.Note{Key: step.Key, Warning: true, Message: fmt.Sprintf("the number of replicas falls from %d to %d", was, is)})
 		}
 	}
 	return change
@@ -440,8 +450,9 @@ func changedFields(ctx context.Context, before, after map[string]any) (changes [
 // maxPlannedFields is how many fields of an object a plan names.
 const maxPlannedFields = 20
 
-// restartsPods reports whether the controller of a workload replaces its pods.
-func restartsPods(before, after map[string]any) bool {
+// restartsPods reports whether the controller of a workload replaces its pods. The fields that are removed are gone
+// from neither of the two.
+func restartsPods(before, after map[string]any, removed ...string) bool {
 	workload := schema.FromAPIVersionAndKind(fmt.Sprint(after["apiVersion"]), fmt.Sprint(after["kind"]))
 	if workload.Group != "apps" || !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, workload.Kind) {
 		return false
@@ -451,5 +462,5 @@ func restartsPods(before, after map[string]any) bool {
 	}
 	was, _, _ := unstructured.NestedFieldNoCopy(before, "spec", "template")
 	is, _, _ := unstructured.NestedFieldNoCopy(after, "spec", "template")
-	return !reflect.DeepEqual(was, is)
+	return !reflect.DeepEqual(was, is) || slices.ContainsFunc(removed, func(field string) bool { return strings.HasPrefix(field, ".spec.template.") })
 }

@@ -122,10 +122,13 @@ func (e *Executor) takeOver(ctx context.Context, a application, live *unstructur
 		return live, false, err
 	}
 	if live, err = e.setManagers(ctx, a.resource, a.step, live, united); err != nil {
+		if e.removed != nil {
+			e.reclaimed = more
+		}
 		return nil, false, err
 	}
 	a.metadata["resourceVersion"] = live.GetResourceVersion()
-	return live, more, nil
+	return live, !more.Empty(), nil
 }
 
 // migrateVersions rewrites the entries of managedFields in versions that the server does
@@ -236,8 +239,8 @@ func liesAt(object any, path []string, field fieldpath.Path) bool {
 // uniteEntries merges the entries that count as ours into our entry of server-side
 // apply, but for the fields that do not become ours. The result is nil if nothing
 // changes. Entries for subresources stay as they are: a number of replicas set through
-// "scale" keeps its entry. The second result reports whether we own more fields than before.
-func uniteEntries(entries []metav1.ManagedFieldsEntry, owner metav1.ManagedFieldsEntry, leaves func(fields *fieldpath.Set, isOurs bool) *fieldpath.Set, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more bool, err error) {
+// "scale" keeps its entry. The second result is the fields that we own then and did not own before.
+func uniteEntries(entries []metav1.ManagedFieldsEntry, owner metav1.ManagedFieldsEntry, leaves func(fields *fieldpath.Set, isOurs bool) *fieldpath.Set, counts func(metav1.ManagedFieldsEntry) bool) (united []metav1.ManagedFieldsEntry, more *fieldpath.Set, err error) {
 	ours, changed := -1, false
 	all, before := fieldpath.NewSet(), fieldpath.NewSet()
 	for _, entry := range entries {
@@ -247,7 +250,7 @@ func uniteEntries(entries []metav1.ManagedFieldsEntry, owner metav1.ManagedField
 		}
 		fields, err := fieldsOf(entry)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 		isOurs := entry.Manager == owner.Manager && entry.Operation == metav1.ManagedFieldsOperationApply && ours < 0
 		kept := leaves(fields, isOurs)
@@ -266,14 +269,14 @@ func uniteEntries(entries []metav1.ManagedFieldsEntry, owner metav1.ManagedField
 		}
 	}
 	if !changed {
-		return nil, false, nil
+		return nil, fieldpath.NewSet(), nil
 	}
 	if ours < 0 {
 		ours, united = len(united), append(united, owner)
 		united[ours].Operation, united[ours].FieldsType = metav1.ManagedFieldsOperationApply, "FieldsV1"
 	}
 	united[ours] = withFields(united[ours], all)
-	return united, !all.Difference(before).Empty(), nil
+	return united, all.Difference(before), nil
 }
 
 // managedPath is a path of fields as managedFields have it.

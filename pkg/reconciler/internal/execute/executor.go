@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
@@ -53,6 +54,8 @@ type Executor struct {
 	options       Options
 	// removed are objects that guards count as gone; nil except in a preview.
 	removed map[types.UID]bool
+	// reclaimed are the fields that a second apply removes; nil except in a preview, which sends only the first.
+	reclaimed *fieldpath.Set
 }
 
 // New returns an Executor. The observer evaluates the server's answers.

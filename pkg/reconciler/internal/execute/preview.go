@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -170,6 +171,8 @@ type Previewed struct {
 	Answer *unstructured.Unstructured
 	// Partial: the step needs more than one write, and the server was asked about the first.
 	Partial bool
+	// Removes are the fields that a later request removes, such as .spec.template.metadata.annotations.key.
+	Removes []string
 }
 
 // errPartial ends a step after its first write: the second would be about an object that
@@ -231,6 +234,9 @@ func (p *Preview) ask(ctx context.Context, step plan.Step, removed map[types.UID
 	asked.Result = e.tryStep(ctx, step)
 	if errors.Is(asked.Result.Err, errPartial) {
 		asked.Partial = true
+		if e.reclaimed != nil {
+			e.reclaimed.Leaves().Iterate(func(field fieldpath.Path) { asked.Removes = append(asked.Removes, field.String()) })
+		}
 		asked.Result = plan.Result{Step: step, Observation: e.observer.ObservationOf(ctx, asked.Answer, step.Desired.Unpacked())}
 	}
 	return asked

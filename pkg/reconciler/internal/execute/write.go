@@ -19,6 +19,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -68,8 +69,8 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	var live *unstructured.Unstructured
 	var warnings []string
 	ctx = cluster.WithWarnings(ctx, func(text string) {
-		secret := step.Key.Group == "" && step.Key.Kind == "Secret" // the text may quote a value
-		if !secret && !slices.Contains(warnings, text) {
+		// The text may quote a value of a Secret.
+		if !confidential.Covers(ctx, step.Key.GroupKind()) && !slices.Contains(warnings, text) {
 			warnings = append(warnings, text)
 		}
 	})
