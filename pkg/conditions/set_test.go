@@ -169,6 +169,8 @@ func TestAbsenceIsUnknown(t *testing.T) {
 }
 
 func TestConditionsOfOtherWritersAreCompleted(t *testing.T) {
+	early := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	later := early.Add(time.Hour + time.Millisecond)
 	whole := metav1.Condition{Type: "example.com/Done", Status: metav1.ConditionTrue, Reason: "allDone", Message: "ok", LastTransitionTime: metav1.NewTime(early), ObservedGeneration: 3}
 	for name, test := range map[string]struct{ change, want func(*metav1.Condition) }{
 		"a whole one stays":             {},

@@ -20,7 +20,6 @@ const (
 	revisionsTests  = "./internal/revisions"
 	patchTests      = "./pkg/patch"
 	secretsTests    = "./internal/confidential"
-	desiredTests    = "./pkg/reconciler/internal/desired"
 	kubeconfigTests = "./internal/kubeconfig"
 )
 

@@ -23,7 +23,7 @@ func TestProcessedManifestsAreNotRefused(t *testing.T) {
 			for _, i := range items {
 				i.identify()
 				i.checkUnprocessed("shop.example.com")
-				if err := invalid(items); err != nil {
+				if err := invalid(t.Context(), items); err != nil {
 					t.Error(err)
 				}
 			}
