@@ -74,7 +74,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: h.remembered(obj).idle.Idle()}}
 		case !empty && verdict.IsForbidden(err):
 			released, failed := h.releaseTerminating(ctx, obj, t, commit)
-			if !released && failed == nil {
+			if !released && (failed == nil || verdict.IsForbidden(failed)) {
 				failed = h.forbiddenDeletion(ctx, obj, err)
 			}
 			err = failed
@@ -271,15 +271,18 @@ func (h *handler[T]) finalize(ctx context.Context, obj T) error {
 	} else if err := h.orphanDependents(ctx, obj); err != nil {
 		return err
 	}
-	err := h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)
+	errs := []error{h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)}
 	if obj.GetStatus().Revision != 0 {
-		err = errors.Join(err, h.renderer.Revisions.Erase(ctx, h.revisionsOf(obj), h.remembered(obj).rendering.Record()))
+		errs = append(errs, h.renderer.Revisions.Erase(ctx, h.revisionsOf(obj), h.remembered(obj).rendering.Record()))
 	}
-	if rendering.IsRefusal(err) {
+	failed := slices.DeleteFunc(slices.Clone(errs), rendering.IsRefusal) // one by one: a refusal must not hide another failure
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	if err := errors.Join(errs...); err != nil {
 		h.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, unerasedText(err, h.settings.name))
-		return nil
 	}
-	return err
+	return nil
 }
 
 // reasonSecretsLeft means that the server refused to remove the Secrets that hold the inventory or the revisions of a

@@ -175,7 +175,13 @@ func (x *exclusions) exclude(live, manifest map[string]any, at []string, refused
 		}
 		operations = append(operations, map[string]any{"op": "add", "path": pointerTo(append(slices.Clone(at), key)), "value": manifest[key]})
 	}
-	x.operations = append(x.operations, operations...)
+	for _, operation := range operations { // several causes may be about one path, and a path is removed once
+		if !slices.ContainsFunc(x.operations, func(known map[string]any) bool {
+			return known["op"] == operation["op"] && known["path"] == operation["path"]
+		}) {
+			x.operations = append(x.operations, operation)
+		}
+	}
 }
 
 // managerOf returns the field manager that has set something at or below a path, unless it is ours.
@@ -205,7 +211,13 @@ func segments(path string) []string {
 }
 
 // pointerTo is a path of fields of structs, and of positions in lists, as a JSON pointer.
-func pointerTo(path []string) string { return "/" + strings.Join(path, "/") }
+func pointerTo(path []string) string {
+	pointer := ""
+	for _, element := range path {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(element)
+	}
+	return pointer
+}
 
 // adviseOnUntyped says which policy takes a manifest that no server-side apply takes.
 func adviseOnUntyped(err error, name string) {
