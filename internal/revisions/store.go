@@ -148,19 +148,6 @@ func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error)
 	return content, nil
 }
 
-// Erase deletes the Secret of a component that is gone, if there is one.
-func (s *Store) Erase(ctx context.Context, c Component) error {
-	secret, key := &corev1.Secret{}, s.keyOf(c)
-	err := s.options.Client.Get(ctx, key, secret)
-	if err == nil && secret.Type == s.secretType() {
-		err = s.options.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete Secret %s of the revisions: %w", key, err)
-	}
-	return nil
-}
-
 func (s *Store) secretType() corev1.SecretType {
 	return corev1.SecretType(s.options.Name + "/revisions")
 }

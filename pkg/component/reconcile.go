@@ -193,7 +193,7 @@ func (h *handler[T]) eraseLateRevisions(ctx context.Context, key client.ObjectKe
 	if sent.mayBeUnderWay(h.now()) {
 		h.triggers.RequestFast(key, unansweredFor-h.now().Sub(sent.last))
 	} else {
-		err := h.renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component})
+		err := h.renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component}, nil)
 		if err == nil {
 			return
 		}
