@@ -55,8 +55,8 @@ var (
 		`[a-z0-9.-]+(?: "[^"]*")? is forbidden: (?:` +
 		`User "[^"]*" cannot [a-z]+ resource "[^"]*" in API group "[^"]*"(?: in the namespace "[^"]*"| at the cluster scope)|` +
 		`ValidatingAdmissionPolicy '[a-z0-9.-]+'(?: with binding '[a-z0-9.-]+')? denied request|exceeded quota: [a-z0-9.-]+))`)
-	// fieldPath matches a path, with keys of maps as far as they are names.
-	fieldPath = regexp.MustCompile(`^\.?\w+(?:\.[-\w]+|\[[-._=/a-zA-Z0-9]+\])*`)
+	// fieldPath matches a path, with keys of maps as far as they are names. Only labels and annotations have names with a slash.
+	fieldPath = regexp.MustCompile(`^\.?\w+(?:\.(?:labels|annotations)\[[-._=/a-zA-Z0-9]+\]|\.[-\w]+|\[[-._=a-zA-Z0-9]+\])*`)
 )
 
 // Describe returns the parts of the answer of a server that do not depend on the content of an object: its reason, and the

@@ -64,7 +64,7 @@ func TestOfAnAnswerReasonFieldsAndTypesOfCausesStay(t *testing.T) {
 	}
 	right := `secrets "s" is forbidden: User "system:serviceaccount:shop:op" cannot create resource "secrets" in API group "" in the namespace "shop"`
 	for want, err := range map[string]error{
-		"the server refused it (Invalid, 422): data[tls.crt]: Invalid value; data[...]: Invalid value":                                  statusError(metav1.StatusReasonInvalid, 422, "hunter2", cause("data[tls.crt]"), cause(`data[hunter2"/]`)),
+		"the server refused it (Invalid, 422): data[tls.crt]: Invalid value; data[...]: Invalid value; data[...]: Invalid value; metadata.annotations[example.com/x].y: Invalid value": statusError(metav1.StatusReasonInvalid, 422, "hunter2", cause("data[tls.crt]"), cause(`data[hunter2"/]`), cause("data[hunter2/]"), cause("metadata.annotations[example.com/x].y")),
 		"the server refused it (Conflict, 409)":                                                                                         fmt.Errorf("hunter2: %w", statusError(metav1.StatusReasonConflict, 409, "hunter2")),
 		"the server refused it (400 Bad Request)":                                                                                       statusError("", 400, `illegal base64 data in "hunter2`),
 		"the server refused it (Forbidden, 403): " + right:                                                                              statusError(metav1.StatusReasonForbidden, 403, right+": hunter2"),
