@@ -78,7 +78,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	expect("upgrade", 4, 3, 2, 1) // read, Deployment, history, result
 
 	remove(fleet)
-	expect("delete", 10, 5, 2, 0) // read, four objects, a last look at each, because another process might have created it, finalizer
+	expect("delete", 11, 6, 2, 0) // read, four objects, history, a last look at each, because another process might have created it, finalizer
 
 	fleet = create()
 	f.allReady(t, fleet, "1")
@@ -96,7 +96,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	expect("another chart", 7, 6, 2, 1) // four objects, history (read and written), result
 
 	remove(fleet)
-	expect("delete after a restart", 10, 5, 2, 0) // and a last look at each object
+	expect("delete after a restart", 11, 6, 2, 0) // history, and a last look at each object
 }
 
 // judged waits until all components of a fleet were reconciled once.
