@@ -105,6 +105,10 @@ func TestForgedLogs(t *testing.T) {
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting"})},
 		{name: "what has lost its annotation is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=main rv=2"}, deleted(demandsUID))},
+		{name: "what a webhook has kept without its annotation is deleted", log: []line{recorded("a:"), {
+			user: "operator", verb: "create", object: "ConfigMap a", answer: "uid=u1 label=main",
+			sent: `{"metadata":{"labels":{"` + name + `/owner-id":"id-main"},"annotations":{"` + name + `/owner":"example.com/Shop/shop/main/uid-main"}}}`,
+		}, recorded("a:u1"), deleted(demandsUID)}},
 		{name: "what has the label of another is deleted", log: append(slices.Clone(good),
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 label=other rv=2"}, deleted(demandsUID)), want: []string{"S2"}},
 		{name: "the Secret of the revisions is created and changed", log: append(slices.Clone(good),

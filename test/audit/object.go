@@ -123,6 +123,9 @@ func (r *replay) unanswered() {
 func (r *replay) check(k key, before *object, after body) {
 	e := r.event
 	now := ownershipOf(after, r.options.Name)
+	if sent := ownershipOf(parse(e.Sent), r.options.Name); sent.owner != "" && sent.id != "" {
+		r.ids[sent.id] = sent.owner // a webhook may remove the annotation from the answer
+	}
 	known := before != nil && before.exists()
 	switch {
 	case e.Verb == "delete":
