@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -26,11 +28,19 @@ import (
 type jobs struct {
 	mu      sync.Mutex
 	created map[string]int
+	// writes are the requests about Jobs that were answered, for the text of a failure.
+	writes []string
 }
 
 // note looks at a request that was answered. A dry run creates nothing.
 func (j *jobs) note(r *http.Request, response *http.Response) {
-	if response == nil || r.URL.Query().Has("dryRun") || response.StatusCode != http.StatusCreated || r.GetBody == nil || !strings.Contains(r.URL.Path, "/jobs") {
+	if response == nil || r.Method == http.MethodGet || r.URL.Query().Has("dryRun") || !strings.Contains(r.URL.Path, "/jobs") {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.writes = append(j.writes, fmt.Sprintf("%s %s %s %d", time.Now().Format("15:04:05.000"), r.Method, r.URL.Path, response.StatusCode))
+	if response.StatusCode != http.StatusCreated || r.GetBody == nil {
 		return
 	}
 	body, err := r.GetBody()
@@ -59,8 +69,6 @@ func (j *jobs) note(r *http.Request, response *http.Response) {
 	if name == "" {
 		name = path.Base(r.URL.Path)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if j.created == nil {
 		j.created = map[string]int{}
 	}
@@ -88,7 +96,7 @@ func (j *jobs) check(t *testing.T, want []string) {
 	defer j.mu.Unlock()
 	for name, times := range j.created {
 		if times > 1 {
-			t.Errorf("Job %s was created %d times", name, times)
+			t.Errorf("Job %s was created %d times:\n%s", name, times, strings.Join(j.writes, "\n"))
 		}
 	}
 	got := slices.Sorted(maps.Keys(j.created))
