@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -320,27 +319,12 @@ func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	if names := namesOf(left, unread); names != "" {
 		note += ": " + names
 	}
-	note += h.admissionPoliciesText(obj, inventory.Target, items)
 	h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)
 }
 
 // unerasedText says how to remove the Secrets that hold the inventory or the revisions.
 func unerasedText(err error, reconcilerName string) string {
 	return fmt.Sprintf("Secrets that hold the inventory or the revisions stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, reconcilerName)
-}
-
-// admissionPoliciesText says where to find the ValidatingAdmissionPolicies that an attempt to
-// delete a type or a namespace may have left: no reconcile looks for them any more, and they
-// keep all clients from creating anything there.
-func (h *handler[T]) admissionPoliciesText(obj T, target apitypes.UID, items []reconciler.InventoryItem) string {
-	guarded := slices.ContainsFunc(items, func(item reconciler.InventoryItem) bool {
-		return item.Kind == "Namespace" && item.Group == "" || item.Kind == "CustomResourceDefinition"
-	})
-	if !h.settings.typeFence || !guarded {
-		return ""
-	}
-	return fmt.Sprintf("; delete the ValidatingAdmissionPolicies there with the label %s, if there are any",
-		reconciler.FenceSelector(h.settings.name, target, h.owner(obj)))
 }
 
 func itemText(item reconciler.InventoryItem) string {

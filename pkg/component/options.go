@@ -100,12 +100,6 @@ type ReconcilerOptions struct {
 	//
 	// Default: none
 	IgnoreFields []reconciler.IgnoreFields
-	// TypeFence keeps other clients from creating instances of a type, or objects in a namespace,
-	// between the last check of them and the deletion of the type or namespace. It needs further
-	// rights, see reconciler.ReconcilerOptions.
-	//
-	// Default: false: what is lost in that time is reported by an event ForeignInstancesLost
-	TypeFence bool
 	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
 	// before every connection to one.
 	//
@@ -233,7 +227,6 @@ type settings struct {
 	ofNamespaces   bool // management policies may stand on namespaces, too
 	readyWhen      []reconciler.ReadyWhen
 	ignoreFields   []reconciler.IgnoreFields
-	typeFence      bool
 	schemeBuilder  types.SchemeBuilder  // may be nil
 	leaderLock     *LeaderLock          // may be nil
 	tracerProvider trace.TracerProvider // may be nil
@@ -291,7 +284,6 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		ofNamespaces:   options.NamespaceManagementPolicies,
 		readyWhen:      options.ReadyWhen,
 		ignoreFields:   options.IgnoreFields,
-		typeFence:      options.TypeFence,
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.LeaderLock,
 		tracerProvider: options.TracerProvider,

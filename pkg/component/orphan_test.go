@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -65,20 +64,6 @@ func TestAbandon(t *testing.T) {
 				t.Errorf("events %q, want %q", log.lines, want)
 			}
 		})
-	}
-}
-
-func TestTheEventAboutAnAbandonedComponentNamesItsAdmissionPolicies(t *testing.T) {
-	h, log := testHandler(t, &fakeEngine{})
-	h.settings.typeFence = true
-	obj := deletedWidget(reconciler.Inventory{Format: 1, Target: "far", Items: []reconciler.InventoryItem{{Kind: "Namespace", Version: "v1", Name: "c"}}})
-	obj.Annotations = map[string]string{"test.corbel.run/abandon": "true"}
-	if err := h.finalize(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
-	want := "; delete the ValidatingAdmissionPolicies there with the label test.corbel.run/fence=" + digest.OwnerID("far", "test.corbel.run", "Widget", obj.Namespace, obj.Name)
-	if len(log.lines) != 1 || !strings.Contains(log.lines[0], want) {
-		t.Errorf("events %q, want %q", log.lines, want)
 	}
 }
 

@@ -284,7 +284,6 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 			MissingNamespacesPolicy: &r.settings.policies.MissingNamespaces,
 			ReadyWhen:               r.settings.readyWhen,
 			IgnoreFields:            r.settings.ignoreFields,
-			TypeFence:               r.settings.typeFence,
 			Scheme:                  scheme,
 			TracerProvider:          r.settings.tracerProvider,
 			Now:                     r.now,

@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/corbel-run/corbel/internal/confidential"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 )
 
 // Apply brings the cluster closer to the desired objects: it creates, updates
@@ -67,11 +64,4 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 		r.StopWatching(request.Owner)
 	}
 	return r.conclude(ctx, outcome, err)
-}
-
-// FenceSelector is the label, as key=value, of the ValidatingAdmissionPolicies that
-// the option TypeFence puts up in a cluster on behalf of an owner. The cluster is
-// named by the uid of its namespace kube-system.
-func FenceSelector(name string, cluster types.UID, owner Owner) string {
-	return execute.FenceSelector(name, ownerIn(cluster, owner))
 }

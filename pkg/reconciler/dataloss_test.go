@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,26 +37,6 @@ func (b *bench) stands(object *unstructured.Unstructured) bool {
 	return err == nil && live.GetDeletionTimestamp() == nil
 }
 
-// fences returns how many fences there are, ours and those of other tests.
-func (b *bench) fences() (names []string) {
-	b.t.Helper()
-	var policies admissionv1.ValidatingAdmissionPolicyList
-	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
-	if err := b.List(b.t.Context(), &policies, client.HasLabels{engineName + "/fence"}); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.List(b.t.Context(), &bindings, client.HasLabels{engineName + "/fence"}); err != nil {
-		b.t.Fatal(err)
-	}
-	for _, policy := range policies.Items {
-		names = append(names, policy.Name)
-	}
-	for _, binding := range bindings.Items {
-		names = append(names, binding.Name)
-	}
-	return names
-}
-
 // warnings are the notes of an outcome that are about harm.
 func warnings(outcome reconciler.Outcome) (texts []string) {
 	for _, note := range outcome.Notes {
@@ -71,12 +49,6 @@ func warnings(outcome reconciler.Outcome) (texts []string) {
 
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 
-// bothWays runs a test with and without the fence.
-func bothWays(t *testing.T, test func(t *testing.T, fence bool)) {
-	t.Run("with the fence", func(t *testing.T) { test(t, true) })
-	t.Run("without the fence", func(t *testing.T) { test(t, false) })
-}
-
 // dropped is an upgrade to manifests without a definition.
 type dropped struct {
 	*bench
@@ -84,9 +56,9 @@ type dropped struct {
 	definition, theirs *unstructured.Unstructured
 }
 
-func dropDefinition(t *testing.T, plural, kind string, fence bool) dropped {
+func dropDefinition(t *testing.T, plural, kind string) dropped {
 	d := dropped{bench: newBench(t), definition: definition(plural, kind)}
-	d.between = d.interpose(t, reconciler.ReconcilerOptions{TypeFence: fence})
+	d.between = d.interpose(t, reconciler.ReconcilerOptions{})
 	d.installed(d.definition, config("a", "1"))
 	d.theirs = d.in(instance(kind, "theirs"))
 	t.Cleanup(func() {
@@ -98,64 +70,30 @@ func dropDefinition(t *testing.T, plural, kind string, fence bool) dropped {
 }
 
 func TestADefinitionDroppedOnUpgradeStaysWhileForeignInstancesExist(t *testing.T) {
-	bothWays(t, func(t *testing.T, fence bool) {
-		d := dropDefinition(t, "drops", "Drop", fence)
-		d.create(d.theirs)
-		outcome, err := d.apply(config("a", "2"))
-		want := "1 foreign instance: Drop " + d.namespace + "/theirs"
-		if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked || outcome.Waiting[0].Message != want {
-			t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
-		}
-		if !d.stands(d.definition) || !d.stands(d.theirs) {
-			t.Error("the type or its instance is gone")
-		}
-		if left := d.fences(); len(left) > 0 {
-			t.Errorf("fences left over: %v", left)
-		}
-		if d.get("a").Data["value"] != "2" {
-			t.Error("the rest of the upgrade was held up")
-		}
-		if err := d.Delete(t.Context(), d.theirs); err != nil {
-			t.Fatal(err)
-		}
-		d.installed(config("a", "2"))
-		if d.stands(d.definition) || len(d.fences()) > 0 {
-			t.Errorf("the type is still there: %v, fences: %v", d.stands(d.definition), d.fences())
-		}
-	})
-}
-
-func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsRefusedByTheFence(t *testing.T) {
-	d := dropDefinition(t, "gaps", "Gap", true)
-	var refused error
-	happened := d.before("DELETE "+definitionsPath, func() { refused = d.Create(t.Context(), d.theirs.DeepCopy()) })
-	outcome, err := d.apply(config("a", "1"))
-	if err != nil || !happened() {
-		t.Fatalf("got %v, the type was deleted: %v", err, happened())
+	d := dropDefinition(t, "drops", "Drop")
+	d.create(d.theirs)
+	outcome, err := d.apply(config("a", "2"))
+	want := "1 foreign instance: Drop " + d.namespace + "/theirs"
+	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked || outcome.Waiting[0].Message != want {
+		t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
 	}
-	if refused == nil || !strings.Contains(refused.Error(), "CustomResourceDefinition gaps.engine.corbel.run is being deleted by "+engineName) {
-		t.Errorf("the instance was created, or not refused by the fence: %v", refused)
+	if !d.stands(d.definition) || !d.stands(d.theirs) {
+		t.Error("the type or its instance is gone")
 	}
-	d.installed(config("a", "1"))
-	if d.stands(d.definition) || len(d.fences()) > 0 || len(warnings(outcome)) > 0 {
-		t.Errorf("the type is still there: %v, fences: %v, warnings: %v", d.stands(d.definition), d.fences(), warnings(outcome))
+	if d.get("a").Data["value"] != "2" {
+		t.Error("the rest of the upgrade was held up")
+	}
+	if err := d.Delete(t.Context(), d.theirs); err != nil {
+		t.Fatal(err)
+	}
+	d.installed(config("a", "2"))
+	if d.stands(d.definition) {
+		t.Error("the type is still there")
 	}
 }
 
-func TestAnInstanceCreatedBeforeTheFenceHoldsBlocksTheDeletionOfItsType(t *testing.T) {
-	d := dropDefinition(t, "races", "Race", true)
-	happened := d.before("POST /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", func() { d.create(d.theirs) })
-	outcome, err := d.apply(config("a", "1"))
-	if err != nil || !happened() || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked {
-		t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
-	}
-	if !d.stands(d.definition) || !d.stands(d.theirs) || len(d.fences()) > 0 {
-		t.Errorf("type: %v, instance: %v, fences: %v", d.stands(d.definition), d.stands(d.theirs), d.fences())
-	}
-}
-
-func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReportedWithoutTheFence(t *testing.T) {
-	d := dropDefinition(t, "losses", "Loss", false)
+func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReported(t *testing.T) {
+	d := dropDefinition(t, "losses", "Loss")
 	happened := d.before("DELETE "+definitionsPath, func() { d.create(d.theirs) })
 	outcome, err := d.apply(config("a", "1"))
 	if err != nil || !happened() {
@@ -167,100 +105,36 @@ func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReportedWithou
 	}
 }
 
-func TestAFenceLeftOverFromACrashIsRemovedByTheNextReconcile(t *testing.T) {
-	d := dropDefinition(t, "crashes", "Crash", true)
-	d.before("DELETE "+definitionsPath, func() { d.dead.Store(true) })
-	if _, err := d.apply(config("a", "1")); err == nil {
-		t.Fatal("we did not crash")
-	}
-	if left := d.fences(); len(left) != 2 {
-		t.Fatalf("fences left over: %v, want a policy and its binding", left)
-	}
-	// The upgrade is reverted, so the type stays, and nothing may keep its instances away.
-	d.interpose(t, reconciler.ReconcilerOptions{TypeFence: true})
-	if _, err := d.apply(d.definition, config("a", "1")); err != nil {
-		t.Fatal(err)
-	}
-	if left := d.fences(); len(left) > 0 {
-		t.Errorf("fences left over: %v", left)
-	}
-	d.create(d.theirs)
-}
-
-func TestAFenceLeftOverFromACrashIsRemovedAlsoIfTheOptionIsSwitchedOff(t *testing.T) {
-	d := dropDefinition(t, "switches", "Switch", true)
-	d.before("DELETE "+definitionsPath, func() { d.dead.Store(true) })
-	if _, err := d.apply(config("a", "1")); err == nil || len(d.fences()) != 2 {
-		t.Fatalf("we did not crash, or there is no fence (%v)", err)
-	}
-	d.interpose(t, reconciler.ReconcilerOptions{})
-	if _, err := d.apply(d.definition, config("a", "1")); err != nil {
-		t.Fatal(err)
-	}
-	if left := d.fences(); len(left) > 0 {
-		t.Errorf("fences left over: %v", left)
-	}
-}
-
-func TestAFenceThatCouldNotBeRemovedIsRemovedByTheNextReconcile(t *testing.T) {
-	d := dropDefinition(t, "remains", "Remain", true)
-	d.before("DELETE /apis/admissionregistration.k8s.io/", func() { d.dead.Store(true) })
-	if _, err := d.apply(config("a", "1")); err == nil || !strings.Contains(err.Error(), "remove the fence corbel-fence-") {
-		t.Fatalf("got %v, want that the fence is still there", err)
-	}
-	if left := d.fences(); len(left) != 2 {
-		t.Fatalf("fences left over: %v, want a policy and its binding", left)
-	}
-	d.dead.Store(false)
-	d.installed(config("a", "1"))
-	if left := d.fences(); len(left) > 0 || d.stands(d.definition) {
-		t.Errorf("fences left over: %v, the type: %v", left, d.stands(d.definition))
-	}
-}
-
 func TestANamespaceWithObjectsOfOthersIsNotDeleted(t *testing.T) {
-	bothWays(t, func(t *testing.T, fence bool) {
-		b := newBench(t)
-		b.interpose(t, reconciler.ReconcilerOptions{TypeFence: fence})
-		name := b.namespace + "-content"
-		b.installed(namespaceOf(name), configIn("ours", name))
-		theirs := configIn("theirs", name)
-		b.create(theirs)
-		outcome, err := b.delete()
-		if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked ||
-			!strings.Contains(outcome.Waiting[0].Message, "kubectl get configmaps --namespace "+name) {
-			t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
-		}
-		if !b.stands(namespaceOf(name)) || !b.stands(theirs) || len(b.fences()) > 0 {
-			t.Errorf("namespace: %v, content: %v, fences: %v", b.stands(namespaceOf(name)), b.stands(theirs), b.fences())
-		}
-	})
+	b := newBench(t)
+	name := b.namespace + "-content"
+	b.installed(namespaceOf(name), configIn("ours", name))
+	theirs := configIn("theirs", name)
+	b.create(theirs)
+	outcome, err := b.delete()
+	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked ||
+		!strings.Contains(outcome.Waiting[0].Message, "kubectl get configmaps --namespace "+name) {
+		t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
+	}
+	if !b.stands(namespaceOf(name)) || !b.stands(theirs) {
+		t.Errorf("namespace: %v, content: %v", b.stands(namespaceOf(name)), b.stands(theirs))
+	}
 }
 
-func TestContentCreatedBetweenTheCheckAndTheDeletionOfItsNamespace(t *testing.T) {
-	bothWays(t, func(t *testing.T, fence bool) {
-		b := newBench(t)
-		between := b.interpose(t, reconciler.ReconcilerOptions{TypeFence: fence})
-		name := b.namespace + "-content"
-		b.installed(namespaceOf(name))
-		var err error
-		happened := between.before("DELETE /api/v1/namespaces/"+name, func() { err = b.Create(t.Context(), configIn("theirs", name)) })
-		outcome, failure := b.delete()
-		if failure != nil || !happened() {
-			t.Fatalf("got %v, the namespace was deleted: %v", failure, happened())
-		}
-		got := warnings(outcome)
-		if fence {
-			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || len(got) > 0 {
-				t.Errorf("it was created, or not refused by the fence: %v, %v", err, got)
-			}
-		} else if want := "ForeignContentLost Namespace " + name + ": created while the namespace was being deleted, and lost with it: 1 object (configmaps)"; err != nil || len(got) != 1 || got[0] != want {
-			t.Errorf("got %v, %q, want %q", err, got, want)
-		}
-		if left := b.fences(); len(left) > 0 {
-			t.Errorf("fences left over: %v", left)
-		}
-	})
+func TestContentCreatedBetweenTheCheckAndTheDeletionOfItsNamespaceIsReported(t *testing.T) {
+	b := newBench(t)
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
+	name := b.namespace + "-content"
+	b.installed(namespaceOf(name))
+	happened := between.before("DELETE /api/v1/namespaces/"+name, func() { b.create(configIn("theirs", name)) })
+	outcome, err := b.delete()
+	if err != nil || !happened() {
+		t.Fatalf("got %v, the namespace was deleted: %v", err, happened())
+	}
+	want := "ForeignContentLost Namespace " + name + ": created while the namespace was being deleted, and lost with it: 1 object (configmaps)"
+	if got := warnings(outcome); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func namespaceOf(name string) *unstructured.Unstructured {

@@ -133,7 +133,10 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	if err != nil {
 		return input{}, err
 	}
-	me := ownerIn(uid, owner)
+	me := plan.Owner{
+		ID:  digest.OwnerID(string(uid), owner.Group, owner.Kind, owner.Namespace, owner.Name),
+		Ref: plan.OwnerRef{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
+	}
 	if slices.ContainsFunc(inventory.Items, func(item v1alpha1.InventoryItem) bool { return item.Inherited }) {
 		home, err := r.homeUID(ctx)
 		if err != nil {
@@ -198,14 +201,6 @@ func isAnswer(err error) bool {
 		return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 	}
 	return !cluster.IsUnreachable(err) && !errors.Is(err, context.Canceled)
-}
-
-// ownerIn returns an owner with the id that the labels of its objects in a cluster have.
-func ownerIn(cluster types.UID, owner Owner) plan.Owner {
-	return plan.Owner{
-		ID:  digest.OwnerID(string(cluster), owner.Group, owner.Kind, owner.Namespace, owner.Name),
-		Ref: plan.OwnerRef{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
-	}
 }
 
 // defaults are the policies of objects without annotations.

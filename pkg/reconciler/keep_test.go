@@ -21,9 +21,8 @@ type estate struct {
 	config, instance      *unstructured.Unstructured
 }
 
-func newEstate(t *testing.T, plural, kind, policy string, fence bool) estate {
+func newEstate(t *testing.T, plural, kind, policy string) estate {
 	b := newBench(t)
-	b.engine = newEngine(t, reconciler.ReconcilerOptions{TypeFence: fence})
 	e := estate{bench: b, namespace: namespaceOf(b.namespace + "-estate"), definition: definition(plural, kind)}
 	e.config, e.instance = configIn("kept", b.namespace+"-estate"), b.in(instance(kind, "kept"))
 	for _, object := range []*unstructured.Unstructured{e.config, e.instance} {
@@ -60,30 +59,27 @@ func (e estate) checkKept(outcome reconciler.Outcome) {
 }
 
 func TestAnOrphanedObjectKeepsItsNamespaceAndItsTypeWhenAllIsDeleted(t *testing.T) {
-	bothWays(t, func(t *testing.T, fence bool) {
-		kind := map[bool]string{true: "Fenceloom", false: "Heirloom"}[fence]
-		e := newEstate(t, strings.ToLower(kind)+"s", kind, "orphan-on-delete", fence)
-		if got := e.blockers(); got != "" {
-			t.Errorf("blocked: %s", got)
-		}
-		outcome, err := e.delete()
-		if err != nil || !outcome.Done() || len(e.inventory.Items) > 0 {
-			t.Fatalf("delete: %v, waiting for %v, recorded %v", err, outcome.Waiting, e.inventory.Items)
-		}
-		e.checkKept(outcome)
-		if e.get("a") != nil {
-			t.Error("what is to be deleted is there")
-		}
-	})
+	e := newEstate(t, "heirlooms", "Heirloom", "orphan-on-delete")
+	if got := e.blockers(); got != "" {
+		t.Errorf("blocked: %s", got)
+	}
+	outcome, err := e.delete()
+	if err != nil || !outcome.Done() || len(e.inventory.Items) > 0 {
+		t.Fatalf("delete: %v, waiting for %v, recorded %v", err, outcome.Waiting, e.inventory.Items)
+	}
+	e.checkKept(outcome)
+	if e.get("a") != nil {
+		t.Error("what is to be deleted is there")
+	}
 }
 
 func TestAnOrphanedObjectKeepsItsNamespaceAndItsTypeWhenTheyAreDroppedWithIt(t *testing.T) {
-	e := newEstate(t, "bequests", "Bequest", "orphan-on-apply", false)
+	e := newEstate(t, "bequests", "Bequest", "orphan-on-apply")
 	e.checkKept(e.mustApply(config("a", "1")))
 }
 
 func TestAnObjectOrphanedBeforeKeepsItsNamespaceAndItsTypeAsLongAsItExists(t *testing.T) {
-	e := newEstate(t, "legacies", "Legacy", "orphan-on-apply", false)
+	e := newEstate(t, "legacies", "Legacy", "orphan-on-apply")
 	e.mustApply(e.namespace, e.definition, config("a", "1"))
 	if err := e.Delete(t.Context(), e.config.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -106,7 +102,7 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 		"still there": {"relics", "Relic", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEstate(t, tc.plural, tc.kind, "orphan-on-apply", false)
+			e := newEstate(t, tc.plural, tc.kind, "orphan-on-apply")
 			e.mustApply(e.namespace, e.definition, config("a", "1"))
 			if tc.gone {
 				if err := e.Delete(t.Context(), e.instance.DeepCopy()); err != nil {

@@ -73,15 +73,6 @@ type ReconcilerOptions struct {
 	//
 	// Default: none
 	IgnoreFields []IgnoreFields
-	// TypeFence closes the gap between the last read of the instances of a type (or the content of a
-	// namespace) and its deletion: a ValidatingAdmissionPolicy that exists only for that moment
-	// denies the creation of any. It needs the rights to create, list and delete
-	// ValidatingAdmissionPolicies and their bindings, and to create ConfigMaps, with dry-run, in the
-	// namespace default. Without it, what another client creates in that moment is lost, and a note
-	// ForeignInstancesLost says so.
-	//
-	// Default: false
-	TypeFence bool
 	// TracerProvider makes spans around reading, planning and every batch and write.
 	//
 	// Default: none; nothing is traced
@@ -124,7 +115,6 @@ type settings struct {
 	policies          policy.Layer
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
 	parallelism       int
-	typeFence         bool
 	readyWhen         []observe.ReadyWhen
 	ignoreRules       []policy.IgnoreRule
 	scheme            *runtime.Scheme
@@ -146,7 +136,6 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 			Drift:    value(o.DriftPolicy, ""),
 		},
 		parallelism: cmp.Or(o.Parallelism, 8),
-		typeFence:   o.TypeFence,
 		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
 		hasher:      digest.Hasher{Key: o.DigestKey},
 		changed:     o.Changed,

@@ -58,7 +58,6 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 	})
 	r.executor = execute.New(target, r.observer, execute.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,
-		TypeFence: settings.typeFence,
 	})
 	return r, nil
 }

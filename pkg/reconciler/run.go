@@ -23,9 +23,6 @@ import (
 // write, and again with what the answers say.
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
 	call := newCall(in)
-	if err := r.executor.RemoveLeftoverFences(ctx, in.Owner, in.Recorded); err != nil {
-		return call.outcome(plan.Plan{}), err
-	}
 	ctx = execute.WithConfirm(ctx, in.confirmation.confirmOwner)
 	again, how := keysOf(in.Input), readMode{assumeAbsent: mayAssumeAbsent(in.Input), urgent: in.urgent}
 	for {

@@ -165,9 +165,6 @@ func (o Operator) dependents(kinds []Kind) (required, optional []rule) {
 		namespaces = rule{"The namespaces that objects are in: those that do not exist are created.", "", "namespaces", "", "get, list, watch, create, patch, delete"}
 	}
 	required = append(required, rule{"Why a workload is not ready.", "", "pods, events", "", "list"}, namespaces)
-	if o.CreatesNamespaces || slices.ContainsFunc(kinds, func(k Kind) bool { return k.Kind == "CustomResourceDefinition" || k.Kind == "Namespace" }) {
-		required = append(required, rule{"What a crash has left of the option TypeFence.", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "list"})
-	}
 	for _, k := range kinds {
 		if k.Optional {
 			optional = append(optional, rulesOf(k)...)
@@ -195,7 +192,6 @@ func (o Operator) Uses(kinds []Kind) []rbacv1.PolicyRule {
 		{"", "authentication.k8s.io", "serviceaccounts", "", "impersonate:serviceaccount"},
 		{"", "authentication.k8s.io", "users, groups", "", "impersonate:user-info"},
 		{"The leader election of controller-runtime.", "", "events", "", "create, patch"},
-		{"The option TypeFence.", "admissionregistration.k8s.io", "validatingadmissionpolicies, validatingadmissionpolicybindings", "", "get, list, create, delete"},
 		{"", "apiextensions.k8s.io", "customresourcedefinitions", "", "get, list, watch"},
 		{"", "apiregistration.k8s.io", "apiservices", "", "get, list, watch"},
 	})

@@ -57,17 +57,8 @@ func (e *Executor) read(ctx context.Context, step plan.Step) plan.Observation {
 	return observed[step.Key]
 }
 
-// deleteStep deletes an object, if its guard lets it.
+// deleteStep deletes an object, if its guard lets it. The guard reads right before the deletion.
 func (e *Executor) deleteStep(ctx context.Context, step plan.Step) plan.Result {
-	if e.isFenced(step) {
-		return e.deleteFenced(ctx, step)
-	}
-	return e.deleteGuarded(ctx, step)
-}
-
-// deleteGuarded asks the guard and deletes. The guard is the last thing before
-// the deletion: what it found holds at most as long as the next request takes.
-func (e *Executor) deleteGuarded(ctx context.Context, step plan.Step) plan.Result {
 	verdict, err := e.checkGuard(ctx, step)
 	if err != nil || !verdict.passes() {
 		return e.blockedResult(ctx, step, verdict, err)

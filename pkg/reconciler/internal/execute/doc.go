@@ -24,9 +24,7 @@
 //
 // A guard reads, right before the deletion, what would go with a type or a namespace.
 // What another client creates between that read and the deletion is lost, which a
-// note says; behind a fence nothing can be created. A fence exists only for that
-// moment. It is in no inventory, has a label of its own, and is removed by the
-// next call if the process crashes.
+// note says.
 //
 // Steps of one stage run side by side, and the failure of one does not stop the
 // others; but a later stage does not start.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,23 +34,18 @@ type Options struct {
 	// Parallelism is how many steps are under way at once, for all calls together,
 	// before it is known how much the server can do. Defaults to observe.DefaultParallelism.
 	Parallelism int
-	// TypeFence denies the creation of instances of a type, or of objects in a namespace,
-	// from the last read of them until the deletion came in.
-	TypeFence bool
 	// Tracer makes a span of every stage and every step; none by default.
 	Tracer trace.Tracer
 }
 
-// Executor executes the steps of plans on one target. Between calls it keeps only which
-// owners have no fence left over, and how fast the server is. It is safe for concurrent
-// use.
+// Executor executes the steps of plans on one target. Between calls it keeps only how fast
+// the server is. It is safe for concurrent use.
 type Executor struct {
-	limiter       *limiter
-	fencesChecked sync.Map // by the id of the owner
-	objects       *cluster.Objects
-	types         *cluster.Types
-	observer      *observe.Observer
-	options       Options
+	limiter  *limiter
+	objects  *cluster.Objects
+	types    *cluster.Types
+	observer *observe.Observer
+	options  Options
 	// removed are objects that guards count as gone; nil except in a preview.
 	removed map[types.UID]bool
 	// reclaimed are the fields that a second apply removes; nil except in a preview, which sends only the first.
@@ -87,8 +81,7 @@ func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 	return results
 }
 
-// runStage executes steps that do not depend on each other. A step with a fence takes
-// no slot of the limiter: it waits for the server most of the time.
+// runStage executes steps that do not depend on each other.
 func (e *Executor) runStage(ctx context.Context, steps []plan.Step) []plan.Result {
 	ctx, span := e.options.Tracer.Start(ctx, "corbel.stage")
 	defer span.End(nil)
@@ -102,16 +95,13 @@ func (e *Executor) runStage(ctx context.Context, steps []plan.Step) []plan.Resul
 		if ctx.Err() != nil || unavailable.Load() >= int64(e.options.Parallelism) {
 			break
 		}
-		fenced := e.isFenced(step)
-		if !fenced && e.limiter.acquire(ctx) != nil {
+		if e.limiter.acquire(ctx) != nil {
 			break
 		}
 		group.Go(func() error {
 			start := time.Now()
 			result := e.runStep(ctx, step)
-			if !fenced {
-				e.limiter.release(time.Since(start))
-			}
+			e.limiter.release(time.Since(start))
 			if IsUnavailable(result.Err) {
 				unavailable.Add(1)
 			} else {

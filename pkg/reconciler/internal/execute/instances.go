@@ -105,18 +105,17 @@ func (e *Executor) unservedInstances(ctx context.Context, found *instanceCount, 
 	if err != nil {
 		return err
 	}
-	if hasCondition(definition, "Established") {
+	if isEstablished(definition) {
 		found.unknown = append(found.unknown, "no version of it is served, so that its instances cannot be counted")
 	}
 	return nil
 }
 
-// hasCondition reports whether a condition of the object is True.
-func hasCondition(object *unstructured.Unstructured, name string) bool {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+func isEstablished(definition *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(condition any) bool {
 		fields, _ := condition.(map[string]any)
-		return fields["type"] == name && fields["status"] == "True"
+		return fields["type"] == "Established" && fields["status"] == "True"
 	})
 }
 

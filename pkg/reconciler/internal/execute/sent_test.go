@@ -296,62 +296,6 @@ func TestOwnershipIsAcquiredOnlyAfterTheConfirmation(t *testing.T) {
 	}
 }
 
-// The server denies the creation of what a fence closes off, and only then the type is
-// deleted. The fence is removed in any case.
-func TestATypeIsDeletedOnlyBehindAFenceThatHolds(t *testing.T) {
-	for name, tc := range map[string]struct {
-		denial string
-		holds  bool
-	}{
-		"the server denies the probe because of it":       {"ValidatingAdmissionPolicy 'NAME' with binding 'NAME' denied request: no", true},
-		"the server refuses the probe for another reason": {"may not create configmaps", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b, recorder, d, live := recorded(t, foosDefinition)
-			b.executor = execute.New(b.target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel", TypeFence: true})
-			var fence string
-			recorder.Answer = func(sent wire.Sent) (int, any) {
-				if strings.HasSuffix(sent.Path, "/validatingadmissionpolicies") {
-					fence = sent.Field("metadata", "name")
-				}
-				if sent.Query.Get("dryRun") == "" {
-					return 0, nil
-				}
-				failure := wire.Failure(http.StatusForbidden, metav1.StatusReasonForbidden, nil)
-				failure.Message = strings.ReplaceAll(tc.denial, "NAME", fence)
-				return http.StatusForbidden, failure
-			}
-			s := step(plan.VerbDelete, d, live)
-			s.Guard, s.Owner = plan.GuardNoInstances, plan.Owner{ID: ownerID, Ref: ownerRef}
-			result := b.run(s)
-			if (result.Err == nil) != tc.holds {
-				t.Errorf("got %v", result.Err)
-			}
-			sent := recorder.Writes()
-			var got []string
-			for _, s := range sent {
-				got = append(got, s.Method+" "+s.Path[strings.LastIndex(strings.TrimSuffix(s.Path, "/"+fence), "/")+1:])
-			}
-			want := []string{"POST validatingadmissionpolicies", "POST validatingadmissionpolicybindings", "POST configmaps",
-				"DELETE foos.example.com", "DELETE validatingadmissionpolicybindings/" + fence, "DELETE validatingadmissionpolicies/" + fence}
-			if !tc.holds {
-				want = slices.Delete(want, 3, 4)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("requests (-want +got):\n%s", diff)
-			}
-			spec, _ := sent[0].Body["spec"].(map[string]any)
-			validations, _ := spec["validations"].([]any)
-			if len(validations) != 1 || validations[0].(map[string]any)["expression"] != "false" || spec["failurePolicy"] != "Fail" {
-				t.Errorf("the policy is %v", spec)
-			}
-			if actions, _, _ := unstructured.NestedStringSlice(sent[1].Body, "spec", "validationActions"); !slices.Equal(actions, []string{"Deny"}) {
-				t.Errorf("the binding is %v", sent[1].Body["spec"])
-			}
-		})
-	}
-}
-
 // A warning about a Secret may quote a value.
 func TestAWarningOfTheServerIsANoteUnlessItIsAboutASecret(t *testing.T) {
 	for kind, want := range map[string][]plan.Note{

@@ -190,8 +190,8 @@ func (m *Model) desiredNow(a *actor, key plan.Key) *plan.Desired {
 	return &desired[i]
 }
 
-// checkGuard checks that nothing goes with the object. What came after the
-// guard had looked is the documented window, which only the option TypeFence closes.
+// checkGuard checks that nothing goes with the object. Objects that come after the guard
+// has read are the documented window.
 func (m *Model) checkGuard(s *State, a *actor, step plan.Step, o *Object) {
 	if len(o.Defines) == 0 && !isNamespace(o.Key) {
 		return

@@ -273,15 +273,13 @@ const (
 	// being deleted, and they were deleted with it. The note names them.
 	//
 	// Event type: Warning
-	// What to do: create them again, if they are needed, once the type exists. The option TypeFence prevents
-	// it.
+	// What to do: create them again, if they are needed, once the type exists.
 	WarnForeignInstancesLost = "ForeignInstancesLost"
 	// WarnForeignContentLost means that another client created objects in a namespace while the namespace
 	// was being deleted, and they were deleted with it. The note names them.
 	//
 	// Event type: Warning
-	// What to do: create them again in another namespace, if they are needed. The option TypeFence prevents
-	// it.
+	// What to do: create them again in another namespace, if they are needed.
 	WarnForeignContentLost = "ForeignContentLost"
 	// WarnContentUnknown means that a namespace is orphaned, because its content could not be read and
 	// objects of others may live in it. The note says what could not be read.
