@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,8 @@ type call struct {
 	refused map[plan.Key]bool
 	// retried is set when refused creations are tried a second time.
 	retried bool
+	// webhooksRead is set when the configurations of webhooks were read, because one could not be called.
+	webhooksRead bool
 }
 
 func newCall(in input) *call {
@@ -107,7 +110,8 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			c.looks[key]++
 			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
 		default:
-			c.in.Failed[key] = plan.Failure{Immutable: execute.IsImmutable(result.Err), AlreadyAllocated: execute.IsAllocationConflict(result.Err), Message: result.Err.Error()}
+			c.in.Failed[key] = execute.FailureOf(result.Err)
+			again = append(again, c.webhooksToRead(c.in.Failed[key])...)
 			c.errs[key] = result.Err
 			if execute.IsBreaking(result.Err) {
 				c.errs[key] = &BreakingChangeError{Err: result.Err}
@@ -153,6 +157,21 @@ func (c *call) unread(results []plan.Result) map[plan.Key]bool {
 		}
 	}
 	return blind
+}
+
+// webhooksToRead returns the recorded configurations of webhooks, once, if a webhook could not be called: it may be one of ours,
+// and the watches do not know the names of webhooks.
+func (c *call) webhooksToRead(failure plan.Failure) (keys []plan.Key) {
+	if failure.Webhook == "" || c.webhooksRead {
+		return nil
+	}
+	c.webhooksRead = true
+	for _, item := range c.in.Recorded {
+		if key := plan.KeyOf(item); key.IsWebhookConfiguration() {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // countStep counts a step that succeeded. An object that is written too often fails for the
@@ -219,6 +238,11 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	adoption := adoptionOf(c.in.Input)
 	for _, wait := range p.Waiting {
 		outcome.Waiting = append(outcome.Waiting, Wait{Key(wait.Key), WaitReason(wait.Reason), wait.Message, wait.Until})
+		if err := c.errs[wait.Key]; err != nil && wait.Reason == plan.WaitError {
+			if advice, ok := strings.CutPrefix(wait.Message, err.Error()); ok && advice != "" {
+				c.errs[wait.Key] = fmt.Errorf("%w%s", err, advice)
+			}
+		}
 		if wait.Reason == plan.WaitFailed && c.in.Cause == plan.Deleting {
 			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
 		}

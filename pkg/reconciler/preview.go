@@ -289,7 +289,8 @@ func (p *previewing) take(ctx context.Context, previewed execute.Previewed, fore
 			known.dependsOnCluster = "the server accepts it only if " + missing.String() + " exists, which does not exist yet"
 			break
 		}
-		known.Failure = &plan.Failure{Immutable: execute.IsImmutable(err), AlreadyAllocated: execute.IsAllocationConflict(err), Message: err.Error()}
+		failure := execute.FailureOf(err)
+		known.Failure = &failure
 		known.refused = !(execute.IsForbidden(err) && strings.Contains(execute.AnswerOf(err), `User "`))
 	}
 	p.asked[questionOf(step)] = known

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -299,6 +300,18 @@ func IsAllocationConflict(err error) bool {
 	}
 	message := strings.ToLower(status.ErrStatus.Message)
 	return slices.ContainsFunc(allocatedWords, func(words string) bool { return strings.Contains(message, words) })
+}
+
+// uncalledWebhook is how the server says that it could not call an admission webhook.
+var uncalledWebhook = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([^"]+)"`)
+
+// FailureOf returns what the planner has to know of the failure of a step.
+func FailureOf(err error) plan.Failure {
+	failure := plan.Failure{Immutable: IsImmutable(err), AlreadyAllocated: IsAllocationConflict(err), Message: err.Error()}
+	if found := uncalledWebhook.FindStringSubmatch(AnswerOf(err)); found != nil {
+		failure.Webhook = found[1]
+	}
+	return failure
 }
 
 // storageFailure says what can be done if the storage of the cluster did not accept an

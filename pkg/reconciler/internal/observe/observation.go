@@ -4,12 +4,14 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +61,7 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		Scaled:             scalingOf(live),
 		CreationTimestamp:  live.GetCreationTimestamp().Time,
 		Finish:             endingOf(live),
+		Webhooks:           webhooksOf(live),
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
 		observation.DeletionTimestamp = deleting.Time
@@ -88,6 +91,32 @@ func carriedOf(live *unstructured.Unstructured) string {
 		return ""
 	}
 	return string(encoded)
+}
+
+// webhooksOf returns the admission webhooks of a configuration that must be called, with their selectors.
+func webhooksOf(live *unstructured.Unstructured) map[string]string {
+	if gvk := live.GroupVersionKind(); !(plan.Key{Group: gvk.Group, Kind: gvk.Kind}).IsWebhookConfiguration() {
+		return nil
+	}
+	found := map[string]string{}
+	webhooks, _ := live.Object["webhooks"].([]any)
+	for _, element := range webhooks {
+		webhook, _ := element.(map[string]any)
+		name, _ := webhook["name"].(string)
+		if webhook["failurePolicy"] == "Ignore" || name == "" {
+			continue
+		}
+		var texts []string
+		for _, key := range []string{"namespaceSelector", "objectSelector"} {
+			var selector metav1.LabelSelector
+			content, _ := webhook[key].(map[string]any)
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector) == nil && len(content) > 0 {
+				texts = append(texts, "its "+key+" is "+metav1.FormatLabelSelector(&selector))
+			}
+		}
+		found[name] = cmp.Or(strings.Join(texts, ", "), "it has no selector")
+	}
+	return found
 }
 
 // endingOf returns how far a Job has come that is removed after its end. Its readiness does

@@ -64,11 +64,12 @@ func (u *unit) isExpendable() bool {
 
 // DropResolvedFailures drops failures of creations from the input that the results may have
 // resolved: of objects that asked for an allocated value, if a redundant object
-// of their kind is gone. It reports whether there were any. A caller that calls it once
+// of their kind is gone; and of those for which a webhook could not be called, if a webhook was mended. It reports whether there were any. A caller that calls it once
 // in a reconcile, and not again after it reported one, tries each of them twice at most.
 func DropResolvedFailures(in Input, results []Result) bool {
-	freed := map[schema.GroupKind]bool{}
+	freed, mended := map[schema.GroupKind]bool{}, false
 	for _, r := range results {
+		mended = mended || r.Err == nil && r.Blocked == "" && r.Step.Verb != VerbDryRun && r.Step.Key.IsWebhookConfiguration()
 		gone := r.Err == nil && r.Blocked == "" && r.Step.Verb == VerbDelete && r.Observation.Existence == Absent
 		if gone && r.Step.Reason == ReasonRedundant {
 			freed[r.Step.Key.GroupKind()] = true
@@ -76,7 +77,7 @@ func DropResolvedFailures(in Input, results []Result) bool {
 	}
 	retried := false
 	for key, failure := range in.Failed {
-		if failure.AlreadyAllocated && freed[key.GroupKind()] && in.Live[key].known() {
+		if (failure.AlreadyAllocated && freed[key.GroupKind()] || failure.Webhook != "" && mended) && in.Live[key].known() {
 			delete(in.Failed, key)
 			retried = true
 		}

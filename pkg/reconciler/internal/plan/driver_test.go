@@ -205,7 +205,11 @@ func (d *driver) execute(steps []Step, in Input) ([]Result, error) {
 		case r.Blocked != "":
 			failed[s.Key] = Failure{Blocked: true, Message: r.Blocked}
 		case r.Err != nil:
-			failed[s.Key] = Failure{Immutable: errors.Is(r.Err, errImmutable), AlreadyAllocated: errors.Is(r.Err, errAllocated), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
+			failure := Failure{Immutable: errors.Is(r.Err, errImmutable), AlreadyAllocated: errors.Is(r.Err, errAllocated), Message: fmt.Sprintf("%s %s: %s", s.Verb, s.Key, r.Err)}
+			if errors.Is(r.Err, errDead) {
+				failure.Webhook = deadWebhook
+			}
+			failed[s.Key] = failure
 		}
 	}
 	return results, nil

@@ -24,6 +24,7 @@ var (
 	errNotServed   = errors.New("the type is not served")
 	errImmutable   = errors.New("a field cannot be changed")
 	errAllocated   = errors.New("the port is already allocated")
+	errDead        = errors.New("the webhook cannot be called")
 	errLost        = errors.New("the answer was lost")
 )
 
@@ -33,6 +34,12 @@ func (w *world) execute(s Step) Result {
 	if reason, refused := w.refused[s.Key]; refused {
 		r.Err, r.Observation = errors.New(reason), w.observe(s.Key, s.Desired != nil)
 		return r
+	}
+	for _, o := range w.objects {
+		if o.isDead() && s.Key.Namespace != "" {
+			r.Err, r.Observation = errDead, w.observe(s.Key, s.Desired != nil)
+			return r
+		}
 	}
 	switch s.Verb {
 	case VerbCreate:

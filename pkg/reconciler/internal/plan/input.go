@@ -74,7 +74,9 @@ type Failure struct {
 	// AlreadyAllocated: the server refused to create the object, because something that it
 	// asks for, such as a port, is already allocated.
 	AlreadyAllocated bool
-	Message          string
+	// Webhook is the admission webhook that the server could not call for the step; empty if that is not why it failed.
+	Webhook string
+	Message string
 	// BlockingTypes are those of the result, if it is blocked.
 	BlockingTypes []BlockingType
 }

@@ -26,10 +26,12 @@ func Next(in Input) (Plan, error) {
 		return Plan{}, err
 	}
 	if in.Cause == Applying {
+		w.findDeadWebhooks(ReasonRedundant)
 		w.addNamespaces(w.units)
 		w.applyWaves(w.desiredFor(policy.RunOnApply))
 		w.prune()
 	} else {
+		w.findDeadWebhooks(ReasonDeleting)
 		w.delete()
 	}
 	return w.plan(), nil

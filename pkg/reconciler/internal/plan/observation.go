@@ -91,6 +91,9 @@ type Observation struct {
 	// Carried is what a PUT of the object has to carry over because a controller or the server has set it, as a JSON
 	// object with these fields alone. It is empty if that is not known.
 	Carried string
+	// Webhooks are the admission webhooks of a configuration that refuse requests if the server cannot call them, by name,
+	// with their selectors in words. They are known of a configuration that was read, or written.
+	Webhooks map[string]string
 	// CreationTimestamp is the object's creation timestamp.
 	CreationTimestamp time.Time
 	Status            Status

@@ -47,6 +47,7 @@ import (
 //	unknown, known         let reads fail, and succeed again
 //	hide, unhide           let reads of the content of namespaces fail, and succeed again
 //	refuse, accept, lose   let writes fail, succeed again, and lose the answer to the next write
+//	                       a ValidatingWebhookConfiguration with a value such as dead-1 refuses what is written in namespaces
 //	clash                  lets creations be refused, because a value is already allocated; so do values such as port-80, for one kind
 //	immutable, frozen      let the server refuse to change values, or to write objects in place at all
 //	webhook                lets an admission webhook remove our label and annotation from objects

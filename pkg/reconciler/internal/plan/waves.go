@@ -112,6 +112,8 @@ func (w *work) hold(u *unit, message string, failed bool) bool {
 	case w.ignoreUnowned(u):
 	case w.atRest(u):
 		w.checkReadiness(u)
+	case u.dead:
+		w.apply(u)
 	default:
 		u.blockedByFailure, u.waitsForOthers = failed, true
 		w.notePending(u)

@@ -234,10 +234,21 @@ func (o *object) observation(manifest bool) Observation {
 		Seal: o.seal(), HasOwnerReferences: o.referenced,
 	}
 	observed.Ownership.OtherOwners, observed.Finish = slices.Clone(o.ownership.OtherOwners), o.ending()
+	if o.isDead() {
+		observed.Webhooks = map[string]string{deadWebhook: "its namespaceSelector is name=shop"}
+	}
 	if manifest {
 		observed.AppliedHash = o.value + "|" + metadata
 	}
 	return observed
+}
+
+// deadWebhook is the name of a webhook that cannot be called.
+const deadWebhook = "dead.example.com"
+
+// isDead reports whether the object is a configuration of that webhook.
+func (o *object) isDead() bool {
+	return o.key.IsWebhookConfiguration() && strings.HasPrefix(o.value, "dead")
 }
 
 // control puts a controller into the ownerReferences.

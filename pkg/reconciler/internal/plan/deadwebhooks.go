@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Webhooks come after what they are called for, and are removed after what is written. But the server may refuse those
+// writes because it cannot call a webhook of this very component. Then the webhook is mended first: written if its
+// manifest has changed, removed if no manifest has it. One that is as its manifest stays as it is.
+
+// IsWebhookConfiguration reports whether objects of the kind configure admission webhooks.
+func (k Key) IsWebhookConfiguration() bool {
+	return k.Group == "admissionregistration.k8s.io" && (k.Kind == "ValidatingWebhookConfiguration" || k.Kind == "MutatingWebhookConfiguration")
+}
+
+// findDeadWebhooks finds the configurations of ours with webhooks that the server could not call for a step. It removes
+// those that are not desired; the others are written as soon as they are met.
+func (w *work) findDeadWebhooks(reason Reason) {
+	configurations := slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return len(u.live.Webhooks) == 0 || !u.mayRemove() })
+	for _, u := range w.units {
+		for _, c := range configurations {
+			if u.failure == nil || c.live.Webhooks[u.failure.Webhook] == "" {
+				continue
+			}
+			if c.failure == nil && w.mends(c, reason) {
+				w.note(c.key, "", "goes first: the server cannot call its webhook %s, and refuses other objects for that", u.failure.Webhook)
+				c.dead = true
+			} else {
+				u.failure.Message += fmt.Sprintf("; the webhook is of this component's %s, which stays as it is: %s. Mend its service, or exclude the object by namespaceSelector or objectSelector, "+
+					"or drop the webhook, in the manifest", c.key, c.live.Webhooks[u.failure.Webhook])
+			}
+		}
+	}
+	for _, c := range configurations {
+		if c.dead && c.desired == nil {
+			w.removeOne(c, reason)
+		}
+	}
+}
+
+// mends reports whether a configuration is to be written or removed, so that its webhooks change.
+func (w *work) mends(u *unit, reason Reason) bool {
+	if u.desired == nil {
+		return !w.willOrphan(u, reason) && !w.in.Retain[u.key]
+	}
+	_, due := w.writeDue(u)
+	return due
+}
