@@ -241,7 +241,7 @@ const (
 	// goes on by itself.
 	ReasonForbidden = "Forbidden"
 	// ReasonInvalid means that the manifests cannot work as they are, or that the inventory cannot be used.
-	// Nothing was written for them. The message lists all mistakes.
+	// Nothing of them was written. The message lists all mistakes.
 	//
 	// Conditions: Ready False, Stalled True
 	// State: Error

@@ -7,6 +7,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
+	"slices"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,16 +53,19 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
 	root := rootOf(obj) // a hook may change it, in memory
-	resolved, access, err := h.prepareApply(ctx, obj)
+	resolved, access, absent, err := h.prepareApply(ctx, obj)
 	if err != nil {
 		return result.Empty, err
 	}
 	t, err := h.connect(ctx, obj, access)
 	if err != nil {
-		return result.Empty, err
+		return result.Empty, cmp.Or(absent, err)
 	}
 	defer t.Release()
 	ctx = h.basicContext(ctx, obj)
+	if absent != nil {
+		return h.repairLast(ctx, obj, commit, t, resolved, before, nil, absent)
+	}
 	if err := h.adopt(ctx, obj, t, h.renderer.Generator, &resolved); err != nil {
 		return result.Empty, err
 	}
@@ -93,7 +99,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	var approved *rendering.Rendering
 	if needsApproval {
 		if approved, err = h.approvedRendering(ctx, obj, t, resolved, digests, allowEmpty); err != nil {
-			return result.Empty, err
+			return h.repairLast(ctx, obj, commit, t, resolved, before, nil, err)
 		}
 		if approved == nil {
 			return h.applyUnapproved(fullContext(ctx, t, obj.GetStatus().processing().component, obj.GetStatus()), obj, commit, t, known, before.desired)
@@ -120,15 +126,14 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 			return err
 		})
 		if err != nil {
-			return result.Empty, err
+			return h.repairLast(ctx, obj, commit, t, resolved, before, nil, err)
 		}
 		approved = &manifests
 	}
 	known.digest, known.pin, known.pinned, known.config.namespace = digests.component, pinned, approved.Pinned, approved.Namespace
-	outcome, err := h.apply(ctx, obj, commit, t, known, approved.Objects)
-	if known.desired = outcome.Desired.Pack(before.desired); known.desired != nil {
-		known.size = known.desired.Size()
-		h.memory.keepRendered(key, known)
+	outcome, err := h.applySet(ctx, obj, commit, t, known, before.desired, approved.Objects)
+	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
+		return h.repairLast(ctx, obj, commit, t, resolved, before, outcome.Awaited, err)
 	}
 	if err == nil || outcome.Total > 0 {
 		err = errors.Join(err, h.renderer.Keep(ctx, toRender, approved, &h.remembered(obj).rendering))
@@ -191,6 +196,52 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Comm
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterFastPath)
 }
 
+// applySet applies a set, and remembers it. Before is what was remembered.
+func (h *handler[T]) applySet(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, objects []client.Object) (reconciler.Outcome, error) {
+	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
+	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
+		known.size = known.desired.Size()
+		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
+	}
+	return outcome, err
+}
+
+// repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
+// set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
+func (h *handler[T]) repairLast(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []reconciler.AwaitedObject, why error) (result.Result, error) {
+	h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
+	status := obj.GetStatus()
+	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
+	if !reflect.DeepEqual(last.config.policies, resolved.policies) {
+		last = prepared{}
+	}
+	if isEmpty(obj) || last.desired == nil && (at < 0 || h.settings.historyLimit == 0) {
+		return result.Empty, why
+	}
+	var stored rendering.Rendering
+	if last.desired == nil {
+		last = prepared{config: resolved, digest: status.processing().component}
+		var err error
+		if stored, err = h.storedManifests(ctx, obj, &last, &status.History[at]); err != nil {
+			return result.Empty, errors.Join(why, err)
+		}
+		last.pinned, last.config.namespace = stored.Pinned, stored.Namespace
+	}
+	last.repairs, last.until = true, time.Time{}
+	h.memory.keepRendered(client.ObjectKeyFromObject(obj), last)
+	outcome, err := h.applySet(ctx, obj, commit, t, last, last.desired, stored.Objects)
+	if errors.Is(err, reconciler.ErrOutdated) {
+		return h.repairLast(ctx, obj, commit, t, resolved, prepared{}, awaited, why)
+	}
+	h.remembered(obj).planned = false // what is planned for the new set decides whether it failed
+	outcome.Awaited = append(outcome.Awaited, awaited...)
+	h.noteOutcome(obj, t, &outcome, err)
+	if err != nil || outcome.Total == 0 {
+		return result.Empty, errors.Join(why, err)
+	}
+	return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
+}
+
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
 func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
@@ -229,6 +280,7 @@ func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Objec
 		ManagedTypes:    known.config.managedTypes,
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
+		RepairOnly:      known.repairs,
 		Urgent:          h.triggers.IsUrgent(client.ObjectKeyFromObject(obj)),
 		Protected:       protected,
 	}
@@ -259,27 +311,24 @@ func (h *handler[T]) hooksAfterFastPath(ctx context.Context, obj T) error {
 }
 
 // prepareApply resolves the configuration and the access of the component, and loads its
-// references.
-func (h *handler[T]) prepareApply(ctx context.Context, obj T) (resolvedConfig, target.Access, error) {
+// references. Absent says which it cannot load.
+func (h *handler[T]) prepareApply(ctx context.Context, obj T) (resolved resolvedConfig, access target.Access, absent, err error) {
 	return h.resolve(ctx, obj, h.loadReferences)
 }
 
-func (h *handler[T]) resolve(ctx context.Context, obj T, load func(context.Context, T) references.Absence) (resolvedConfig, target.Access, error) {
+func (h *handler[T]) resolve(ctx context.Context, obj T, load func(context.Context, T) references.Absence) (resolved resolvedConfig, access target.Access, absent, err error) {
 	resolved, configErr := resolveConfig(obj, h.settings)
 	_, suspendErr := h.suspensionOf(obj)
 	_, rolloutErr := h.rolloutOf(obj)
 	found, _ := h.finder.Find(obj.GetSpec())
 	if err := errors.Join(configErr, suspendErr, rolloutErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
-		return resolvedConfig{}, target.Access{}, &verdict.InvalidError{Err: h.about(obj, err)}
+		return resolved, access, nil, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	if err := load(ctx, obj).Retry(); err != nil {
-		return resolvedConfig{}, target.Access{}, err
+	absent = load(ctx, obj).Retry()
+	if access, err = accessOf(obj, h.settings); err != nil {
+		return resolved, access, absent, cmp.Or(absent, error(&verdict.InvalidError{Err: h.about(obj, err)}))
 	}
-	access, err := accessOf(obj, h.settings)
-	if err != nil {
-		return resolvedConfig{}, target.Access{}, &verdict.InvalidError{Err: h.about(obj, err)}
-	}
-	return resolved, access, nil
+	return resolved, access, absent, nil
 }
 
 // concludeApply copies the outcome of the engine into the status, and returns Success if nothing is left to do.

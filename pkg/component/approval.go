@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -129,7 +128,7 @@ func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycl
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
 	}
 	known.digest, known.approval = status.processing().component, status.Approval.DeepCopy()
-	stored, err := h.storedManifests(ctx, obj, &known)
+	stored, err := h.storedManifests(ctx, obj, &known, status.currentRevision())
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		status.Approval.Summary += "; until then the dependent objects are not repaired: " + err.Error()
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
@@ -138,21 +137,19 @@ func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycl
 		return result.Empty, err
 	}
 	known.pinned, known.config.namespace = stored.Pinned, stored.Namespace
-	outcome, err := h.apply(ctx, obj, commit, t, known, stored.Objects)
-	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
-		known.size = known.desired.Size()
-		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
-	}
+	outcome, err := h.applySet(ctx, obj, commit, t, known, before, stored.Objects)
 	return h.concludeUnapproved(obj, t, outcome, err)
 }
 
-// storedManifests returns the manifests of the current revision as the history has them. It notes in what is known
+// storedManifests returns the manifests of a revision as the history has them. It notes in what is known
 // whether they are those of an earlier one.
-func (h *handler[T]) storedManifests(ctx context.Context, obj T, known *prepared) (rendering.Rendering, error) {
-	status := obj.GetStatus()
-	request := h.renderRequest(obj, known.config, status.processing().revision, true)
-	if current := status.currentRevision(); current != nil && current.RollbackTo != 0 {
-		known.pin.to = current.RollbackTo
+func (h *handler[T]) storedManifests(ctx context.Context, obj T, known *prepared, of *v1alpha1.RevisionStatus) (rendering.Rendering, error) {
+	request := h.renderRequest(obj, known.config, obj.GetStatus().processing().revision, true)
+	if of != nil {
+		request.Revision.Number, request.Stored = of.Revision, of.Digest
+	}
+	if of != nil && of.RollbackTo != 0 {
+		known.pin.to = of.RollbackTo
 		return h.restore(ctx, h.renderer, obj, request, known.pin, &rendering.Last{})
 	}
 	return h.renderer.Stored(ctx, request)

@@ -178,6 +178,8 @@ type prepared struct {
 	approval *v1alpha1.PendingApproval
 	// held: the component keeps its version.
 	held bool
+	// repairs: the set is not what the component asks for; it is repaired only, and not for the fast path.
+	repairs bool
 	// desired are the dependents, as the engine keeps them.
 	desired *reconciler.DesiredSet
 	size    int // of desired, in bytes of memory
@@ -230,7 +232,7 @@ func (m *memory) dropRendered(known *remembered) {
 // a full reconcile has to find it out.
 func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
-	if (known.pin.failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
+	if known.repairs || (known.pin.failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
 		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
 	return known, known.root.equal(rootOf(c)) && known.digest == c.GetStatus().processing().component && now.Before(known.until)

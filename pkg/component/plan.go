@@ -501,11 +501,11 @@ func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Conne
 // planTarget returns the configuration of the component and a connection to its target. The
 // references are loaded, and not watched.
 func (h *handler[T]) planTarget(ctx context.Context, obj T, p *Plan) (resolvedConfig, targets.Connection, error) {
-	resolved, access, err := h.resolve(ctx, obj, func(ctx context.Context, obj T) references.Absence {
+	resolved, access, absent, err := h.resolve(ctx, obj, func(ctx context.Context, obj T) references.Absence {
 		absent, _ := h.readReferences(ctx, obj)
 		return absent
 	})
-	if err != nil {
+	if err := cmp.Or(absent, err); err != nil {
 		return resolved, targets.Connection{}, err
 	}
 	p.Remote = access.Kubeconfig != nil

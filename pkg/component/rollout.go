@@ -226,7 +226,7 @@ func (h *handler[T]) applyHeld(ctx context.Context, obj T, commit lifecycle.Comm
 	if rolledBack != nil && current.RollbackTo == rolledBack.To {
 		status.Rollback, known.pin.failed = rolledBack, rolledBack.From
 	}
-	stored, err := h.storedManifests(ctx, obj, &known)
+	stored, err := h.storedManifests(ctx, obj, &known, current)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		h.remembered(obj).turn += "; until then the dependent objects are not repaired: " + err.Error()
 		if current.Result == v1alpha1.RevisionReady {
@@ -238,11 +238,7 @@ func (h *handler[T]) applyHeld(ctx context.Context, obj T, commit lifecycle.Comm
 		return result.Empty, err
 	}
 	known.pinned, known.config.namespace = stored.Pinned, stored.Namespace
-	outcome, err := h.apply(ctx, obj, commit, t, known, stored.Objects)
-	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
-		known.size = known.desired.Size()
-		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
-	}
+	outcome, err := h.applySet(ctx, obj, commit, t, known, before, stored.Objects)
 	return h.concludeApply(ctx, obj, t, outcome, err, noHooks)
 }
 

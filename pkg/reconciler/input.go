@@ -59,8 +59,31 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
 		return input{}, &InvalidError{Err: err}
 	}
+	if request.RepairOnly {
+		keepOthers(&in.Input)
+	}
 	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}
 	return in, nil
+}
+
+// keepOthers leaves in a plan the objects that were made of their desired manifests, and depend on no other. Nothing is removed.
+func keepOthers(in *plan.Input) {
+	made := make(map[plan.Key]string, len(in.Recorded))
+	for _, item := range in.Recorded {
+		made[plan.KeyOf(item)], in.Retain[plan.KeyOf(item)] = item.Digest, true
+	}
+	in.Desired = slices.Clone(in.Desired)
+	for before := -1; before != len(in.Desired); {
+		before = len(in.Desired)
+		in.Desired = slices.DeleteFunc(in.Desired, func(d plan.Desired) bool {
+			lacks := func(r policy.Reference) bool { return made[plan.Key(r)] == "" }
+			other := made[d.Key] != d.Digest || slices.ContainsFunc(d.Policies.DependsOn, lacks)
+			if other {
+				delete(made, d.Key)
+			}
+			return other
+		})
+	}
 }
 
 // build makes desired objects of rendered ones, under the policies of the request.

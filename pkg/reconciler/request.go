@@ -91,6 +91,9 @@ type ApplyRequest struct {
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.
 	Retain []Key
+	// RepairOnly says that the set is not what is wanted in the end. Then an object of it is repaired if it was last made of its very
+	// manifest. What else is recorded stays as it is, and nothing is removed. Default is false.
+	RepairOnly bool
 	// Record makes the inventory durable; it is called before objects that
 	// are not in the inventory are written. If Record is nil, Apply returns
 	// after planning such objects: the caller saves the inventory of the
