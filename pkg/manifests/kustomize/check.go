@@ -26,7 +26,6 @@ const maxMistakes = 50
 type checker struct {
 	tree   *tree
 	limits Limits
-	growth growth
 	errs   []error
 	// visits counts the kustomizations, open are those being looked at.
 	visits int
@@ -43,7 +42,7 @@ type checker struct {
 func check(t *tree, folder string, limits Limits) (*plan, error) {
 	c := &checker{tree: t, limits: limits, approved: map[string][]byte{}}
 	c.folder(folder)
-	if err := errors.Join(append(c.errs, c.growth.check(limits))...); err != nil {
+	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
 	}
 	return &plan{files: memory{tree: t, kustomizations: c.approved}, folder: folder, setsSchema: c.setsSchema}, nil
@@ -110,12 +109,10 @@ func (c *checker) load(folder string) (place, *types.Kustomization) {
 		return place{}, nil
 	}
 	data := c.tree.files[at.file]
-	size, err := c.tree.checkBounds(data, c.limits)
-	if err != nil {
+	if err := c.tree.checkBounds(data, c.limits); err != nil {
 		c.add(fmt.Errorf("%s: %w", at.file, err))
 		return place{}, nil
 	}
-	c.weigh(size)
 	k := &types.Kustomization{}
 	if err := k.Unmarshal(data); err != nil {
 		c.add(fmt.Errorf("%s: %w", at.file, err))
@@ -204,7 +201,6 @@ func (c *checker) plain(at place, p string) {
 	if ok && c.tree.folders[name] {
 		c.fail(at, p, errors.New("it is a folder, want a file"))
 	}
-	c.weigh(len(c.tree.files[name]))
 }
 
 func (c *checker) yaml(at place, name string) {
@@ -212,17 +208,15 @@ func (c *checker) yaml(at place, name string) {
 		c.fail(at, name, errors.New("it is a folder, want a file"))
 		return
 	}
-	size, err := c.tree.checkBounds(c.tree.files[name], c.limits)
-	if err != nil {
+	if err := c.tree.checkBounds(c.tree.files[name], c.limits); err != nil {
 		c.add(fmt.Errorf("%s: %w", name, err))
 		return
 	}
-	c.weigh(size)
 }
 
 // text looks at YAML that stands in the field itself.
 func (c *checker) text(at place, text string) {
-	if _, err := c.tree.checkBounds([]byte(text), c.limits); err != nil {
+	if err := c.tree.checkBounds([]byte(text), c.limits); err != nil {
 		c.fail(at, "", err)
 	}
 }
@@ -240,7 +234,6 @@ func (c *checker) resource(at place, p string) {
 		c.folder(name)
 	default:
 		c.yaml(at, name)
-		c.resourceFile(c.tree.files[name])
 	}
 }
 
@@ -300,9 +293,7 @@ func (c *checker) fields(at place, k *types.Kustomization) {
 		c.file(at.in("openapi.path"), p)
 	}
 	c.setsSchema = c.setsSchema || len(k.OpenAPI) > 0
-	c.everywhere(k)
 	for i, patch := range k.PatchesStrategicMerge {
-		c.patch(string(patch), nil)
 		c.inlineOrFile(at.in("patchesStrategicMerge[%d]", i), string(patch))
 	}
 	c.patches(at.in("patches"), k.Patches)
@@ -310,12 +301,8 @@ func (c *checker) fields(at place, k *types.Kustomization) {
 	for i, replacement := range k.Replacements {
 		if replacement.Path != "" {
 			c.file(at.in("replacements[%d].path", i), replacement.Path)
-			c.replacementFile(c.tree.files[path.Join(at.folder, replacement.Path)])
-			continue
 		}
-		c.replacement(replacement.Replacement)
 	}
-	c.growth.objects += len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	for i := range k.ConfigMapGenerator {
 		c.sources(at.in("configMapGenerator[%d]", i), k.ConfigMapGenerator[i].KvPairSources)
 	}
@@ -350,9 +337,7 @@ func (c *checker) patches(at place, patches []types.Patch) {
 	for i, patch := range patches {
 		if patch.Path != "" {
 			c.file(at.in("[%d].path", i), patch.Path)
-			c.patch(string(c.tree.files[path.Join(at.folder, patch.Path)]), patch.Target)
 		}
-		c.patch(patch.Patch, patch.Target)
 		c.text(at.in("[%d].patch", i), patch.Patch)
 	}
 }

@@ -236,7 +236,7 @@ type Limits struct {
 	// Default: 16 MiB
 	FileBytes int64
 	// TotalBytes limits the size of all files together, and that of each file once its aliases are
-	// expanded. A build may load four times as much if it refers to files more than once.
+	// expanded.
 	//
 	// Unit: bytes
 	// Default: 64 MiB

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
@@ -24,6 +25,12 @@ func TestWhatWouldTakeTooMuchIsRefused(t *testing.T) {
 		wide[fmt.Sprintf("k%d/x/kustomization.yaml", i)] = fmt.Sprintf("resources: [../../k%d]\nnamePrefix: x-", i+1)
 	}
 	wide["k20/kustomization.yaml"], wide["k20/a.yaml"] = "resources: [a.yaml]", configMap("a")
+	copies := ""
+	for i := range 40 {
+		copies += fmt.Sprintf("- {op: copy, from: /data, path: /data/c%d}\n", i)
+	}
+	resource := configMap("a") + "data: {k: " + strings.Repeat("x", 10_000) + "}\n"
+	const copied = "Unable to complete the copy"
 	tests := []struct {
 		name, root string
 		files      map[string]string
@@ -38,6 +45,10 @@ func TestWhatWouldTakeTooMuchIsRefused(t *testing.T) {
 		{"a circle", "a", map[string]string{"a/kustomization.yaml": "resources: [../b]", "b/kustomization.yaml": "resources: [../a]"}, kustomize.Limits{}, "in a circle: a, b, a"},
 		{"output", ".", map[string]string{"a.yaml": configMap("a") + "data: {x: " + strings.Repeat("x", 1000) + "}"}, kustomize.Limits{OutputBytes: 1000}, "it gives more than 1000 bytes"},
 		{"a large file", ".", map[string]string{"a.yaml": strings.Repeat("#", 1001)}, kustomize.Limits{FileBytes: 1000}, "a.yaml: it is larger than 1000 bytes"},
+		{"copies in a patch", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]", "a.yaml": resource, "p.yaml": copies}, kustomize.Limits{}, copied},
+		{"copies in an old patch", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatchesJson6902: [{path: p.yaml, target: {version: v1, kind: ConfigMap, name: a}}]", "a.yaml": resource, "p.yaml": copies}, kustomize.Limits{}, copied},
+		{"copies in a transformer", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": resource, "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\ntarget: {kind: ConfigMap}", "p.yaml": copies}, kustomize.Limits{}, copied},
+		{"aliases in a transformer", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": resource, "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n", "p.yaml": bomb}, kustomize.Limits{}, "p.yaml: its aliases expand to more than 1000000 values"},
 		{"large files", ".", map[string]string{"a.yaml": strings.Repeat("#", 600), "b.yaml": strings.Repeat("#", 600)}, kustomize.Limits{TotalBytes: 1000}, "too large together"},
 	}
 	for _, test := range tests {
@@ -78,5 +89,32 @@ func TestMistakesAreReportedWithTheirPlace(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the error holds a secret: %v", err)
 		}
+	}
+}
+
+func TestADecryptorThatHangsIsAbandoned(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	started := time.Now()
+	g, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a")}), ".", kustomize.Options{
+		Timeout:   50 * time.Millisecond,
+		Decryptor: manifests.DecryptorFunc(func(data []byte, _ string) ([]byte, error) { <-release; return data, nil }),
+	})
+	late, ok := errors.AsType[*manifests.RenderTimeoutError](err)
+	if !ok || time.Since(started) > time.Minute {
+		t.Fatalf("got the error %v after %s", err, time.Since(started))
+	}
+	if _, again := manifests.Generate(t.Context(), g, "ns", "app", nil); !errors.Is(again, late) {
+		t.Errorf("got the error %v", again)
+	}
+}
+
+func TestWhatADecryptorReturnsIsLimited(t *testing.T) {
+	_, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a")}), ".", kustomize.Options{
+		Limits:    kustomize.Limits{TotalBytes: 1000},
+		Decryptor: manifests.DecryptorFunc(func([]byte, string) ([]byte, error) { return make([]byte, 2000), nil }),
+	})
+	if err == nil || !strings.Contains(err.Error(), "a.yaml: decrypt it: the files have more than 1000 bytes together") {
+		t.Errorf("got the error %v", err)
 	}
 }

@@ -74,11 +74,10 @@ func (c *checker) pluginFolder(folder string) {
 
 // configuration looks at the documents that configure plugins.
 func (c *checker) configuration(at place, data []byte) {
-	if _, err := c.tree.checkBounds(data, c.limits); err != nil {
+	if err := c.tree.checkBounds(data, c.limits); err != nil {
 		c.fail(at, "", err)
 		return
 	}
-	c.pluginText(at, data)
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for number := 1; ; number++ {
 		var document any
@@ -120,18 +119,7 @@ func (c *checker) configurations(at place, document any) {
 	case kind == "HelmChartInflationGenerator":
 		c.fail(at, kind, errCharts)
 	default:
-		c.replacements(content)
 		c.paths(at, content)
-	}
-}
-
-// replacements counts those that a plugin holds.
-func (c *checker) replacements(content map[string]any) {
-	list, _ := content["replacements"].([]any)
-	for _, item := range list {
-		if data, err := yaml.Marshal(item); err == nil {
-			c.replacementFile(data)
-		}
 	}
 }
 
@@ -164,18 +152,16 @@ func isLoading(key string) bool {
 	return false
 }
 
-// pluginFile counts a file, whatever the plugin does with it. What is no file may be the
+// pluginFile looks at a file, whatever the plugin does with it. What is no file may be the
 // path of a field.
 func (c *checker) pluginFile(at place, value string) {
 	name, err := resolve(at.folder, value)
 	if data, isFile := c.tree.files[name]; err == nil && isFile {
 		if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			c.yaml(at, name)
-		} else if _, err := c.tree.checkBounds(data, c.limits); err != nil {
+		} else if err := c.tree.checkBounds(data, c.limits); err != nil {
 			c.fail(at, value, err)
 		}
-		c.pluginText(at, data)
-		c.replacementFile(data)
 	}
 }
 
