@@ -54,8 +54,6 @@ type call struct {
 	refused map[plan.Key]bool
 	// retried is set when refused creations are tried a second time.
 	retried bool
-	// webhooksRead is set when the configurations of webhooks were read, because one could not be called.
-	webhooksRead bool
 }
 
 func newCall(in input) *call {
@@ -111,7 +109,6 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
 		default:
 			c.in.Failed[key] = execute.FailureOf(result.Err)
-			again = append(again, c.webhooksToRead(c.in.Failed[key])...)
 			c.errs[key] = result.Err
 			if execute.IsBreaking(result.Err) {
 				c.errs[key] = &BreakingChangeError{Err: result.Err}
@@ -126,6 +123,13 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			c.blameNamespace(key, result.Err)
 		}
 		again = append(again, key)
+	}
+	if slices.ContainsFunc(results, func(result plan.Result) bool { return c.in.Failed[result.Step.Key].Webhook != "" }) {
+		for _, item := range c.in.Recorded { // the webhook may be one of ours, and the watches keep no names of webhooks
+			if key := plan.KeyOf(item); key.IsWebhookConfiguration() && c.in.Live[key].Webhooks == nil {
+				again = append(again, key)
+			}
+		}
 	}
 	c.retried = c.retried || plan.DropResolvedFailures(c.in.Input, results)
 	return again
@@ -157,21 +161,6 @@ func (c *call) unread(results []plan.Result) map[plan.Key]bool {
 		}
 	}
 	return blind
-}
-
-// webhooksToRead returns the recorded configurations of webhooks, once, if a webhook could not be called: it may be one of ours,
-// and the watches do not know the names of webhooks.
-func (c *call) webhooksToRead(failure plan.Failure) (keys []plan.Key) {
-	if failure.Webhook == "" || c.webhooksRead {
-		return nil
-	}
-	c.webhooksRead = true
-	for _, item := range c.in.Recorded {
-		if key := plan.KeyOf(item); key.IsWebhookConfiguration() {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // countStep counts a step that succeeded. An object that is written too often fails for the

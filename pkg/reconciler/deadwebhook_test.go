@@ -62,7 +62,7 @@ func TestAComponentMendsItsDeadWebhook(t *testing.T) {
 			refuses()
 
 			_, err := b.apply(config("a", "2"), secret("hunter3"), b.uncallable(kind, "Fail"))
-			want := kind + " guard-" + b.namespace + ", which stays as it is: its namespaceSelector is kubernetes.io/metadata.name=" + b.namespace
+			want := kind + " guard-" + b.namespace + ", which stays as it is: its namespaceSelector is {\"matchLabels\":{\"kubernetes.io/metadata.name\":\"" + b.namespace + "\"}}, its objectSelector {}"
 			if err == nil || strings.Count(err.Error(), want) != 2 || strings.Contains(err.Error(), "hunter") {
 				t.Errorf("got %v, want twice %s", err, want)
 			}

@@ -4,14 +4,13 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,15 +105,9 @@ func webhooksOf(live *unstructured.Unstructured) map[string]string {
 		if webhook["failurePolicy"] == "Ignore" || name == "" {
 			continue
 		}
-		var texts []string
-		for _, key := range []string{"namespaceSelector", "objectSelector"} {
-			var selector metav1.LabelSelector
-			content, _ := webhook[key].(map[string]any)
-			if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector) == nil && len(content) > 0 {
-				texts = append(texts, "its "+key+" is "+metav1.FormatLabelSelector(&selector))
-			}
-		}
-		found[name] = cmp.Or(strings.Join(texts, ", "), "it has no selector")
+		namespaces, _ := json.Marshal(webhook["namespaceSelector"])
+		objects, _ := json.Marshal(webhook["objectSelector"])
+		found[name] = fmt.Sprintf("its namespaceSelector is %s, its objectSelector %s", namespaces, objects)
 	}
 	return found
 }
