@@ -13,9 +13,7 @@ import (
 
 // InventoryFormat is the version of the inventory's form that this package
 // writes if there are items in the status. A reader that meets a higher
-// number than it knows must not act on the inventory. In formats below, which are still
-// read, the items were a list by the name "items"; the versions that wrote them cannot read
-// this one.
+// number than it knows must not act on the inventory.
 const InventoryFormat = 3
 
 // Inventory is the durable record of every dependent object that a component

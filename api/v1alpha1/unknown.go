@@ -17,23 +17,13 @@ import (
 // perhaps only for the minutes of a rollback, must write back what it does
 // not understand.
 
-// MarshalJSON writes the fields, and after them the unknown ones. The form is that of the
-// format: a client that computes a patch from what it has read must start from what is on
-// the server.
+// MarshalJSON writes the fields, and after them the unknown ones.
 func (i Inventory) MarshalJSON() ([]byte, error) {
 	type plain Inventory
 	if i.Foreign != nil {
 		return i.Foreign, nil
 	}
-	if i.Format >= InventoryFormat {
-		return marshalWith(plain(i), i.Unknown)
-	}
-	before := struct {
-		plain
-		Objects any             `json:"objects,omitempty"` // hides the items
-		Items   []InventoryItem `json:"items,omitempty"`
-	}{plain: plain(i), Items: i.Items}
-	return marshalWith(before, i.Unknown)
+	return marshalWith(plain(i), i.Unknown)
 }
 
 // UnmarshalJSON reads the fields, and keeps the unknown ones. It also reads the list that SAP
@@ -45,25 +35,7 @@ func (i *Inventory) UnmarshalJSON(data []byte) error {
 	}
 	unknown, err := unmarshalWith(data, (*plain)(i))
 	i.Unknown, i.Foreign = unknown, nil
-	if err == nil && i.Format < InventoryFormat {
-		i.readList()
-	}
 	return err
-}
-
-// readList reads the items in the form of earlier formats. No schema says any more what a
-// client may write there, and what is no list of items remains an unknown field.
-func (i *Inventory) readList() {
-	var items []InventoryItem
-	i.Items = nil
-	list, ok := i.Unknown["items"]
-	if !ok || json.Unmarshal(list, &items) != nil {
-		return
-	}
-	i.Items = items
-	if delete(i.Unknown, "items"); len(i.Unknown) == 0 {
-		i.Unknown = nil
-	}
 }
 
 // MarshalJSON writes the fields, and after them the unknown ones.

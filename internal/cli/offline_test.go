@@ -55,9 +55,9 @@ func (s *fleet) List(_ context.Context, list client.ObjectList, options ...clien
 		}
 		found.Items = append(found.Items, unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "shop.example.com/v1alpha1", "kind": "Shop",
-			"metadata": map[string]any{"namespace": "fleet", "name": fmt.Sprintf("shop-%05d", i), "generation": int64(1), "finalizers": []any{"shop.example.com"}},
+			"metadata": map[string]any{"namespace": "fleet", "name": fmt.Sprintf("shop-%05d", i), "generation": int64(1)},
 			"status": map[string]any{
-				"observedGeneration": int64(1), "state": "Ready", "progress": "40/40", "revision": int64(3), "inventory": map[string]any{"format": int64(3), "objects": items},
+				"observedGeneration": int64(1), "reconciler": "shop.example.com", "state": "Ready", "progress": "40/40", "revision": int64(3), "inventory": map[string]any{"format": int64(3), "objects": items},
 				"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Ready", "message": "40 of 40 dependent objects are ready", "lastTransitionTime": "2026-01-01T00:00:00Z"}},
 			},
 		}})

@@ -111,26 +111,7 @@ func componentOf(t Type, object *unstructured.Unstructured) Component {
 		}
 	}
 	c.Reconciler = c.Status.Reconciler
-	if c.Reconciler == "" {
-		c.Reconciler = finalizerName(object.GetFinalizers())
-	}
 	return c
-}
-
-// finalizerName returns the name of the reconciler from the finalizers: by default it is its finalizer. Versions before
-// did not write the name into the status.
-func finalizerName(finalizers []string) string {
-	found := ""
-	for _, finalizer := range finalizers {
-		if strings.Contains(finalizer, "/") || !strings.Contains(finalizer, ".") {
-			continue // the server's own, or one of another convention
-		}
-		if found != "" {
-			return ""
-		}
-		found = finalizer
-	}
-	return found
 }
 
 // Selection selects components of a type.
@@ -200,11 +181,7 @@ func (r *Reader) Get(ctx context.Context, t Type, key client.ObjectKey) (Compone
 	if err := r.Client.Get(ctx, key, object); err != nil {
 		return Component{}, fmt.Errorf("read %s %s: %w", t.Kind, strings.TrimPrefix(key.String(), "/"), err)
 	}
-	c := componentOf(t, object)
-	if c.Reconciler == "" {
-		c.Reconciler = r.reconcilerOf(ctx, c)
-	}
-	return c, nil
+	return componentOf(t, object), nil
 }
 
 // Event is a change of a component.

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,31 +108,4 @@ func (r *Reader) componentNamed(ctx context.Context, ref ownerRef) (*Component, 
 		return nil, err
 	}
 	return &c, nil
-}
-
-// maxGuesses bounds how many dependents are read to find the reconciler of a component.
-const maxGuesses = 5
-
-// reconcilerOf returns the name of the reconciler from the labels of a dependent, if the status of the component
-// does not have it. It is empty if it is unknown, or if maxGuesses dependents do not say it.
-func (r *Reader) reconcilerOf(ctx context.Context, c Component) string {
-	tried, refused := 0, map[schema.GroupVersionKind]bool{}
-	for _, item := range c.Status.Inventory.Items {
-		if item.UID == "" || refused[KindOf(item)] {
-			continue
-		}
-		if tried++; tried > maxGuesses {
-			break
-		}
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(KindOf(item))
-		if err := r.Client.Get(ctx, keyOf(item), object); err != nil {
-			refused[KindOf(item)] = !apierrors.IsNotFound(err)
-			continue
-		}
-		if name, _, ok := ownerOf(object); ok {
-			return name
-		}
-	}
-	return ""
 }

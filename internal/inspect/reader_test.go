@@ -191,42 +191,6 @@ func TestAStatusOfAnotherShapeIsReported(t *testing.T) {
 	}
 }
 
-func TestTheReconcilerOfAnOldStatusIsFound(t *testing.T) {
-	old := shop(map[string]any{"ownerID": ownerID, "state": "Ready", "inventory": inventoryOf("v1 ConfigMap market/a")})
-	s := newServer(old, dependent("ConfigMap", "a"))
-	if c := s.component(t); c.Reconciler != "shop.example.com" {
-		t.Errorf("from the finalizer: %q", c.Reconciler)
-	}
-	old.SetFinalizers([]string{"one.example.com", "two.example.com"})
-	s = newServer(old, dependent("ConfigMap", "a"))
-	if c := s.component(t); c.Reconciler != "shop.example.com" {
-		t.Errorf("from a dependent: %q", c.Reconciler)
-	}
-	var many []string
-	for i := range 20 {
-		many = append(many, fmt.Sprintf("v1 ConfigMap market/c%d", i))
-	}
-	old.Object["status"].(map[string]any)["inventory"] = inventoryOf(many...)
-	for name, test := range map[string]struct {
-		refuse   func(string) error
-		requests int // the first is about the component
-	}{
-		"nothing is left": {func(string) error { return nil }, 1 + maxGuesses},
-		"the type is refused": {func(request string) error {
-			if strings.HasPrefix(request, "get ConfigMap") {
-				return errors.New("refused")
-			}
-			return nil
-		}, 2},
-	} {
-		s = newServer(old)
-		s.refuse = test.refuse
-		if c, err := s.Get(t.Context(), shopType, client.ObjectKeyFromObject(old)); err != nil || c.Reconciler != "" || len(s.requests) != test.requests {
-			t.Errorf("%s: %q after %d requests, want %d", name, c.Reconciler, len(s.requests), test.requests)
-		}
-	}
-}
-
 func TestTheOwnerOfAPodIsFoundByOwnerReferences(t *testing.T) {
 	isController := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: "pod", Labels: map[string]string{"shop.example.com/owner-id": ownerID},

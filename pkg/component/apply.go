@@ -154,12 +154,20 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.
 	revision, rendered := status.Revision, status.processing().manifests != ""
 	dropped := revision == 0 && status.AppliedGeneration != 0
 	changed := status.startProcessing(obj.GetGeneration(), next, h.now())
-	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj, pinned), RollbackTo: pinned.to}, h.settings.historyLimit, h.now())
-	updates := h.noteGenerator(status, next.generator, pinned, status.Revision != revision)
-	known := h.remembered(obj)
+	generator := next.generator
+	if pinned.isSet() {
+		generator = ""
+		if entry := status.revisionInHistory(pinned.to); entry != nil {
+			generator = entry.Generator
+		}
+	}
+	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj, pinned), RollbackTo: pinned.to, Generator: generator}, h.settings.historyLimit, h.now())
+	known, updates := h.remembered(obj), false
 	if status.Revision != revision {
 		known.activity.StartRevision()
 		rendered = false
+		// The revision is one of a roll-out.
+		updates = h.fleet != nil && !pinned.isSet() && len(status.History) > 1 && status.History[1].Generator != generator
 	}
 	// Nothing is written again before the definition keeps what was counted.
 	if _, reason, _ := status.GetState(); dropped || approved || updates || reason == v1alpha1.ReasonCRDOutdated {

@@ -154,25 +154,3 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		})
 	}
 }
-
-func TestTheNameOfTheReconcilerCausesNoWriteOfItsOwn(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
-	name := b.get().Status.Reconciler
-	if name == "" {
-		t.Fatal("a new component does not have it")
-	}
-	// As versions before wrote it.
-	w := b.get()
-	w.Status.Reconciler = ""
-	b.check(b.client.Status().Update(b.Context(), w))
-	b.pause(1, time.Minute)
-	if writes := b.pause(3, 10*time.Minute); len(writes) > 0 || b.get().Status.Reconciler != "" {
-		t.Errorf("at rest: writes %v", writes)
-	}
-	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2"} })
-	if b.until(component.StateReady); b.get().Status.Reconciler != name {
-		t.Error("the next status does not have it")
-	}
-}

@@ -113,8 +113,7 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 	}
 	status := obj.GetStatus()
 	recorded, sealedBy := status.processing(), status.Inventory.Operator
-	// Versions before recorded no generation.
-	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || status.AppliedGeneration == obj.GetGeneration()
+	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10)
 	switch current := status.currentRevision(); {
 	case sealedBy == nil || sealedBy.Key == me.Key || !counted:
 	case current != nil && current.RollbackTo == 0 && current.Generator != "" && current.Generator != now.generator: // another chart, or another version of it, is a change

@@ -289,8 +289,8 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 		status Status
 		want   bool
 	}{
-		{Status{Revision: 1, AppliedGeneration: 1}, true},
-		{Status{Revision: 2, AppliedGeneration: 1}, false}, // of a version that recorded none
+		{Status{Revision: 1, AppliedGeneration: 1, InstalledRevision: 1}, true},
+		{Status{Revision: 2, AppliedGeneration: 1, InstalledRevision: 1}, false},
 		{Status{Revision: 2}, true},
 	} {
 		if got := test.status.installs(); got != test.want {
@@ -342,20 +342,18 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 	}
 }
 
-func TestARevisionThatAnEarlierVersionCountedIsKept(t *testing.T) {
+func TestARevisionIsCountedWithEachChangeOfItsParameters(t *testing.T) {
 	now := time.Unix(1000, 0)
 	tests := []struct {
 		name, recorded string
 		want           int64
 		wantChanged    bool
 	}{
-		{"nothing has changed since", "c/m", 4, false},
-		{"nothing was rendered yet", "c/", 4, false},
-		{"the component has changed since", "before/m", 5, true},
 		{"the status was emptied", "", 5, true},
-		{"this version, nothing has changed", "c/m/r", 4, false},
-		{"this version, the component has changed", "before/m/r", 4, true},
-		{"this version, the parameters have changed", "before/m/before", 5, true},
+		{"nothing has changed", "c/m/r", 4, false},
+		{"nothing was rendered yet", "c//r", 4, false},
+		{"the component has changed", "before/m/r", 4, true},
+		{"the parameters have changed", "before/m/before", 5, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestWhatWasHashedWithAnotherKeyIsLeftOut(t *testing.T) {
 		what, key string
 		want      v1alpha1.InventoryItem
 	}{
-		{"an earlier version has named no key", "old key", item},
+		{"no key is named", "old key", item},
 		{"the same key", "old key", item},
 		{"another key", "new key", left},
 		{"the same key after that", "new key", left},

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,10 +26,10 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return ctrl.Result{}, err
 	}
 	obj, stale := session.Object, isStale(session.ReadAt())
-	name, sent := func() {}, creations{}
+	sent := creations{}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		obj.GetStatus().dropForeign()
-		name = h.nameReconciler(obj)
+		obj.GetStatus().Reconciler = h.settings.name
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
 			return result.Empty, err
 		}
@@ -89,7 +88,6 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		h.eraseLateRevisions(ctx, key, late)
 	}
 	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
-		defer name()
 		verdict := h.report(ctx, obj, outcome)
 		if !isClean(outcome.Err) || ctx.Err() != nil {
 			sent.last = h.now()
@@ -149,26 +147,9 @@ func (h *handler[T]) settingsOf(obj T) lifecycle.Settings {
 	return lifecycle.Settings{Suspended: h.isSuspended(obj), Orphan: h.isAbandoned(obj)}
 }
 
-// nameReconciler returns a function that writes the name of the reconciler into the status, if anything
-// else of it has changed since. So a component at rest whose status an earlier version wrote is not
-// written because of the name.
-func (h *handler[T]) nameReconciler(obj T) func() {
-	status := obj.GetStatus()
-	if status.Reconciler == h.settings.name {
-		return func() {}
-	}
-	before := status.DeepCopy()
-	return func() {
-		if status := obj.GetStatus(); status.ObservedGeneration != obj.GetGeneration() || !equality.Semantic.DeepEqual(before, status) {
-			status.Reconciler = h.settings.name
-		}
-	}
-}
-
 // noteFirstSeen records in the status of a new component that it is reconciled.
 func (h *handler[T]) noteFirstSeen(obj T) {
 	if obj.GetStatus().State == "" {
-		obj.GetStatus().Reconciler = h.settings.name
 		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}))
 	}
 }

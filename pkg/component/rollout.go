@@ -140,38 +140,13 @@ func generatorID(sum string) string {
 	return digest.Combine("generator", sum)[:16]
 }
 
-// noteGenerator records the generator of the current revision. It reports whether the revision, which has just
-// started or not, is one of a roll-out.
-func (h *handler[T]) noteGenerator(status *Status, id string, pinned pin, started bool) (updates bool) {
-	current := status.currentRevision()
-	if current == nil {
-		return false
-	}
-	switch {
-	case started && pinned.isSet():
-		if entry := status.revisionInHistory(pinned.to); entry != nil {
-			current.Generator = entry.Generator
-		}
-	case started:
-		current.Generator = id
-	// Versions before recorded none.
-	case h.fleet != nil && pinned.failed != 0:
-		if entry := status.revisionInHistory(pinned.failed); entry != nil && entry.Generator == "" {
-			entry.Generator = id
-		}
-	case h.fleet != nil && !pinned.isSet() && current.RollbackTo == 0:
-		current.Generator = id
-	}
-	return started && h.fleet != nil && !pinned.isSet() && len(status.History) > 1 && status.History[1].Generator != current.Generator
-}
-
 // turnOf says why a component may have to keep its version: a revision would start only because the operator has another
 // generator. It is empty if the revision starts in any case.
 func (h *handler[T]) turnOf(obj T, next digests, pinned pin) string {
 	status, id := obj.GetStatus(), next.generator
 	current, recorded := status.currentRevision(), status.processing()
 	asked, _ := h.rolloutOf(obj) // a mistake was reported
-	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10) || recorded.generation == "" && status.AppliedGeneration == obj.GetGeneration()
+	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10)
 	switch {
 	case h.fleet == nil && asked != rolloutPin, asked == rolloutPromote, id == "", pinned.isSet():
 		return ""
@@ -323,7 +298,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 		c.State = rollout.Done
 	case a.last.Revision == status.Revision && a.last.Result == v1alpha1.RevisionProcessing && !h.isStuck(obj):
 		c.State = rollout.Updating
-	case asked == rolloutIgnore || a.before.Result != v1alpha1.RevisionReady && a.before.Result != "":
+	case asked == rolloutIgnore || a.before.Result != v1alpha1.RevisionReady:
 		c.State = rollout.Done
 	default:
 		c.State, c.Why = rollout.Failed, failureOf(obj)

@@ -163,8 +163,7 @@ func progress(done, total int) string {
 const digestSeparator = "/"
 
 // processing is what the processing digest holds. The digest of the manifests is empty
-// until they are rendered. Versions that counted a revision with each change of the
-// component recorded no digest of the revision.
+// until they are rendered.
 type processing struct {
 	component, manifests, revision string
 	// generation is the generation of the component that the revision was last counted
@@ -196,7 +195,7 @@ func (s *Status) startProcessing(generation int64, now digests, at time.Time) bo
 		s.Revision = max(s.InstalledRevision, 1) + 1
 	case s.Revision == 0 && s.AdoptedRelease != nil:
 		s.Revision = max(s.AdoptedRelease.Revision, 1)
-	case s.Revision == 0 || before.revision != now.revision && (before.revision != "" || changed):
+	case s.Revision == 0 || before.revision != now.revision:
 		s.Revision++
 	}
 	if s.AppliedGeneration == 0 {
@@ -264,9 +263,6 @@ func (s *Status) noteApplied(generation int64, wrote bool, now time.Time) {
 	}
 	if current.ReadyAt == nil {
 		current.ReadyAt = timestamp(now)
-		if current.Result == "" { // versions before recorded revisions when they were ready
-			current.ReadyAt = current.AppliedAt.DeepCopy()
-		}
 	}
 	current.Result = v1alpha1.RevisionReady
 }
@@ -290,10 +286,6 @@ func (s *Status) startRevision(started v1alpha1.RevisionStatus, limit int, now t
 		earlier[0].Result = v1alpha1.RevisionSuperseded
 	}
 	started.Revision, started.Result, started.AppliedAt, started.Source = s.Revision, v1alpha1.RevisionProcessing, *timestamp(now), s.Source.DeepCopy()
-	if len(s.History) == 0 && s.LastAppliedAt != nil && s.ProcessingSince == nil {
-		// Versions before kept no history.
-		started.Result, started.AppliedAt, started.ReadyAt = v1alpha1.RevisionReady, *s.LastAppliedAt, s.LastAppliedAt.DeepCopy()
-	}
 	s.History = append([]v1alpha1.RevisionStatus{started}, earlier...)
 	lastReady := s.lastReady()
 	kept := s.History[:min(len(s.History), max(limit, 1))]
@@ -309,7 +301,7 @@ func (s *Status) startRevision(started v1alpha1.RevisionStatus, limit int, now t
 // lastReady returns the last revision before the current one that was ready; nil if there is none.
 func (s *Status) lastReady() *v1alpha1.RevisionStatus {
 	for i, entry := range s.History {
-		if entry.Revision < s.Revision && (entry.Result == v1alpha1.RevisionReady || entry.Result == "") { // versions before recorded no result
+		if entry.Revision < s.Revision && entry.Result == v1alpha1.RevisionReady {
 			return &s.History[i]
 		}
 	}
@@ -332,13 +324,12 @@ func (s *Status) noteFailed() {
 }
 
 // installs reports whether the revision is rendered as an installation: it was the first
-// that was applied, or none was. Versions that recorded no such revision used the first.
-// One that takes over a Helm release is what the release was.
+// that was applied, or none was. One that takes over a Helm release is what the release was.
 func (s *Status) installs() bool {
 	if s.AdoptedRelease != nil {
 		return s.takesOver() && s.AdoptedRelease.Revision <= 1
 	}
-	return s.AppliedGeneration == 0 || s.Revision <= max(s.InstalledRevision, 1)
+	return s.AppliedGeneration == 0 || s.Revision <= s.InstalledRevision
 }
 
 // takesOver reports whether the revision is the one with which a Helm release is taken over, so that its hooks have run.

@@ -45,12 +45,6 @@ func TestTheHistoryHasTheLastRevisions(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
-	before := &Status{Revision: 7, AppliedGeneration: 1, LastAppliedAt: timestamp(time.Unix(500, 0))}
-	before.startRevision(v1alpha1.RevisionStatus{}, 10, time.Unix(1000, 0))
-	before.noteApplied(1, false, time.Unix(1000, 0))
-	if at := before.History[0].AppliedAt; at.Unix() != 500 {
-		t.Errorf("the revision of an earlier version was applied at %s", at)
-	}
 	status := &Status{Revision: 1}
 	status.startRevision(v1alpha1.RevisionStatus{}, 10, time.Unix(500, 0))
 	status.noteApplied(1, true, time.Unix(1000, 0))

@@ -249,7 +249,7 @@ func releasedChart(t *testing.T) manifests.Generator {
 const hookJob = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: %s\n  annotations: {helm.sh/hook: '%s', helm.sh/hook-delete-policy: '%s'}\n" +
 	"spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: work, image: registry.example.com/work:1}]}}}\n---\n"
 
-// randomChart has a random value and one of the time. Revisions before a9ce889 did not keep them.
+// randomChart has a random value and one of the time.
 func randomChart(t *testing.T) manifests.Generator {
 	t.Helper()
 	return must(helm.New(fstest.MapFS{

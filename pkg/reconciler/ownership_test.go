@@ -380,7 +380,7 @@ func TestARecordCopiedFromAnotherOwnerTouchesNothing(t *testing.T) {
 func TestAnObjectWithoutOwnershipMetadataIsOursByTheSealOfItsRecord(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"), config("b", "1"))
-	// The record of an older version is sealed again without a write.
+	// A record without seals is sealed again without a write.
 	for i := range b.inventory.Items {
 		b.inventory.Items[i].Seal = ""
 	}

@@ -153,7 +153,7 @@ func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
 }
 
 // seal puts the seal on the record of an object with an annotation that names us. So a record
-// of an older version, or of another key, is sealed as soon as the annotation is seen. An
+// of another key is sealed as soon as the annotation is seen. An
 // object that was given away is sealed no more.
 func (u *unit) seal(me Owner) {
 	switch {
