@@ -165,8 +165,8 @@ kubectl -n market get deployment web -o yaml --show-managed-fields`},
 			"Unclassified\nDeployment market/web: does not exist\n\nkubectl -n market describe deployment web"},
 		{"a user with a name that a shell would read in another way", shop("Forbidden", `ConfigMap market/x: User "Ann O'Hara; id" cannot get resource "configmaps" in API group "" in the namespace "market"`),
 			"RightsMissing\nUser Ann O'Hara; id: may not get configmaps in namespace market\n\n" + `kubectl -n market auth can-i get configmaps --as='Ann O'\''Hara; id'`},
-		{"a command in a message", shop("Error", "CustomResourceDefinition shops.example.com: there are foreign instances outside of namespace a (listed by kubectl get shops; id --all-namespaces)"),
-			"ForeignInstance\nCustomResourceDefinition shops.example.com: there are foreign instances outside of namespace a (listed by kubectl get shops; id --all-namespaces)\n\nkubectl get 'shops;' id --all-namespaces"},
+		{"a command in a message", shop("Error", "CustomResourceDefinition shops.example.com: there are foreign instances (listed by kubectl get shops; id --all-namespaces)"),
+			"ForeignInstance\nCustomResourceDefinition shops.example.com: there are foreign instances (listed by kubectl get shops; id --all-namespaces)\n\nkubectl get 'shops;' id --all-namespaces"},
 		{"an approval", func() Facts {
 			f := shop("ApprovalRequired", "revision 2 waits for its approval")
 			f.Status.Approval = &v1alpha1.PendingApproval{Hash: "25b2"}

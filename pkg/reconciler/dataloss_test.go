@@ -99,7 +99,7 @@ func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReported(t *te
 	if err != nil || !happened() {
 		t.Fatalf("got %v, the type was deleted: %v", err, happened())
 	}
-	want := "ForeignInstancesLost CustomResourceDefinition losses.engine.corbel.run: created while the type was being deleted, and lost with it: 1 foreign instance: Loss " + d.namespace + "/theirs"
+	want := "ForeignInstancesLost CustomResourceDefinition losses.engine.corbel.run: created while the type was being deleted, and lost with it: 1 foreign instance"
 	if got := warnings(outcome); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -122,7 +122,7 @@ var mutants = []mutant{
 	{"a namespace is orphaned because one read failed", "pkg/reconciler/internal/execute/guard.go", "v.orphan && step.Guard != plan.GuardKnownEmptyElseOrphan", "false", []string{executeTests}},
 	{"a namespace is orphaned before the timeout", "pkg/reconciler/internal/plan/remove.go", "!w.in.Now.Before(until)", "true", []string{planTests}},
 	{"a gap without a try counts as part of the timeout", "pkg/reconciler/internal/plan/namespaces.go", "w.in.Now.Sub(last.Time) > gap:", "gap < 0:", []string{planTests}},
-	{"names of objects in other namespaces are shown", "pkg/reconciler/internal/execute/instances.go", `return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace`, "return true", []string{executeTests}},
+	{"names of objects in other namespaces are shown", "pkg/reconciler/internal/execute/instances.go", "item.Namespace == c.owner.Ref.Namespace && ", "", []string{executeTests}},
 	{"a field is removed from a definition", "pkg/reconciler/internal/definition/schema.go", `c.add(at, FieldRemoved, "the field is removed")`, "_ = at", []string{definitionTests}},
 	{"a stored version is removed from a definition", "pkg/reconciler/internal/definition/breaking.go", "case index < 0 && isStored:", "case false:", []string{definitionTests}},
 	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},

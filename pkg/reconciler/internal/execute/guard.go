@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -67,7 +66,7 @@ func (e *Executor) checkGuard(ctx context.Context, step plan.Step) (verdict, err
 func namespaceVerdict(step plan.Step, content *namespaceContents) verdict {
 	v := inUse(step, content.String())
 	v.obstacles = content.blockingTypes()
-	if len(content.blockingNames()) > 0 {
+	if content.blocking() > 0 {
 		if v.orphan {
 			v.why = "it is in use by others: " + v.why
 		}
@@ -106,19 +105,18 @@ func (e *Executor) noteLost(ctx context.Context, step plan.Step, after plan.Obse
 		return nil
 	case step.Key.GroupKind() == namespaceKind:
 		content, err := e.readContents(ctx, step, after.ResourceVersion)
-		if err != nil || len(content.blockingNames()) == 0 {
+		if err != nil || content.blocking() == 0 {
 			return nil
 		}
-		log.FromContext(ctx).Info("Objects of others were lost with their namespace", "namespace", step.Key.Name, "objects", enumerate(content.blockingNames(), len(content.blockingNames())))
 		return []plan.Note{{Key: step.Key, Reason: plan.WarnForeignContentLost, Warning: true,
-			Message: "created while the namespace was being deleted, and lost with it: " + content.describeLost()}}
+			Message: "created while the namespace was being deleted, and lost with it: " + fmt.Sprintf("%s (%s)", countText(content.blocking(), "object", content.more), kubectlTypes(content.blockingTypes()))}}
 	case step.Key.GroupKind() == definitionKind && before.counted != nil:
 		late := &instanceCount{owner: step.Owner}
 		if err := late.addType(ctx, e.objects, *before.counted, after.ResourceVersion); err != nil || late.foreignTotal == 0 {
 			return nil
 		}
 		return []plan.Note{{Key: step.Key, Reason: plan.WarnForeignInstancesLost, Warning: true,
-			Message: "created while the type was being deleted, and lost with it: " + late.describeLost()}}
+			Message: "created while the type was being deleted, and lost with it: " + countText(late.foreignTotal, "foreign instance", late.truncated)}}
 	default:
 		return nil
 	}

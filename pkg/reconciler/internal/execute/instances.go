@@ -174,13 +174,12 @@ type instanceCount struct {
 	keptTotal int
 	// removed are the uids of those that are not counted.
 	removed map[types.UID]bool
-	// foreign and ours are the names of the first few.
+	// foreign and ours are the names of the first few; of the foreign ones, those in the namespace of the
+	// owner. Readers of a status are tenants of that namespace.
 	foreign, ours           []string
 	foreignTotal, oursTotal int
-	// elsewhere is how many of the foreign ones must not be named to the owner.
-	elsewhere int
-	deleting  int // of ours, being deleted
-	truncated bool
+	deleting                int // of ours, being deleted
+	truncated               bool
 	// types are those of which there are foreign instances.
 	types []plan.BlockingType
 	// counted is the last type that was counted.
@@ -245,14 +244,10 @@ func (c *instanceCount) addInstance(resource cluster.Resource, item metav1.Parti
 	if obstacle := (plan.BlockingType{Type: resource.GVR}); !slices.Contains(c.types, obstacle) {
 		c.types = append(c.types, obstacle)
 	}
-	if !mayName(c.owner, item.Namespace) {
-		c.elsewhere++
-		return
-	}
 	if item.DeletionTimestamp != nil {
 		name += " (being deleted)"
 	}
-	if len(c.foreign) < maxNamed {
+	if item.Namespace == c.owner.Ref.Namespace && len(c.foreign) < maxNamed {
 		c.foreign = append(c.foreign, name)
 	}
 }
@@ -262,31 +257,16 @@ func (c *instanceCount) addInstance(resource cluster.Resource, item metav1.Parti
 func (c *instanceCount) describeBlocking() string {
 	var parts []string
 	if c.foreignTotal > 0 {
-		parts = append(parts, countText(c.foreignTotal, "foreign instance", c.truncated)+c.describeForeign())
+		text := countText(c.foreignTotal, "foreign instance", c.truncated)
+		if len(c.foreign) > 0 {
+			text += ": " + enumerate(c.foreign, c.foreignTotal)
+		}
+		if len(c.foreign) < c.foreignTotal {
+			text += fmt.Sprintf(" (listed by kubectl get %s --all-namespaces)", kubectlTypes(c.types))
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(append(parts, c.unknown...), "; ")
-}
-
-// describeForeign names the foreign instances that the owner may know of, and says how the
-// others are listed.
-func (c *instanceCount) describeForeign() string {
-	visible := c.foreignTotal - c.elsewhere
-	outside := fmt.Sprintf("outside of namespace %s (listed by kubectl get %s --all-namespaces)", c.owner.Ref.Namespace, kubectlTypes(c.types))
-	switch {
-	case c.elsewhere == 0:
-		return ": " + enumerate(c.foreign, visible)
-	case visible == 0:
-		return " " + outside
-	default:
-		return fmt.Sprintf(": %s, and %d %s", enumerate(c.foreign, visible), c.elsewhere, outside)
-	}
-}
-
-// mayName reports whether the names of objects in a namespace, which the owner has not
-// created, may be in its status. Readers of a status in a namespace are tenants of that namespace;
-// objects in other namespaces, such as Secrets, are not for them.
-func mayName(owner plan.Owner, namespace string) bool {
-	return owner.Ref.Namespace == "" || owner.Ref.Namespace == namespace
 }
 
 // kubectlTypes returns the types in the form in which kubectl accepts them.
@@ -298,14 +278,6 @@ func kubectlTypes(types []plan.BlockingType) string {
 		}
 	}
 	return strings.Join(names[:min(len(names), maxNamed)], ",")
-}
-
-// describeLost describes foreign instances that do not exist any more.
-func (c *instanceCount) describeLost() string {
-	if c.elsewhere == 0 {
-		return c.describeBlocking()
-	}
-	return countText(c.foreignTotal, "foreign instance", c.truncated)
 }
 
 // String is why the types cannot be deleted at this moment: any instance of

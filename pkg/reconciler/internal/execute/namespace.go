@@ -35,7 +35,7 @@ func (e *Executor) readContents(ctx context.Context, step plan.Step, at string) 
 	if err != nil {
 		return nil, err
 	}
-	found := newNamespaceContents(step, readable)
+	found := &namespaceContents{namespace: namespace, byUID: map[string]contentObject{}, listedTypes: map[schema.GroupKind]bool{}}
 	for _, gv := range slices.SortedFunc(maps.Keys(unreadable), func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) }) {
 		found.addUnread(gv.String(), unreadable[gv])
 	}
@@ -139,9 +139,7 @@ func whyUnread(err error) string {
 // namespaceContents are the objects in a namespace.
 type namespaceContents struct {
 	namespace string
-	// owner is the owner of the namespace.
-	owner plan.Owner
-	byUID map[string]contentObject
+	byUID     map[string]contentObject
 	// listedTypes are the types of which all objects were read.
 	listedTypes map[schema.GroupKind]bool
 	objects     []contentObject
@@ -149,10 +147,6 @@ type namespaceContents struct {
 	// read at the moment, with the reason.
 	forbidden, failing []string
 	more               bool
-}
-
-func newNamespaceContents(step plan.Step, readable []cluster.Resource) *namespaceContents {
-	return &namespaceContents{namespace: step.Key.Name, owner: step.Owner, byUID: map[string]contentObject{}, listedTypes: make(map[schema.GroupKind]bool, len(readable))}
 }
 
 func (c *namespaceContents) add(resource cluster.Resource, list typeListing) {
@@ -192,32 +186,18 @@ func (c *namespaceContents) describeUnread() string {
 // String is why the namespace must stay; empty if it need not.
 func (c *namespaceContents) String() string {
 	var parts []string
-	if names := c.blockingNames(); len(names) > 0 {
-		count, what := fmt.Sprint(len(names)), "objects live"
-		if c.more {
-			count = "more than " + count
-		} else if len(names) == 1 {
-			what = "object lives"
+	if n := c.blocking(); n > 0 {
+		live := "live"
+		if n == 1 {
+			live = "lives"
 		}
-		which := ": " + enumerate(names, len(names))
-		if !mayName(c.owner, c.namespace) {
-			which = fmt.Sprintf(" (listed by kubectl get %s --namespace %s)", kubectlTypes(c.blockingTypes()), c.namespace)
-		}
-		parts = append(parts, fmt.Sprintf("%s %s in it%s", count, what, which))
+		parts = append(parts, fmt.Sprintf("%s %s in it (listed by kubectl get %s --namespace %s)",
+			countText(n, "object", c.more), live, kubectlTypes(c.blockingTypes()), c.namespace))
 	}
 	if hidden := c.describeUnread(); hidden != "" {
 		parts = append(parts, hidden)
 	}
 	return strings.Join(parts, "; ")
-}
-
-// describeLost describes objects that do not exist any more.
-func (c *namespaceContents) describeLost() string {
-	names := c.blockingNames()
-	if mayName(c.owner, c.namespace) {
-		return enumerate(names, len(names))
-	}
-	return fmt.Sprintf("%s (%s)", countText(len(names), "object", c.more), kubectlTypes(c.blockingTypes()))
 }
 
 // maxBlockingTypes bounds how many types are reported that keep a namespace.
@@ -235,15 +215,14 @@ func (c *namespaceContents) blockingTypes() []plan.BlockingType {
 	return types
 }
 
-// blockingNames returns the names of the objects that are not ignored.
-func (c *namespaceContents) blockingNames() []string {
-	var names []string
+// blocking counts the objects that are not ignored.
+func (c *namespaceContents) blocking() (n int) {
 	for _, object := range c.objects {
 		if !c.isIgnored(object) {
-			names = append(names, object.name)
+			n++
 		}
 	}
-	return names
+	return n
 }
 
 // ignoredTypes are types of objects that controllers of the cluster create and that hold
@@ -259,7 +238,7 @@ var ignoredTypes = []schema.GroupResource{
 // contentObject is the metadata of an object in a namespace.
 type contentObject struct {
 	resource    schema.GroupVersionResource
-	name, uid   string
+	uid         string
 	terminating bool
 	standard    bool // every namespace has one
 	owners      []ownerReference
@@ -273,7 +252,6 @@ type ownerReference struct {
 func contentObjectOf(resource cluster.Resource, item metav1.PartialObjectMetadata) contentObject {
 	object := contentObject{
 		resource:    resource.GVR,
-		name:        resource.Kind + " " + item.Name,
 		uid:         string(item.UID),
 		terminating: item.DeletionTimestamp != nil,
 		standard:    isStandard(resource, item),

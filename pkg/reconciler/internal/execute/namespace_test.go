@@ -63,26 +63,26 @@ func TestANamespaceWithContentStays(t *testing.T) {
 		}},
 		"an object of another owner counts": {
 			content: []string{`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}}`},
-			blocked: "1 object lives in it: ConfigMap theirs",
+			blocked: "1 object lives in it (listed by kubectl get configmaps --namespace NS)",
 		},
 		"a token that only looks like the default one counts": {
 			content: []string{`{apiVersion: v1, kind: Secret, metadata: {name: default-token-x, namespace: NS}}`},
-			blocked: "1 object lives in it: Secret default-token-x",
+			blocked: "1 object lives in it (listed by kubectl get secrets --namespace NS)",
 		},
 		"a claim of a StatefulSet counts": {
 			content: []string{`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, namespace: NS}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`},
-			blocked: "1 object lives in it: PersistentVolumeClaim data-db-0",
+			blocked: "1 object lives in it (listed by kubectl get persistentvolumeclaims --namespace NS)",
 		},
 		"what a deleted controller leaves is garbage collected": {content: []string{
 			owned(aReplica, "apps/v1, kind: Deployment", goneUID),
 		}},
 		"what an object of the whole cluster owns counts": {
 			content: []string{owned(aPod, "v1, kind: Node", goneUID)},
-			blocked: "1 object lives in it: Pod pod",
+			blocked: "1 object lives in it (listed by kubectl get pods --namespace NS)",
 		},
 		"what an unknown type owns counts": {
 			content: []string{owned(aPod, "nowhere.example.com/v1, kind: Foo", goneUID)},
-			blocked: "1 object lives in it: Pod pod",
+			blocked: "1 object lives in it (listed by kubectl get pods --namespace NS)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestANamespaceWithContentStays(t *testing.T) {
 				b.create(in(namespace, text))
 			}
 			result := b.guarded(d, plan.GuardEmpty)
-			if result.Blocked != tc.blocked || result.Err != nil {
+			if result.Blocked != in(namespace, tc.blocked) || result.Err != nil {
 				t.Fatalf("got %q, %v", result.Blocked, result.Err)
 			}
 			if deleting := !b.observe(d).DeletionTimestamp.IsZero(); deleting != (tc.blocked == "") {
@@ -117,7 +117,7 @@ func TestAChainOfControllersIsFollowed(t *testing.T) {
 	d = b.ours(namespace)
 	replicas = b.create(in(namespace, owned(aReplica, "", "")))
 	b.create(in(namespace, owned(aPod, "apps/v1, kind: ReplicaSet", string(replicas.GetUID()))))
-	if result := b.guarded(d, plan.GuardEmpty); result.Blocked != "2 objects live in it: Pod pod, ReplicaSet replicas" {
+	if result := b.guarded(d, plan.GuardEmpty); result.Blocked != in(namespace, "2 objects live in it (listed by kubectl get pods,replicasets.apps --namespace NS)") {
 		t.Errorf("got %q, %v", result.Blocked, result.Err)
 	}
 }

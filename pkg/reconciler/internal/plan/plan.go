@@ -270,13 +270,13 @@ const (
 // The reasons of warnings.
 const (
 	// WarnForeignInstancesLost means that another client created instances of a type while the type was
-	// being deleted, and they were deleted with it. The note names them.
+	// being deleted, and they were deleted with it. The note counts them.
 	//
 	// Event type: Warning
 	// What to do: create them again, if they are needed, once the type exists.
 	WarnForeignInstancesLost = "ForeignInstancesLost"
 	// WarnForeignContentLost means that another client created objects in a namespace while the namespace
-	// was being deleted, and they were deleted with it. The note names them.
+	// was being deleted, and they were deleted with it. The note counts them.
 	//
 	// Event type: Warning
 	// What to do: create them again in another namespace, if they are needed.
