@@ -155,9 +155,9 @@ func itemOfEntry(data []byte) (InventoryItem, error) {
 			fail("%s %d is not from %d to %d", order.field, order.value, math.MinInt16, math.MaxInt16)
 		}
 	}
-	switch from.DeletePolicy {
-	case "", DeletePolicyDelete:
-	case DeletePolicyOrphan, DeletePolicyOrphanOnApply, DeletePolicyOrphanOnDelete:
+	switch {
+	case from.DeletePolicy == "", from.DeletePolicy == DeletePolicies[0]:
+	case slices.Contains(DeletePolicies, from.DeletePolicy):
 		item.DeletePolicy = from.DeletePolicy
 	default:
 		fail("deletePolicy %q does not exist", from.DeletePolicy)

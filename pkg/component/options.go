@@ -336,8 +336,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	}
 	errs = append(errs, s.checkRollout())
 	errs = append(errs, checkPolicies("option ", s.policies)...)
-	errs = append(errs, checkValue("option ManagementPolicy", s.management,
-		v1alpha1.ManagementPolicyManage, v1alpha1.ManagementPolicySkip, v1alpha1.ManagementPolicyDetachOnDelete))
+	errs = append(errs, checkValue("option ManagementPolicy", s.management, v1alpha1.ManagementPolicies))
 	return s, errors.Join(errs...)
 }
 
@@ -357,21 +356,15 @@ func checkFinalizer(finalizer string) error {
 // checkPolicies reports every value that does not exist. Empty ones are checked, too.
 func checkPolicies(where string, p reconciler.Policies) []error {
 	return []error{
-		checkValue(where+"AdoptionPolicy", p.Adoption,
-			v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore),
-		checkValue(where+"UpdatePolicy", p.Update,
-			v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride, v1alpha1.UpdatePolicyRecreate,
-			v1alpha1.UpdatePolicyRecreateOnImmutable),
-		checkValue(where+"DeletePolicy", p.Delete,
-			v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphan, v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete),
-		checkValue(where+"DriftPolicy", p.Drift,
-			v1alpha1.DriftPolicyRepair, v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore),
-		checkValue(where+"MissingNamespacesPolicy", p.MissingNamespaces,
-			v1alpha1.MissingNamespacesPolicyCreate, v1alpha1.MissingNamespacesPolicyDoNotCreate),
+		checkValue(where+"AdoptionPolicy", p.Adoption, v1alpha1.AdoptionPolicies),
+		checkValue(where+"UpdatePolicy", p.Update, v1alpha1.UpdatePolicies),
+		checkValue(where+"DeletePolicy", p.Delete, v1alpha1.DeletePolicies),
+		checkValue(where+"DriftPolicy", p.Drift, v1alpha1.DriftPolicies),
+		checkValue(where+"MissingNamespacesPolicy", p.MissingNamespaces, v1alpha1.MissingNamespacesPolicies),
 	}
 }
 
-func checkValue[P ~string](what string, value P, allowed ...P) error {
+func checkValue[P ~string](what string, value P, allowed []P) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}

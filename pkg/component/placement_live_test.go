@@ -60,8 +60,7 @@ func TestADeploymentThatMovesIsCreatedAnewBeforeTheOldOneIsPruned(t *testing.T) 
 		name            string
 		namespace, text bool // what of the placement changes
 	}{{"to another namespace", true, false}, {"to another name", false, true}, {"to another name in another namespace", true, true}} {
-		for _, policy := range []v1alpha1.DeletePolicy{v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphanOnDelete,
-			v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphan} {
+		for _, policy := range v1alpha1.DeletePolicies {
 			t.Run(move.name+" under "+string(policy), func(t *testing.T) {
 				b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{DeletePolicy: &policy})
 				before := component.PlacementSpec{Namespace: b.newNamespace(), Name: "old"}

@@ -91,7 +91,7 @@ const (
 // ParseManagementPolicy reads the value of an annotation, in kebab-case or CamelCase.
 // The error lists the values that there are.
 func ParseManagementPolicy(value string) (ManagementPolicy, error) {
-	for _, known := range []ManagementPolicy{Manage, Skip, DetachOnDelete} {
+	for _, known := range v1alpha1.ManagementPolicies {
 		if strings.EqualFold(strings.ReplaceAll(value, "-", ""), string(known)) {
 			return known, nil
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // Blocker is an object that blocks the deletion of a component.
@@ -59,8 +60,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 		}
 	}
 	for _, item := range in.Recorded {
-		stays := item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
-		if len(item.Defines) == 0 || stays {
+		if len(item.Defines) == 0 || policy.OrphansOnDelete(item.DeletePolicy) {
 			continue // a type that stays keeps its instances
 		}
 		if item.UID == "" && !item.Inherited || item.Phase == v1alpha1.PhaseReleased {

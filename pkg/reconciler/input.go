@@ -311,7 +311,7 @@ func checkEmpty(in plan.Input) []error {
 	count := 0
 	for _, item := range in.Recorded {
 		switch {
-		case item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply:
+		case policy.OrphansOnApply(item.DeletePolicy):
 			continue
 		case item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseReleased:
 			continue

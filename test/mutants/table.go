@@ -95,7 +95,7 @@ var mutants = []mutant{
 	{"what a rollback retains is deleted to be created again", "pkg/reconciler/internal/plan/apply.go", "if w.in.Retain[u.key] {", "if false {", []string{planTests}},
 	{"what the owner needs may be deleted", "pkg/reconciler/internal/plan/orphan.go", "if w.in.Protected[key] {", "if false {", []string{reconcilerTests}},
 	{"the order of removal is ignored", "pkg/reconciler/internal/plan/remove.go", "blocked = blocked || slices.ContainsFunc(", "blocked = false && slices.ContainsFunc(", []string{planTests}},
-	{"orphan-on-delete is ignored", "pkg/reconciler/internal/plan/orphan.go", "return reason == ReasonDeleting", "return false", []string{planTests}},
+	{"orphan-on-delete is ignored", "pkg/reconciler/internal/plan/orphan.go", "return policy.OrphansOnDelete(p)", "return p == v1alpha1.DeletePolicyOrphan", []string{planTests}},
 	{"an unknown manifest counts as another one", "pkg/reconciler/internal/plan/digest.go", "return recorded == desired", "return false", []string{planTests}},
 	{"what is not known is recreated whatever it is", "pkg/reconciler/internal/plan/digest.go", "u.item.UID == u.live.UID && !u.live.Differs", "false", []string{planTests}},
 	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != i.operator.Key", "false", []string{componentTests}},

@@ -76,8 +76,7 @@ func (i *item) parsePolicies(in Input) (ignored []string) {
 	}
 	own, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
 	asked = asked && !policy.IsUnset(own)
-	recreates := set.Update == v1alpha1.UpdatePolicyRecreate || set.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
-	if recreates && !asked && (cascadingKinds[gk] || dataKinds[gk]) {
+	if set.Recreates() && !asked && (cascadingKinds[gk] || dataKinds[gk]) {
 		set.Update = v1alpha1.UpdatePolicyReplace
 	}
 	if set.Order.Purge != nil && cascadingKinds[gk] {

@@ -112,17 +112,12 @@ func (i *item) checkOrderAfter(base *item, why string) {
 	if mine.RunOn == policy.RunOnApply && mine.Order.Apply < its.Order.Apply {
 		i.mistake("its apply-order %d is less than %d, that of the %s which it %s", mine.Order.Apply, its.Order.Apply, base.key, why)
 	}
-	if !goesOnDelete(its.Delete) || !goesOnDelete(mine.Delete) {
+	if policy.OrphansOnDelete(its.Delete) || policy.OrphansOnDelete(mine.Delete) {
 		return
 	}
 	if mine.RunOn == policy.RunOnApply && mine.Order.Delete > its.Order.Delete {
 		i.mistake("its delete-order %d is greater than %d, that of the %s which it %s", mine.Order.Delete, its.Order.Delete, base.key, why)
 	}
-}
-
-// goesOnDelete reports whether an object is deleted with its component.
-func goesOnDelete(p v1alpha1.DeletePolicy) bool {
-	return p == v1alpha1.DeletePolicyDelete || p == v1alpha1.DeletePolicyOrphanOnApply
 }
 
 // resolveDependencies replaces references by exact ones, and checks each.
@@ -199,7 +194,7 @@ func (x index) checkDirection(dependent, other *item) {
 		dependent.mistake("depends on the %s, which is applied later in the same wave because of its kind; give the %s a smaller apply-order than %d",
 			other.key, other.key, mine.Order.Apply)
 	}
-	if its.Order.Delete < mine.Order.Delete && goesOnDelete(mine.Delete) && goesOnDelete(its.Delete) && mine.RunOn == policy.RunOnApply {
+	if its.Order.Delete < mine.Order.Delete && !policy.OrphansOnDelete(mine.Delete) && !policy.OrphansOnDelete(its.Delete) && mine.RunOn == policy.RunOnApply {
 		dependent.mistake("depends on the %s with the delete-order %d, which is less than %d, so that it would be deleted first", other.key, its.Order.Delete, mine.Order.Delete)
 	}
 }

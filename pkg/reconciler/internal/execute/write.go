@@ -76,8 +76,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	})
 	switch step.Verb {
 	case plan.VerbCreate:
-		switch step.Desired.Policies.Update {
-		case v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride:
+		if step.Desired.Policies.Applies() {
 			// The create is an apply, too: after a POST every field would have a second
 			// owner, and a field that the manifest drops later would stay.
 			object, metadata := body(step.Desired.Manifest)
@@ -85,7 +84,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 			// apply to one, while it ignores the version of a new object.
 			metadata["resourceVersion"] = "1"
 			live, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
-		default:
+		} else {
 			live, err = e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
 		}
 	case plan.VerbReplace:

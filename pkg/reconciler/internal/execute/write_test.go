@@ -37,9 +37,7 @@ func configMap(namespace, name string) string {
 func TestACreateDemandsAbsence(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
-	for _, policy := range []v1alpha1.UpdatePolicy{
-		v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride,
-	} {
+	for _, policy := range v1alpha1.UpdatePolicies {
 		d := b.desired(configMap(namespace, unique("map")), policy)
 		b.requests()
 		created := b.must(step(plan.VerbCreate, d, plan.Observation{}))

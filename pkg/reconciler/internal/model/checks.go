@@ -8,6 +8,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 const once = v1alpha1.ReconcilePolicyOnce
@@ -154,14 +155,12 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 	switch {
 	case desired == nil:
 		item, _ := itemOf(a.plan.Inventory, step.Key)
-		deleting := a.cause() == plan.Deleting
-		p := item.DeletePolicy
-		if p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnDelete && deleting || p == v1alpha1.DeletePolicyOrphanOnApply && !deleting {
-			s.violate("S10 orphan means alive: delete %s, and its delete policy is %s", step.Key, p)
+		if orphans(item.DeletePolicy, a.cause()) {
+			s.violate("S10 orphan means alive: delete %s, and its delete policy is %s", step.Key, item.DeletePolicy)
 		}
 	case step.Reason == plan.ReasonPurged && desired.Policies.Order.Purge != nil:
 		m.checkPurge(s, a, step, *desired)
-	case !recreates(desired.Policies.Update):
+	case !desired.Policies.Recreates():
 		s.violate("S9 no destructive refresh: delete %s, which is desired and not to be recreated", step.Key)
 	case o.Made == unkeyed(desired.Digest) && o.Holder == a.snap.UID:
 		s.violate("S9 no destructive refresh: delete %s, which has an unchanged manifest", step.Key)
@@ -173,11 +172,6 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 	if isNamespace(step.Key) && (step.Key == componentNamespace || step.Key.Name == "default") {
 		s.violate("S8 protected namespace: delete %s", step.Key)
 	}
-}
-
-// recreates reports whether an object with the policy may be deleted to be created again.
-func recreates(p v1alpha1.UpdatePolicy) bool {
-	return p == v1alpha1.UpdatePolicyRecreate || p == v1alpha1.UpdatePolicyRecreateOnImmutable
 }
 
 // desiredNow is the desired object of the key, in the version that the reconcile is about.
@@ -239,8 +233,7 @@ func (m *Model) checkDropped(s *State, a *actor, item v1alpha1.InventoryItem) {
 }
 
 func orphans(p v1alpha1.DeletePolicy, cause plan.Cause) bool {
-	return p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnDelete && cause == plan.Deleting ||
-		p == v1alpha1.DeletePolicyOrphanOnApply && cause == plan.Applying
+	return cause == plan.Deleting && policy.OrphansOnDelete(p) || cause == plan.Applying && policy.OrphansOnApply(p)
 }
 
 // checkFinalizerRemoval checks that a component leaves nothing behind.

@@ -248,13 +248,10 @@ var configs = slices.Concat(adoptions(), []Config{
 	},
 }, shared(), watched())
 
-// policies are all adoption policies.
-var policies = []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore}
-
 // adoptions are one object that others want, too, under each policy.
 func adoptions() []Config {
 	var all []Config
-	for _, p := range policies {
+	for _, p := range v1alpha1.AdoptionPolicies {
 		for _, u := range []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge} {
 			acts := slices.Concat(of(0, wholeLife...), on(configA, everything...))
 			if p != v1alpha1.AdoptionPolicyAlways {
@@ -273,8 +270,8 @@ func adoptions() []Config {
 // shared are two components that want the same object, under each pair of policies.
 func shared() []Config {
 	var all []Config
-	for i, a := range policies {
-		for _, b := range policies[i:] {
+	for i, a := range v1alpha1.AdoptionPolicies {
+		for _, b := range v1alpha1.AdoptionPolicies[i:] {
 			all = append(all, Config{
 				Name: "shared by " + string(a) + " and " + string(b),
 				Components: [][][]Want{

@@ -180,7 +180,7 @@ func (m *Model) excused(s *State, c *Component, d plan.Desired) bool {
 		if slices.Contains(m.Slow, d.Key) && !o.Ready {
 			return true
 		}
-		recreates := recreates(d.Policies.Update)
+		recreates := d.Policies.Recreates()
 		return slices.Contains(m.Fixed, d.Key) && !recreates || recreates && len(s.world.inside(o)) > 0
 	case slices.Contains(m.Fixed, d.Key):
 		return true // what is not ours is never recreated

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // The bounds of the engine's run loop.
@@ -79,14 +80,11 @@ func (m *Model) readComponent(s *State, a *actor) {
 func (m *Model) lookForBlockers(s *State, a *actor) {
 	s.note("look for instances of others")
 	own := map[plan.Key]bool{}
-	stays := func(item v1alpha1.InventoryItem) bool {
-		return item.DeletePolicy == v1alpha1.DeletePolicyOrphan || item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnDelete
-	}
 	for _, item := range a.recorded {
 		own[plan.KeyOf(item)] = true
 	}
 	for _, item := range a.recorded {
-		if stays(item) || item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
+		if policy.OrphansOnDelete(item.DeletePolicy) || item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
 			continue
 		}
 		for _, o := range s.world.objects {

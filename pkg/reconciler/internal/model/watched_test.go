@@ -119,7 +119,7 @@ func watched() []Config {
 // watchedAdoptions are one object that others want, too, under each policy.
 func watchedAdoptions() []Config {
 	var all []Config
-	for _, p := range policies {
+	for _, p := range v1alpha1.AdoptionPolicies {
 		acts := slices.Concat(of(0, wholeLife...), behind(configA), on(configA, everything...))
 		if p != v1alpha1.AdoptionPolicyAlways {
 			acts = append(acts, on(configA, ActHelm)...)

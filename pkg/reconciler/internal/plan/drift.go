@@ -101,11 +101,7 @@ func (s Step) CorrectsDrift() bool { return s.Drift != nil }
 
 // toleratesDrift reports whether changes of other clients are not undone.
 func (u *unit) toleratesDrift() bool {
-	switch u.desired.Policies.Drift {
-	case v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore:
-		return !u.isHook() // it has to run
-	}
-	return false
+	return u.desired.Policies.ToleratesDrift() && !u.isHook() // it has to run
 }
 
 // wasDeleted reports whether another client deleted the object that was made of the

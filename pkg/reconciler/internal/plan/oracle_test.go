@@ -137,7 +137,7 @@ func (o *oracle) beforeRemoval(s Step) {
 		if s.Verb == VerbOrphan && s.Reason == ReasonOwnedByOthers && d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore {
 			return
 		}
-		recreates := d.Policies.Update == v1alpha1.UpdatePolicyRecreate || d.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
+		recreates := d.Policies.Recreates()
 		if s.Reason != ReasonRecreate || !recreates {
 			o.driver.world.violate("%s %s: it is desired", s.Verb, s.Key)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // maxKeptUIDs is how many orphaned instances the record of a type lists.
@@ -172,16 +173,10 @@ func (u *unit) isReleased() bool {
 }
 
 func orphans(p v1alpha1.DeletePolicy, reason Reason) bool {
-	switch p {
-	case v1alpha1.DeletePolicyOrphan:
-		return true
-	case v1alpha1.DeletePolicyOrphanOnApply:
-		return reason == ReasonRedundant
-	case v1alpha1.DeletePolicyOrphanOnDelete:
-		return reason == ReasonDeleting
-	default:
-		return false
+	if reason == ReasonDeleting {
+		return policy.OrphansOnDelete(p)
 	}
+	return policy.OrphansOnApply(p)
 }
 
 // isProtected reports whether the object is one that is never deleted: a namespace of

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func (s *simulation) cast() {
 			s.t.Fatal(err)
 		}
 		set := defaultPolicies()
-		set.Adoption = pick(s, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore)
+		set.Adoption = pick(s, slices.Concat(v1alpha1.AdoptionPolicies[:1], v1alpha1.AdoptionPolicies)...)
 		if key.Kind == "CustomResourceDefinition" && set.Adoption == v1alpha1.AdoptionPolicyIgnore {
 			set.Adoption = v1alpha1.AdoptionPolicyIfUnowned // a definition of others need not bring the type
 		}
@@ -217,7 +218,7 @@ func (s *simulation) vary(key Key, set *policy.Set) {
 		set.Reconcile = v1alpha1.ReconcilePolicyOnce
 	}
 	if s.chance(20) {
-		set.Delete = pick(s, v1alpha1.DeletePolicyOrphan, v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete)
+		set.Delete = pick(s, v1alpha1.DeletePolicies[1:]...)
 	}
 	if key.Kind == "Job" && s.chance(60) || s.chance(5) {
 		set.Order.Purge = new(pick[int16](s, -1, 0, 1, 3))

@@ -96,8 +96,8 @@ func (s Set) WithKeep(labels, annotations map[string]string) Set {
 			onDelete = true
 		}
 	}
-	onApply = onApply || s.Delete == v1alpha1.DeletePolicyOrphan || s.Delete == v1alpha1.DeletePolicyOrphanOnApply
-	onDelete = onDelete || s.Delete == v1alpha1.DeletePolicyOrphan || s.Delete == v1alpha1.DeletePolicyOrphanOnDelete
+	onApply = onApply || OrphansOnApply(s.Delete)
+	onDelete = onDelete || OrphansOnDelete(s.Delete)
 	switch {
 	case onApply && onDelete:
 		s.Delete = v1alpha1.DeletePolicyOrphan

@@ -20,11 +20,11 @@ import (
 // readers read the value of an annotation into a set, by the annotation's suffix.
 var readers = map[string]func(set *Set, value string) error{
 	v1alpha1.AnnotationAdoptionPolicy:       readAdoption,
-	v1alpha1.AnnotationReconcilePolicy:      func(s *Set, v string) error { return readEnum(&s.Reconcile, reconcilePolicies, v) },
-	v1alpha1.AnnotationUpdatePolicy:         func(s *Set, v string) error { return readEnum(&s.Update, updatePolicies, v) },
+	v1alpha1.AnnotationReconcilePolicy:      func(s *Set, v string) error { return readEnum(&s.Reconcile, v1alpha1.ReconcilePolicies, v) },
+	v1alpha1.AnnotationUpdatePolicy:         func(s *Set, v string) error { return readEnum(&s.Update, v1alpha1.UpdatePolicies, v) },
 	v1alpha1.AnnotationRecreatePropagation:  func(s *Set, v string) error { return readEnum(&s.RecreatePropagation, propagations, v) },
-	v1alpha1.AnnotationDeletePolicy:         func(s *Set, v string) error { return readEnum(&s.Delete, deletePolicies, v) },
-	v1alpha1.AnnotationDriftPolicy:          func(s *Set, v string) error { return readEnum(&s.Drift, driftPolicies, v) },
+	v1alpha1.AnnotationDeletePolicy:         func(s *Set, v string) error { return readEnum(&s.Delete, v1alpha1.DeletePolicies, v) },
+	v1alpha1.AnnotationDriftPolicy:          func(s *Set, v string) error { return readEnum(&s.Drift, v1alpha1.DriftPolicies, v) },
 	v1alpha1.AnnotationRunOn:                func(s *Set, v string) error { return readEnum(&s.RunOn, runOns, v) },
 	v1alpha1.AnnotationApplyOrder:           func(s *Set, v string) error { return readOrder(&s.Order.Apply, v) },
 	v1alpha1.AnnotationDeleteOrder:          func(s *Set, v string) error { return readOrder(&s.Order.Delete, v) },
@@ -137,7 +137,7 @@ func readOrder(target *int16, text string) error {
 // readAdoption reads the adoption policy. An object that its own manifest says must not be adopted is not taken from
 // another tool either.
 func readAdoption(set *Set, text string) error {
-	if err := readEnum(&set.Adoption, adoptionPolicies, text); err != nil {
+	if err := readEnum(&set.Adoption, v1alpha1.AdoptionPolicies, text); err != nil {
 		return err
 	}
 	if set.Adoption == v1alpha1.AdoptionPolicyNever || set.Adoption == v1alpha1.AdoptionPolicyIgnore {
@@ -179,16 +179,10 @@ func readReadyWhen(set *Set, text string) error {
 	return nil
 }
 
-// The values of each policy; the first is the default.
+// The values of annotations that are no policies; the first is the default.
 var (
-	adoptionPolicies  = []v1alpha1.AdoptionPolicy{v1alpha1.AdoptionPolicyIfUnowned, v1alpha1.AdoptionPolicyNever, v1alpha1.AdoptionPolicyAlways, v1alpha1.AdoptionPolicyIgnore}
-	reconcilePolicies = []v1alpha1.ReconcilePolicy{v1alpha1.ReconcilePolicyOnObjectChange, v1alpha1.ReconcilePolicyOnObjectOrComponentChange, v1alpha1.ReconcilePolicyOnce, v1alpha1.ReconcilePolicyOncePerManifest}
-	updatePolicies    = []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride, v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable}
-	deletePolicies    = []v1alpha1.DeletePolicy{v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphan, v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete}
-	driftPolicies     = []v1alpha1.DriftPolicy{v1alpha1.DriftPolicyRepair, v1alpha1.DriftPolicyReport, v1alpha1.DriftPolicyIgnore}
-	namespacePolicies = []v1alpha1.MissingNamespacesPolicy{v1alpha1.MissingNamespacesPolicyCreate, v1alpha1.MissingNamespacesPolicyDoNotCreate}
-	propagations      = []Propagation{PropagationBackground, PropagationOrphan}
-	runOns            = []RunOn{RunOnPreDelete, RunOnPostDelete}
+	propagations = []Propagation{PropagationBackground, PropagationOrphan}
+	runOns       = []RunOn{RunOnPreDelete, RunOnPostDelete}
 )
 
 // parseEnum finds the value that text names, in kebab-case or CamelCase.

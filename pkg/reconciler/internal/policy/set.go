@@ -48,6 +48,31 @@ type Set struct {
 	Revision string
 }
 
+// Applies reports whether the object is written by server-side apply.
+func (s Set) Applies() bool {
+	return s.Update == v1alpha1.UpdatePolicySsaMerge || s.Update == v1alpha1.UpdatePolicySsaOverride
+}
+
+// Recreates reports whether the object may be deleted to be created again.
+func (s Set) Recreates() bool {
+	return s.Update == v1alpha1.UpdatePolicyRecreate || s.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
+}
+
+// ToleratesDrift reports whether the changes of other clients are not undone.
+func (s Set) ToleratesDrift() bool {
+	return s.Drift == v1alpha1.DriftPolicyReport || s.Drift == v1alpha1.DriftPolicyIgnore
+}
+
+// OrphansOnApply reports whether an object is orphaned when the manifests do not contain it any more.
+func OrphansOnApply(p v1alpha1.DeletePolicy) bool {
+	return p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnApply
+}
+
+// OrphansOnDelete reports whether an object is orphaned when its component is deleted.
+func OrphansOnDelete(p v1alpha1.DeletePolicy) bool {
+	return p == v1alpha1.DeletePolicyOrphan || p == v1alpha1.DeletePolicyOrphanOnDelete
+}
+
 // Order places an object among the waves.
 type Order struct {
 	Apply, Delete int16
@@ -125,11 +150,11 @@ func Defaults(layers ...Layer) (Set, error) {
 	var errs []error
 	for _, layer := range layers {
 		errs = append(errs,
-			setDefault(&set.Adoption, "adoption policy", adoptionPolicies, layer.Adoption),
-			setDefault(&set.Reconcile, "reconcile policy", reconcilePolicies, layer.Reconcile),
-			setDefault(&set.Update, "update policy", updatePolicies, layer.Update),
-			setDefault(&set.Delete, "delete policy", deletePolicies, layer.Delete),
-			setDefault(&set.Drift, "drift policy", driftPolicies, layer.Drift),
+			setDefault(&set.Adoption, "adoption policy", v1alpha1.AdoptionPolicies, layer.Adoption),
+			setDefault(&set.Reconcile, "reconcile policy", v1alpha1.ReconcilePolicies, layer.Reconcile),
+			setDefault(&set.Update, "update policy", v1alpha1.UpdatePolicies, layer.Update),
+			setDefault(&set.Delete, "delete policy", v1alpha1.DeletePolicies, layer.Delete),
+			setDefault(&set.Drift, "drift policy", v1alpha1.DriftPolicies, layer.Drift),
 		)
 		if layer.Reapply > 0 && layer.Reapply < minReapply {
 			errs = append(errs, fmt.Errorf("reapply interval %s is shorter than %s", layer.Reapply, minReapply))
@@ -148,14 +173,16 @@ func Defaults(layers ...Layer) (Set, error) {
 // ParseMissingNamespaces validates the policy; empty means the default, to create them.
 func ParseMissingNamespaces(value v1alpha1.MissingNamespacesPolicy) (v1alpha1.MissingNamespacesPolicy, error) {
 	policy := v1alpha1.MissingNamespacesPolicy("")
-	if err := setDefault(&policy, "missing namespaces policy", namespacePolicies, value); err != nil {
+	if err := setDefault(&policy, "missing namespaces policy", v1alpha1.MissingNamespacesPolicies, value); err != nil {
 		return "", err
 	}
-	return cmp.Or(policy, namespacePolicies[0]), nil
+	return cmp.Or(policy, v1alpha1.MissingNamespacesPolicies[0]), nil
 }
 
 // ParseDrift reads a drift policy, in kebab-case or CamelCase; empty is a mistake.
-func ParseDrift(value string) (v1alpha1.DriftPolicy, error) { return parseEnum(driftPolicies, value) }
+func ParseDrift(value string) (v1alpha1.DriftPolicy, error) {
+	return parseEnum(v1alpha1.DriftPolicies, value)
+}
 
 // setDefault validates a value, and uses it unless an earlier one was set.
 func setDefault[T ~string](target *T, name string, values []T, value T) error {
@@ -172,10 +199,10 @@ func setDefault[T ~string](target *T, name string, values []T, value T) error {
 
 // filled puts the built-in defaults where the set says nothing.
 func (s Set) filled() Set {
-	s.Adoption = cmp.Or(s.Adoption, adoptionPolicies[0])
-	s.Reconcile = cmp.Or(s.Reconcile, reconcilePolicies[0])
-	s.Update = cmp.Or(s.Update, updatePolicies[0])
-	s.Delete = cmp.Or(s.Delete, deletePolicies[0])
-	s.Drift = cmp.Or(s.Drift, driftPolicies[0])
+	s.Adoption = cmp.Or(s.Adoption, v1alpha1.AdoptionPolicies[0])
+	s.Reconcile = cmp.Or(s.Reconcile, v1alpha1.ReconcilePolicies[0])
+	s.Update = cmp.Or(s.Update, v1alpha1.UpdatePolicies[0])
+	s.Delete = cmp.Or(s.Delete, v1alpha1.DeletePolicies[0])
+	s.Drift = cmp.Or(s.Drift, v1alpha1.DriftPolicies[0])
 	return s
 }

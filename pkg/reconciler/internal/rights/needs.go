@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // Right is the right to one verb on one resource. An empty namespace means all of them;
@@ -92,31 +93,30 @@ func Of(in plan.Input, c Context) Needs {
 // appendVerbs appends the verbs that an object needs in its life.
 func appendVerbs(verbs []string, d *plan.Desired) []string {
 	verbs = append(verbs, "get", "create")
-	switch d.Policies.Update {
-	case v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicySsaOverride:
+	switch {
+	case d.Policies.Applies():
 		verbs = append(verbs, "patch")
-	case v1alpha1.UpdatePolicyRecreate, v1alpha1.UpdatePolicyRecreateOnImmutable:
+	case d.Policies.Recreates():
 		verbs = append(verbs, "update", "delete")
 	default:
 		verbs = append(verbs, "update")
 	}
-	toleratesDrift := d.Policies.Drift == v1alpha1.DriftPolicyReport || d.Policies.Drift == v1alpha1.DriftPolicyIgnore
-	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(d.Policies.AdoptFrom) > 0 || toleratesDrift {
+	if d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(d.Policies.AdoptFrom) > 0 || d.Policies.ToleratesDrift() {
 		verbs = append(verbs, "patch") // of the label and annotation of a former owner, or of ours
 	}
 	return appendRemoval(verbs, d.Policies.Delete)
 }
 
 // appendRemoval appends those by which an object is deleted or orphaned.
-func appendRemoval(verbs []string, policy v1alpha1.DeletePolicy) []string {
-	switch policy {
-	case v1alpha1.DeletePolicyOrphan:
-		return append(verbs, "patch")
-	case v1alpha1.DeletePolicyOrphanOnApply, v1alpha1.DeletePolicyOrphanOnDelete:
-		return append(verbs, "patch", "delete")
-	default:
-		return append(verbs, "delete")
+func appendRemoval(verbs []string, p v1alpha1.DeletePolicy) []string {
+	onApply, onDelete := policy.OrphansOnApply(p), policy.OrphansOnDelete(p)
+	if onApply || onDelete {
+		verbs = append(verbs, "patch")
 	}
+	if onApply && onDelete {
+		return verbs
+	}
+	return append(verbs, "delete")
 }
 
 func (n *Needs) add(c Context, key plan.Key, version string, verbs []string) {
