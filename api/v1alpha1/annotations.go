@@ -21,6 +21,14 @@ const (
 	// Format: group, kind, namespace, name and uid of the owner, separated by slashes
 	// Example: shop.example.com/owner: shop.example.com/Shop/shop/main/0b1f8a52-6a39-4a41-9a0f-6a6f0e3f3c55
 	AnnotationOwner = "owner"
+	// AnnotationAutomatic proves that an operator has created the namespace, because objects live in it. The
+	// last component that uses the namespace deletes it, if it is empty by then.
+	//
+	// On: namespaces that no manifest brings
+	// Set by: the operator, when it creates the namespace
+	// Format: a hash of the name of the namespace, made with the digest key of the operator
+	// Example: shop.example.com/automatic: 8Yb0vO0pJ6J3tB2wq0mXnA
+	AnnotationAutomatic = "automatic"
 
 	// AnnotationAdoptionPolicy decides what happens if the object exists already and does not
 	// belong to the component. An object that belongs to another owner, where the policy does not

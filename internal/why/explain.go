@@ -244,7 +244,7 @@ func (e *explainer) heldBack(said []statement) {
 	}
 	for _, item := range e.facts.Status.Inventory.Items {
 		o := Object{item.Group, item.Version, item.Kind, item.Namespace, item.Name}
-		if item.UID == "" && item.RunOn == "" && item.Phase == v1alpha1.PhaseApplied && !blamed[o] && e.facts.Object.GetDeletionTimestamp() == nil {
+		if item.UID == "" && item.Origin == v1alpha1.OriginManifest && item.RunOn == "" && item.Phase == v1alpha1.PhaseApplied && !blamed[o] && e.facts.Object.GetDeletionTimestamp() == nil {
 			names = append(names, o.String())
 		}
 	}

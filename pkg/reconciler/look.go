@@ -28,7 +28,9 @@ func keysOf(in plan.Input) []plan.Key {
 		add(d.Key)
 	}
 	for _, item := range in.Recorded {
-		add(plan.KeyOf(item))
+		if !plan.IsSharedNamespace(in, item) {
+			add(plan.KeyOf(item))
+		}
 	}
 	return keys
 }
@@ -121,8 +123,14 @@ func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Ke
 	return err
 }
 
-// withSeal adds the seal that the record of the object holds if the object is the owner's.
+// withSeal adds the seal that the record of the object holds if the object is the owner's, and checks that of a namespace.
 func (r *Reconciler) withSeal(owner plan.Owner, key plan.Key, live plan.Observation) plan.Observation {
+	if automatic := live.Automatic; key == (plan.Key{Kind: "Namespace", Name: key.Name}) && live.Existence != plan.Unknown {
+		live.Automatic = r.settings.hasher.Seal("", "Namespace", key.Name)
+		if live.Existence == plan.Present && automatic != live.Automatic {
+			live.Automatic = ""
+		}
+	}
 	if live.Existence == plan.Present {
 		live.Seal = r.settings.hasher.Seal(owner.ID, key.Group, key.Kind, key.Namespace, key.Name, string(live.UID))
 	}

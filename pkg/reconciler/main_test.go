@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"testing"
@@ -33,6 +34,7 @@ type bench struct {
 	t         *testing.T
 	engine    *reconciler.Reconciler
 	namespace string
+	name      string // of the owner; empty means main
 	inventory reconciler.Inventory
 	// confidential is that of the requests.
 	confidential bool
@@ -78,7 +80,7 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) owner() reconciler.Owner {
-	return reconciler.Owner{Group: "example.com", Kind: "Release", Namespace: b.namespace, Name: "main", UID: "1"}
+	return reconciler.Owner{Group: "example.com", Kind: "Release", Namespace: b.namespace, Name: cmp.Or(b.name, "main"), UID: "1"}
 }
 
 func (b *bench) record(_ context.Context, inventory reconciler.Inventory) error {

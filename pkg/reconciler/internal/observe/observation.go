@@ -61,6 +61,7 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		CreationTimestamp:  live.GetCreationTimestamp().Time,
 		Finish:             endingOf(live),
 		Webhooks:           webhooksOf(live),
+		Automatic:          live.GetAnnotations()[o.options.Name+"/"+v1alpha1.AnnotationAutomatic],
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
 		observation.DeletionTimestamp = deleting.Time

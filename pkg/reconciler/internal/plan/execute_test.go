@@ -187,6 +187,7 @@ func (w *world) send(o *object, s Step) {
 	o.ownership.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
 	o.ownership.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
 	o.defines, o.holder, o.dependsOn, o.expires = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn, s.Desired.HasTTL
+	o.automatic = manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationAutomatic]
 	if w.strips[s.Key] {
 		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	}
@@ -287,7 +288,8 @@ func (w *world) checkWrite(o *object, s Step) {
 func (w *world) checkRemoval(o *object, s Step) {
 	// What was orphaned because it is in use may be asked for again, if a crash came
 	// before the record: it is deleted only if it is empty by now.
-	again := s.Guard.AllowsOrphan() && s.ItemAfter.Seal == o.seal() && o.holder == unheld
+	// So it is with a namespace that another component of ours has created.
+	again := s.Guard.AllowsOrphan() && (s.ItemAfter.Seal == o.seal() || o.automatic != "") && o.holder == unheld
 	// From an object of another owner only our label and annotation are removed.
 	parting := s.Verb == VerbOrphan && len(o.ownership.OtherOwners) > 0 && (o.ownership.OwnerID == theOwner.ID || o.ownership.Ref == theOwner.Ref)
 	if o.holder != heldByUs && !again && !parting {

@@ -81,8 +81,15 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 	case missing && u == nil:
 		u = &unit{key: key}
 		w.add(u)
+	case u == nil && w.in.Live[key].Automatic != "" && w.in.Cause == Applying:
+		u = &unit{key: key, live: w.in.Live[key], item: v1alpha1.InventoryItem{Version: "v1", Kind: key.Kind, Name: key.Name, Origin: v1alpha1.OriginNamespace}, shared: true}
+		w.add(u)
+		return nil
 	case u == nil:
 		return nil // it exists, or was not read; it is not ours
+	case w.in.Cause == Applying && !missing && !u.isOurs() && mayBeShared(u.item) && (!u.live.known() || u.live.Automatic != ""):
+		u.shared = true
+		return nil
 	case !missing && w.in.Cause == Deleting:
 		return nil // it goes like everything else
 	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphans(u.item.DeletePolicy, ReasonRedundant):
@@ -102,6 +109,26 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 	return u
 }
 
+// Several components may use a namespace that was created for the first of them. It is that one's until it no longer needs
+// the namespace; then it is in use, so it is orphaned, with the annotation that proves where it comes from. The others have it on
+// record without a uid, and the last of them deletes it.
+
+// mayBeShared reports whether the record may be that of a namespace which was created for another component.
+func mayBeShared(item v1alpha1.InventoryItem) bool {
+	return item.Origin == v1alpha1.OriginNamespace && item.UID == "" && item.Digest == ""
+}
+
+// IsSharedNamespace reports whether a recorded object is such a namespace, and still used: it is not read then.
+func IsSharedNamespace(in Input, item v1alpha1.InventoryItem) bool {
+	return in.Cause == Applying && mayBeShared(item) && slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key.Namespace == item.Name })
+}
+
+// isLeftOver reports whether the object is a namespace that a component of ours has created for its content, and
+// that has no owner any more.
+func (u *unit) isLeftOver() bool {
+	return mayBeShared(u.item) && u.relation == unowned && u.live.Automatic != ""
+}
+
 // namespace returns the desired form of a namespace that no manifest brings.
 // Nothing of it is ever compared or written again, except our label and annotation.
 func (w *work) namespace(key Key, order int16) *Desired {
@@ -114,6 +141,9 @@ func (w *work) namespace(key Key, order int16) *Desired {
 			"annotations": map[string]any{w.in.Name + "/" + v1alpha1.AnnotationOwner: w.in.Owner.Ref.String()},
 		},
 	}}
+	if automatic := w.in.Live[key].Automatic; automatic != "" {
+		_ = unstructured.SetNestedField(manifest.Object, automatic, "metadata", "annotations", w.in.Name+"/"+v1alpha1.AnnotationAutomatic)
+	}
 	return &Desired{
 		Key:     key,
 		Version: "v1",

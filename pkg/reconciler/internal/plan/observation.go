@@ -94,6 +94,9 @@ type Observation struct {
 	// Webhooks are the admission webhooks of a configuration that refuse requests if the server cannot call them, by name,
 	// with their selectors in words. They are known of a configuration that was read, or written.
 	Webhooks map[string]string
+	// Automatic is what the annotation automatic of a namespace says; of an absent one, what it is to say. Empty means
+	// that it does not prove anything.
+	Automatic string
 	// CreationTimestamp is the object's creation timestamp.
 	CreationTimestamp time.Time
 	Status            Status

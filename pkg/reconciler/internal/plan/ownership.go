@@ -193,7 +193,7 @@ func (u *unit) isInherited() bool { return u.relation == inherited }
 // deleted. What an earlier incarnation of us left must be sealed; otherwise we never
 // adopted it, perhaps because we must not.
 func (u *unit) mayRemove() bool {
-	return u.isOurs() || u.isInherited() || u.relation == earlier && isSealed(u.item, u.live)
+	return u.isOurs() || u.isInherited() || u.relation == earlier && isSealed(u.item, u.live) || u.isLeftOver()
 }
 
 // mayAdopt reports whether the adoption policy allows to adopt the live object.

@@ -20,7 +20,7 @@ func (w *work) prune() {
 	var redundant []*unit
 	var desired map[Key][]*unit // made only if something is redundant
 	for _, u := range w.units {
-		if u.desired == nil && !u.dropped {
+		if u.desired == nil && !u.dropped && !u.shared {
 			if desired == nil {
 				desired = w.equivalents()
 			}

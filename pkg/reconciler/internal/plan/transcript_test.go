@@ -34,7 +34,8 @@ import (
 //	skip-hooks             deletes without the objects that run before and after it
 //	progress               lets the controllers do their work: objects get ready
 //	ready, unready, failed set what objects say about themselves
-//	existing               creates objects, with the owner none, other (another component), helm, helm-and-other, helm-elsewhere, controller, or earlier (us, before)
+//	existing               creates objects, with the owner none, other (another component), helm, helm-and-other, helm-elsewhere, controller, or earlier (us, before), and
+//	                       automatic= for namespaces that we have created for their content
 //	steal, strip           put another owner's label on objects, or remove ours, with all=yes also our annotation
 //	control                lets a controller put itself into the ownerReferences of objects
 //	drift, remove          edit (as manager by=) and delete objects by hand
@@ -235,7 +236,7 @@ func existing(s *story, _ []string, lines []line) (string, error) {
 		if s.world.objects[l.key] != nil {
 			return "", fmt.Errorf("%s exists", l.key)
 		}
-		o := object{key: l.key, value: l.value("value"), defines: l.defines()}
+		o := object{key: l.key, value: l.value("value"), defines: l.defines(), automatic: l.value("automatic")}
 		setOwner(&o, holder(l.value("owner")))
 		s.world.put(o)
 	}
@@ -360,4 +361,7 @@ func conflict(s *story, _ []string, lines []line) (string, error) {
 func strip(o *object, l line) {
 	o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	o.keyless = l.value("all") != ""
+	if o.automatic != "" {
+		o.holder = unheld // its owner has orphaned it
+	}
 }

@@ -33,6 +33,8 @@ type unit struct {
 	// blockedByFailure: it cannot be written, because its own last write failed or that of one
 	// that comes before it.
 	blockedByFailure bool
+	// shared: it is a namespace that was created for another component, and that desired objects live in.
+	shared bool
 	// dead: the server refuses writes because it cannot call a webhook of the object, which is to be mended.
 	dead bool
 	// becameHook: the object runs before or after a deletion, but is on record

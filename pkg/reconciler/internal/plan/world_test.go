@@ -61,9 +61,10 @@ type object struct {
 	status     Status
 	expires    bool // the cluster removes it after its end
 	holder     holder
-	stolen     bool // it was ours, and we knew it
-	referenced bool // it has ownerReferences
-	keyless    bool // nothing is known that could seal its record
+	stolen     bool   // it was ours, and we knew it
+	referenced bool   // it has ownerReferences
+	automatic  string // what shows that we created the namespace
+	keyless    bool   // nothing is known that could seal its record
 }
 
 // world is a small cluster in memory. It executes steps as strictly as an API
@@ -220,7 +221,11 @@ func (w *world) observe(key Key, manifest bool) Observation {
 	}
 	o := w.objects[key]
 	if o == nil {
-		return Observation{Existence: Absent}
+		absent := Observation{Existence: Absent}
+		if key.isNamespace() {
+			absent.Automatic = "proof"
+		}
+		return absent
 	}
 	return o.observation(manifest)
 }
@@ -231,7 +236,7 @@ func (o *object) observation(manifest bool) Observation {
 		Existence: Present, UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Ownership: o.ownership,
 		ObservedHash:      strings.Join([]string{o.value, o.extra, metadata, strings.Join(o.ownership.OtherOwners, " ")}, "|"),
 		DeletionTimestamp: o.deleting, Finalizers: slices.Clone(o.finalizers), CreationTimestamp: o.created, Status: o.status,
-		Seal: o.seal(), HasOwnerReferences: o.referenced,
+		Seal: o.seal(), HasOwnerReferences: o.referenced, Automatic: o.automatic,
 	}
 	observed.Ownership.OtherOwners, observed.Finish = slices.Clone(o.ownership.OtherOwners), o.ending()
 	if o.isDead() {
