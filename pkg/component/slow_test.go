@@ -8,8 +8,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -31,45 +33,36 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 		"a refused write":            {StatePending, 0, errors.New("conflict"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _ := testHandler(t, &fakeEngine{})
-			h.code.slowAfter = time.Millisecond
-			said := make(chan string, 100)
-			generator := manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
-				manifests.NoteProgress(ctx, "template web/a.yaml")
-				deadline := time.Now().Add(20 * time.Millisecond)
+			synctest.Test(t, func(t *testing.T) {
+				h, _ := testHandler(t, &fakeEngine{})
+				generator := manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+					manifests.NoteProgress(ctx, "template web/a.yaml")
+					time.Sleep(h.code.slowAfter + time.Second/2)
+					return nil, ctx.Err()
+				})
+				h.renderer = newRenderer(generator, h.settings, h.code, h.telemetry, h.now)
+				obj := newWidget()
+				obj.Generation = 2
+				obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
+				var said []string
+				commit := func(context.Context) error {
+					if _, _, message := obj.GetStatus().GetState(); strings.Contains(message, "rendered for") {
+						said = append(said, message)
+						return tc.refused
+					}
+					return nil
+				}
+				if _, err := h.createOrUpdate(t.Context(), obj, commit); !errors.Is(err, tc.refused) {
+					t.Errorf("got the error %v", err)
+				}
+				var want []string
 				if tc.reported {
-					deadline = deadline.Add(time.Minute)
+					want = []string{"the manifests have been rendered for 5s: template web/a.yaml"}
 				}
-				for len(said) == 0 && time.Now().Before(deadline) {
-					time.Sleep(time.Millisecond)
+				if diff := cmp.Diff(want, said); diff != "" {
+					t.Errorf("what the status says (-want +got):\n%s", diff)
 				}
-				return nil, ctx.Err()
 			})
-			h.renderer = newRenderer(generator, h.settings, h.code, h.telemetry, h.now)
-			obj := newWidget()
-			obj.Generation = 2
-			obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
-			commit := func(context.Context) error {
-				if _, _, message := obj.GetStatus().GetState(); strings.Contains(message, "rendered for") {
-					said <- message
-					return tc.refused
-				}
-				return nil
-			}
-			_, err := h.createOrUpdate(t.Context(), obj, commit)
-			if !errors.Is(err, tc.refused) {
-				t.Errorf("got the error %v", err)
-			}
-			select {
-			case message := <-said:
-				if !tc.reported || message != "the manifests have been rendered for 0s: template web/a.yaml" {
-					t.Errorf("the status says %q", message)
-				}
-			default:
-				if tc.reported {
-					t.Error("the status says nothing")
-				}
-			}
 		})
 	}
 }
