@@ -97,6 +97,9 @@ type InventoryItem struct {
 	// A hash over the object's values at the paths that the
 	// manifest sets, after the version of the hash. Only a change of these is drift.
 	AppliedHash string `json:"accepted,omitempty"`
+	// Altered says that the object was not as its manifest right after it was written: what changed it,
+	// and at which paths, with ": " between them.
+	Altered string `json:"altered,omitempty"`
 	// Phase is where the object is in its life; empty means applied or about to be.
 	Phase Phase `json:"phase,omitempty"`
 	// Origin is empty for objects of the manifests.

@@ -141,9 +141,8 @@ const (
 	// ConditionStalled is True when no progress is possible until a user
 	// changes something, and absent otherwise.
 	ConditionStalled = "Stalled"
-	// ConditionDrifted is True while dependent objects differ from their manifests
-	// and are left as they are, because their drift policy says so. It is absent
-	// otherwise.
+	// ConditionDrifted is True while dependent objects differ from their manifests and are left as they are, because
+	// their drift policy says so or a webhook changes each write of them. It is absent otherwise.
 	ConditionDrifted = "Drifted"
 	// ConditionRolloutStopped is True while the component is one of those that failed with a new version of the
 	// operator, and others wait for it. It is absent otherwise.

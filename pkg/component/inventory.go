@@ -186,7 +186,7 @@ func (i *storedInventory) isTransient(inventory reconciler.Inventory) bool {
 			return false // it may be removed after its end, and must not run again
 		}
 		now.UID, now.Seal, now.Digest, now.ObservedHash, now.AppliedHash = durable.UID, durable.Seal, durable.Digest, durable.ObservedHash, durable.AppliedHash
-		now.AppliedAt, now.Replicas = durable.AppliedAt, durable.Replicas
+		now.AppliedAt, now.Replicas, now.Altered = durable.AppliedAt, durable.Replicas, durable.Altered
 		return now.Phase == v1alpha1.PhaseApplied && equality.Semantic.DeepEqual(durable, now)
 	})
 }

@@ -42,6 +42,7 @@ var mutants = []mutant{
 	{"a namespace counts as created by an operator because it says so", "pkg/reconciler/look.go", "automatic != live.Automatic {", "automatic == \"\" {", []string{reconcilerTests}},
 	{"a namespace that an operator has created is deleted although it has an owner", "pkg/reconciler/internal/plan/namespaces.go", "&& u.relation == unowned &&", "&&", []string{planTests}},
 	{"a shared namespace is dropped from the record while it is used", "pkg/reconciler/internal/plan/remove.go", "&& !u.shared {", "{", []string{planTests}},
+	{"the webhooks are listed at each write that one changes", "pkg/reconciler/internal/execute/altered.go", "if !m.at.IsZero() && time.Since(m.at) < webhooksAge {", "if false {", []string{executeTests}},
 	{"a generated ConfigMap is pruned while pods may use it", "pkg/reconciler/internal/plan/remove.go", "&& generated &&", "&& false &&", []string{planTests}},
 	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "false", []string{componentTests}},
 	{"the Secret of the revisions outlives its component", "pkg/component/delete.go", "if obj.GetStatus().Revision != 0 {", "if false {", []string{componentTests}},

@@ -87,6 +87,7 @@ func NewRecorder(objects ...*unstructured.Unstructured) *Recorder {
 		{gvr("", "v1", "namespaces"), "Namespace", false},
 		{gvr("apiextensions.k8s.io", "v1", "customresourcedefinitions"), "CustomResourceDefinition", false},
 		{gvr("apiregistration.k8s.io", "v1", "apiservices"), "APIService", false},
+		{gvr("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), "MutatingWebhookConfiguration", false},
 		{gvr("example.com", "v1", "foos"), "Foo", true},
 	}}
 	system := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}

@@ -64,7 +64,8 @@ const (
 	// What to do: nothing.
 	reasonDeleted = "Deleted"
 	// ReasonDrifted means that dependent objects differ from their manifests and are left as they are,
-	// because their drift policy is Report. The message says which client changed what, and when.
+	// because their drift policy is Report or a webhook changes each write of them. The message says which client
+	// or webhook changed what, and when.
 	//
 	// Conditions: Drifted True; Ready is not affected
 	// Event type: Normal

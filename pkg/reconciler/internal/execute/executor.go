@@ -46,6 +46,7 @@ type Executor struct {
 	types    *cluster.Types
 	observer *observe.Observer
 	options  Options
+	mutators *mutators // nil in a preview
 	// removed are objects that guards count as gone; nil except in a preview.
 	removed map[types.UID]bool
 	// reclaimed are the fields that a second apply removes; nil except in a preview, which sends only the first.
@@ -55,7 +56,7 @@ type Executor struct {
 // New returns an Executor. The observer evaluates the server's answers.
 func New(target cluster.Target, observer *observe.Observer, options Options) *Executor {
 	options.Parallelism = cmp.Or(max(options.Parallelism, 0), observe.DefaultParallelism)
-	return &Executor{limiter: newLimiter(options.Parallelism), objects: target.Objects(), types: target.Types(), observer: observer, options: options}
+	return &Executor{limiter: newLimiter(options.Parallelism), objects: target.Objects(), types: target.Types(), observer: observer, options: options, mutators: &mutators{}}
 }
 
 // Run executes steps, which are ordered by stage, and returns their results in the

@@ -112,6 +112,8 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	observation := e.observer.ObservationOf(ctx, live, step.Desired)
 	if step.Verb == plan.VerbMark {
 		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // what else has changed stays
+	} else {
+		observation.Altered = e.altered(ctx, resource, step, live)
 	}
 	return plan.Result{Step: step, Observation: observation, Replicas: replicas, Notes: notes}
 }

@@ -15,10 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // writes are all ways to write an existing object.
@@ -329,6 +331,63 @@ func TestAnInterruptedAdoptionIsFinishedByTheWriteThatConfirmsIt(t *testing.T) {
 	again.Reason = plan.ReasonUnconfirmed
 	if finished := b.must(again); len(finished.Ownership.OtherOwners) > 0 {
 		t.Errorf("got %+v", finished.Ownership)
+	}
+}
+
+func TestAFieldThatAWebhookChangesIsNamedWithTheWebhook(t *testing.T) {
+	manifest := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: map}, data: {key: value, other: "1", empty: ""}}`
+	for name, tc := range map[string]struct {
+		change  map[string]any
+		refused int
+		want    string
+	}{
+		"changed":              {map[string]any{"key": "theirs", "other": "1", "empty": ""}, 0, "webhook a.example.com: data.key"},
+		"renamed":              {map[string]any{"renamed": "value", "other": "1", "empty": ""}, 0, "webhook a.example.com: data.key"},
+		"an empty field":       {map[string]any{"key": "value", "other": "1", "empty": "theirs"}, 0, ""},
+		"a field is added":     {map[string]any{"key": "value", "other": "1", "empty": "", "more": "2"}, 0, ""},
+		"nobody may list them": {map[string]any{"key": "theirs", "other": "1", "empty": ""}, http.StatusForbidden, "a mutating webhook or the API server: data.key"},
+		"there is no webhook":  {map[string]any{"key": "theirs", "other": "1", "empty": ""}, http.StatusOK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := wire.NewRecorder()
+			recorder.Answer = func(sent wire.Sent) (int, any) {
+				switch {
+				case strings.HasSuffix(sent.Path, "/mutatingwebhookconfigurations") && tc.refused == http.StatusForbidden:
+					return tc.refused, wire.Failure(tc.refused, metav1.StatusReasonForbidden, nil)
+				case strings.HasSuffix(sent.Path, "/mutatingwebhookconfigurations"):
+					rule := map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps", "secrets"}}
+					if tc.refused == http.StatusOK {
+						rule["resources"] = []any{"pods"}
+					}
+					return http.StatusOK, map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfigurationList", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{
+						map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": "all", "uid": "1", "resourceVersion": "1"},
+							"webhooks": []any{map[string]any{"name": "a.example.com", "rules": []any{rule}}}}}}
+				case sent.Method == http.MethodPost:
+					object := &unstructured.Unstructured{Object: sent.Body}
+					object.SetUID("1")
+					object.SetResourceVersion("1")
+					object.Object["data"] = tc.change
+					return http.StatusCreated, object.Object
+				}
+				return 0, nil
+			}
+			b := benchOn(t, recorder.Config())
+			for _, manifest := range []string{manifest, strings.Replace(manifest, "ConfigMap", "Secret", 1)} {
+				result := b.run(step(plan.VerbCreate, b.desired(manifest, v1alpha1.UpdatePolicyReplace), plan.Observation{}))
+				if result.Err != nil || result.Observation.Altered != tc.want {
+					t.Errorf("got %q, want %q: %v", result.Observation.Altered, tc.want, result.Err)
+				}
+			}
+			lists := 0
+			for _, sent := range recorder.Sent(http.MethodGet) {
+				if strings.HasSuffix(sent.Path, "/mutatingwebhookconfigurations") {
+					lists++
+				}
+			}
+			if lists > 1 {
+				t.Errorf("the webhooks were listed %d times", lists)
+			}
+		})
 	}
 }
 

@@ -37,6 +37,11 @@ func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner 
 	return searchDrift(live, desired, fieldOwner).drift()
 }
 
+// Differences returns the paths of the manifest at which the live object has another value, whoever has set it.
+func Differences(live *unstructured.Unstructured, desired *plan.Desired) []string {
+	return searchDrift(live, desired, "").result.Fields
+}
+
 // searchDrift compares a live object with its manifest.
 func searchDrift(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *driftSearch {
 	content, manifest := withoutScale(live, desired.Manifest), desired.Manifest.Object

@@ -146,7 +146,7 @@ func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.
 	switch {
 	case recorded == nil || desired == nil:
 	case plan.IsRekeyed(*recorded):
-		observation.Differs = len(searchDrift(live, desired, "").result.Fields) > 0 // by any manager
+		observation.Differs = len(Differences(live, desired)) > 0
 	case recorded.Digest == desired.Digest && recorded.AppliedHash != "" && recorded.AppliedHash != observation.AppliedHash:
 		if hash := o.hashOfTyped(ctx, live, desired); hash == recorded.AppliedHash {
 			observation.AppliedHash = hash

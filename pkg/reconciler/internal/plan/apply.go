@@ -352,6 +352,7 @@ func (w *work) checkReadiness(u *unit) {
 	if (u.hasDrifted() || u.hadDrifted()) && u.toleratesDrift() && !u.isAppliedOnce() {
 		w.reportDrift(u)
 	}
+	w.reportAltered(u)
 	w.reportScaled(u)
 	switch {
 	case u.item.Digest == "" || u.item.UID != u.live.UID:

@@ -153,6 +153,15 @@ func (w *work) settleDeleted(u *unit) bool {
 	return true
 }
 
+// reportAltered reports an object that a webhook makes another one than its manifest says. It is not written again for
+// that: the webhook would do the same.
+func (w *work) reportAltered(u *unit) {
+	by, fields, altered := strings.Cut(u.item.Altered, ": ")
+	if altered && u.desired.Policies.Drift != v1alpha1.DriftPolicyIgnore && !u.isAppliedOnce() && !u.hasDrifted() {
+		w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: Drift{Fields: strings.Split(fields, ", "), Manager: by}})
+	}
+}
+
 // reportDrift reports a drifted object that is not repaired, if it is to be reported.
 func (w *work) reportDrift(u *unit) {
 	if u.desired.Policies.Drift == v1alpha1.DriftPolicyReport {

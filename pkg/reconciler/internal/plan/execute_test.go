@@ -63,6 +63,9 @@ func (w *world) execute(s Step) Result {
 	if o := w.objects[s.Key]; r.Err == nil && o != nil {
 		// The answer to a write holds the object, whether it can be read or not.
 		r.Observation = o.observation(s.Desired != nil && s.Desired.Digest != namespaceDigest)
+		if o.value == "altered" { // what a webhook makes another value
+			r.Observation.Altered = "webhook a.example.com: data.value, data.other"
+		}
 	}
 	if r.Err == nil && w.lost[s.Key] && s.Verb != VerbDryRun {
 		delete(w.lost, s.Key)

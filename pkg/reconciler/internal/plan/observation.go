@@ -79,6 +79,8 @@ type Observation struct {
 	// computed only if it is not known of which manifest the object was made, because
 	// the digest key is another one.
 	Differs bool
+	// Altered is the field of the same name in the inventory item; only the answer to a write has it.
+	Altered string
 	// Scaled is set if the number of replicas was set through the subresource scale.
 	Scaled *Scaling
 	// DeletionTimestamp is zero if the object is not being deleted.

@@ -77,7 +77,7 @@ func itemAfterWrite(r Result, now metav1.Time) v1alpha1.InventoryItem {
 	item := r.Step.ItemAfter
 	item.UID, item.Seal = r.Observation.UID, r.Observation.Seal
 	item.ObservedHash, item.AppliedHash = r.Observation.ObservedHash, r.Observation.AppliedHash
-	item.AppliedAt, item.Replicas = nil, r.Replicas
+	item.AppliedAt, item.Replicas, item.Altered = nil, r.Replicas, r.Observation.Altered
 	if r.Observation.Status.Readiness == ReadinessUnknown || r.Step.Desired != nil && r.Step.Desired.Policies.Reapply > 0 {
 		item.AppliedAt = &now
 	}
