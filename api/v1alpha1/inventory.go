@@ -12,7 +12,7 @@ import (
 )
 
 // InventoryFormat is the version of the inventory's form that this package
-// writes if there are items in the status. A reader that meets a higher
+// writes if no items are in Secrets, also if there are none. A reader that meets a higher
 // number than it knows must not act on the inventory.
 const InventoryFormat = 3
 

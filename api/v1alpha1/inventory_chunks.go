@@ -63,7 +63,18 @@ type InventoryChunk struct {
 }
 
 // IsEmpty reports whether the record names no objects, here or in Secrets.
-func (i *Inventory) IsEmpty() bool { return i.Count() == 0 }
+func (i *Inventory) IsEmpty() bool { return i.Count() == 0 && !i.IsLost() }
+
+// Lose makes it durable, with the next write of the status, that the whole record was lost. The head names a set of Secrets and
+// none of its Secrets, so that every version looks for the objects by their ownership label and annotation.
+func (i *Inventory) Lose() {
+	*i = Inventory{Format: InventoryFormatChunked, Chunks: &InventoryChunks{Generation: 1, Current: 1}}
+}
+
+// IsLost reports whether the whole record was lost and the objects are not found yet.
+func (i *Inventory) IsLost() bool {
+	return i.Chunks != nil && i.Chunks.Current != 0 && len(i.Chunks.Chunks) == 0
+}
 
 // Count is the number of objects that the record names, here or in Secrets.
 func (i *Inventory) Count() int {

@@ -48,10 +48,7 @@ func (i *Inventory) Adopt() bool {
 	if i.Foreign == nil {
 		return false
 	}
-	i.Foreign = nil
-	if len(i.Items) > 0 {
-		i.Format = InventoryFormat
-	}
+	i.Foreign, i.Format = nil, InventoryFormat
 	return true
 }
 

@@ -103,7 +103,7 @@ func TestAnEmptyListIsAnEmptyInventory(t *testing.T) {
 	if err := json.Unmarshal([]byte(" []"), &inventory); err != nil || !inventory.IsEmpty() || !inventory.Adopt() {
 		t.Errorf("%+v, %v", inventory, err)
 	}
-	if diff := cmp.Diff(Inventory{Items: InventoryItems{}}, inventory); diff != "" {
+	if diff := cmp.Diff(Inventory{Format: InventoryFormat, Items: InventoryItems{}}, inventory); diff != "" {
 		t.Error(diff)
 	}
 }

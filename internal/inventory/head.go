@@ -37,8 +37,10 @@ func checkHead(head *v1alpha1.InventoryChunks) error {
 		return errors.New("its numbers are out of range")
 	case head.Current > head.Generation:
 		return errors.New("it names a set of Secrets that was never started")
-	case head.Current == 0 && n > 0, head.Current > 0 && n == 0:
+	case head.Current == 0 && n > 0:
 		return errors.New("it does not say where the items are")
+	case head.Current > 0 && n == 0:
+		return errors.New("it was lost, perhaps with the whole status")
 	case n > maxChunks || n&(n-1) != 0:
 		return fmt.Errorf("it names %d Secrets, which is no power of two up to %d", n, maxChunks)
 	case len(head.Types) > maxTypes:

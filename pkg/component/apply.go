@@ -253,6 +253,9 @@ func (h *handler[T]) repairLast(ctx context.Context, obj T, commit lifecycle.Com
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
 func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
+	if err := h.noteRendered(obj, known.config.namespace, rendered); err != nil {
+		return reconciler.Outcome{}, err
+	}
 	stored, err := h.openInventory(ctx, obj, commit, t, known.config.policies, known.desired != nil)
 	if err != nil {
 		return reconciler.Outcome{}, err

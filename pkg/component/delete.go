@@ -264,14 +264,14 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 
 // finalize orphans the dependents that are kept, and removes the Secrets of the inventory and of the revisions: the
 // garbage collector may have taken their ownerReferences off. A refusal does not hold up the deletion.
-func (h *handler[T]) finalize(ctx context.Context, obj T) error {
+func (h *handler[T]) finalize(ctx context.Context, obj T, commit lifecycle.Commit) error {
 	if h.isAbandoned(obj) {
 		h.reportAbandoned(ctx, obj)
-	} else if err := h.orphanDependents(ctx, obj); err != nil {
+	} else if err := h.orphanDependents(ctx, obj, commit); err != nil {
 		return err
 	}
 	errs := []error{h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)}
-	if obj.GetStatus().Revision != 0 {
+	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
 		errs = append(errs, h.renderer.Revisions.Erase(ctx, h.revisionsOf(obj), h.remembered(obj).rendering.Record()))
 	}
 	failed := slices.DeleteFunc(slices.Clone(errs), rendering.IsRefusal) // one by one: a refusal must not hide another failure
@@ -308,11 +308,13 @@ func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	} else {
 		unread = inventory.Count() - len(items)
 	}
-	left := left(items)
-	if len(left)+unread == 0 {
+	left, note := left(items), "orphaned objects that are not known, because the inventory is lost"
+	if !inventory.IsLost() {
+		note = "orphaned " + verdict.ObjectCount(len(left)+unread)
+	}
+	if len(left)+unread == 0 && !inventory.IsLost() {
 		return
 	}
-	note := "orphaned " + verdict.ObjectCount(len(left)+unread)
 	if inventory.Target != "" {
 		note += fmt.Sprintf(" in the cluster %s", inventory.Target)
 	}
@@ -337,14 +339,17 @@ func itemText(item reconciler.InventoryItem) string {
 
 // abandonHint is the way out of a deletion that cannot reach its target.
 func (h *handler[T]) abandonHint(obj T) string {
-	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`,
-		verdict.ObjectCount(obj.GetStatus().Inventory.Count()), abandonAnnotation(h.settings.name))
+	what := "objects"
+	if inventory := obj.GetStatus().Inventory; !inventory.IsLost() {
+		what = verdict.ObjectCount(inventory.Count())
+	}
+	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, abandonAnnotation(h.settings.name))
 }
 
 // orphanDependents removes our labels and annotations from everything that a component orphans
 // by its management policy, so that it does not look owned by a component that is gone.
 // Dependents of a component under the policy skip are not touched.
-func (h *handler[T]) orphanDependents(ctx context.Context, obj T) error {
+func (h *handler[T]) orphanDependents(ctx context.Context, obj T, commit lifecycle.Commit) error {
 	if lifecycle.PolicyFromContext(ctx) != lifecycle.DetachOnDelete || isEmpty(obj) {
 		return nil
 	}
@@ -357,8 +362,11 @@ func (h *handler[T]) orphanDependents(ctx context.Context, obj T) error {
 		return h.blocked(obj, err.Error()+h.abandonHint(obj))
 	}
 	defer t.Release()
-	// What was lost of the record is looked for, but nothing more is recorded.
-	stored, err := h.openInventory(ctx, obj, func(context.Context) error { return nil }, t, policiesOf(obj, h.settings.policies), false)
+	// What was lost of the record is looked for, but nothing more is recorded, unless nothing is.
+	if !obj.GetStatus().Inventory.IsLost() {
+		commit = func(context.Context) error { return nil }
+	}
+	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
 	}

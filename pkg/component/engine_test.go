@@ -60,8 +60,8 @@ func (e *fakeEngine) Delete(_ context.Context, request reconciler.DeleteRequest)
 	return e.outcome, e.err
 }
 
-func (e *fakeEngine) Recover(context.Context, reconciler.RecoverRequest) ([]reconciler.InventoryItem, error) {
-	return nil, nil
+func (e *fakeEngine) Recover(context.Context, reconciler.RecoverRequest) ([]reconciler.InventoryItem, []string, error) {
+	return nil, nil, nil
 }
 
 func (e *fakeEngine) Plan(_ context.Context, request reconciler.ApplyRequest) (reconciler.Plan, error) {

@@ -115,7 +115,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 				}
 				h.code.hooks[position.point] = []HookFunc[*widget]{test.hook}
 				obj := newWidget()
-				obj.Finalizers = []string{h.settings.finalizer}
+				obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
 				if position.deleting {
 					obj.DeletionTimestamp = new(metav1.Now())
 				}
@@ -150,7 +150,7 @@ func TestWhatAHookWritesToTheStatusIsSavedInEveryPositionAlsoIfItFails(t *testin
 				return errors.New("no licence")
 			}}
 			obj := newWidget()
-			obj.Finalizers = []string{h.settings.finalizer}
+			obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
 			if position.deleting {
 				obj.DeletionTimestamp = new(metav1.Now())
 			}
@@ -221,7 +221,7 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, deleting %v", method, deleting), func(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "x")}}})
 				obj := newWidget()
-				obj.Finalizers = []string{h.settings.finalizer}
+				obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
 				obj.Status.State, obj.Status.Inventory = StateReady, someInventory
 				if deleting {
 					obj.DeletionTimestamp = new(metav1.Now())

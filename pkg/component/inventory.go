@@ -6,11 +6,14 @@ package component
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -29,11 +33,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// reasonInventoryRebuilt means that a Secret with a part of the inventory was lost, and its objects
-// were found again by their ownership label and annotation.
+// reasonInventoryRebuilt means that a Secret with a part of the inventory was lost, or the whole status, and the objects
+// were found again by their ownership label and annotation. The note names types that may not be listed.
 //
 // Event type: Warning
-// What to do: find out what deletes or changes the Secrets of the inventory beside the component.
+// What to do: find out what deletes or changes the Secrets of the inventory, or the status, beside the operator.
 // Objects that had lost both label and annotation are not dependents any more.
 const reasonInventoryRebuilt = "InventoryRebuilt"
 
@@ -105,24 +109,123 @@ func (h *handler[T]) openSnapshot(ctx context.Context, obj T, fastPath bool) (*i
 // rebuild finds the objects of lost parts of the inventory by their labels and annotations.
 // Until that has succeeded, nothing is planned: the missing objects would look like objects
 // that were never recorded. In deletion, where nothing is added to an inventory, the result
-// is not made durable: the next process does it again.
+// is not made durable, unless all was lost: the next process does it again.
 func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory, t targets.Connection, policies reconciler.Policies) error {
-	losses := stored.snapshot.Losses()
-	found, err := t.Engine.Recover(ctx, reconciler.RecoverRequest{
+	loss, whole, deleting := stored.snapshot.Losses()[0], obj.GetStatus().Inventory.IsLost(), !obj.GetDeletionTimestamp().IsZero()
+	request := reconciler.RecoverRequest{
 		Owner: h.owner(obj), Inventory: stored.inventory(), Types: stored.snapshot.Types(), Namespaces: stored.snapshot.Namespaces(),
 		// No other policy is part of an inventory; and a deletion ignores mistakes in them.
 		Policies: reconciler.Policies{Delete: policies.Delete},
-	})
+	}
+	var found []reconciler.InventoryItem
+	var unlisted []string
+	var err error
+	if whole {
+		err = h.widen(ctx, obj, &request)
+	}
+	if err == nil {
+		found, unlisted, err = t.Engine.Recover(ctx, request)
+	}
 	if err != nil {
-		return fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", losses[0], err)
+		err = fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", loss, err)
+		if deleting && !verdict.IsForbidden(err) {
+			err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: h.about(obj, err).Error() + h.abandonHint(obj), Fallback: h.remembered(obj).idle.Idle()}, Cause: err}
+		}
+		return err
 	}
 	count := stored.snapshot.Restore(found)
-	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their ownership label and annotation", losses[0], verdict.ObjectCount(count))
-	h.telemetry.Warn(obj, reasonInventoryRebuilt, "Read", note)
-	if !obj.GetDeletionTimestamp().IsZero() {
+	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their ownership label and annotation", loss, verdict.ObjectCount(count))
+	if len(unlisted) > 0 {
+		note += "; types that may not be listed were left out: " + strings.Join(unlisted[:min(len(unlisted), verdict.MaxNamed)], ", ")
+	}
+	if !whole || count+len(unlisted) > 0 { // otherwise the claim was durable and nothing else
+		h.telemetry.Warn(obj, reasonInventoryRebuilt, "Read", note)
+	}
+	if deleting && !whole {
 		return nil
 	}
-	return stored.save(ctx, stored.inventory())
+	err = stored.save(ctx, stored.inventory())
+	if deleting && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil // no Secret can be made; the next reconcile looks for the objects again
+	}
+	return err
+}
+
+// noteLost notes that the record of a component was lost: the component has our finalizer, and its status is empty, or says that
+// something was applied and has no inventory. It was restored without its status, or a client or a definition dropped it. A component
+// that this process has just claimed has no status yet, and earlier versions wrote no format for an empty inventory.
+func (h *handler[T]) noteLost(obj T, claiming bool) {
+	status := obj.GetStatus()
+	known := status.Inventory.Format != 0 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()
+	applied := status.AppliedGeneration != 0 || status.LastAppliedAt != nil
+	if known || claiming || status.State != "" && !applied || !controllerutil.ContainsFinalizer(obj, h.settings.finalizer) {
+		return
+	}
+	status.Inventory.Lose()
+	h.memory.takeRendered(client.ObjectKeyFromObject(obj)) // all that is rendered is looked for
+}
+
+// noteRendered adds to a record that was lost which types and namespaces what is rendered has.
+func (h *handler[T]) noteRendered(obj T, namespace string, rendered []client.Object) error {
+	inventory := &obj.GetStatus().Inventory
+	if !inventory.IsLost() {
+		return nil
+	}
+	var sought reconciler.RecoverRequest
+	err := h.seek(&sought, namespace, rendered...)
+	inventory.Chunks.Types, inventory.Chunks.Namespaces = sought.Types, sought.Namespaces
+	return err
+}
+
+// seek adds to a request the types and namespaces of objects that are deployed in a namespace.
+func (h *handler[T]) seek(request *reconciler.RecoverRequest, namespace string, objects ...client.Object) error {
+	for _, object := range objects {
+		gvk, err := h.local.GroupVersionKindFor(object)
+		if err != nil {
+			return err
+		}
+		request.Types = append(request.Types, reconciler.InventoryType{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind})
+		request.Namespaces = append(request.Namespaces, object.GetNamespace())
+	}
+	request.Namespaces = slices.DeleteFunc(append(request.Namespaces, namespace), func(name string) bool { return name == "" })
+	slices.Sort(request.Namespaces)
+	request.Namespaces = slices.Compact(request.Namespaces)
+	return nil
+}
+
+// widen asks for all types that the objects of a component may have whose whole record was lost: besides what is rendered, those of
+// kept revisions, and managed types. In a deletion without kept revisions, all types are asked for.
+func (h *handler[T]) widen(ctx context.Context, obj T, request *reconciler.RecoverRequest) (err error) {
+	if request.Patterns, err = managedTypesOf(obj); err != nil {
+		return err
+	}
+	request.Since = obj.GetCreationTimestamp().Time
+	resolved, _ := resolveConfig(obj, h.settings) // other mistakes do not matter here
+	if err := errors.Join(h.seek(request, obj.GetNamespace()), h.seek(request, resolved.namespace)); err != nil {
+		return err
+	}
+	var sets []revisions.Set
+	if store := h.renderer.Revisions; store != nil {
+		record, err := store.Read(ctx, h.revisionsOf(obj))
+		if err == nil {
+			sets, err = record.Sets(ctx)
+		}
+		if _, lost := errors.AsType[*revisions.LostError](err); err != nil && !lost && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	for _, set := range sets {
+		for _, raw := range set.Objects {
+			object := &metav1.PartialObjectMetadata{}
+			if err := errors.Join(json.Unmarshal(raw, object), h.seek(request, set.Namespace, object)); err != nil {
+				return err
+			}
+		}
+	}
+	if len(request.Types) == 0 && !obj.GetDeletionTimestamp().IsZero() {
+		request.Patterns = []reconciler.TypeInfo{{Group: "*", Kind: "*"}}
+	}
+	return nil
 }
 
 // inventory returns the whole inventory. What was hashed with another key than ours says nothing:
@@ -143,8 +246,9 @@ func (i *storedInventory) save(ctx context.Context, inventory reconciler.Invento
 	return i.snapshot.Save(ctx, i.signed(inventory), i.commit)
 }
 
-// signed returns the inventory with the name of this operator, unless it is empty.
+// signed returns the inventory with the name of this operator, unless it is empty. An empty one has a format: it is not lost.
 func (i *storedInventory) signed(inventory reconciler.Inventory) reconciler.Inventory {
+	inventory.Format = cmp.Or(inventory.Format, v1alpha1.InventoryFormat)
 	if inventory.Operator = nil; !inventory.IsEmpty() {
 		inventory.Operator = i.operator
 	}

@@ -54,7 +54,7 @@ func TestAbandon(t *testing.T) {
 				t.Errorf("detached: %t", h.isAbandoned(obj))
 			}
 			if test.done {
-				if err := h.finalize(t.Context(), obj); err != nil {
+				if err := h.finalize(t.Context(), obj, noCommit); err != nil {
 					t.Error(err)
 				}
 			} else if res, err := h.delete(t.Context(), obj, noCommit); res == result.Success && err == nil {
@@ -92,7 +92,7 @@ func TestARefusalToEraseTheSecretsHoldsNoDeletionUp(t *testing.T) {
 			h.renderer.Revisions = revisions.NewStore(revisions.Options{Client: refusing, Name: h.settings.name})
 			obj := deletedWidget(reconciler.Inventory{})
 			obj.Status.Revision = 1
-			if err := h.finalize(t.Context(), obj); (err != nil) != test.held {
+			if err := h.finalize(t.Context(), obj, noCommit); (err != nil) != test.held {
 				t.Errorf("error %v", err)
 			}
 			said := len(log.lines) == 1 && strings.HasPrefix(log.lines[0], "Warning|SecretsLeft|Delete|")

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -33,6 +34,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
 			return result.Empty, err
 		}
+		h.noteLost(obj, session.Claiming())
 		if session.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
 			h.memory.takeRendered(key)
 		}
@@ -67,13 +69,14 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		return result.Empty, nil
 	})
 	session.Finalize(ctx, func(ctx context.Context) error {
+		h.noteLost(obj, false)
 		// After a deletion, which was confirmed, the inventory in memory is newer than that of the server.
 		if stale && session.Phase == lifecycle.PhaseFinalize {
 			if err := h.confirm(obj)(ctx); err != nil {
 				return err
 			}
 		}
-		return h.finalize(ctx, obj)
+		return h.finalize(ctx, obj, session.Commit)
 	})
 	if session.Gone && session.Phase == lifecycle.PhaseFinalize {
 		h.reads.noteGone(obj)
@@ -88,6 +91,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		h.eraseLateRevisions(ctx, key, late)
 	}
 	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
+		h.noteLost(obj, session.Claiming()) // perhaps the session had an error before
 		verdict := h.report(ctx, obj, outcome)
 		if !isClean(outcome.Err) || ctx.Err() != nil {
 			sent.last = h.now()
@@ -149,7 +153,8 @@ func (h *handler[T]) settingsOf(obj T) lifecycle.Settings {
 
 // noteFirstSeen records in the status of a new component that it is reconciled.
 func (h *handler[T]) noteFirstSeen(obj T) {
-	if obj.GetStatus().State == "" {
+	if status := obj.GetStatus(); status.State == "" {
+		status.Inventory.Format = cmp.Or(status.Inventory.Format, v1alpha1.InventoryFormat) // nothing was lost
 		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}))
 	}
 }

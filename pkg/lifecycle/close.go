@@ -128,7 +128,7 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	defer cancel()
 	out, err := summarize.NewHelper(options.Recorder, p.patcher).SummarizeAndPatch(exit, options.Conditions(p.Object), summary...)
 	if err == nil {
-		p.known.unwritten = false
+		p.known.unwritten, p.known.claiming = false, ""
 	}
 	if refusal := p.patcher.Refused(); refusal != nil && !outdated(refusal) {
 		p.sessions.sendOnce(p.Object, corev1.EventTypeWarning, refusal.Error(), reasonWriteRefused, actionReconcile, shortNote(refusal))

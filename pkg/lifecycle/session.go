@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -321,7 +322,9 @@ func (p *Session[T]) ClaimMetadata(ctx context.Context) error {
 func (p *Session[T]) claim(commit func() error) error {
 	// The finalizer goes first: if we crashed after the first side effect without
 	// it, what was made for a deleted object would be orphaned.
-	controllerutil.AddFinalizer(p.Object, p.sessions.options.Finalizer)
+	if controllerutil.AddFinalizer(p.Object, p.sessions.options.Finalizer) {
+		p.known.claiming = p.Object.GetUID()
+	}
 	p.sessions.setOwner(p.Object)
 	changed, err := p.patcher.MetadataChanged(p.Object)
 	if err != nil || !changed {
@@ -335,7 +338,16 @@ func (p *Session[T]) Commit(ctx context.Context) error {
 	if err := p.sessions.leading(); err != nil {
 		return err
 	}
-	return p.noteRefusal(p.patcher.Commit(ctx, p.Object))
+	err := p.noteRefusal(p.patcher.Commit(ctx, p.Object))
+	if err == nil {
+		p.known.claiming = ""
+	}
+	return err
+}
+
+// Claiming reports whether this process has put our finalizer on the object and has written no status since.
+func (p *Session[T]) Claiming() bool {
+	return p.known != nil && p.known.claiming != "" && p.known.claiming == p.Object.GetUID()
 }
 
 // noteRefusal remembers the error of a write of our own.
@@ -398,6 +410,8 @@ type remembered struct {
 	unserved backoff.Streak
 	// attempts counts the errors in a row.
 	attempts attempts
+	// claiming is the uid of an object that got our finalizer, as long as no status is written.
+	claiming apitypes.UID
 	// said is the last event that is sent once.
 	said string
 	// postponed is a session with a status that is not written yet.

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -34,6 +36,11 @@ type RecoverRequest struct {
 	Namespaces []string
 	// Policies are the defaults of the owner.
 	Policies Policies
+	// Since is when the owner was created. It is set if nothing is left of the record: then types that may not be listed are
+	// left out, unless that is all of them, and what is older than the owner is orphaned when it is not desired.
+	Since time.Time
+	// Patterns are more types to look for, as the server serves them now. They need Since.
+	Patterns []v1alpha1.TypeInfo
 }
 
 // Recover finds the objects again that name the owner in label and annotation, and returns
@@ -44,33 +51,61 @@ type RecoverRequest struct {
 // too, so that a desired object is written once more.
 //
 // An error names the types that could not be listed. Then nothing is
-// returned, because what is missing would look as if it did not exist.
-func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) ([]InventoryItem, error) {
+// returned, because what is missing would look as if it did not exist. With Since, what names an
+// earlier owner of the same name is returned, too: Apply and Delete say once that it is there, and do not remove it.
+func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) (found []InventoryItem, unlisted []string, err error) {
 	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defaults, _, err := r.defaults(request.Policies)
 	if err != nil {
-		return nil, &InvalidError{Err: err}
+		return nil, nil, &InvalidError{Err: err}
 	}
-	search := search{Reconciler: r, owner: in.Owner, namespaces: request.Namespaces, defaults: defaults}
+	search := search{Reconciler: r, owner: in.Owner, request: request, defaults: defaults, met: map[types.UID]bool{}}
 	asked := map[schema.GroupKind]bool{}
-	var errs []error
-	for _, t := range request.Types {
-		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
+	var errs, refusals []error
+	look := func(gk schema.GroupKind, list func() error) {
 		if asked[gk] {
-			continue
+			return
 		}
 		asked[gk] = true
-		if err := search.list(ctx, gk, t.Version); err != nil {
-			errs = append(errs, fmt.Errorf("look for objects of type %s that belong to %s: %w", gk, in.Owner.Ref.Title(), err))
+		err := list()
+		if err != nil {
+			err = fmt.Errorf("look for objects of type %s that belong to %s: %w", gk, in.Owner.Ref.Title(), err)
+		}
+		switch {
+		case apierrors.IsForbidden(err) && !request.Since.IsZero():
+			refusals, unlisted = append(refusals, err), append(unlisted, gk.String())
+		case err != nil:
+			errs = append(errs, err)
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	for _, t := range request.Types {
+		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
+		look(gk, func() error { return search.list(ctx, gk, t.Version) })
 	}
-	return search.found, nil
+	for _, pattern := range request.Patterns {
+		matching, unknown, err := r.target.Types().Matching(ctx, pattern)
+		if err == nil && len(unknown) > 0 {
+			err = fmt.Errorf("the server does not say which types there are in %s", unknown[0])
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("look for objects that belong to %s: %w", in.Owner.Ref.Title(), err))
+		}
+		for _, resource := range matching {
+			if resource.Can("list") && resource.Can("delete") {
+				look(resource.GVK().GroupKind(), func() error { return search.listResource(ctx, resource, resource.GVR.Version) })
+			}
+		}
+	}
+	if len(refusals) > 0 && len(refusals) == len(asked) { // nothing was looked for
+		errs = append(errs, refusals[0])
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	return search.found, unlisted, nil
 }
 
 // recoverPage is the size of the pages in which objects are listed.
@@ -79,10 +114,12 @@ const recoverPage = 500
 // search is one Recover under way.
 type search struct {
 	*Reconciler
-	owner      plan.Owner
-	namespaces []string
-	defaults   policy.Set
-	found      []InventoryItem
+	owner    plan.Owner
+	request  RecoverRequest
+	defaults policy.Set
+	found    []InventoryItem
+	// met are the objects that were found: a server may serve one object in several groups.
+	met map[types.UID]bool
 }
 
 func (s *search) list(ctx context.Context, gk schema.GroupKind, version string) error {
@@ -97,11 +134,16 @@ func (s *search) list(ctx context.Context, gk schema.GroupKind, version string) 
 	if err != nil {
 		return err
 	}
-	err = s.listNamespace(ctx, resource, version, "")
-	if !apierrors.IsForbidden(err) || !resource.Namespaced || len(s.namespaces) == 0 {
+	return s.listResource(ctx, resource, version)
+}
+
+// listResource adds the objects of a type, wherever they are.
+func (s *search) listResource(ctx context.Context, resource cluster.Resource, version string) error {
+	err := s.listNamespace(ctx, resource, version, "")
+	if !apierrors.IsForbidden(err) || !resource.Namespaced || len(s.request.Namespaces) == 0 {
 		return err
 	}
-	for _, namespace := range s.namespaces {
+	for _, namespace := range s.request.Namespaces {
 		if err := s.listNamespace(ctx, resource, version, namespace); err != nil {
 			return fmt.Errorf("namespace %s: %w", namespace, err)
 		}
@@ -132,9 +174,11 @@ func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, v
 // controllers copy labels to objects that they make.
 func (s *search) add(ctx context.Context, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
 	ref, _ := plan.ParseOwnerRef(object.Annotations[s.name+"/"+v1alpha1.AnnotationOwner])
-	if ref != s.owner.Ref || object.Labels[s.name+"/"+v1alpha1.LabelOwnerID] != s.owner.ID {
+	ours := ref == s.owner.Ref || !s.request.Since.IsZero() && ref.SameOwner(s.owner.Ref)
+	if !ours || object.Labels[s.name+"/"+v1alpha1.LabelOwnerID] != s.owner.ID || s.met[object.UID] {
 		return nil
 	}
+	s.met[object.UID] = true
 	item := InventoryItem{
 		Group: resource.GVR.Group, Version: cmp.Or(version, resource.GVR.Version), Kind: resource.Kind,
 		Namespace: object.Namespace, Name: object.Name, UID: object.UID,
@@ -148,6 +192,9 @@ func (s *search) add(ctx context.Context, resource cluster.Resource, version str
 		if item.DeletePolicy = policies.Delete; item.DeletePolicy == v1alpha1.DeletePolicyDelete {
 			item.DeletePolicy = ""
 		}
+	}
+	if object.CreationTimestamp.Time.Before(s.request.Since) {
+		item.DeletePolicy = v1alpha1.DeletePolicyOrphan
 	}
 	var err error
 	if item.Defines, err = s.defines(ctx, resource, object.Name); err != nil {

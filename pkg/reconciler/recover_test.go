@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +27,7 @@ import (
 // recovered asks for the objects of the bench's owner, by name.
 func (b *bench) recovered(types ...reconciler.InventoryType) map[string]reconciler.InventoryItem {
 	b.t.Helper()
-	items, err := b.engine.Recover(b.t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: types})
+	items, _, err := b.engine.Recover(b.t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: types})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -126,14 +128,14 @@ func TestRecoverReturnsNothingIfAnythingIsNotKnown(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))
 	b.inventory.Target = "another-cluster"
-	_, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType}})
+	_, _, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType}})
 	if err == nil || !strings.Contains(err.Error(), "another-cluster") {
 		t.Errorf("another cluster: %v", err)
 	}
 	b.inventory.Target = ""
 	// It can be served, but not listed.
 	review := reconciler.InventoryType{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}
-	items, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType, review}})
+	items, _, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType, review}})
 	if err == nil || len(items) > 0 || !strings.Contains(err.Error(), "SelfSubjectAccessReview.authorization.k8s.io") {
 		t.Errorf("%d objects, error: %v", len(items), err)
 	}
@@ -172,17 +174,71 @@ func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
 	var items []reconciler.InventoryItem
 	request.Namespaces = []string{b.namespace}
 	for deadline := time.Now().Add(30 * time.Second); len(items) == 0; time.Sleep(20 * time.Millisecond) {
-		if items, err = b.engine.Recover(t.Context(), request); err != nil && time.Now().After(deadline) {
+		if items, _, err = b.engine.Recover(t.Context(), request); err != nil && time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
 	if len(items) != 1 || items[0].Name != "a" {
 		t.Errorf("found %v", items)
 	}
+	// Without any record, a type that may not be listed is named, unless that is all there is to look for.
+	whole := request
+	whole.Since, whole.Types = time.Now().Add(-time.Hour), append(whole.Types, reconciler.InventoryType{Version: "v1", Kind: "ServiceAccount"})
+	if found, unlisted, err := b.engine.Recover(t.Context(), whole); err != nil || len(found) != 1 || !slices.Equal(unlisted, []string{"ServiceAccount"}) {
+		t.Errorf("found %v, not listed %v, error %v", found, unlisted, err)
+	}
+	whole.Types = whole.Types[1:]
+	if _, _, err := b.engine.Recover(t.Context(), whole); !apierrors.IsForbidden(err) {
+		t.Errorf("error %v", err)
+	}
 	for _, namespaces := range [][]string{nil, {b.namespace, "kube-system"}} {
 		request.Namespaces = namespaces
-		if items, err := b.engine.Recover(t.Context(), request); err == nil || len(items) > 0 || !strings.Contains(err.Error(), "type ConfigMap") {
+		if items, _, err := b.engine.Recover(t.Context(), request); err == nil || len(items) > 0 || !strings.Contains(err.Error(), "type ConfigMap") {
 			t.Errorf("namespaces %v: %d objects, error %v", namespaces, len(items), err)
 		}
+	}
+}
+
+// Nothing is left of the record: whatever type the objects have, and whichever owner of the name made them, they are found once.
+func TestRecoverWithoutARecord(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(config("a", "1"))
+	ours := b.get("a")
+	earlier := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "earlier", Labels: ours.Labels, Annotations: maps.Clone(ours.Annotations)}}
+	earlier.Annotations[engineName+"/owner"] += "0"
+	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "copied", Labels: ours.Labels}}
+	for _, object := range []client.Object{earlier, copied} {
+		if err := b.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := reconciler.RecoverRequest{Owner: b.owner(), Patterns: []reconciler.TypeInfo{{Group: "*", Kind: "*"}}}
+	for name, test := range map[string]struct {
+		since time.Time
+		want  reconciler.DeletePolicy
+	}{
+		"made for the owner":   {ours.CreationTimestamp.Time, ""},
+		"older than the owner": {ours.CreationTimestamp.Add(time.Second), reconciler.DeletePolicyOrphan},
+	} {
+		request.Since = test.since
+		found, unlisted, err := b.engine.Recover(t.Context(), request)
+		if err != nil || len(unlisted) > 0 {
+			t.Fatal(unlisted, err)
+		}
+		got := map[string]reconciler.DeletePolicy{}
+		for _, item := range found {
+			got[item.Name] = item.DeletePolicy
+		}
+		if diff := cmp.Diff(map[string]reconciler.DeletePolicy{"a": test.want, "earlier": test.want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	// What an earlier owner has left is named once, and stays.
+	b.inventory.Items = nil
+	request.Since = ours.CreationTimestamp.Time
+	b.inventory.Items, _, _ = b.engine.Recover(t.Context(), request)
+	outcome := b.mustApply(config("b", "1"))
+	if b.get("earlier"); !slices.ContainsFunc(outcome.Notes, func(n reconciler.Note) bool { return n.Key.Name == "earlier" && n.Reason == "Released" }) {
+		t.Errorf("notes %v", outcome.Notes)
 	}
 }

@@ -217,7 +217,7 @@ func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
 	copied := mustOwn(t, recorder, config("copied", "1"))
 	copied.SetAnnotations(nil)
 	recorder.Put(copied)
-	found, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{
+	found, _, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{
 		Owner: b.owner(), Inventory: reconciler.Inventory{Target: wire.ClusterUID}, Types: []reconciler.InventoryType{{Version: "v1", Kind: "ConfigMap"}},
 	})
 	if err != nil || len(found) != 1 || found[0].Name != "a" {

@@ -45,10 +45,13 @@ var mutants = []mutant{
 	{"the webhooks are listed at each write that one changes", "pkg/reconciler/internal/execute/altered.go", "if !m.at.IsZero() && time.Since(m.at) < webhooksAge {", "if false {", []string{executeTests}},
 	{"a generated ConfigMap is pruned while pods may use it", "pkg/reconciler/internal/plan/remove.go", "&& generated &&", "&& false &&", []string{planTests}},
 	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "false", []string{componentTests}},
-	{"the Secret of the revisions outlives its component", "pkg/component/delete.go", "if obj.GetStatus().Revision != 0 {", "if false {", []string{componentTests}},
+	{"the Secret of the revisions outlives its component", "pkg/component/delete.go", "if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil {", "if false {", []string{componentTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
 	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(e.withoutForeign(step), object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
 
+	{"an object that is older than its owner is removed after a loss of the record", "pkg/reconciler/recover.go", "object.CreationTimestamp.Time.Before(s.request.Since)", "false", []string{reconcilerTests}},
+	{"a type that may not be listed is left out although nothing else was looked for", "pkg/reconciler/recover.go", "len(refusals) > 0 && len(refusals) == len(asked)", "false", []string{reconcilerTests}},
+	{"a lost status counts as that of a new component", "pkg/component/inventory.go", "	status.Inventory.Lose()\n", "", []string{componentTests}},
 	{"a part of an inventory is written without its resourceVersion", "internal/inventory/secret.go", `metadata["uid"], metadata["resourceVersion"] = to.uid, to.resourceVersion`, `metadata["uid"] = to.uid`, []string{inventoryTests}},
 	{"a component is written without its resourceVersion", "pkg/patch/write.go", `metadata["resourceVersion"] = resourceVersion`, "_ = resourceVersion", []string{patchTests}},
 	{"an inventory that does not decode is dropped from the status", "pkg/component/undecodable.go", `field == "inventory" || `, "", []string{componentTests}},
@@ -130,7 +133,7 @@ var mutants = []mutant{
 	{"a field is removed from a definition", "pkg/reconciler/internal/definition/schema.go", `c.add(at, FieldRemoved, "the field is removed")`, "_ = at", []string{definitionTests}},
 	{"a stored version is removed from a definition", "pkg/reconciler/internal/definition/breaking.go", "case index < 0 && isStored:", "case false:", []string{definitionTests}},
 	{"an instance of another uid is ours", "pkg/reconciler/blockers.go", `ok && (recorded == "" || recorded == uid)`, "ok && recorded == recorded", []string{reconcilerTests}},
-	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "ref != s.owner.Ref || ", `ref.Kind == "none" || `, []string{reconcilerTests}},
+	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "!ours || object.Labels", `ours && ref.Kind == "none" || object.Labels`, []string{reconcilerTests}},
 
 	// What an address and an answer may do to us.
 	{"an answer about another object is accepted", "pkg/cluster/objects.go", "if !same || uid != id.uid {", "if false && (!same || uid != id.uid) {", []string{clusterTests}},

@@ -28,7 +28,7 @@ type Engine interface {
 	Plan(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Plan, error)
 	PlanDeletion(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Plan, error)
 	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
-	Recover(ctx context.Context, request reconciler.RecoverRequest) ([]reconciler.InventoryItem, error)
+	Recover(ctx context.Context, request reconciler.RecoverRequest) (found []reconciler.InventoryItem, unlisted []string, err error)
 	StopWatching(owner reconciler.Owner)
 	IsWatching() bool
 	Close()
