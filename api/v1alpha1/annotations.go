@@ -323,6 +323,14 @@ const (
 	// Default: "false"
 	// Example: shop.example.com/skip-delete-hooks: "true"
 	AnnotationSkipDeleteHooks = "skip-delete-hooks"
+	// AnnotationAdoptOperator names another operator of the same type whose component this one takes over: it removes the
+	// finalizer of that operator, and gives the dependents its own label and annotation. So an operator is renamed.
+	//
+	// On: the component
+	// Format: the name of a reconciler
+	// Default: the option AdoptOperator
+	// Example: shop.example.com/adopt-operator: store.example.com
+	AnnotationAdoptOperator = "adopt-operator"
 	// AnnotationAbandon drops the inventory of a component that is being deleted, and orphans its
 	// dependents as they are. Set it if the deletion cannot succeed, for example because the target
 	// cluster does not exist any more. The event Abandoned names what is left. A dependent that has an

@@ -81,6 +81,13 @@ func NewStore(options Options) *Store {
 	return &Store{options: options, reader: options.Client, limits: limitsFor(options.Threshold), cache: map[client.ObjectKey]cacheEntry{}, forbidden: map[string]time.Time{}}
 }
 
+// Of returns a Store for the inventories that another reconciler keeps for components of the same type.
+func (s *Store) Of(reconciler string) *Store {
+	options := s.options
+	options.Name = reconciler
+	return NewStore(options)
+}
+
 // FormatError means that a newer version wrote the inventory.
 type FormatError struct{ Format int32 }
 

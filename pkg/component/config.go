@@ -51,6 +51,10 @@ func resolveConfig(c Component, s settings) (resolvedConfig, error) {
 	if problems := validation.IsDNS1123Subdomain(resolved.name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("deployment name %q: %s", resolved.name, strings.Join(problems, ", ")))
 	}
+	if value, there := c.GetAnnotations()[s.name+"/"+v1alpha1.AnnotationAdoptOperator]; there && !s.isOther(value) {
+		errs = append(errs, fmt.Errorf("annotation %s/%s: %q must be the name of another operator", s.name, v1alpha1.AnnotationAdoptOperator, value))
+	}
+	resolved.policies.AdoptOperator = s.formerName(c)
 	errs = append(errs, checkPolicies("", resolved.policies)...)
 	errs = append(errs, annotateDrift(c, s.name, &resolved.policies))
 	managedTypes, err := managedTypesOf(c)

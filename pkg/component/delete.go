@@ -149,6 +149,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
 		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj), Stale: isStale(h.remembered(obj).readAt),
+		Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)},
 	}
 	var blockers []reconciler.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
@@ -213,7 +214,7 @@ func (h *handler[T]) checkFinalizers(obj T) error {
 // foreignFinalizers says which finalizers of other clients the component has; empty if it has none.
 func (h *handler[T]) foreignFinalizers(obj T) string {
 	foreign := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
-		return finalizer == h.settings.finalizer || slices.Contains(serverFinalizers, finalizer)
+		return finalizer == h.settings.finalizer || finalizer == h.formerFinalizer(obj) || slices.Contains(serverFinalizers, finalizer)
 	})
 	if len(foreign) == 0 {
 		return ""
@@ -270,7 +271,7 @@ func (h *handler[T]) finalize(ctx context.Context, obj T, commit lifecycle.Commi
 	} else if err := h.orphanDependents(ctx, obj, commit); err != nil {
 		return err
 	}
-	errs := []error{h.inventory.Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory)}
+	errs := []error{h.storeOf(obj).Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory), h.eraseFormer(ctx, obj)}
 	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
 		errs = append(errs, h.renderer.Revisions.Erase(ctx, h.revisionsOf(obj), h.remembered(obj).rendering.Record()))
 	}
@@ -303,7 +304,7 @@ const reasonAbandoned = "Abandoned"
 func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
 	inventory := obj.GetStatus().Inventory
 	items, unread := inventory.Items, 0
-	if snapshot, err := h.inventory.Open(ctx, h.inventoryComponent(obj), inventory); err == nil {
+	if snapshot, err := h.openSnapshot(ctx, obj, false); err == nil {
 		items = snapshot.Inventory().Items
 	} else {
 		unread = inventory.Count() - len(items)
@@ -375,7 +376,7 @@ func (h *handler[T]) orphanDependents(ctx context.Context, obj T, commit lifecyc
 	for i := range inventory.Items {
 		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan
 	}
-	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: h.owner(obj), Inventory: inventory, SkipHooks: true})
+	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: h.owner(obj), Inventory: inventory, SkipHooks: true, Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)}})
 	switch {
 	case err != nil:
 		return err

@@ -90,20 +90,24 @@ func (h *handler[T]) openInventory(ctx context.Context, obj T, commit lifecycle.
 	if err := snapshot.CollectGarbage(ctx, opened.commit); err != nil {
 		return nil, err
 	}
-	if len(snapshot.Losses()) == 0 {
-		return opened, nil
+	if len(snapshot.Losses()) > 0 {
+		err = h.rebuild(ctx, obj, opened, t, policies)
 	}
-	return opened, h.rebuild(ctx, obj, opened, t, policies)
+	if err == nil {
+		err = h.takeOver(ctx, obj, opened)
+	}
+	_ = h.eraseFormer(ctx, obj) // it is tried again, at the latest when the component is deleted
+	return opened, err
 }
 
 func (h *handler[T]) openSnapshot(ctx context.Context, obj T, fastPath bool) (*inventory.Snapshot, error) {
-	component, stored := h.inventoryComponent(obj), obj.GetStatus().Inventory
+	store, component, stored := h.storeOf(obj), h.inventoryComponent(obj), obj.GetStatus().Inventory
 	if fastPath {
-		if snapshot, known := h.inventory.OpenCached(component, stored); known {
+		if snapshot, known := store.OpenCached(component, stored); known {
 			return snapshot, nil
 		}
 	}
-	return h.inventory.Open(ctx, component, stored)
+	return store.Open(ctx, component, stored)
 }
 
 // rebuild finds the objects of lost parts of the inventory by their labels and annotations.
@@ -115,7 +119,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory
 	request := reconciler.RecoverRequest{
 		Owner: h.owner(obj), Inventory: stored.inventory(), Types: stored.snapshot.Types(), Namespaces: stored.snapshot.Namespaces(),
 		// No other policy is part of an inventory; and a deletion ignores mistakes in them.
-		Policies: reconciler.Policies{Delete: policies.Delete},
+		Policies: reconciler.Policies{Delete: policies.Delete, AdoptOperator: h.settings.formerName(obj)},
 	}
 	var found []reconciler.InventoryItem
 	var unlisted []string
@@ -151,14 +155,16 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory
 	return err
 }
 
-// noteLost notes that the record of a component was lost: the component has our finalizer, and its status is empty, or says that
+// noteLost notes that the record of a component was lost: the component has our finalizer or that of the former operator, and its status is empty, or says that
 // something was applied and has no inventory. It was restored without its status, or a client or a definition dropped it. A component
 // that this process has just claimed has no status yet, and earlier versions wrote no format for an empty inventory.
 func (h *handler[T]) noteLost(obj T, claiming bool) {
 	status := obj.GetStatus()
 	known := status.Inventory.Format != 0 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()
 	applied := status.AppliedGeneration != 0 || status.LastAppliedAt != nil
-	if known || claiming || status.State != "" && !applied || !controllerutil.ContainsFinalizer(obj, h.settings.finalizer) {
+	former := h.settings.formerName(obj)
+	claimed := slices.ContainsFunc(obj.GetFinalizers(), func(finalizer string) bool { return finalizer == h.settings.finalizer || finalizer == former })
+	if known || claiming || !claimed || status.State != "" && !applied {
 		return
 	}
 	status.Inventory.Lose()

@@ -198,6 +198,12 @@ type ReconcilerOptions struct {
 	//
 	// Default: false: the annotation is an error
 	AdoptHelmReleases bool
+	// AdoptOperator is the name of the operator whose components this one takes over, for an operator that was renamed: the
+	// former finalizer is removed, and each dependent gets the new label and annotation with one write. The annotation
+	// adopt-operator of a component takes precedence.
+	//
+	// Default: none; a component that another operator has claimed is left alone
+	AdoptOperator string
 	// AllowSecretPatches lets the patches of a component change Secrets. Who may write components can then find out the
 	// values of the Secrets that are rendered for them, also without a right to read Secrets.
 	//
@@ -236,6 +242,7 @@ type settings struct {
 	requireApproval   bool
 	rollout           *Rollout // may be nil
 	adoptReleases     bool
+	adoptOperator     string // empty: none
 	secretPatches     bool
 	noPreviews        bool
 
@@ -293,6 +300,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		requireApproval:   options.RequireApproval,
 		rollout:           options.Rollout,
 		adoptReleases:     options.AdoptHelmReleases,
+		adoptOperator:     options.AdoptOperator,
 		secretPatches:     options.AllowSecretPatches,
 		noPreviews:        options.DisablePreviews,
 
@@ -322,6 +330,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		errs = append(errs, fmt.Errorf("option FieldOwner %q (by default the reconciler name): must have 1 to %d characters", s.fieldOwner, maxFieldOwner))
 	}
 	errs = append(errs, checkFinalizer(s.finalizer))
+	if s.adoptOperator != "" && !s.isOther(s.adoptOperator) {
+		errs = append(errs, fmt.Errorf("option AdoptOperator %q: must be the name of another reconciler", s.adoptOperator))
+	}
 	if problems := validation.IsDNS1123Subdomain(s.serviceAccount); s.serviceAccount != "" && len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("option DefaultServiceAccount %q: %s", s.serviceAccount, strings.Join(problems, ", ")))
 	}

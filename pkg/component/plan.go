@@ -445,6 +445,7 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
 	}
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
+		Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)},
 	}
 	if blocked, err := h.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
 		p.Plan = reconciler.Plan{Version: reconciler.PlanVersion, Changes: blocked}

@@ -30,7 +30,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	sent := creations{}
 	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		obj.GetStatus().dropForeign()
-		obj.GetStatus().Reconciler = h.settings.name
+		if h.former(obj) == "" {
+			obj.GetStatus().Reconciler = h.settings.name
+		}
 		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
 			return result.Empty, err
 		}
@@ -60,8 +62,8 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			}
 			return h.createOrUpdate(ctx, obj, session.Commit)
 		case lifecycle.PhaseDelete:
-			// Without the lock, another process may create objects, too.
-			known.soleWriter = h.settings.leaderLock != nil && !sent.mayBeUnderWay(h.now())
+			// Without the lock, another process may create objects, too, and so may an operator whose place this one takes.
+			known.soleWriter = h.settings.leaderLock != nil && h.settings.formerName(obj) == "" && !sent.mayBeUnderWay(h.now())
 			return h.delete(ctx, obj, session.Commit)
 		case lifecycle.PhaseSkip:
 			h.suspend(obj)

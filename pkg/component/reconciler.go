@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -115,6 +116,9 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	result, err := running.handler.telemetry.Reconcile(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
 		result, err := running.handler.reconcile(ctx, request.NamespacedName)
 		if mistake, ok := errors.AsType[*undecodableError](err); ok {
+			if other, _, _ := unstructured.NestedString(mistake.object.Object, "status", "reconciler"); r.settings.claimText(mistake.object, other) != "" {
+				return ctrl.Result{}, nil
+			}
 			return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake)
 		}
 		return result, err

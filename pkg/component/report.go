@@ -253,7 +253,7 @@ const reasonUnknownAnnotation = "UnknownAnnotation"
 var componentAnnotations = []string{
 	v1alpha1.AnnotationDriftPolicy, v1alpha1.AnnotationManagementPolicy, v1alpha1.AnnotationSuspend, v1alpha1.AnnotationSuspendReason,
 	v1alpha1.AnnotationReconcileAt, v1alpha1.AnnotationRollbackTo, v1alpha1.AnnotationRequireApproval, v1alpha1.AnnotationApprove,
-	v1alpha1.AnnotationRollout, v1alpha1.AnnotationAdoptHelmRelease, v1alpha1.AnnotationPreview, v1alpha1.AnnotationConfirmDeletion,
+	v1alpha1.AnnotationRollout, v1alpha1.AnnotationAdoptHelmRelease, v1alpha1.AnnotationAdoptOperator, v1alpha1.AnnotationPreview, v1alpha1.AnnotationConfirmDeletion,
 	v1alpha1.AnnotationAllowEmpty, v1alpha1.AnnotationSkipDeleteHooks, v1alpha1.AnnotationAbandon,
 }
 

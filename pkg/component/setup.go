@@ -356,6 +356,9 @@ func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) lifecyc
 		Version: h.reads.version,
 		Recent:  h.reads.read,
 
+		Elsewhere: func(obj T) string { return h.settings.claimText(obj, obj.GetStatus().Reconciler) },
+		Former:    h.formerFinalizer,
+
 		Name:             r.settings.name,
 		ManagementPolicy: r.settings.management,
 

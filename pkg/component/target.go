@@ -109,6 +109,8 @@ func (h *handler[T]) confirm(obj T) func(context.Context) error {
 			return superseded("its spec changed")
 		case !selects(h.settings.selector, current):
 			return errNotSelected
+		case h.settings.claimText(current, current.GetStatus().Reconciler) != "":
+			return superseded("another operator has claimed it")
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
 		// In the same version, the difference is what a reconcile has found out and not written yet.

@@ -121,6 +121,16 @@ type Options[T client.Object] struct {
 	//
 	// Default: none; every session reads its object by the Reader
 	Recent func(ctx context.Context, key client.ObjectKey, obj T) (Read, bool)
+	// Elsewhere says that another operator has claimed an object, for a Warning event with the reason OwnerConflict; it is empty if
+	// none has. Nothing is written to such an object, but that a finalizer which this process has just put on it is removed.
+	//
+	// Default: none; operators claim objects by OperatorNamespace only
+	Elsewhere func(obj T) string
+	// Former is the finalizer of another operator whose place this one takes for an object; empty if there is none. It is
+	// removed in the write that claims, and in a deletion it counts as ours.
+	//
+	// Default: none
+	Former func(obj T) string
 	// PersistSpec also writes changes of the spec.
 	//
 	// Default: false: they stay in memory, because the spec belongs to the user
@@ -160,6 +170,13 @@ func (o *Options[T]) complete() error {
 	}
 	if o.Leading == nil {
 		o.Leading = func() error { return nil }
+	}
+	none := func(T) string { return "" }
+	if o.Elsewhere == nil {
+		o.Elsewhere = none
+	}
+	if o.Former == nil {
+		o.Former = none
 	}
 	o.FieldOwner = cmp.Or(o.FieldOwner, o.Finalizer)
 	o.RequeueInterval = cmp.Or(o.RequeueInterval, defaultRequeueInterval)

@@ -5,12 +5,15 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/patch"
 )
 
 // Reasons of the events that are no transitions.
@@ -59,7 +62,24 @@ func (s *Sessions[T]) ownerOf(obj T) string {
 // isElsewhere reports whether the object belongs to another operator.
 func (s *Sessions[T]) isElsewhere(obj T) bool {
 	owner := s.ownerOf(obj)
-	return owner != "" && owner != s.options.OperatorNamespace
+	return s.options.Elsewhere(obj) != "" || owner != "" && owner != s.options.OperatorNamespace
+}
+
+// leave takes our finalizer off an object that another operator has claimed at the same time as this process, before the status
+// said that it is ours. A finalizer that both operators have stays: the claim rests on it.
+func (s *Sessions[T]) leave(ctx context.Context, session *Session[T]) error {
+	obj := session.Object
+	if !session.Claiming() || s.options.Elsewhere(obj) == "" || !slices.Contains(obj.GetFinalizers(), s.options.Finalizer) {
+		return nil
+	}
+	patcher, err := patch.NewHelper(obj, s.options.Client, patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner))
+	if err != nil {
+		return err
+	}
+	if controllerutil.RemoveFinalizer(obj, s.options.Finalizer); s.options.Elsewhere(obj) == "" {
+		return nil
+	}
+	return patcher.PatchMetadata(ctx, obj)
 }
 
 // setOwner sets the ownership annotation to this operator. It is durable with the finalizer, or not
@@ -79,10 +99,14 @@ func (s *Sessions[T]) setOwner(obj T) {
 // reportOwner says why nothing is done about an object of another operator. Nothing may be
 // written to it.
 func (s *Sessions[T]) reportOwner(ctx context.Context, obj T) {
+	owner, claim := s.ownerOf(obj), s.options.Elsewhere(obj)
+	if claim != "" {
+		s.sendOnce(obj, corev1.EventTypeWarning, claim, v1alpha1.ReasonOwnerConflict, actionReconcile, claim)
+		return
+	}
 	if !s.isElsewhere(obj) {
 		return
 	}
-	owner := s.ownerOf(obj)
 	logf.FromContext(ctx).V(1).Info("the object belongs to another operator", "operatorNamespace", owner)
 	s.sendOnce(obj, corev1.EventTypeNormal, owner, reasonOwnedElsewhere, actionReconcile,
 		"the annotation "+ownershipAnnotation(s.options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+s.options.OperatorNamespace+", leaves it alone")

@@ -196,8 +196,11 @@ func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, pat
 	f, err := s.factsOf(ctx, obj, settingsOf)
 	session.Phase, session.Policy, session.err = phaseOf(f), f.policy, err
 	if session.Phase == PhaseIgnore {
-		session.forgetObject(true)
 		s.reportOwner(ctx, obj)
+		if err := s.leave(ctx, session); err != nil {
+			return nil, err
+		}
+		session.forgetObject(true)
 		return session.endWith(reconcile.Result{}), nil
 	}
 	if session.patcher = patcher; patcher != nil {
@@ -221,6 +224,9 @@ func (s *Sessions[T]) factsOf(ctx context.Context, obj T, settingsOf func(T) Set
 		elsewhere: s.isElsewhere(obj),
 		deleting:  !obj.GetDeletionTimestamp().IsZero(),
 		claimed:   slices.Contains(obj.GetFinalizers(), s.options.Finalizer),
+	}
+	if former := s.options.Former(obj); f.deleting && former != "" {
+		f.claimed = f.claimed || slices.Contains(obj.GetFinalizers(), former)
 	}
 	if phaseOf(f) == PhaseIgnore {
 		return f, nil
@@ -325,6 +331,7 @@ func (p *Session[T]) claim(commit func() error) error {
 	if controllerutil.AddFinalizer(p.Object, p.sessions.options.Finalizer) {
 		p.known.claiming = p.Object.GetUID()
 	}
+	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Former(p.Object))
 	p.sessions.setOwner(p.Object)
 	changed, err := p.patcher.MetadataChanged(p.Object)
 	if err != nil || !changed {
@@ -381,6 +388,7 @@ func (p *Session[T]) finalize(ctx context.Context, orphaned bool, f func(context
 		return err
 	}
 	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Finalizer)
+	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Former(p.Object))
 	if err := p.noteRefusal(p.patcher.PatchMetadata(ctx, p.Object)); err != nil {
 		return err
 	}

@@ -154,8 +154,8 @@ func annotationChanged(annotation string) predicate.Predicate {
 }
 
 // Significant lets events pass after which a reconcile of an object may do something
-// else than the one before: it was created or deleted, or its spec, labels, annotations or
-// our finalizer changed, or in deletion the finalizers of others. A change of the status
+// else than the one before: it was created or deleted, or its spec, labels or annotations changed, our finalizer was taken
+// away or, if it is not there, any, by which another operator may have claimed the object, or in deletion the finalizers changed. A change of the status
 // is nothing of that kind; most of them are our own. Nor is a change of the annotations to ignore.
 func Significant(finalizer string, ignored ...string) predicate.Predicate {
 	return predicate.Funcs{
@@ -177,8 +177,9 @@ func changed(before, after client.Object, finalizer string, ignored []string) bo
 		// They are no part of the generation, but a handler may use them.
 		return true
 	}
-	// Finalizers of others matter to the deletion only, and we know of the addition of our own.
-	lost := slices.Contains(before.GetFinalizers(), finalizer) && !slices.Contains(after.GetFinalizers(), finalizer)
+	// While our finalizer is there, those of others matter to the deletion only, and we know of the addition of our own.
+	left := after.GetFinalizers()
+	lost := !slices.Contains(left, finalizer) && slices.ContainsFunc(before.GetFinalizers(), func(f string) bool { return !slices.Contains(left, f) })
 	deleting := !after.GetDeletionTimestamp().IsZero()
 	return lost || deleting && !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }

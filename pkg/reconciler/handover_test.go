@@ -58,6 +58,49 @@ func TestAnObjectIsHandedOverToAnOwnerThatStartedToWaitWhileItWasBeingDropped(t 
 	}
 }
 
+// The process ends at any request of a handover. Then the component is deleted by another one, which does not know who waits.
+func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
+	for name, crash := range map[string]struct {
+		at       string // the first request that is not sent; empty if the record is not made durable
+		recorded bool
+	}{
+		"before the record is durable": {},
+		"before the request":           {at: "PATCH", recorded: true},
+		"before the answer is used":    {at: "never", recorded: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			between := b.interpose(t, reconciler.ReconcilerOptions{})
+			b.mustApply(config("shared", "1"), config("mine", "1"))
+			b.letOtherWait()
+			durable := b.inventory
+			between.before(crash.at+" /api/v1/namespaces/"+b.namespace+"/configmaps/shared", func() { between.dead.Store(true) })
+			request := b.request(config("mine", "1"))
+			request.Record = func(_ context.Context, inventory reconciler.Inventory) error {
+				if crash.at == "" {
+					return errors.New("it has ended")
+				}
+				durable = inventory
+				return nil
+			}
+			_, _ = b.engine.Apply(t.Context(), request)
+			b.engine, b.inventory = newEngine(t, reconciler.ReconcilerOptions{}), durable
+			for {
+				outcome, err := b.delete()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if outcome.Done() {
+					break
+				}
+			}
+			if kept := b.get("shared") != nil; kept != crash.recorded || b.get("mine") != nil {
+				t.Errorf("kept: %t", kept)
+			}
+		})
+	}
+}
+
 func TestAnObjectThatNoOwnerWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))

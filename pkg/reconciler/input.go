@@ -47,7 +47,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err != nil {
 		return input{}, err
 	}
-	in.Timeout, in.urgent = request.Timeout, request.Urgent
+	in.Timeout, in.urgent, in.Owner.Former = request.Timeout, request.Urgent, request.Policies.AdoptOperator
 	in.Desired = objects
 	in.Retain = make(map[plan.Key]bool, len(request.Retain))
 	for _, key := range request.Retain {
@@ -113,7 +113,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	if err != nil {
 		return input{}, err
 	}
-	in.ManagedTypes, in.Timeout = request.ManagedTypes, request.Timeout
+	in.ManagedTypes, in.Timeout, in.Owner.Former = request.ManagedTypes, request.Timeout, request.Policies.AdoptOperator
 	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}
 	in.hooks, in.soleWriter = request.Inventory.DeleteHooks, request.SoleWriter
 	return in, nil

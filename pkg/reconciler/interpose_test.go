@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,6 +25,8 @@ type between struct {
 	sent []string // method and path
 	hook func(request string)
 	busy atomic.Bool
+	// dead lets no request through any more: for the server, we have crashed.
+	dead atomic.Bool
 }
 
 func (b *between) wrap(config *rest.Config) *rest.Config {
@@ -47,6 +50,9 @@ func (i *interposed) RoundTrip(request *http.Request) (*http.Response, error) {
 	if hook != nil && i.between.busy.CompareAndSwap(false, true) {
 		hook(text)
 		i.between.busy.Store(false)
+	}
+	if i.between.dead.Load() {
+		return nil, errors.New("we have crashed")
 	}
 	return i.next.RoundTrip(request)
 }

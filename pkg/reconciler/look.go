@@ -148,6 +148,9 @@ func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request
 	for _, key := range keys {
 		item := recorded[key]
 		request := observe.Request{Owner: in.Owner, Key: key, Desired: desired[key], Recorded: item, ForceRead: how.force}
+		if item != nil && item.Phase == v1alpha1.PhaseReleased && request.Desired == nil {
+			request.ForceRead = true // a watch does not know the controller of an object
+		}
 		// What exists and is ignored is never recorded: it would be created again and again.
 		// What is taken over exists.
 		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore && len(request.Desired.Policies.AdoptFrom) == 0

@@ -133,9 +133,7 @@ func (p *previewing) forecast(ctx context.Context) (plan.Forecast, error) {
 	r := p.reconciler
 	in.Now = r.settings.now()
 	in.Conflicts = r.history.conflicts(in.Owner.Ref, in.Now)
-	if in.Cause == plan.Applying {
-		in.AwaitedBy = r.handovers.waitedFor(in.Owner.Ref, in.Now)
-	}
+	in.AwaitedBy = r.handovers.waitedFor(in.Owner.Ref, in.Now)
 	for range maxRounds {
 		forecast, err := plan.NewForecast(*in, func(step plan.ForecastStep) plan.Answer { return p.answer(ctx, step) })
 		if err != nil {

@@ -62,6 +62,7 @@ func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) (found
 	if err != nil {
 		return nil, nil, &InvalidError{Err: err}
 	}
+	in.Owner.Former = request.Policies.AdoptOperator
 	search := search{Reconciler: r, owner: in.Owner, request: request, defaults: defaults, met: map[types.UID]bool{}}
 	asked := map[schema.GroupKind]bool{}
 	var errs, refusals []error
@@ -153,14 +154,23 @@ func (s *search) listResource(ctx context.Context, resource cluster.Resource, ve
 
 // listNamespace adds the objects of one namespace, or of all.
 func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, version, namespace string) error {
-	options := cluster.ListOptions{Limit: recoverPage, Selector: s.name + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
+	err := s.listNamed(ctx, s.name, resource, version, namespace)
+	if former := s.owner.Former; err == nil && former != "" {
+		err = s.listNamed(ctx, former, resource, version, namespace)
+	}
+	return err
+}
+
+// listNamed adds those of them with the label of one reconciler.
+func (s *search) listNamed(ctx context.Context, reconciler string, resource cluster.Resource, version, namespace string) error {
+	options := cluster.ListOptions{Limit: recoverPage, Selector: reconciler + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
 	for {
 		list, err := s.target.Objects().ListMetadata(ctx, resource, namespace, options)
 		if err != nil {
 			return err
 		}
 		for i := range list.Items {
-			if err := s.add(ctx, resource, version, &list.Items[i]); err != nil {
+			if err := s.add(ctx, reconciler, resource, version, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -172,10 +182,10 @@ func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, v
 
 // add records an object, if both its label and its annotation say that it is ours:
 // controllers copy labels to objects that they make.
-func (s *search) add(ctx context.Context, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
-	ref, _ := plan.ParseOwnerRef(object.Annotations[s.name+"/"+v1alpha1.AnnotationOwner])
+func (s *search) add(ctx context.Context, reconciler string, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
+	ref, _ := plan.ParseOwnerRef(object.Annotations[reconciler+"/"+v1alpha1.AnnotationOwner])
 	ours := ref == s.owner.Ref || !s.request.Since.IsZero() && ref.SameOwner(s.owner.Ref)
-	if !ours || object.Labels[s.name+"/"+v1alpha1.LabelOwnerID] != s.owner.ID || s.met[object.UID] {
+	if !ours || object.Labels[reconciler+"/"+v1alpha1.LabelOwnerID] != s.owner.ID || s.met[object.UID] {
 		return nil
 	}
 	s.met[object.UID] = true
@@ -186,7 +196,7 @@ func (s *search) add(ctx context.Context, resource cluster.Resource, version str
 	}
 	// Where the manifest is not known, what it has written into the object is all there is.
 	defaults := s.defaults.WithKeep(object.Labels, object.Annotations)
-	if policies, err := policy.Parse(s.name, object.Annotations, defaults); err == nil {
+	if policies, err := policy.Parse(reconciler, object.Annotations, defaults); err == nil {
 		item.ApplyOrder, item.DeleteOrder = policies.Order.Apply, policies.Order.Delete
 		item.DependsOn, item.RunOn = plan.RecordedReferences(policies.DependsOn, object.Namespace), string(policies.RunOn)
 		if item.DeletePolicy = policies.Delete; item.DeletePolicy == v1alpha1.DeletePolicyDelete {

@@ -32,6 +32,9 @@ type Policies struct {
 	// AdoptHelmRelease is a Helm release whose objects are adopted whatever the adoption policy is, unless their own
 	// annotation says never or ignore. What also has another owner than its HelmRelease is not. Nil means none.
 	AdoptHelmRelease *HelmRelease
+	// AdoptOperator is the name of a reconciler whose place this one takes: objects that its label and annotation give to the
+	// owner are the owner's. Empty means none.
+	AdoptOperator string
 	// ReapplyInterval is how often objects are refreshed although nothing
 	// changed; zero means never.
 	ReapplyInterval time.Duration

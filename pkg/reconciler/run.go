@@ -89,9 +89,7 @@ func (r *Reconciler) next(ctx context.Context, c *call, keys []plan.Key, how rea
 	c.noteOrphans(keys)
 	c.in.Now = r.settings.now()
 	c.in.Conflicts = r.history.conflicts(c.in.Owner.Ref, c.in.Now)
-	if c.in.Cause == plan.Applying { // a deletion removes what other owners wait for, too
-		c.in.AwaitedBy = r.handovers.waitedFor(c.in.Owner.Ref, c.in.Now)
-	}
+	c.in.AwaitedBy = r.handovers.waitedFor(c.in.Owner.Ref, c.in.Now)
 	_, done = r.startPhase(ctx, metrics.PhasePlan)
 	next, err := plan.Next(c.in.Input)
 	if done(err); err != nil {

@@ -26,8 +26,8 @@ import (
 
 // apply sends the manifest as a server-side apply and does not change the fields of other
 // managers alone. Some earlier entries in managedFields count as ours: what we wrote as
-// a PUT under another policy, and under the verb override the fields of one-off
-// managers. Only when they are united with ours, the server removes those of their fields
+// a PUT under another policy, what the operator has written whose place ours takes, and
+// under the verb override the fields of one-off managers. Only when they are united with ours, the server removes those of their fields
 // that the manifest lacks. If the plan saw entries of one-off managers, that is done first: a
 // conflict then leaves a difference, which is planned again. Otherwise the answer shows whether
 // there are any, so nothing has to be read before; the apply is sent again then.
@@ -116,7 +116,8 @@ type application struct {
 func (e *Executor) takeOver(ctx context.Context, a application, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	owner := metav1.ManagedFieldsEntry{Manager: e.options.FieldOwner, APIVersion: a.resource.GVR.GroupVersion().String()}
 	united, more, err := uniteEntries(live.GetManagedFields(), owner, a.leaves, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == e.options.FieldOwner || a.step.Verb == plan.VerbOverride && owned.IsOneOff(entry.Manager)
+		former := a.step.Owner.Former
+		return entry.Manager == e.options.FieldOwner || former != "" && entry.Manager == former || a.step.Verb == plan.VerbOverride && owned.IsOneOff(entry.Manager)
 	})
 	if err != nil || united == nil {
 		return live, false, err

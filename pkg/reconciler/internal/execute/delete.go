@@ -171,6 +171,10 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 	if step.IsInherited() {
 		e.removeForeign(metadata, step)
 	}
+	if former := step.Owner.Former; former != "" {
+		metadata["labels"].(map[string]any)[former+"/"+v1alpha1.LabelOwnerID] = nil
+		metadata["annotations"].(map[string]any)[former+"/"+v1alpha1.AnnotationOwner] = nil
+	}
 	if step.HasOwnerReferences {
 		live, err := e.readFirst(ctx, resource, step)
 		switch {

@@ -102,7 +102,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		notes = append(notes, plan.Note{Key: step.Key, Reason: plan.WarnServer, Warning: true, Message: strings.Join(warnings, "; ")})
 	}
 	// The object may have had another owner, now or in an attempt with an unknown outcome.
-	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(step.Desired.Policies.AdoptFrom) > 0 || step.IsInherited()
+	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(step.Desired.Policies.AdoptFrom) > 0 || step.IsInherited() || step.Owner.Former != ""
 	takes = takes && (step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed || step.Reason == plan.ReasonOwnershipShared)
 	if step.Verb != plan.VerbCreate {
 		if live, err = e.removeFormerOwner(ctx, resource, step, live, takes); err != nil {

@@ -66,7 +66,10 @@ func TestOwnershipLabelsAndAnnotationsAreRead(t *testing.T) {
 		"ownerReferences that no server would keep": {live: `{apiVersion: v1, kind: ConfigMap, metadata: {ownerReferences: ["x", {controller: 1}]}}`},
 		"other reconcilers": {
 			live: metadata("b.example.com/owner-id: x, a.example.com/owner-id: x, c.example.com/owner-id: ''", "b.example.com/owner: "+ref, ""),
-			want: plan.Ownership{OtherOwners: []string{"an owner of a.example.com", "Shop shop/main of b.example.com"}},
+			want: plan.Ownership{OtherOwners: []string{"an owner of a.example.com", "Shop shop/main of b.example.com"}, Marks: []plan.Mark{
+				{Reconciler: "a.example.com", OwnerID: "x"},
+				{Reconciler: "b.example.com", OwnerID: "x", Ref: plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}},
+			}},
 		},
 		"an ownership annotation that our manifest sets": {
 			live:     metadata("a.example.com/owner-id: x", "meta.helm.sh/release-name: web", ""),

@@ -82,6 +82,10 @@ func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desi
 
 	for _, m := range o.otherOwners(live, desired, values) {
 		found.OtherOwners = append(found.OtherOwners, m.title(live, values[m.field][m.key]))
+		if other, ok := strings.CutSuffix(m.key, "/"+v1alpha1.LabelOwnerID); ok {
+			ref, _ := plan.ParseOwnerRef(values["annotations"][other+"/"+v1alpha1.AnnotationOwner])
+			found.Marks = append(found.Marks, plan.Mark{Reconciler: other, OwnerID: values[m.field][m.key], Ref: ref})
+		}
 	}
 	return found
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -110,6 +111,9 @@ func newWork(in Input) (*work, error) {
 	w.placeInstances()
 	for _, u := range w.units {
 		u.setLive(in)
+		if u.isReleasedByMistake(in) {
+			u.item.Phase, w.recordFirst = v1alpha1.PhaseApplied, true
+		}
 	}
 	return w, w.findNeeds()
 }

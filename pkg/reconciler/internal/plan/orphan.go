@@ -172,6 +172,15 @@ func (u *unit) isReleased() bool {
 	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
 }
 
+// isReleasedByMistake reports whether the record gives an object away that no other owner has or waits for: an operator of another
+// name that shared the record may have written that. An object that is not desired may have been handed over, right before a crash. What
+// we hand over has the digest of a manifest under our key, and no seal; what another operator gave away was hashed with another key.
+func (u *unit) isReleasedByMistake(in Input) bool {
+	ownership := u.live.Ownership
+	return u.isReleased() && ownership.OwnerID == in.Owner.ID && ownership.Ref == in.Owner.Ref && len(ownership.OtherOwners) == 0 &&
+		ownership.Controller.UID == "" && in.AwaitedBy[u.key] == "" && (u.desired != nil || u.isRekeyed() || isSealed(u.item, u.live))
+}
+
 func orphans(p v1alpha1.DeletePolicy, reason Reason) bool {
 	if reason == ReasonDeleting {
 		return policy.OrphansOnDelete(p)

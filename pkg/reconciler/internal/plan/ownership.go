@@ -24,6 +24,13 @@ type Owner struct {
 	// ForeignID is the value that SAP component-operator-runtime gives to the same label of the owner's objects.
 	// It is empty unless the record was inherited from there.
 	ForeignID string
+	// Former is the name of the reconciler whose place ours takes; empty if there is none.
+	Former string
+}
+
+// hasFormer reports whether the only other owner is this very one, under the reconciler whose place ours takes.
+func (o Owner) hasFormer(ownership Ownership) bool {
+	return o.Former != "" && len(ownership.OtherOwners) == 1 && slices.Equal(ownership.Marks, []Mark{{o.Former, o.ID, o.Ref}})
 }
 
 // OwnerRef is the value of the annotation owner.
@@ -67,11 +74,19 @@ type Ownership struct {
 	// OtherOwners names owners according to other tools and reconcilers, such
 	// as "Helm release shop/web". Those that our own manifest sets are left out.
 	OtherOwners []string
+	// Marks are the labels and annotations of other reconcilers among them.
+	Marks []Mark
 	// ForeignRef is the annotation by which SAP component-operator-runtime names the owner; empty if absent.
 	ForeignRef string
 	// Controller is the controller among the object's ownerReferences; zero if there is
 	// none. It is known of objects that were read.
 	Controller Controller
+}
+
+// Mark is the label and the annotation of another reconciler.
+type Mark struct {
+	Reconciler, OwnerID string
+	Ref                 OwnerRef
 }
 
 // Controller is an object that controls another one.
@@ -93,7 +108,8 @@ const (
 	// earlier: the object has the label and annotation of an earlier incarnation of us.
 	earlier
 	// inherited: the object has the label that SAP component-operator-runtime gives to our objects, and its record is
-	// that of this runtime. Both are needed: the label does not tell the kind of the owner.
+	// that of this runtime. Both are needed: the label does not tell the kind of the owner. Or it has the label and
+	// annotation that the reconciler whose place ours takes has given to it.
 	inherited
 	// ownedByOther: the object has the label or annotation of another owner, or has a
 	// controller and none of ours. An object of ours stays ours if it gets a controller later.
@@ -109,7 +125,11 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	mine := ownership.OwnerID == me.ID && (ownership.Ref == (OwnerRef{}) || ownership.Ref.SameOwner(me.Ref))
 	// An object that we adopted from another tool may still have the label and annotation of
 	// its last owner: they go with a request of their own, and may come back.
-	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.onlyOther(policies)
+	former := me.hasFormer(ownership)
+	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.onlyOther(policies) || former
+	if former && ownership.OwnerID == "" {
+		return inherited, ownership.OtherOwners[0]
+	}
 	if len(ownership.OtherOwners) > 0 && !(mine && taken) {
 		return ownedByOther, strings.Join(ownership.OtherOwners, " and ")
 	}
@@ -185,7 +205,7 @@ func (o Owner) Owns(ownership Ownership) bool {
 // for an adoption.
 func (u *unit) isOurs() bool { return u.relation == ours || u.relation == labelLost }
 
-// isInherited reports whether the object is to be taken over from SAP component-operator-runtime. Whatever the
+// isInherited reports whether the object is to be taken over from SAP component-operator-runtime or a former reconciler. Whatever the
 // adoption policy is, it is ours.
 func (u *unit) isInherited() bool { return u.relation == inherited }
 

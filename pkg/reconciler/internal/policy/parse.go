@@ -58,6 +58,7 @@ var others = map[string]bool{
 	v1alpha1.AnnotationSkipDeleteHooks:   true,
 	v1alpha1.AnnotationAbandon:           true,
 	v1alpha1.AnnotationAdoptHelmRelease:  true,
+	v1alpha1.AnnotationAdoptOperator:     true,
 }
 
 // Parse merges the annotations of an object into the defaults. The prefix is the

@@ -1,0 +1,296 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+const secondName = "second.corbel.run"
+
+// second returns a bed of the same component for an operator of another name.
+func (b *bed) second(options component.ReconcilerOptions, wrap func(http.RoundTripper) http.RoundTripper) *bed {
+	b.Helper()
+	second := *b
+	second.user += "-second"
+	second.reconciler = component.NewReconciler[*widget.Widget](secondName, manifests.GeneratorFunc(configMaps), options)
+	smallStatus(&second)
+	b.check(second.reconciler.SetupWithManager(newManagerVia(b.T, b.env, second.user, wrap)))
+	second.resetRequests()
+	return &second
+}
+
+func TestAnOperatorOfAnotherNameLeavesAClaimedComponentAlone(t *testing.T) {
+	shared := "widgets.corbel.run/finalizer"
+	for name, test := range map[string]struct {
+		first, second component.ReconcilerOptions
+	}{
+		"with finalizers of their own": {},
+		"with one finalizer":           {component.ReconcilerOptions{Finalizer: &shared}, component.ReconcilerOptions{Finalizer: &shared}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), test.first)
+			b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
+			b.until(component.StateReady)
+			second := b.second(test.second, nil)
+			second.reconcile()
+			b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
+			before := b.get()
+			for range 2 {
+				if _, result, err := second.reconcile(); !result.IsZero() || err != nil {
+					t.Errorf("%+v, %v", result, err)
+				}
+			}
+			if diff := cmp.Diff(before, b.get()); diff != "" || len(second.writes()) > 0 {
+				t.Errorf("the second operator wrote %v (-before +after):\n%s", second.writes(), diff)
+			}
+			b.wantEvent(v1alpha1.ReasonOwnerConflict, "operator "+operatorName+" has claimed it")
+			b.wantEvent(v1alpha1.ReasonOwnerConflict, "operator "+secondName+" leaves it alone")
+			b.until(component.StateReady)
+			b.check(b.client.Delete(t.Context(), b.get()))
+			second.reconcile()
+			b.untilGone()
+			for _, name := range []string{"a", "b"} {
+				if _, exists := b.configMap(name); exists {
+					t.Errorf("ConfigMap %s is left", name)
+				}
+			}
+		})
+	}
+}
+
+// The first operator is faster, after the second one has added its finalizer to the new component.
+func TestOfTwoOperatorsThatClaimAComponentAtOnceOneLeavesIt(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	var once sync.Once
+	second := b.second(component.ReconcilerOptions{}, func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/widgets/main/status") {
+				once.Do(func() { b.until(component.StateReady) })
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	second.reconcile()
+	if got := b.get(); !slices.Contains(got.Finalizers, secondName) || got.Status.Reconciler != operatorName {
+		t.Fatalf("finalizers %v, reconciler %s", got.Finalizers, got.Status.Reconciler)
+	}
+	second.reconcile()
+	if got := b.get().Finalizers; !slices.Equal(got, []string{operatorName}) {
+		t.Errorf("finalizers %v", got)
+	}
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
+}
+
+func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
+	for name, test := range map[string]struct {
+		values    map[string]string
+		annotated bool
+		update    component.ReconcilerOptions
+		writes    int // of each object that changes hands; 0 means 1
+	}{
+		"by the annotation":             {values: many(0, 3), annotated: true},
+		"by the option":                 {values: many(0, 3)},
+		"with the inventory in Secrets": {values: many(0, 30), annotated: true},
+		"with server-side apply":        {values: many(0, 3), annotated: true, update: component.ReconcilerOptions{UpdatePolicy: new(v1alpha1.UpdatePolicySsaMerge)}, writes: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), test.update, smallStatus)
+			b.create(widget.Spec{Values: test.values})
+			b.until(component.StateReady)
+			options := test.update
+			if !test.annotated {
+				options.AdoptOperator = operatorName
+			}
+			second := b.second(options, nil)
+			if test.annotated {
+				second.reconcile()
+				b.annotate(map[string]string{secondName + "/adopt-operator": operatorName})
+			}
+			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
+			second.until(component.StateReady)
+			if w := b.get(); !slices.Equal(w.Finalizers, []string{secondName}) || w.Status.Reconciler != secondName || w.Status.Revision != 2 {
+				t.Errorf("finalizers %v, reconciler %s, revision %d", w.Finalizers, w.Status.Reconciler, w.Status.Revision)
+			}
+			writes := slices.DeleteFunc(second.writes(), func(write string) bool { return !strings.Contains(write, " configmaps ") })
+			if want := max(test.writes, 1)*(len(test.values)-1) + 1; len(writes) != want || !slices.Contains(writes, "delete configmaps config-00") {
+				t.Errorf("%d writes of dependents: %v", len(writes), writes)
+			}
+			list := &corev1.ConfigMapList{}
+			b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace), client.HasLabels{operatorName + "/owner-id"}))
+			if len(list.Items) > 0 {
+				t.Errorf("%d objects have the former label", len(list.Items))
+			}
+			b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace), client.HasLabels{secondName + "/owner-id"}))
+			if len(list.Items) != len(test.values)-1 {
+				t.Errorf("%d objects have the label", len(list.Items))
+			}
+			for _, secret := range b.secrets() {
+				if strings.HasPrefix(string(secret.Type), operatorName) {
+					t.Errorf("Secret %s of type %s is left", secret.Name, secret.Type)
+				}
+			}
+			b.resetRequests()
+			b.reconcile()
+			if writes := b.writes(); len(writes) > 0 {
+				t.Errorf("the former operator wrote %v", writes)
+			}
+			b.check(b.client.Delete(t.Context(), b.get()))
+			second.untilGone()
+			b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace), client.HasLabels{secondName + "/owner-id"}))
+			if len(list.Items) > 0 {
+				t.Errorf("%d objects are left", len(list.Items))
+			}
+		})
+	}
+}
+
+// left returns what is left of the dependents, and of the Secrets of the inventory of both operators.
+func (b *bed) left() (left []string) {
+	b.Helper()
+	list := &corev1.ConfigMapList{}
+	for _, name := range []string{operatorName, secondName} {
+		b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace), client.HasLabels{name + "/owner-id"}))
+		for _, object := range list.Items {
+			left = append(left, object.Name)
+		}
+	}
+	for _, secret := range b.secrets() {
+		if secret.Type != secondName+"/revisions" {
+			left = append(left, secret.Name)
+		}
+	}
+	return left
+}
+
+// No finalizer can be added to a component that is being deleted.
+func TestARenamedOperatorEndsADeletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		values int
+		detach bool
+	}{
+		"that nobody has begun":         {values: 3},
+		"with the inventory in Secrets": {values: 30},
+		"that detaches":                 {values: 3, detach: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
+			b.create(widget.Spec{Values: many(0, test.values)})
+			b.until(component.StateReady)
+			if test.detach {
+				b.annotate(map[string]string{secondName + "/management-policy": "detach-on-delete"})
+			}
+			b.check(b.client.Delete(t.Context(), b.get()))
+			second := b.second(component.ReconcilerOptions{AdoptOperator: operatorName}, nil)
+			second.untilGone()
+			if left := b.left(); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			if _, exists := b.configMap("config-01"); exists != test.detach {
+				t.Errorf("an object exists: %t", exists)
+			}
+		})
+	}
+}
+
+// The process ends after any of its writes, and another one goes on.
+func TestARenamedOperatorCrashes(t *testing.T) {
+	for last := range 12 {
+		t.Run(strconv.Itoa(last), func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
+			b.create(widget.Spec{Values: many(0, 30)})
+			b.until(component.StateReady)
+			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
+			var sent atomic.Int32
+			options := component.ReconcilerOptions{AdoptOperator: operatorName}
+			b.second(options, func(next http.RoundTripper) http.RoundTripper {
+				return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+					if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/selfsubject") && int(sent.Add(1)) > last {
+						return nil, errors.New("it has ended")
+					}
+					return next.RoundTrip(r)
+				})
+			}).reconcile()
+			second := b.second(options, nil)
+			w := second.until(component.StateReady)
+			if _, exists := b.configMap("config-00"); exists || w.Status.Inventory.Count() != 29 {
+				t.Errorf("the object that is not desired exists: %t; %d are recorded", exists, w.Status.Inventory.Count())
+			}
+			b.wantNoEvent("InventoryRebuilt")
+			for _, secret := range b.secrets() {
+				if strings.HasPrefix(string(secret.Type), operatorName) {
+					t.Errorf("Secret %s of type %s is left", secret.Name, secret.Type)
+				}
+			}
+			b.check(b.client.Delete(t.Context(), b.get()))
+			second.untilGone()
+			if left := b.left(); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func TestARenamedOperatorFindsWhatWasLostUnderTheFormerName(t *testing.T) {
+	for name, lose := range map[string]func(b *bed){
+		"Secrets of the inventory": (*bed).destroy,
+		"the status":               func(b *bed) { b.patchStatus(statusEmptied) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
+			b.create(widget.Spec{Values: many(0, 30)})
+			b.until(component.StateReady)
+			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
+			lose(b)
+			second := b.second(component.ReconcilerOptions{AdoptOperator: operatorName}, nil)
+			second.until(component.StateReady)
+			if _, exists := b.configMap("config-00"); exists {
+				t.Error("the object that is not desired any more is still there")
+			}
+			b.wantEvent("InventoryRebuilt", "were found again")
+		})
+	}
+}
+
+// The annotation names an operator, and takes no finalizer off that the status does not give to this operator.
+func TestAdoptOperatorRemovesNoOtherFinalizer(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: many(0, 1)})
+	b.until(component.StateReady)
+	b.patchFinalizers(operatorName, "backup.example.com")
+	b.annotate(map[string]string{operatorName + "/adopt-operator": "backup.example.com"})
+	b.until(component.StateReady)
+	if got := b.get().Finalizers; !slices.Contains(got, "backup.example.com") {
+		t.Errorf("finalizers %v", got)
+	}
+	for _, wrong := range []string{operatorName, "Not a name", "a/b"} {
+		b.annotate(map[string]string{operatorName + "/adopt-operator": wrong})
+		w := b.until(component.StateError)
+		if _, _, message := w.Status.GetState(); !strings.Contains(message, "must be the name of another operator") {
+			t.Errorf("%q: %s", wrong, message)
+		}
+		b.annotate(map[string]string{operatorName + "/adopt-operator": "backup.example.com"})
+		b.until(component.StateReady)
+	}
+	b.patchFinalizers(operatorName)
+}
