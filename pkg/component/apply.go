@@ -63,6 +63,9 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	}
 	defer t.Release()
 	ctx = h.basicContext(ctx, obj)
+	if absent != nil && !mayRepairAs(obj, access, before) {
+		return result.Empty, absent
+	}
 	if absent != nil {
 		return h.repairLast(ctx, obj, commit, t, resolved, before, nil, absent)
 	}
@@ -214,6 +217,15 @@ func (h *handler[T]) applySet(ctx context.Context, obj T, commit lifecycle.Commi
 	return outcome, err
 }
 
+// mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it.
+func mayRepairAs(obj Component, access target.Access, before prepared) bool {
+	if before.desired != nil && !before.repairs {
+		return reflect.DeepEqual(access, before.access)
+	}
+	own, ok := configurationOf[ImpersonationConfiguration](obj)
+	return !ok || own.GetImpersonationUser() != ""
+}
+
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
 func (h *handler[T]) repairLast(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []reconciler.AwaitedObject, why error) (result.Result, error) {
@@ -230,7 +242,11 @@ func (h *handler[T]) repairLast(ctx context.Context, obj T, commit lifecycle.Com
 	if last.desired == nil {
 		last = prepared{config: resolved, digest: status.processing().component}
 		var err error
-		if stored, err = h.storedManifests(ctx, obj, &last, &status.History[at]); err != nil {
+		stored, err = h.storedManifests(ctx, obj, &last, &status.History[at])
+		if missing, ok := errors.AsType[*rendering.MissingRevisionError](err); ok {
+			return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
+		}
+		if err != nil {
 			return result.Empty, errors.Join(why, err)
 		}
 		last.pinned, last.config.namespace = stored.Pinned, stored.Namespace
@@ -244,6 +260,9 @@ func (h *handler[T]) repairLast(ctx context.Context, obj T, commit lifecycle.Com
 	h.remembered(obj).planned = false // what is planned for the new set decides whether it failed
 	outcome.Awaited = append(outcome.Awaited, awaited...)
 	h.noteOutcome(obj, t, &outcome, err)
+	if next := verdict.NextChange(outcome.Waiting); !next.IsZero() {
+		h.triggers.RequestFast(client.ObjectKeyFromObject(obj), max(next.Sub(h.now()), minFallback))
+	}
 	if err != nil || outcome.Total == 0 {
 		return result.Empty, errors.Join(why, err)
 	}

@@ -160,7 +160,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory
 // that this process has just claimed has no status yet, and earlier versions wrote no format for an empty inventory.
 func (h *handler[T]) noteLost(obj T, claiming bool) {
 	status := obj.GetStatus()
-	known := status.Inventory.Format != 0 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()
+	known := status.Inventory.Format > 1 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()
 	applied := status.AppliedGeneration != 0 || status.LastAppliedAt != nil
 	former := h.settings.formerName(obj)
 	claimed := slices.ContainsFunc(obj.GetFinalizers(), func(finalizer string) bool { return finalizer == h.settings.finalizer || finalizer == former })

@@ -92,7 +92,8 @@ func (h *handler[T]) terminating(ctx context.Context, name string) *metav1.Parti
 // left returns the items of objects that may exist and are the component's.
 func left(items []reconciler.InventoryItem) (left []reconciler.InventoryItem) {
 	for _, item := range items {
-		if item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased {
+		shared := item.Origin == v1alpha1.OriginNamespace && item.UID == "" && item.Digest == "" // with other components
+		if item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased && !shared {
 			left = append(left, item)
 		}
 	}

@@ -329,7 +329,7 @@ func (s *Status) installs() bool {
 	if s.AdoptedRelease != nil {
 		return s.takesOver() && s.AdoptedRelease.Revision <= 1
 	}
-	return s.AppliedGeneration == 0 || s.Revision <= s.InstalledRevision
+	return s.AppliedGeneration == 0 || s.Revision <= max(s.InstalledRevision, 1)
 }
 
 // takesOver reports whether the revision is the one with which a Helm release is taken over, so that its hooks have run.

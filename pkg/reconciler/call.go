@@ -131,6 +131,13 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			}
 		}
 	}
+	if slices.ContainsFunc(results, func(result plan.Result) bool { return result.Observation.Existence == plan.Absent }) {
+		for _, item := range c.in.Recorded { // its other users may have left it meanwhile
+			if plan.MayBeShared(item) && !plan.IsSharedNamespace(c.in.Input, item) {
+				again = append(again, plan.KeyOf(item))
+			}
+		}
+	}
 	c.retried = c.retried || plan.DropResolvedFailures(c.in.Input, results)
 	return again
 }

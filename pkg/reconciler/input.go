@@ -59,7 +59,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err := checkSafety(in.Input, objects, request.AllowEmpty); err != nil {
 		return input{}, &InvalidError{Err: err}
 	}
-	if request.RepairOnly {
+	if in.RepairOnly = request.RepairOnly; in.RepairOnly {
 		keepOthers(&in.Input)
 	}
 	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}

@@ -43,6 +43,15 @@ func TestARepairConcernsWhatWasMadeOfItsManifestAndRemovesNothing(t *testing.T) 
 			t.Errorf("%s may be removed", item.Name)
 		}
 	}
+	in.RepairOnly, in.Cause, in.Name, in.Live = true, plan.Applying, "corbel.example.com", map[plan.Key]plan.Observation{key("same"): {Existence: plan.Unknown}, key("needs-same"): {Existence: plan.Unknown}}
+	for _, item := range in.Recorded {
+		if _, known := in.Live[plan.KeyOf(item)]; !known {
+			in.Live[plan.KeyOf(item)] = plan.Observation{Existence: plan.Absent}
+		}
+	}
+	if next, err := plan.Next(in); err != nil || len(next.Inventory) != len(in.Recorded) || len(next.Retained) > 0 {
+		t.Errorf("%v: %d of %d objects stay on record, retained %v", err, len(next.Inventory), len(in.Recorded), next.Retained)
+	}
 	if all[0].Key.Name != "needs-that" || all[6].Key.Name != "new" {
 		t.Error("the set itself was changed")
 	}

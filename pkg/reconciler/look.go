@@ -76,7 +76,7 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 		// If it is being deleted, the server refuses what is created there, and it is read then.
 		namespaces = slices.DeleteFunc(namespaces, func(key plan.Key) bool { return key.Name == in.Owner.Ref.Namespace })
 	}
-	return r.observe(ctx, in, namespaces, readMode{})
+	return r.observe(ctx, in, namespaces, readMode{force: true}) // a watch does not keep the annotation automatic
 }
 
 // mayAssumeAbsent reports whether a creation may find out by itself that its object exists.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -79,6 +80,39 @@ func TestASharedNamespaceGoesWithItsLastUser(t *testing.T) {
 		}
 	}
 	last.leave()
+}
+
+// The last user leaves after the creator has seen the namespace in use, and before it gives the namespace up.
+func TestANamespaceGoesWhoseUsersLeaveTogether(t *testing.T) {
+	b := newBench(t)
+	between := b.interpose(t, keyed(reconciler.ReconcilerOptions{}))
+	shared := b.namespace + "-together"
+	creator, second := b.tenant("creator", shared), b.tenant("second", shared)
+	happened := between.before("PATCH /api/v1/namespaces/"+shared, second.leave)
+	creator.leave()
+	var namespace corev1.Namespace
+	err := b.Get(t.Context(), client.ObjectKey{Name: shared}, &namespace)
+	if client.IgnoreNotFound(err) != nil || !happened() || err == nil && namespace.DeletionTimestamp.IsZero() {
+		t.Errorf("happened %t; the namespace: %v, %+v", happened(), err, namespace.ObjectMeta)
+	}
+}
+
+// A namespace that a policy orphans loses the proof that a later component may delete it.
+func TestANamespaceThatIsOrphanedByAPolicyStays(t *testing.T) {
+	b := newBench(t)
+	shared := b.namespace + "-kept"
+	creator := b.tenant("creator", shared)
+	for i := range creator.inventory.Items {
+		if item := &creator.inventory.Items[i]; item.Kind == "Namespace" {
+			item.DeletePolicy = v1alpha1.DeletePolicyOrphan
+		}
+	}
+	creator.leave()
+	b.tenant("second", shared).leave()
+	var namespace corev1.Namespace
+	if err := b.Get(t.Context(), client.ObjectKey{Name: shared}, &namespace); err != nil || !namespace.DeletionTimestamp.IsZero() {
+		t.Errorf("%v, %+v", err, namespace.ObjectMeta)
+	}
 }
 
 // A namespace that was created for another component is read when the component is installed, and when it is deleted.

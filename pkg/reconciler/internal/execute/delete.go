@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,6 +65,9 @@ func (e *Executor) deleteStep(ctx context.Context, step plan.Step) plan.Result {
 		return e.blockedResult(ctx, step, verdict, err)
 	}
 	observation, err := e.sendDelete(ctx, step)
+	if step.Shared && apierrors.IsForbidden(err) {
+		return plan.Result{Step: step, Orphaned: true, Observation: e.read(ctx, step)}
+	}
 	if err != nil {
 		return failed(step, err)
 	}
@@ -78,16 +82,36 @@ func (e *Executor) blockedResult(ctx context.Context, step plan.Step, verdict ve
 	switch {
 	case err != nil:
 		return failed(step, err)
+	case verdict.orphan && step.Shared:
+		return plan.Result{Step: step, Orphaned: true, Observation: e.read(ctx, step)}
 	case verdict.orphan:
 		result := e.orphan(ctx, step)
 		result.ContentUnknown = verdict.unread != ""
-		if result.Orphaned = result.Err == nil; result.Orphaned {
-			result.Notes = []plan.Note{orphanedNote(step, verdict)}
+		if result.Orphaned = result.Err == nil; !result.Orphaned {
+			return result
 		}
+		if gone, deleted := e.deleteAbandoned(ctx, step, verdict, result.Observation); deleted {
+			return plan.Result{Step: step, Observation: gone}
+		}
+		result.Notes = []plan.Note{orphanedNote(step, verdict)}
 		return result
 	default:
 		return plan.Result{Step: step, Blocked: verdict.blocked, BlockingTypes: verdict.obstacles, ContentUnknown: verdict.unread != ""}
 	}
+}
+
+// deleteAbandoned deletes a namespace that was just orphaned because it was in use, if it is empty by now: its last user may have
+// left between the look and the orphaning, when the namespace was not yet that user's to delete.
+func (e *Executor) deleteAbandoned(ctx context.Context, step plan.Step, before verdict, live plan.Observation) (plan.Observation, bool) {
+	if step.ItemAfter.Origin != v1alpha1.OriginNamespace || before.unread != "" || live.Automatic == "" || e.removed != nil {
+		return plan.Observation{}, false
+	}
+	step.ResourceVersion = live.ResourceVersion
+	if now, err := e.checkGuard(ctx, step); err != nil || !now.passes() {
+		return plan.Observation{}, false
+	}
+	gone, err := e.sendDelete(ctx, step)
+	return gone, err == nil
 }
 
 // orphanedNote notes that an object was orphaned that was to be deleted.
@@ -167,6 +191,10 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 		"resourceVersion": step.ResourceVersion,
 		"labels":          map[string]any{e.options.Name + "/" + v1alpha1.LabelOwnerID: nil},
 		"annotations":     map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: nil},
+	}
+	if step.Verb == plan.VerbOrphan && step.Key.GroupKind() == namespaceKind {
+		// No component deletes it any more. One that is orphaned because it is in use may go with its last user.
+		metadata["annotations"].(map[string]any)[e.options.Name+"/"+v1alpha1.AnnotationAutomatic] = nil
 	}
 	if step.IsInherited() {
 		e.removeForeign(metadata, step)

@@ -143,6 +143,8 @@ type forecaster struct {
 	// tried last.
 	tried     map[triedStep]bool
 	succeeded bool
+	// mended: a configuration of webhooks was changed, so what failed because of a webhook may succeed.
+	mended bool
 }
 
 // triedStep identifies a step on an object as it was.
@@ -167,6 +169,9 @@ func (f *forecaster) execute(p Plan) {
 			known = f.answer(step)
 		}
 		step.Failure, step.Orphaned = known.Failure, known.Orphaned
+		if f.mended && step.Failure != nil && step.Failure.Webhook != "" {
+			step.Failure = nil
+		}
 		this := triedStep{s.Verb, s.Key, s.UID}
 		again := f.tried[this]
 		if step.Failure != nil || s.Verb == VerbDryRun {
@@ -182,6 +187,7 @@ func (f *forecaster) execute(p Plan) {
 		batch.Steps = append(batch.Steps, step)
 		f.moves[s.Key]++
 		f.succeeded = f.succeeded || !again
+		f.mended = f.mended || s.Verb != VerbDryRun && s.Key.IsWebhookConfiguration()
 		f.touched[s.Key] = f.touched[s.Key] || s.Verb != VerbDryRun
 		result := Result{Step: s, Orphaned: step.Orphaned, Observation: known.Observation}
 		if result.Observation.Existence == Unknown {

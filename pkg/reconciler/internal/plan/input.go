@@ -57,6 +57,8 @@ type Input struct {
 	Protected map[Key]bool
 	// Retain are recorded objects that are not removed, although they are not desired.
 	Retain map[Key]bool
+	// RepairOnly: the set is not what is wanted in the end, so what is retained stays on record also if it is absent.
+	RepairOnly bool
 	// Timeout is how long a namespace with unreadable content is kept, if it was
 	// created because objects live in it. Then it is orphaned. Zero means for ever.
 	Timeout time.Duration

@@ -87,7 +87,7 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 		return nil
 	case u == nil:
 		return nil // it exists, or was not read; it is not ours
-	case w.in.Cause == Applying && !missing && !u.isOurs() && mayBeShared(u.item) && (!u.live.known() || u.live.Automatic != ""):
+	case w.in.Cause == Applying && !missing && !u.isOurs() && MayBeShared(u.item) && (!u.live.known() || u.live.Automatic != ""):
 		u.shared = true
 		return nil
 	case !missing && w.in.Cause == Deleting:
@@ -113,20 +113,20 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 // the namespace; then it is in use, so it is orphaned, with the annotation that proves where it comes from. The others have it on
 // record without a uid, and the last of them deletes it.
 
-// mayBeShared reports whether the record may be that of a namespace which was created for another component.
-func mayBeShared(item v1alpha1.InventoryItem) bool {
+// MayBeShared reports whether the record may be that of a namespace which was created for another component.
+func MayBeShared(item v1alpha1.InventoryItem) bool {
 	return item.Origin == v1alpha1.OriginNamespace && item.UID == "" && item.Digest == ""
 }
 
 // IsSharedNamespace reports whether a recorded object is such a namespace, and still used: it is not read then.
 func IsSharedNamespace(in Input, item v1alpha1.InventoryItem) bool {
-	return in.Cause == Applying && mayBeShared(item) && slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key.Namespace == item.Name })
+	return in.Cause == Applying && MayBeShared(item) && slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key.Namespace == item.Name })
 }
 
 // isLeftOver reports whether the object is a namespace that a component of ours has created for its content, and
 // that has no owner any more.
 func (u *unit) isLeftOver() bool {
-	return mayBeShared(u.item) && u.relation == unowned && u.live.Automatic != ""
+	return MayBeShared(u.item) && u.relation == unowned && u.live.Automatic != ""
 }
 
 // namespace returns the desired form of a namespace that no manifest brings.

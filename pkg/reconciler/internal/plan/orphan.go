@@ -126,7 +126,7 @@ func (w *work) removeOwnership(u *unit, reason Reason) {
 
 // orphan removes our label and annotation; an object without them is only dropped from the inventory.
 func (w *work) orphan(u *unit, reason Reason) {
-	if u.relation == labelLost && u.live.Ownership.Ref == (OwnerRef{}) {
+	if u.relation == labelLost && u.live.Ownership.Ref == (OwnerRef{}) || u.isLeftOver() {
 		u.drop()
 		return
 	}

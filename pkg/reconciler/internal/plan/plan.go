@@ -115,6 +115,8 @@ type Step struct {
 	Finalizers []string
 	// HasOwnerReferences: the object has ownerReferences, which a PUT has to carry over.
 	HasOwnerReferences bool
+	// Shared: the object is a namespace that was created for another component, which has left it. It has no mark of ours.
+	Shared bool
 	// Removes are the uids of recorded objects that are removed with the same plan or a later one. An orphan must not
 	// refer to them: the garbage collector would delete it with them.
 	Removes []types.UID

@@ -28,7 +28,7 @@ func (w *work) prune() {
 				u.drop()
 				continue
 			}
-			if w.in.Retain[u.key] && u.live.Existence != Absent {
+			if w.in.Retain[u.key] && (w.in.RepairOnly || u.live.Existence != Absent) {
 				w.retain(u)
 				continue
 			}
@@ -49,7 +49,9 @@ func (w *work) prune() {
 // retain leaves an object as it is. If the answer to its creation was lost, it is recorded as it was
 // found.
 func (w *work) retain(u *unit) {
-	w.retained = append(w.retained, u.key)
+	if u.live.Existence != Absent {
+		w.retained = append(w.retained, u.key)
+	}
 	if u.item.UID == "" && u.live.Existence == Present && u.isOurs() {
 		u.item.UID, u.item.ObservedHash, u.item.AppliedHash = u.live.UID, u.live.ObservedHash, u.live.AppliedHash
 	}
@@ -168,6 +170,7 @@ func (w *work) removeOne(u *unit, reason Reason) {
 			w.note(u.key, "", "is removed before the others are written: one of its kind cannot be created, because a value is already allocated")
 		}
 		s := w.withGuard(u.step(VerbDelete, stageRemoval, reason), u)
+		s.Shared = u.isLeftOver()
 		if u.item.Keeps {
 			s.Guard = s.Guard.orOrphan()
 		}
