@@ -128,7 +128,12 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 func TestManyEventsOfAWatchAreNotBounded(t *testing.T) {
 	const many = 20
 	event := `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"` + strings.Repeat("a", 1<<20) + `"}}}`
-	target := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat(event, many)) })
+	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.(http.Flusher).Flush() // the client does not wait long for the start of an answer
+		for range many {
+			fmt.Fprint(w, event)
+		}
+	})
 	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

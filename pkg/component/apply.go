@@ -217,13 +217,19 @@ func (h *handler[T]) applySet(ctx context.Context, obj T, commit lifecycle.Commi
 	return outcome, err
 }
 
-// mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it.
+// mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it, but
+// not that of an ImpersonationSpec.
 func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 	if before.desired != nil && !before.repairs {
 		return reflect.DeepEqual(access, before.access)
 	}
-	own, ok := configurationOf[ImpersonationConfiguration](obj)
-	return !ok || own.GetImpersonationUser() != ""
+	if own, ok := configurationOf[ImpersonationConfiguration](obj); !ok || own.GetImpersonationUser() != "" {
+		return true
+	}
+	spec := reflect.Indirect(reflect.ValueOf(obj.GetSpec()))
+	return spec.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(spec.Type()), func(field reflect.StructField) bool {
+		return field.Type == reflect.TypeFor[ImpersonationSpec]()
+	})
 }
 
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
