@@ -52,20 +52,6 @@ func (o *Objects) post(ctx context.Context, r Resource, object *unstructured.Uns
 	return decodeObject(answer, objectID{resource: r, namespace: namespace, name: name})
 }
 
-// Review sends an object that the server does not store, such as a
-// SelfSubjectAccessReview, and returns it with the server's answer in its status.
-func (o *Objects) Review(ctx context.Context, r Resource, review *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	body, err := encode(review.Object)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := o.send(ctx, call{verb: http.MethodPost, resource: r, contentType: runtime.ContentTypeJSON, body: body})
-	if err != nil {
-		return nil, err
-	}
-	return decodeObject(answer, objectID{resource: r})
-}
-
 // Update replaces an object and returns it as the server keeps it. The uid and
 // the resourceVersion of the object, where they are set, are preconditions.
 func (o *Objects) Update(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {

@@ -246,7 +246,7 @@ func (b *bed) writes() []string {
 	var writes []string
 	for _, e := range b.events()[b.since:] {
 		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
-		if e.User != b.user || reads || isDryRun(e) || e.Resource == "events" || strings.HasPrefix(e.Resource, "selfsubject") || e.Code >= 400 {
+		if e.User != b.user || reads || isDryRun(e) || e.Resource == "events" || e.Code >= 400 {
 			continue
 		}
 		resource := e.Resource

@@ -75,8 +75,8 @@ type remembered struct {
 	formerErased bool
 	// unknownAnnotations are those that were last reported as unknown.
 	unknownAnnotations string
-	// missing are the rights that were last reported as missing.
-	missing namedRights
+	// missing names the rights that were last reported as missing.
+	missing string
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
 	timeoutPassed time.Duration
 }
@@ -272,10 +272,4 @@ func rootOf(c Component) root {
 func (s root) equal(other root) bool {
 	return s.uid == other.uid && s.generation == other.generation &&
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
-}
-
-// namedRights are the rights that were last named, and whether their lack stopped something.
-type namedRights struct {
-	text      string
-	forbidden bool
 }

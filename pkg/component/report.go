@@ -281,16 +281,12 @@ func (h *handler[T]) warnOfUnknownAnnotations(obj T) {
 // maxRules is how much of a condition the missing rules get, in bytes. The log has all of them.
 const maxRules = 640
 
-// nameMissing says which rights the user of the component lacks: in the error, if it
-// is about that, else by an event; and in the log. It does so once, until something else
-// is missing. Where nothing was written, the rights were not reviewed.
+// nameMissing adds to an error about missing rights which rights the user of the component
+// lacks. The log has them once, until other rights are missing.
 func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.Outcome, err error) error {
-	missing, forbidden := outcome.Missing, verdict.IsForbidden(err)
-	before := &h.remembered(obj).missing
-	if missing.Count() == 0 && !forbidden {
-		if len(outcome.Steps) > 0 || before.forbidden {
-			*before = namedRights{}
-		}
+	missing, known := outcome.Missing, h.remembered(obj)
+	if !verdict.IsForbidden(err) {
+		known.missing = ""
 		return err
 	}
 	access, invalid := accessOf(obj, h.settings)
@@ -298,7 +294,7 @@ func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.
 		return err
 	}
 	var absent string
-	if forbidden && h.local != nil {
+	if h.local != nil {
 		absent = targets.MissingServiceAccount(ctx, h.local, access)
 	}
 	sentences := func(limit int) string {
@@ -315,15 +311,9 @@ func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.
 	if all == "" {
 		return err
 	}
-	said := before.text
-	if *before = (namedRights{all, forbidden}); said != all {
+	if known.missing != all {
+		known.missing = all
 		logf.FromContext(ctx).Info("rights are missing", "missing", all)
-		if !forbidden {
-			h.telemetry.Warn(obj, v1alpha1.ReasonForbidden, telemetry.Apply, sentences(maxRules))
-		}
-	}
-	if !forbidden {
-		return err
 	}
 	return verdict.Worded{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
 }

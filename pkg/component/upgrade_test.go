@@ -542,7 +542,7 @@ type writes struct {
 
 func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") && !strings.HasSuffix(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/selfsubject") {
+		if r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") && !strings.HasSuffix(r.URL.Path, "/events") {
 			answer, err := next.RoundTrip(r)
 			if r.Method == http.MethodPost && err == nil && answer.StatusCode == http.StatusConflict {
 				return answer, nil // it exists, and the answer to a creation is how that is found out

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
@@ -46,12 +47,8 @@ type call struct {
 	errs map[plan.Key]error
 	// unavailable is set when the server did not answer a step, or had too much to do.
 	unavailable bool
-	// reviewed and reviewedAgain are set when the rights of the user were
-	// reviewed, and when that was done again because something was forbidden.
-	reviewed, reviewedAgain bool
-	missing                 rights.Missing
-	// refused are the objects that the user may not write.
-	refused map[plan.Key]bool
+	// missing are the rights that the server has named in the answers 403 of this call.
+	missing []rights.Right
 	// retried is set when refused creations are tried a second time.
 	retried bool
 }
@@ -60,7 +57,6 @@ func newCall(in input) *call {
 	c := &call{
 		in: in, recorded: len(in.Recorded), steps: map[string]int{}, looks: map[plan.Key]int{}, writes: map[plan.Key]int{},
 		noted: map[plan.Note]bool{}, errs: map[plan.Key]error{}, unlisted: make(map[plan.Key]bool, len(in.Desired)),
-		refused: map[plan.Key]bool{},
 	}
 	for _, desired := range in.Desired {
 		c.unlisted[desired.Key] = true
@@ -91,6 +87,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		for _, note := range result.Notes {
 			c.addNote(note)
 		}
+		c.addRefusal(result.Step, result.Err)
 		switch {
 		case result.Blocked != "":
 			c.in.Failed[key] = plan.Failure{Blocked: true, Message: result.Blocked, BlockingTypes: result.BlockingTypes}
@@ -116,9 +113,6 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			if execute.IsMistake(result.Err) {
 				c.errs[key] = &InvalidError{Err: result.Err}
 			}
-			if execute.IsForbidden(result.Err) {
-				c.refused[key] = true
-			}
 			c.unavailable = c.unavailable || execute.IsUnavailable(result.Err)
 			c.blameNamespace(key, result.Err)
 		}
@@ -142,6 +136,27 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 	return again
 }
 
+// addRefusal notes the right that the server names if it has forbidden a step.
+func (c *call) addRefusal(step plan.Step, err error) {
+	if !execute.IsForbidden(err) {
+		return
+	}
+	var manifest *unstructured.Unstructured
+	if step.Desired != nil {
+		manifest = step.Desired.Unpacked().Manifest
+	}
+	if right, ok := rights.Refused(execute.AnswerOf(err), manifest); ok {
+		c.missing = append(c.missing, right)
+	}
+}
+
+// addForbiddenRead notes the right that the server names if an object waits because it may not be read.
+func (c *call) addForbiddenRead(wait plan.Wait) {
+	if right, ok := rights.Refused(wait.Message, nil); ok && wait.Reason == plan.WaitForbidden {
+		c.missing = append(c.missing, right)
+	}
+}
+
 // blameNamespace replaces the failure of an object by one of its namespace, which does not
 // exist, and may not be read, so that it was not seen to be missing. That is one failure,
 // however many objects it concerns.
@@ -152,7 +167,7 @@ func (c *call) blameNamespace(key plan.Key, err error) {
 		return
 	}
 	delete(c.errs, key)
-	c.refused[namespace] = true
+	c.addForbiddenRead(plan.Wait{Reason: plan.WaitForbidden, Message: seen.Message})
 	c.errs[namespace] = &ForbiddenError{Object: namespace.String(), Message: "does not exist, and is not created, because it " + seen.Message}
 }
 
@@ -225,7 +240,6 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		Total:          p.Total,
 		ManifestDigest: c.in.manifest,
 		Steps:          c.steps,
-		Missing:        c.missing,
 	}
 	if c.in.Cause == plan.Deleting {
 		// What was removed is not part of the plan any more.
@@ -243,12 +257,14 @@ func (c *call) outcome(p plan.Plan) Outcome {
 			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
 		}
 		if wait.Reason == plan.WaitForbidden {
+			c.addForbiddenRead(wait)
 			c.errs[wait.Key] = &ForbiddenError{Object: wait.Key.String(), Message: wait.Message}
 		}
 		if wait.Reason == plan.WaitOwner {
 			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption()[wait.Key]}
 		}
 	}
+	outcome.Missing = rights.Aggregate(c.missing)
 	for _, note := range c.notes {
 		outcome.Notes = append(outcome.Notes, Note{Key(note.Key), note.Reason, note.Message, note.Warning})
 	}

@@ -51,9 +51,7 @@ type Outcome struct {
 	// Drifted are the objects that another client changed or deleted and that are not
 	// repaired, because their drift policy is to report it.
 	Drifted []Deviation
-	// Missing are the rights that the user lacks to apply the objects and to remove them
-	// again, as far as this call found out: before its first write, and when something was
-	// forbidden. They stop nothing by themselves.
+	// Missing are the rights that the server named when it refused requests of this call.
 	Missing MissingRights
 	// failed: the call returned an error, so it did not come to its end.
 	failed bool

@@ -33,8 +33,8 @@ type Plan struct {
 	Notes   []Note `json:"notes,omitempty"`
 	// Drifted are the objects that have drifted and are not repaired.
 	Drifted []Deviation `json:"drifted,omitempty"`
-	// MissingRights are the rules that the user lacks for the changes, as YAML to paste; empty if
-	// none is known to be missing.
+	// MissingRights are the rules that the user lacks for the reads and dry runs that the server
+	// refused, as YAML to paste; empty if it refused none.
 	MissingRights string `json:"missingRights,omitempty"`
 	// Incomplete are sentences about what is not known; the plan may be wrong about it.
 	Incomplete []string `json:"incomplete,omitempty"`

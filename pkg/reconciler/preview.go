@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/difference"
@@ -63,27 +62,8 @@ func (r *Reconciler) preview(ctx context.Context, in input) (Plan, error) {
 		return Plan{}, err
 	}
 	result := p.plan(ctx, forecast)
-	result.MissingRights = p.missingRights(ctx, result.Changes)
+	result.MissingRights = rights.Aggregate(p.call.missing).String()
 	return result, nil
-}
-
-// missingRights returns the rules that the user lacks for the changes, as Apply reviews them.
-func (p *previewing) missingRights(ctx context.Context, changes []PlannedChange) string {
-	if len(changes) == 0 {
-		return ""
-	}
-	r, refused := p.reconciler, map[plan.Key]bool{}
-	for _, change := range changes {
-		if change.Class == ChangeBlocked {
-			refused[plan.Key(change.Key)] = true
-		}
-	}
-	needs := rights.Of(p.call.in.Input, rights.Context{Known: r.target.Types().Known, Watched: r.settings.changed != nil, Refused: refused})
-	missing, err := r.rights.Missing(ctx, needs, len(refused) > 0)
-	if err != nil {
-		log.FromContext(ctx).V(1).Info("cannot review all rights of the user", "error", err.Error())
-	}
-	return missing.String()
 }
 
 // previewing is a preview under way.
@@ -266,6 +246,7 @@ func (p *previewing) take(ctx context.Context, previewed execute.Previewed, fore
 			known.dependsOnCluster += "; a later one removes " + strings.Join(known.removes[:min(n, maxPlannedFields)], ", ")
 		}
 	}
+	c.addRefusal(step, err)
 	switch {
 	case result.Blocked != "":
 		known.Failure = &plan.Failure{Blocked: true, Message: result.Blocked, BlockingTypes: result.BlockingTypes}
@@ -353,6 +334,7 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 		result.Waiting = append(result.Waiting, waitOf(wait))
 		switch wait.Reason {
 		case plan.WaitOwner, plan.WaitForbidden:
+			p.call.addForbiddenRead(wait)
 			result.Changes = append(result.Changes, PlannedChange{
 				Key: Key(wait.Key), APIVersion: p.call.typeOf(wait.Key).GroupVersion().String(), Class: ChangeBlocked, Reason: string(wait.Reason), Message: wait.Message,
 			})

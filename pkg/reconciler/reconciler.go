@@ -11,7 +11,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 	"github.com/corbel-run/corbel/pkg/status"
 )
@@ -31,7 +30,6 @@ type Reconciler struct {
 	history   *repairHistory
 	handovers handovers
 	watched   watchedOwners
-	rights    *rights.Reviewer
 }
 
 // NewReconciler returns a Reconciler that works on the target. The name is a
@@ -47,7 +45,6 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 		return nil, fmt.Errorf("reconciler options: %w", err)
 	}
 	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider), history: newRepairHistory()}
-	r.rights = rights.NewReviewer(target.Objects(), settings.now)
 	var changed func(watch.Change)
 	if settings.changed != nil {
 		changed = r.onChange

@@ -7,16 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // run plans and executes until a plan has no steps: observe, decide, record,
@@ -35,7 +32,6 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		for _, note := range next.Notes {
 			call.addNote(note)
 		}
-		r.preflight(ctx, call, next)
 		if next.MustRecord {
 			if canRecord, err := r.record(ctx, call, next, record); err != nil || !canRecord {
 				return call.unrecorded(next, canRecord), errors.Join(call.failures(), err)
@@ -112,24 +108,4 @@ func (r *Reconciler) record(ctx context.Context, c *call, next plan.Plan, record
 	}
 	c.in.confirmation.confirmedAt(started)
 	return true, nil
-}
-
-// preflight finds out which rights are missing: before the first write of a call, and
-// once more after the server has forbidden something. At rest nothing is asked, and rights
-// that are known to be granted are not asked for. It only reports.
-func (r *Reconciler) preflight(ctx context.Context, c *call, next plan.Plan) {
-	refused := len(c.refused) > 0 || slices.ContainsFunc(next.Waiting, func(w plan.Wait) bool { return w.Reason == plan.WaitForbidden })
-	switch {
-	case refused && !c.reviewedAgain:
-	case len(next.Steps) > 0 && !c.reviewed:
-	default:
-		return
-	}
-	c.reviewed, c.reviewedAgain = true, refused
-	needs := rights.Of(c.in.Input, rights.Context{Known: r.target.Types().Known, Watched: r.settings.changed != nil, Refused: c.refused})
-	missing, err := r.rights.Missing(ctx, needs, refused)
-	if err != nil {
-		log.FromContext(ctx).V(1).Info("cannot review all rights of the user", "error", err.Error())
-	}
-	c.missing = missing
 }

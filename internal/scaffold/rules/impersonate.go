@@ -8,12 +8,6 @@ import (
 	"strings"
 )
 
-// asAccount returns what the operator does as the account, beside writing objects: it looks which rights
-// the account has.
-func (o Operator) asAccount() []rule {
-	return []rule{{"Which rights are missing.", "authorization.k8s.io", "selfsubjectrulesreviews, selfsubjectaccessreviews", "", "create"}}
-}
-
 // discoveryPaths are read as the account: which types the server has.
 const discoveryPaths = `"/api", "/api/*", "/apis", "/apis/*", "/version"`
 
@@ -51,7 +45,7 @@ func (o Operator) impersonation(out *strings.Builder, kind string, required, opt
 		fmt.Fprintf(out, "{{- if %s }}\n", constrained)
 		out.WriteString(rule{"To act as the accounts that write the objects of components, for what follows only.", "authentication.k8s.io", "serviceaccounts", o.Deployer, "impersonate:serviceaccount"}.String())
 		fmt.Fprintf(out, "# Which types the server has.\n- {nonResourceURLs: [%s], verbs: [\"impersonate-on:serviceaccount:get\"]}\n", discoveryPaths)
-		for _, r := range onAccounts(append(o.asAccount(), required...)) {
+		for _, r := range onAccounts(required) {
 			out.WriteString(r.String())
 		}
 		if len(optional) > 0 {

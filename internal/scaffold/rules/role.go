@@ -185,7 +185,7 @@ func (o Operator) Uses(kinds []Kind) []rbacv1.PolicyRule {
 	o.CreatesNamespaces = true
 	required, optional := o.dependents(kinds)
 	dependents := slices.Concat(required, optional)
-	all := slices.Concat(o.own(), o.inOwnNamespace(), dependents, o.asAccount(), onAccounts(slices.Concat(dependents, o.asAccount())), []rule{
+	all := slices.Concat(o.own(), o.inOwnNamespace(), dependents, onAccounts(dependents), []rule{
 		{"What specs refer to.", "", "secrets, configmaps", "", "get, list, watch"},
 		{"Whether an account exists.", "", "serviceaccounts", "", "get"},
 		{"", "", "serviceaccounts, users, groups", "", "impersonate"},

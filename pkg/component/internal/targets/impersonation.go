@@ -85,8 +85,7 @@ func MissingServiceAccount(ctx context.Context, reader client.Reader, access tar
 }
 
 // ExplainImpersonation adds to an error which user must be impersonated, and by which rules,
-// if that is what the server forbids. It does so for any request: those of a generator come
-// before the rights are reviewed.
+// if that is what the server forbids. It does so for any request, also those of a generator.
 func ExplainImpersonation(access target.Access, err error) error {
 	if access.User == "" || !strings.Contains(err.Error(), "cannot impersonate") {
 		return err

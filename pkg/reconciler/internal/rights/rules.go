@@ -13,9 +13,12 @@ import (
 	"strings"
 	"unicode"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
+
+// Right is the right to one verb on one resource. An empty namespace means all of them;
+// an empty name means any object.
+type Right struct{ Group, Resource, Namespace, Verb, Name string }
 
 // Missing are the rights that a user lacks, in the form in which they are granted.
 type Missing []Scope
@@ -143,75 +146,4 @@ func quote(value string) string {
 		return strconv.Quote(value)
 	}
 	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
-}
-
-// listing is what a user holds, as far as the server lists it.
-type listing struct {
-	resources    []authorizationv1.ResourceRule
-	nonResources []authorizationv1.NonResourceRule
-	// complete: the server says that the user holds nothing else.
-	complete bool
-}
-
-// covers reports whether the list holds the right.
-func (l listing) covers(right Right) bool {
-	return slices.ContainsFunc(l.resources, func(rule authorizationv1.ResourceRule) bool {
-		return has(rule.Verbs, right.Verb) && has(rule.APIGroups, right.Group) && hasResource(rule.Resources, right.Resource) &&
-			(len(rule.ResourceNames) == 0 || right.Name != "" && slices.Contains(rule.ResourceNames, right.Name))
-	})
-}
-
-// restricts reports whether the list holds the right for some objects only.
-func (l listing) restricts(right Right) bool {
-	return slices.ContainsFunc(l.resources, func(rule authorizationv1.ResourceRule) bool {
-		return len(rule.ResourceNames) > 0 && has(rule.Verbs, right.Verb) && has(rule.APIGroups, right.Group) && hasResource(rule.Resources, right.Resource)
-	})
-}
-
-// holds reports whether the list holds everything that the rule grants.
-func (l listing) holds(rule rbacv1.PolicyRule) bool {
-	if len(rule.Verbs) == 0 {
-		return false
-	}
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	for _, verb := range rule.Verbs {
-		for _, url := range rule.NonResourceURLs {
-			if !slices.ContainsFunc(l.nonResources, func(own authorizationv1.NonResourceRule) bool {
-				return has(own.Verbs, verb) && hasURL(own.NonResourceURLs, url)
-			}) {
-				return false
-			}
-		}
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, name := range names {
-					if !l.covers(Right{Group: group, Resource: resource, Verb: verb, Name: name}) {
-						return false
-					}
-				}
-			}
-		}
-	}
-	return true
-}
-
-func has(values []string, value string) bool {
-	return slices.Contains(values, "*") || slices.Contains(values, value)
-}
-
-// hasResource knows the form */subresource.
-func hasResource(resources []string, resource string) bool {
-	_, subresource, isPart := strings.Cut(resource, "/")
-	return has(resources, resource) || isPart && slices.Contains(resources, "*/"+subresource)
-}
-
-// hasURL knows the form /prefix/*.
-func hasURL(urls []string, url string) bool {
-	return has(urls, url) || slices.ContainsFunc(urls, func(own string) bool {
-		prefix, open := strings.CutSuffix(own, "*")
-		return open && strings.HasPrefix(url, prefix)
-	})
 }
