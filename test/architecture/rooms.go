@@ -92,7 +92,7 @@ var rooms = []Room{
 	{Path: "pkg/reconciler/internal/desired", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
 	{Path: "pkg/reconciler/internal/observe", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster", "pkg/reconciler/internal/watch"}},
 	{Path: "pkg/reconciler/internal/watch", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster", "internal/informer"}},
-	{Path: "pkg/reconciler/internal/rights", Floor: 2, Kind: Open, Beside: []string{"pkg/cluster"}},
+	{Path: "pkg/reconciler/internal/rights", Floor: 2, Kind: Open},
 	{Path: "pkg/reconciler/internal/execute", Floor: 2, Kind: Open, Beside: []string{
 		"pkg/cluster", "pkg/reconciler/internal/observe", "internal/events",
 	}},

@@ -216,6 +216,11 @@ func normal(object *unstructured.Unstructured) map[string]any {
 		labels[reconcilerName+"/"+v1alpha1.LabelOwnerID] = "set"
 		_ = unstructured.SetNestedStringMap(content, labels, "metadata", "labels")
 	}
+	annotations := object.GetAnnotations()
+	if annotations[reconcilerName+"/"+v1alpha1.AnnotationAutomatic] != "" { // a hash of a name that each run has anew
+		annotations[reconcilerName+"/"+v1alpha1.AnnotationAutomatic] = "set"
+		_ = unstructured.SetNestedStringMap(content, annotations, "metadata", "annotations")
+	}
 	return content
 }
 

@@ -103,7 +103,7 @@ var mutants = []mutant{
 	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},
 	{"a repair of what was applied last removes what came later", "pkg/reconciler/input.go", "in.Retain[plan.KeyOf(item)] = item.Digest, true", "in.Retain[plan.KeyOf(item)] = item.Digest, false", []string{reconcilerTests}},
 	{"a repair of what was applied last takes back what came later", "pkg/reconciler/input.go", "made[d.Key] != d.Digest ||", "false ||", []string{reconcilerTests}},
-	{"what a rollback retains is removed", "pkg/reconciler/internal/plan/remove.go", "if w.in.Retain[u.key] && u.live.Existence != Absent {", "if false {", []string{planTests}},
+	{"what a rollback retains is removed", "pkg/reconciler/internal/plan/remove.go", "if w.in.Retain[u.key] && (w.in.RepairOnly || u.live.Existence != Absent) {", "if false {", []string{planTests}},
 	{"what a rollback retains is deleted to be created again", "pkg/reconciler/internal/plan/apply.go", "if w.in.Retain[u.key] {", "if false {", []string{planTests}},
 	{"what the owner needs may be deleted", "pkg/reconciler/internal/plan/orphan.go", "if w.in.Protected[key] {", "if false {", []string{reconcilerTests}},
 	{"the order of removal is ignored", "pkg/reconciler/internal/plan/remove.go", "blocked = blocked || slices.ContainsFunc(", "blocked = false && slices.ContainsFunc(", []string{planTests}},
