@@ -58,6 +58,18 @@ func Call(f func() error) error {
 	return <-done
 }
 
+// CallNamed is Call with the name of the code, such as "the handler", before what is wrong with it. An error that the code has
+// returned, also one that wraps a panic of other code, stays as it is.
+func CallNamed(name string, f func() error) error {
+	err := Call(f)
+	_, panicked := err.(*types.PanicError)
+	_, nilPointer := err.(*NilPointerError)
+	if panicked || nilPointer {
+		return fmt.Errorf("%s %w", name, err)
+	}
+	return err
+}
+
 // call hands the outcome of f to done, however f ends.
 func call(f func() error, done func(error)) {
 	var outcome error

@@ -211,14 +211,10 @@ func (r *runner) untilResync(s subject) reconcile.Result {
 
 // callGuarded calls f and makes a *types.PanicError of a panic.
 func callGuarded(f func() (ReconcileResult, error)) (out ReconcileResult, err error) {
-	err = guard.Call(func() (err error) {
+	err = guard.CallNamed("the reconciler", func() (err error) {
 		out, err = f()
 		return err
 	})
-	switch err.(type) {
-	case *types.PanicError, *guard.NilPointerError:
-		err = fmt.Errorf("the reconciler %w", err)
-	}
 	return out, err
 }
 

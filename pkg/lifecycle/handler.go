@@ -6,7 +6,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -79,14 +78,7 @@ type Forgetter interface {
 
 // contain calls f and makes a *types.PanicError of a panic: an ordinary error, which the condition
 // of the object shows and which is tried again. Goroutines that f starts are not contained.
-func contain(f func() error) error {
-	err := guard.Call(f)
-	switch err.(type) {
-	case *types.PanicError, *guard.NilPointerError:
-		return fmt.Errorf("the handler %w", err)
-	}
-	return err
-}
+func contain(f func() error) error { return guard.CallNamed("the handler", f) }
 
 func logPanic(ctx context.Context, err error) {
 	if p, ok := errors.AsType[*types.PanicError](err); ok {
