@@ -170,11 +170,11 @@ func placesOf(err error) (places []string) {
 		}
 		return inner
 	}
-	switch wrapping := err.(type) {
-	case interface{ Unwrap() error }:
-		return placesOf(wrapping.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, inner := range wrapping.Unwrap() {
+	if inner := errors.Unwrap(err); inner != nil {
+		return placesOf(inner)
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, inner := range joined.Unwrap() {
 			if places = append(places, placesOf(inner)...); len(places) >= maxPlaces {
 				return places[:maxPlaces]
 			}

@@ -94,15 +94,14 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 // isPending reports whether nothing is wrong but that types are just coming or going, as the component's own do when their
 // definition is deleted.
 func isPending(err error) bool {
-	switch e := err.(type) {
-	case nil:
-		return false
-	case *cluster.PendingTypesError:
-		return true
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !isPending(err) })
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isPending(err) })
 	}
-	return isPending(errors.Unwrap(err))
+	if inner := errors.Unwrap(err); inner != nil {
+		return isPending(inner)
+	}
+	_, pending := errors.AsType[*cluster.PendingTypesError](err)
+	return pending
 }
 
 // forbiddenDeletion adds the way out to an error about missing rights. A component that
