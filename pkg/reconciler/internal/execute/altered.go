@@ -39,13 +39,20 @@ type mutators struct {
 // the paths: "webhook a.example.com: data.value". It is empty if no webhook is called for the type: then the server has
 // only written a value in another way. If webhooks cannot be listed, it says that it may be one.
 func (e *Executor) altered(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) string {
+	if e.mutators == nil {
+		return ""
+	}
+	fields := observe.Differences(live, step.Desired)
+	if len(fields) == 0 {
+		return ""
+	}
 	left, err := e.leftPaths(ctx, resource, step.Desired.Manifest.Object)
-	fields := slices.DeleteFunc(observe.Differences(live, step.Desired), func(field string) bool {
+	fields = slices.DeleteFunc(fields, func(field string) bool {
 		// What is empty, such as spec.clusterIP, the server chooses.
 		value, _, _ := unstructured.NestedFieldNoCopy(step.Desired.Manifest.Object, strings.Split(field, ".")...)
 		return value == "" || slices.ContainsFunc(left, func(path []string) bool { return strings.HasPrefix(field, strings.Join(path, ".")) })
 	})
-	if err != nil || len(fields) == 0 || e.mutators == nil {
+	if err != nil || len(fields) == 0 {
 		return ""
 	}
 	for i := range fields {
