@@ -28,7 +28,7 @@ func (w *work) findDeadWebhooks(reason Reason) {
 			}
 			if c.failure == nil && w.mends(c, reason) {
 				w.note(c.key, "", "goes first: the server cannot call its webhook %s, and refuses other objects for that", u.failure.Webhook)
-				c.dead = true
+				c.mendsWebhook = true
 			} else {
 				u.failure.Message += fmt.Sprintf("; the webhook is of this component's %s, which stays as it is: %s. Mend its service, or exclude the object by namespaceSelector or objectSelector, "+
 					"or drop the webhook, in the manifest", c.key, c.live.Webhooks[u.failure.Webhook])
@@ -36,7 +36,7 @@ func (w *work) findDeadWebhooks(reason Reason) {
 		}
 	}
 	for _, c := range configurations {
-		if c.dead && c.desired == nil {
+		if c.mendsWebhook && c.desired == nil {
 			w.removeOne(c, reason)
 		}
 	}

@@ -57,7 +57,7 @@ func (w *work) delete() {
 	first := w.desiredFor(policy.RunOnPreDelete)
 	if !w.applyWaves(slices.Concat(first, w.addNamespaces(first))) {
 		for _, u := range w.units {
-			if u.desired == nil && u.live.Existence != Absent && !u.dead {
+			if u.desired == nil && u.live.Existence != Absent && !u.mendsWebhook {
 				w.holdRemoval(u, "is removed after what runs before the deletion")
 			}
 		}

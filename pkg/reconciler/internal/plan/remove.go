@@ -77,7 +77,7 @@ func (w *work) awaitsRollout(u *unit, reason Reason) bool {
 // remove deletes objects, wave by wave and stage by stage; a stage starts when
 // everything before it is gone.
 func (w *work) remove(units []*unit, reason Reason) {
-	units = slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return u.dead }) // it goes first
+	units = slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return u.mendsWebhook }) // it goes first
 	w.keepContainers(units, reason)
 	ordered := w.removalOrder(units, reason)
 	blocked := false

@@ -35,8 +35,8 @@ type unit struct {
 	blockedByFailure bool
 	// shared: it is a namespace that was created for another component, and that desired objects live in.
 	shared bool
-	// dead: the server refuses writes because it cannot call a webhook of the object, which is to be mended.
-	dead bool
+	// mendsWebhook: the object goes first, because the server cannot call a webhook of it and refuses other writes for that.
+	mendsWebhook bool
 	// becameHook: the object runs before or after a deletion, but is on record
 	// as an ordinary one.
 	becameHook bool

@@ -112,7 +112,7 @@ func (w *work) hold(u *unit, message string, failed bool) bool {
 	case w.ignoreUnowned(u):
 	case w.atRest(u):
 		w.checkReadiness(u)
-	case u.dead:
+	case u.mendsWebhook:
 		w.apply(u)
 	default:
 		u.blockedByFailure, u.waitsForOthers = failed, true
