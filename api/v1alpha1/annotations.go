@@ -323,8 +323,8 @@ const (
 	// Default: "false"
 	// Example: shop.example.com/skip-delete-hooks: "true"
 	AnnotationSkipDeleteHooks = "skip-delete-hooks"
-	// AnnotationAdoptOperator names another operator of the same type whose component this one takes over: it removes the
-	// finalizer of that operator, and gives the dependents its own label and annotation. So an operator is renamed.
+	// AnnotationAdoptOperator lets an operator take over a component of another operator of the same type, for an operator that was
+	// renamed. The operator removes the finalizer of the other one, and gives the dependents its own label and annotation.
 	//
 	// On: the component
 	// Format: the name of a reconciler

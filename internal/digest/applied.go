@@ -96,8 +96,8 @@ var indifferent = map[string]bool{
 func ChoosesByPresence(key string) bool { return !indifferent[key] }
 
 // SelectsAll reports whether an empty map under the key selects everything, so that a key of
-// another client changes what the manifest says. The elements of a list, whose key is empty, are
-// such maps: an empty rule of a NetworkPolicy allows everything.
+// another client narrows the selection of the manifest. An element of a list has an empty key, and is
+// such a map: an empty rule of a NetworkPolicy allows everything.
 func SelectsAll(key string) bool {
 	return key == "" || key == "matchLabels" || strings.HasSuffix(key, "elector")
 }

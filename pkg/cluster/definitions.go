@@ -31,8 +31,8 @@ type Custom struct {
 	// ReplicasPath is the path of the number of replicas, such as
 	// [spec replicas], if the type can be scaled.
 	ReplicasPath []string
-	// Maps are the paths of maps whose keys have any name, such as spec.labels. Elements of lists
-	// are left out of the paths. Typed clients drop such a map when it is empty.
+	// Maps are the paths of maps with keys of any name, such as spec.labels, without the positions in
+	// lists. Typed clients drop such a map when it is empty.
 	Maps map[string]bool
 }
 

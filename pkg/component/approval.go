@@ -170,8 +170,8 @@ func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome rec
 	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
 }
 
-// approvalIsForeign lets events pass about components whose status.approval another client has written. A tool of an approver
-// must not read what that client wants it to read.
+// approvalIsForeign passes events about components with a status.approval that another client has written: the reconcile replaces
+// it before tools of approvers trust it.
 func approvalIsForeign(fieldOwner string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectNew != nil && slices.ContainsFunc(e.ObjectNew.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {

@@ -199,8 +199,8 @@ func (h *handler[T]) seek(request *reconciler.RecoverRequest, namespace string, 
 	return nil
 }
 
-// widen asks for all types that the objects of a component may have whose whole record was lost: besides what is rendered, those of
-// kept revisions, and managed types. In a deletion without kept revisions, all types are asked for.
+// widen adds to the request all types that the objects of a component may have after its whole record was lost: the types of
+// kept revisions, and the managed types. In a deletion without kept revisions these are all types.
 func (h *handler[T]) widen(ctx context.Context, obj T, request *reconciler.RecoverRequest) (err error) {
 	if request.Patterns, err = managedTypesOf(obj); err != nil {
 		return err
