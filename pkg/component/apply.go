@@ -305,6 +305,8 @@ func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Objec
 	if err != nil {
 		return reconciler.ApplyRequest{}, err
 	}
+	_, reason, _ := obj.GetStatus().GetState() // it was reported first, so that a rollback comes before anything is removed
+	timedOut := reason == v1alpha1.ReasonTimeout && obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
 	request := reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
 		Namespace:       known.config.namespace,
@@ -316,6 +318,7 @@ func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Objec
 		ManagedTypes:    known.config.managedTypes,
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
+		TimedOut:        timedOut,
 		RepairOnly:      known.repairs,
 		Urgent:          h.triggers.IsUrgent(client.ObjectKeyFromObject(obj)),
 		Protected:       protected,

@@ -108,11 +108,21 @@ func TestTimeoutCountsFromTheLastChange(t *testing.T) {
 	expect(0, StateProcessing, v1alpha1.ReasonProcessing)
 	expect(59*time.Second, StateProcessing, v1alpha1.ReasonProcessing)
 	expect(60*time.Second, StateError, v1alpha1.ReasonTimeout)
+	if engine.applied[2].TimedOut {
+		t.Error("the engine is told of the timeout before a failure is reported")
+	}
+	expect(61*time.Second, StateError, v1alpha1.ReasonTimeout)
+	if !engine.applied[3].TimedOut {
+		t.Error("the engine is not told of the timeout")
+	}
 	engine.outcome.ManifestDigest = "m2"
 	expect(70*time.Second, StateProcessing, v1alpha1.ReasonProcessing)
 	expect(130*time.Second, StateError, v1alpha1.ReasonTimeout)
 	obj.Generation++
 	expect(140*time.Second, StateProcessing, v1alpha1.ReasonProcessing)
+	if last := engine.applied[len(engine.applied)-1]; last.TimedOut {
+		t.Error("the timeout of the former generation counts for the next one")
+	}
 	expect(200*time.Second, StateError, v1alpha1.ReasonTimeout)
 	waiting := engine.outcome.Waiting
 	engine.outcome.Waiting, engine.outcome.Settled = nil, 1

@@ -47,7 +47,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if err != nil {
 		return input{}, err
 	}
-	in.Timeout, in.urgent, in.Owner.Former = request.Timeout, request.Urgent, request.Policies.AdoptOperator
+	in.Timeout, in.TimedOut, in.urgent, in.Owner.Former = request.Timeout, request.TimedOut, request.Urgent, request.Policies.AdoptOperator
 	in.Desired = objects
 	in.Retain = make(map[plan.Key]bool, len(request.Retain))
 	for _, key := range request.Retain {

@@ -94,6 +94,9 @@ type ApplyRequest struct {
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.
 	Retain []Key
+	// TimedOut says that the owner has waited longer than its timeout for its objects to become ready. What otherwise stays until
+	// they are ready is removed then. Default is false.
+	TimedOut bool
 	// RepairOnly says that the set is not what is wanted in the end. Then an object of it is repaired if it was last made of its very
 	// manifest. What else is recorded stays as it is, and nothing is removed. Default is false.
 	RepairOnly bool

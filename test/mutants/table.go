@@ -44,6 +44,7 @@ var mutants = []mutant{
 	{"a shared namespace is dropped from the record while it is used", "pkg/reconciler/internal/plan/remove.go", "&& !u.shared {", "{", []string{planTests}},
 	{"the webhooks are listed at each write that one changes", "pkg/reconciler/internal/execute/altered.go", "if !m.at.IsZero() && time.Since(m.at) < webhooksAge {", "if false {", []string{executeTests}},
 	{"a generated ConfigMap is pruned while pods may use it", "pkg/reconciler/internal/plan/remove.go", "&& generated &&", "&& false &&", []string{planTests}},
+	{"a generated ConfigMap waits for ever for a workload", "pkg/reconciler/internal/plan/remove.go", "&& !w.in.TimedOut &&", "&&", []string{planTests}},
 	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "false", []string{componentTests}},
 	{"the Secret of the revisions outlives its component", "pkg/component/delete.go", "if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil {", "if false {", []string{componentTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},

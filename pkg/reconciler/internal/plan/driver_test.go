@@ -52,6 +52,8 @@ type driver struct {
 	// crashAt is the event before which the driver stops: the record and
 	// every step are events, counted from 1; zero means never.
 	crashAt, events int
+	// timedOut: the objects have not become ready in time.
+	timedOut bool
 	// observer is called with every plan and the results of its steps.
 	observer func(p Plan, results []Result)
 	// before is called before every step is executed.
@@ -74,7 +76,7 @@ func (d *driver) event() bool {
 // input is what the planner gets at the start of a reconcile.
 func (d *driver) input() Input {
 	in := Input{
-		Cause: d.cause, Name: reconcilerName, Owner: theOwner, ManagedTypes: d.managed, MissingNamespaces: d.missing, Retain: d.retain,
+		Cause: d.cause, Name: reconcilerName, Owner: theOwner, ManagedTypes: d.managed, MissingNamespaces: d.missing, Retain: d.retain, TimedOut: d.timedOut,
 		Recorded: d.load(), Live: map[Key]Observation{}, Failed: map[Key]Failure{}, DryRunAccepted: map[Key]bool{}, Now: d.world.now, Timeout: 10 * time.Minute,
 	}
 	switch {

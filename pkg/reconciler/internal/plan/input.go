@@ -57,6 +57,8 @@ type Input struct {
 	Protected map[Key]bool
 	// Retain are recorded objects that are not removed, although they are not desired.
 	Retain map[Key]bool
+	// TimedOut: the objects have not become ready in time, so what only waits for that is removed.
+	TimedOut bool
 	// RepairOnly: the set is not what is wanted in the end, so what is retained stays on record also if it is absent.
 	RepairOnly bool
 	// Timeout is how long a namespace with unreadable content is kept, if it was

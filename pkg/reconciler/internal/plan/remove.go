@@ -66,10 +66,10 @@ func (w *work) awaitsWrites(u *unit, reason Reason) bool {
 var generatedName = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // awaitsRollout reports whether pods of the former version may use the object: its name is generated, so the pods of the
-// new version use another one, and not all of what is desired in its namespace is ready.
+// new version use another one, and not all of what is desired in its namespace is ready. After the timeout it does not wait.
 func (w *work) awaitsRollout(u *unit, reason Reason) bool {
 	generated := (u.key.Kind == "ConfigMap" || u.key.Kind == "Secret") && u.key.Group == "" && generatedName.MatchString(u.key.Name)
-	return reason == ReasonRedundant && generated && slices.ContainsFunc(w.units, func(other *unit) bool {
+	return reason == ReasonRedundant && generated && !w.in.TimedOut && slices.ContainsFunc(w.units, func(other *unit) bool {
 		return other.desired != nil && !other.isHook() && other.key.Namespace == u.key.Namespace && !other.settled
 	})
 }

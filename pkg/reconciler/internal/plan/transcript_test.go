@@ -109,6 +109,7 @@ var commands = map[string]command{
 	"run":                run,
 	"watch":              watchObjects,
 	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },
+	"timed-out":          func(s *story, _ []string, _ []line) (string, error) { s.driver.timedOut = true; return "", nil },
 	"skip-hooks":         func(s *story, _ []string, _ []line) (string, error) { s.driver.skipHooks = true; return "", nil },
 	"rekey": func(s *story, _ []string, _ []line) (string, error) {
 		s.driver.durable = Rekeyed(s.driver.durable)
