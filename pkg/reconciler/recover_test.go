@@ -218,7 +218,7 @@ func TestRecoverWithoutARecord(t *testing.T) {
 		want  reconciler.DeletePolicy
 	}{
 		"made for the owner":   {ours.CreationTimestamp.Time, ""},
-		"older than the owner": {ours.CreationTimestamp.Add(time.Second), reconciler.DeletePolicyOrphan},
+		"older than the owner": {copied.CreationTimestamp.Add(time.Second), reconciler.DeletePolicyOrphan},
 	} {
 		request.Since = test.since
 		found, unlisted, err := b.engine.Recover(t.Context(), request)
