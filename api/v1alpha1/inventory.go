@@ -91,6 +91,9 @@ type InventoryItem struct {
 	// empty until then. It starts with a question mark if it cannot be compared any
 	// more, because it was made with another key.
 	Digest string `json:"digest,omitempty"`
+	// Intended identifies the first manifest of an object that was not there, until a write of the object
+	// is recorded. It is empty if another manifest has been sent since.
+	Intended string `json:"intended,omitempty"`
 	// A hash over the object as the server answered our last write,
 	// without status and server-kept metadata. As long as it matches there is no drift.
 	ObservedHash string `json:"seen,omitempty"`

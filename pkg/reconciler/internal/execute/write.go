@@ -74,25 +74,11 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 			warnings = append(warnings, text)
 		}
 	})
-	switch step.Verb {
-	case plan.VerbCreate:
-		if step.Desired.Policies.Applies() {
-			// The create is an apply, too: after a POST every field would have a second
-			// owner, and a field that the manifest drops later would stay.
-			object, metadata := body(step.Desired.Manifest)
-			// No existing object has this version, so the server refuses to
-			// apply to one, while it ignores the version of a new object.
-			metadata["resourceVersion"] = "1"
-			live, err = e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
-		} else {
-			live, err = e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
-		}
-	case plan.VerbReplace:
-		live, err = e.replace(ctx, resource, step, before)
-	case plan.VerbMerge, plan.VerbOverride:
-		live, err = e.apply(ctx, resource, step)
-	case plan.VerbMark:
-		live, err = e.restoreOwnership(ctx, resource, step)
+	if step.AsIntended {
+		live, err = e.readFirst(ctx, resource, step)
+	}
+	if err == nil && (live == nil || len(observe.Differences(live, step.Desired)) > 0) {
+		live, err = e.send(ctx, resource, step, before)
 	}
 	if err != nil {
 		return failed(step, e.nameTypes(ctx, resource, step, err))
@@ -116,6 +102,28 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		observation.Altered = e.altered(ctx, resource, step, live)
 	}
 	return plan.Result{Step: step, Observation: observation, Replicas: replicas, Notes: notes}
+}
+
+// send makes the request of a write. Before is the object, if it was read already.
+func (e *Executor) send(ctx context.Context, resource cluster.Resource, step plan.Step, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	switch step.Verb {
+	case plan.VerbReplace:
+		return e.replace(ctx, resource, step, before)
+	case plan.VerbMerge, plan.VerbOverride:
+		return e.apply(ctx, resource, step)
+	case plan.VerbMark:
+		return e.restoreOwnership(ctx, resource, step)
+	}
+	if !step.Desired.Policies.Applies() {
+		return e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
+	}
+	// The create is an apply, too: after a POST every field would have a second
+	// owner, and a field that the manifest drops later would stay.
+	object, metadata := body(step.Desired.Manifest)
+	// No existing object has this version, so the server refuses to
+	// apply to one, while it ignores the version of a new object.
+	metadata["resourceVersion"] = "1"
+	return e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
 }
 
 // nameTypes adds to the refusal of a value of a wrong type which values have one. The server names neither key nor

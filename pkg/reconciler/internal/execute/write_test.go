@@ -201,6 +201,31 @@ func TestAPutOfTheSameManifestChangesNothing(t *testing.T) {
 	}
 }
 
+// TestAnObjectThatWasCreatedAsIntendedIsOnlyRead begins where a process has ended before it recorded the answer to a creation.
+func TestAnObjectThatWasCreatedAsIntendedIsOnlyRead(t *testing.T) {
+	b := newBench(t)
+	for _, verb := range []plan.Verb{plan.VerbReplace, plan.VerbMerge, plan.VerbOverride} {
+		d := b.desired(configMap(b.namespace(), "map"), writes[verb])
+		created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		s := b.seen(verb, d, b.observe(d))
+		s.AsIntended = true
+		b.requests()
+		read := b.must(s)
+		if got := methods(b.requests()); got != "GET" {
+			t.Errorf("%s: the requests were %s, not GET", verb, got)
+		}
+		if diff := cmp.Diff(created, read); diff != "" {
+			t.Errorf("%s: the answer to the creation and what was read differ (-created +read):\n%s", verb, diff)
+		}
+		b.otherClient(d, `{"data":{"key":"other"}}`)
+		s = b.seen(verb, d, b.observe(d))
+		s.AsIntended = true
+		if result := b.run(s); result.Err == nil && b.at(d, "data", "key") != "value" {
+			t.Errorf("%s: what another client has changed since is left", verb)
+		}
+	}
+}
+
 // replaceSame replaces the object, again if the server wrote a status in between.
 func replaceSame(t *testing.T, b *bench, d *plan.Desired, readsFirst bool) (before, after plan.Observation) {
 	t.Helper()

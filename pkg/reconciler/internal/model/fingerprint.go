@@ -152,7 +152,7 @@ func (f *fingerprinter) items(m *Model, items []v1alpha1.InventoryItem) {
 		by, of, _ := strings.Cut(item.Seal, "/")
 		f.text(by)
 		f.uidText(types.UID(of))
-		f.text(item.Digest, item.ObservedHash, item.AppliedHash, string(item.Phase), string(item.Origin), string(item.DeletePolicy), string(item.Finished), item.Altered)
+		f.text(item.Digest, item.Intended, item.ObservedHash, item.AppliedHash, string(item.Phase), string(item.Origin), string(item.DeletePolicy), string(item.Finished), item.Altered)
 		f.flags(item.AppliedAt != nil, len(item.Defines) > 0, item.Keeps)
 		f.moment(item.UnreadSince)
 		f.moment(item.UnreadLast)

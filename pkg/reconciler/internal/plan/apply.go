@@ -285,7 +285,8 @@ func (w *work) write(u *unit, verb Verb, reason Reason) {
 	if reason.correctsDrift() || reason == ReasonMissing && u.wasDeleted() {
 		s.Drift = u.drift()
 	}
-	s.ItemAfter.Digest = u.desired.Digest
+	s.AsIntended = reason == ReasonUnconfirmed && u.item.UID == "" && u.item.Intended == u.desired.Digest && len(s.Ownership.OtherOwners) == 0
+	s.ItemAfter.Digest, s.ItemAfter.Intended = u.desired.Digest, ""
 	s.ItemAfter.DependsOn = dependenciesOf(u.desired)
 	s.ItemAfter.Phase, s.ItemAfter.Inherited = v1alpha1.PhaseApplied, false
 	if verb == VerbCreate {

@@ -143,6 +143,9 @@ func (w *world) write(s Step) error {
 		return err
 	}
 	w.checkWrite(o, s)
+	if s.AsIntended && o.value == valueOf(s) {
+		return nil
+	}
 	if o.referenced != s.HasOwnerReferences {
 		w.violate("%s %s: does not know of the ownerReferences", s.Verb, s.Key)
 	}

@@ -134,6 +134,8 @@ type Step struct {
 	// Drift is what the step undoes, if another client changed or deleted the object;
 	// nil if that is not why it is done.
 	Drift *Drift
+	// AsIntended: the record says that the object was created of this manifest. It is written only if it differs.
+	AsIntended bool
 	// ItemAfter is the record once the step succeeded; the uid and the hashes are
 	// filled in from the server's answer. VerbDelete and VerbOrphan keep no record;
 	// a guard reads from it what was orphaned. If the guard cannot read the content of a
@@ -362,6 +364,9 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "%-8s %s: %s", s.Verb, s.Key, s.Reason)
 		if s.Guard != GuardNone {
 			fmt.Fprintf(&b, " (if %s)", s.Guard)
+		}
+		if s.AsIntended {
+			b.WriteString(" (if it differs)")
 		}
 		b.WriteByte('\n')
 	}

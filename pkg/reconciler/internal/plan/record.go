@@ -28,10 +28,31 @@ func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 			}
 			continue
 		}
+		must = u.intend() || !u.recorded || must
 		items = append(items, u.item)
-		must = must || !u.recorded
 	}
 	return items, gone, must && len(w.steps) > 0
+}
+
+// intend records of which manifest an object is to be created that is not there, so that a process that
+// does not know the answer need not write the object again. A second manifest is not recorded: the creation of
+// the first may still arrive. It reports whether the record must be durable before that manifest is sent.
+func (u *unit) intend() bool {
+	switch {
+	case u.desired == nil:
+		return false
+	case u.item.Digest != "":
+		u.item.Intended = ""
+		return false
+	case !u.recorded && (u.live.Existence == Absent || u.live.Existence == NotFetched):
+		u.item.Intended = u.desired.Digest
+		return false
+	}
+	other := u.item.Intended != "" && u.item.Intended != u.desired.Digest
+	if other {
+		u.item.Intended = ""
+	}
+	return other
 }
 
 // Fold brings the record and the observations up to date with what became of
