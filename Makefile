@@ -29,8 +29,8 @@ CORBEL_SLICE_OFFSET := $(or $(CORBEL_SLICE_OFFSET),$(shell hack/slice-offset.sh)
 export CORBEL_SLICE CORBEL_SLICE_OFFSET
 
 # Time limits: a test that hangs ends with a stack trace.
-UNIT_TIMEOUT ?= 10m
-LIVE_TIMEOUT ?= 25m
+UNIT_TIMEOUT ?= 30m
+LIVE_TIMEOUT ?= 90m
 
 # The target vet runs vet once; go test would run it again for each way to build
 # a package. Nothing debugs these binaries, so they have no symbols.
