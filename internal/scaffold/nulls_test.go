@@ -56,7 +56,7 @@ func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
 		"spec": map[string]any{"size": nil, "tag": nil, "values": map[string]any{"greeting": nil, "image": map[string]any{"tag": nil}}},
 	}}
 	var last error
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		last = c.Create(ctx, shop) // until the type is served
 		return last == nil, nil
 	})

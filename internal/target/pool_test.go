@@ -93,7 +93,7 @@ func TestTheUserIsSent(t *testing.T) {
 // patiently enters as soon as it is possible.
 func patiently(t *testing.T, pool *Pool, access Access) *Lease {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		lease, err := pool.Acquire(access, component("one"))
 		if err == nil {
 			return lease
@@ -147,7 +147,7 @@ func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
 	pool := New(nowhere, Options{})
 	defer pool.Close()
 	denied := &cluster.AddressDeniedError{}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		_, err := pool.Acquire(Access{Kubeconfig: there}, component("one"))
 		if errors.As(err, &denied) {
 			return
@@ -160,7 +160,7 @@ func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
 
 func untilError(t *testing.T, pool *Pool, access Access, want error) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		_, err := pool.Acquire(access, component("one"))
 		if errors.Is(err, want) {
 			return
@@ -269,7 +269,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 	_, _ = pool.Acquire(Access{Kubeconfig: kubeconfigFor("https://127.0.0.1:1", "", "x")}, component("dead"))
 	pool.Close()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		connections := 0
 		open.Range(func(any, any) bool { connections++; return true })

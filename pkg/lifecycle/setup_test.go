@@ -140,7 +140,7 @@ func operate(t *testing.T, h lifecycle.Handler[*widget.Widget], options lifecycl
 // until polls the widget.
 func until(t *testing.T, c client.Client, key client.ObjectKey, what string, is func(*widget.Widget) bool) *widget.Widget {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		w := &widget.Widget{}
 		err := c.Get(t.Context(), key, w)

@@ -101,7 +101,7 @@ func TestAnIsolatedGeneratorThatNeverEndsIsKilledWithItsProcesses(t *testing.T) 
 	if _, err := fmt.Sscan(string(text), &pids[0], &pids[1]); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); isRunning(pids[0]) || isRunning(pids[1]); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); isRunning(pids[0]) || isRunning(pids[1]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("processes %v are still there", pids)
 		}

@@ -269,11 +269,14 @@ func TestATypeOfAnAggregatedServerIsManagedLikeAnyOther(t *testing.T) {
 		}})
 	})
 
-	apply := func() reconciler.Outcome {
-		outcome, err := b.apply(objects...)
-		if err != nil {
-			t.Fatal(err)
-		}
+	apply := func() (outcome reconciler.Outcome) {
+		b.until("the API is available", func() bool {
+			var err error
+			if outcome, err = b.apply(objects...); err != nil && !apierrors.IsServiceUnavailable(err) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		return outcome
 	}
 	b.until("the instance, after the API is available", func() bool { apply(); return a.names() != "" })

@@ -51,7 +51,7 @@ func writesOf(p reconciler.Plan) (batches [][]string) {
 func (b *bench) follow(counted *traffic, p reconciler.Plan, call func() (reconciler.Outcome, error)) {
 	b.t.Helper()
 	counted.reset()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		outcome, err := call()
 		b.inventory = outcome.Inventory

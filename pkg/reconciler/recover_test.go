@@ -173,7 +173,7 @@ func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
 	// The server's authorizer learns of the new roles a moment later.
 	var items []reconciler.InventoryItem
 	request.Namespaces = []string{b.namespace}
-	for deadline := time.Now().Add(30 * time.Second); len(items) == 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(items) == 0; time.Sleep(20 * time.Millisecond) {
 		if items, _, err = b.engine.Recover(t.Context(), request); err != nil && time.Now().After(deadline) {
 			t.Fatal(err)
 		}

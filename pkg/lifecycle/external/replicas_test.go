@@ -98,7 +98,7 @@ func TestServerAndBankSeeOneRoomWhileTwoReplicasWork(t *testing.T) {
 				}
 				for s.part < 3 {
 					s.act()
-					for deadline := time.Now().Add(30 * time.Second); !s.converged(); time.Sleep(5 * time.Millisecond) {
+					for deadline := time.Now().Add(2 * time.Minute); !s.converged(); time.Sleep(5 * time.Millisecond) {
 						if time.Now().After(deadline) {
 							t.Errorf("part %d comes to no end: %+v", s.part, s.get())
 							break

@@ -191,7 +191,7 @@ func (s *story) converged() bool {
 // work reconciles until what the user asked for is the case, or the process has crashed.
 func (p *process) work() error {
 	p.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !p.converged() {
 		if err := p.step(); err != nil {
 			return err

@@ -21,7 +21,7 @@ func TestABuildThatWaitsForTheSchemaHoldsUpNoOthers(t *testing.T) {
 		_, err := acquireSchema(ctx, true)
 		waiting <- err
 	}()
-	limited, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	limited, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	for range 20 {
 		share, err := acquireSchema(limited, false)

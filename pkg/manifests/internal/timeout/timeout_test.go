@@ -80,7 +80,7 @@ func TestRunAbandonsARenderingAndRefusesOthersUntilItEnds(t *testing.T) {
 		t.Fatalf("while it goes on: got the error %v", err)
 	}
 	close(release)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for err := run(); err != nil; err = run() {
 		if time.Now().After(deadline) {
 			t.Fatalf("after its end: still the error %v", err)

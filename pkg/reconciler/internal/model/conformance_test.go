@@ -39,7 +39,7 @@ func TestTheWorldInMemoryIsLikeARealCluster(t *testing.T) {
 // eventually waits until something is so, and goes on in any case.
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !so() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); !so() && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -113,7 +113,7 @@ func batch(t *testing.T, observer *observe.Observer, request observe.Request) pl
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within 30 seconds", what)

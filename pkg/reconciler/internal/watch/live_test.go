@@ -215,7 +215,7 @@ func (l *live) hears(want string) {
 
 func (l *live) eventually(what string, holds func() bool) {
 	l.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			l.Fatalf("%s: not within a minute; requests: %q", what, l.requests.drain())
