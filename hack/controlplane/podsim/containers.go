@@ -64,7 +64,7 @@ func (m moment) initStatuses() []corev1.ContainerStatus {
 			status.State = imagePull(c.Image)
 		case c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways:
 			m.runs(&status, 0, m.behaviour.start)
-			status.Ready = true
+			m.setReady(&status)
 		default:
 			m.ended(&status, 0, 0, m.behaviour.start, m.behaviour.start)
 			status.Ready = true // an init container is ready when it is over
@@ -152,8 +152,19 @@ func (m moment) getReady(status *corev1.ContainerStatus, started time.Duration) 
 	case m.elapsed < ready:
 		return ready
 	}
-	status.Ready = true
+	m.setReady(status)
 	return 0
+}
+
+// headStart is how much earlier than it was started a container says that it was, if it goes on running. So nobody has to wait until
+// it has run for some time.
+const headStart = time.Hour
+
+func (m moment) setReady(status *corev1.ContainerStatus) {
+	status.Ready = true
+	if running := status.State.Running; running != nil && !m.behaviour.ends {
+		running.StartedAt = metav1.NewTime(running.StartedAt.Add(-headStart))
+	}
 }
 
 func restarted(policy corev1.RestartPolicy, exitCode int32) bool {

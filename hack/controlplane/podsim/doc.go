@@ -10,6 +10,7 @@
 //   - Pods bound to its nodes get addresses and become Running and ready after a
 //     moment. Pods that are meant to end (restart policy OnFailure or Never, so
 //     those of Jobs) end with success. Deleted pods terminate and go.
+//   - Containers that go on running say that they were started an hour before.
 //   - Claims of its storage classes get volumes: "standard", the default, at once;
 //     "standard-wait" when a pod that uses the claim is scheduled.
 //   - Services of type LoadBalancer get an address.
