@@ -135,6 +135,15 @@ kubectl -n market get secret db -o go-template='{{range $k, $v := .data}}{{$k}} 
 Pod market/web-1: CrashLoopBackOff (exit code 1), 4 restarts
 
 kubectl -n market logs web-1 -c app --previous`},
+		{"a container that was restarted a moment ago", shop("Processing", "Deployment market/web: containers without a readiness probe have to run for 10s; "+
+			"pod web-1: container app was restarted less than 10s ago, after it ended with exit code 1; ConfigMap market/x: waits"),
+			"Crash\nPod market/web-1: container app was restarted less than 10s ago, after it ended with exit code 1\n\nkubectl -n market logs web-1 -c app --previous"},
+		{"a container that was started a moment ago", shop("Processing", "Deployment market/web: containers without a readiness probe have to run for 10s; pod web-1: container app was started less than 10s ago"),
+			"Unclassified\nPod market/web-1: container app was started less than 10s ago\n\nkubectl -n market logs web-1 -c app"},
+		{"a crash of a workload that Kubernetes calls ready", shop("Processing", "Deployment market/web: containers without a readiness probe have to run for 10s; pod web-1: CrashLoopBackOff (exit code 1)").
+			with(get("Deployment", "market", "web"), strings.Replace(web, "unavailableReplicas: 1", "readyReplicas: 1, availableReplicas: 1", 1)).
+			with(list("Pod", "market", "app=web", ""), podOf+crash).without(get("Secret", "market", "db")),
+			"MissingReference\nSecret market/db: does not exist\n\nkubectl -n market get secret db"},
 		{"no pods, for a quota that the events name", shop("Processing", "Deployment market/web: 0 of 1 replicas ready").
 			with(get("Deployment", "market", "web"), web).with(list("Pod", "market", "app=web", "")).
 			with(list("Event", "market", "", "involvedObject.kind=Deployment,involvedObject.name=web"),

@@ -37,6 +37,7 @@ func init() { // not in the declaration, because the functions refer to the rule
 		{regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: (.*)`), (*explainer).policy},
 		{regexp.MustCompile(`^(\S+(?:, \S+)*) cannot be changed on an existing object; ([^(]*)`), (*explainer).immutable},
 		{regexp.MustCompile(`^([A-Z]\w*) (\S+), on which the deletion waits, has failed: (.*)`), (*explainer).deleteHook},
+		{regexp.MustCompile(`^(containers without a readiness probe .+); pod (\S+): (container (\S+) was (re)?started .+)$`), (*explainer).unavailable},
 		{regexp.MustCompile(`User "([^"]+)" cannot \w+ resource`), func(e *explainer, s statement, _ []string) { e.rights(s.text) }},
 	}
 }
@@ -90,6 +91,12 @@ func conditionOf(object unstructured.Unstructured, kind string) *unstructured.Un
 
 func (e *explainer) instances(s statement, m []string) {
 	e.found(ForeignInstance, sentence.Command(strings.Fields(m[1])...), Link{Object: s.object, Message: s.text})
+}
+
+// unavailable explains a workload of which a container does not run for long enough yet, or not since it was restarted.
+func (e *explainer) unavailable(s statement, m []string) {
+	pod, code := known("Pod", s.object.Namespace, m[2]), map[bool]Code{true: Crash, false: Unclassified}[m[5] != ""]
+	e.found(code, logsOf(pod, m[4], m[5] != ""), Link{Object: s.object, Message: m[1]}, Link{Object: pod, Message: m[3]})
 }
 
 func (e *explainer) fight(s statement, m []string) {

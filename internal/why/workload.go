@@ -356,11 +356,6 @@ func keysText(live unstructured.Unstructured) string {
 // crash explains a container that ends. The Secrets of its environment are read, because a key that is missing is often
 // the cause. Its log is not shown, because it may hold their values.
 func (e *explainer) crash(workload, link Link, f pods.Finding, pod corev1.Pod) {
-	logs := link.Object.kubectl("logs", "-c", f.Container)
-	if f.Restarts > 0 {
-		logs += " --previous"
-	}
-	logs = strings.Replace(logs, "logs pod ", "logs ", 1)
 	for _, variable := range environmentOf(containerOf(pod, f.Container)) {
 		ref := variable.ValueFrom.SecretKeyRef
 		o := known("Secret", pod.Namespace, ref.Name)
@@ -383,7 +378,16 @@ func (e *explainer) crash(workload, link Link, f pods.Finding, pod corev1.Pod) {
 		}
 		link.Field = ""
 	}
-	e.found(Crash, logs, workload, link)
+	e.found(Crash, logsOf(link.Object, f.Container, f.Restarts > 0), workload, link)
+}
+
+// logsOf returns the command for the log of a container, as it runs or as it ran before.
+func logsOf(pod Object, container string, previous bool) string {
+	logs := strings.Replace(pod.kubectl("logs", "-c", container), "logs pod ", "logs ", 1)
+	if previous {
+		logs += " --previous"
+	}
+	return logs
 }
 
 func hasKey(secret unstructured.Unstructured, key string) bool {

@@ -391,6 +391,9 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 		message := verdict.WaitingMessage(outcome.Waiting, reasons)
 		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: message, Failed: verdict.AnyFailed(outcome.Waiting), Fallback: h.fallback(known, outcome.Waiting)}}
 	}
+	if err := h.awaitAvailable(ctx, obj, t, outcome.Desired); err != nil {
+		return result.Empty, err
+	}
 	known.idle.Reset()
 	known.failureReasons = nil
 	known.timeoutPassed = 0
@@ -400,6 +403,25 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 	known.activity.SetInstalled(status.AppliedGeneration != 0)
 	status.noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
 	return result.Success, nil
+}
+
+// awaitAvailable returns an UnfinishedError as long as a container without a probe, of a revision that was not ready yet, has not run for
+// long enough.
+func (h *handler[T]) awaitAvailable(ctx context.Context, obj T, t targets.Connection, desired *reconciler.DesiredSet) error {
+	known, current := h.remembered(obj), obj.GetStatus().currentRevision()
+	if current == nil || current.Result == v1alpha1.RevisionReady {
+		return nil
+	}
+	facts, unread, err := verdict.Unavailable(ctx, desired.Workloads(h.settings.readyWhen), h.settings.minReady, h.now(), t.Client)
+	if err != nil {
+		return err
+	}
+	if facts.Waiting != "" {
+		known.transient = false // it takes longer than the status may be put off
+		return &verdict.UnfinishedError{Facts: facts}
+	}
+	known.activity.Add(reconciler.Outcome{Notes: unread})
+	return nil
 }
 
 // noteOutcome notes what the engine did and found.

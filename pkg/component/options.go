@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,6 +168,13 @@ type ReconcilerOptions struct {
 	//
 	// Default: false: the operator has rights in the whole cluster
 	Namespaced bool
+	// MinReadySeconds is for how long each container without a readiness and a startup probe has to run until a new revision is
+	// ready: Kubernetes takes it for ready between two crashes, too. The field minReadySeconds of a workload takes precedence
+	// over it. 0 means that pods are not looked at. A negative value is an error of SetupWithManager.
+	//
+	// Unit: seconds
+	// Default: 10
+	MinReadySeconds *int
 	// RevisionHistoryLimit is how many revisions of a component are kept, so that it can be rolled
 	// back to one of them: in the status, and their manifests in a Secret beside the component,
 	// encrypted. The last revision that was ready is kept in addition. 0 keeps no manifests, so that
@@ -236,6 +244,7 @@ type settings struct {
 	schemeBuilder  types.SchemeBuilder  // may be nil
 	leaderLock     *LeaderLock          // may be nil
 	tracerProvider trace.TracerProvider // may be nil
+	minReady       time.Duration
 
 	historyLimit      int
 	rollbackOnFailure bool
@@ -294,6 +303,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.LeaderLock,
 		tracerProvider: options.TracerProvider,
+		minReady:       time.Duration(valueOr(options.MinReadySeconds, 10)) * time.Second,
 
 		historyLimit:      valueOr(options.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.RollbackOnFailure,
@@ -338,6 +348,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	}
 	if s.targetConcurrency < 1 {
 		errs = append(errs, fmt.Errorf("option TargetConcurrency %d: must be at least 1", s.targetConcurrency))
+	}
+	if s.minReady < 0 {
+		errs = append(errs, fmt.Errorf("option MinReadySeconds %d: must not be negative", *options.MinReadySeconds))
 	}
 	if s.historyLimit < 0 {
 		errs = append(errs, fmt.Errorf("option RevisionHistoryLimit %d: must not be negative", s.historyLimit))

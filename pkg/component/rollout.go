@@ -308,7 +308,9 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 
 // isStuck reports whether a revision that is applied does not become ready by itself.
 func (h *handler[T]) isStuck(obj T) bool {
-	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
+	timedOut := obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
+	_, reason, _ := obj.GetStatus().GetState() // Processing after the timeout: see Facts.Settling
+	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || timedOut && reason != v1alpha1.ReasonProcessing
 }
 
 // failureOf says why a component failed, and which field manager wrote that into its status: a forged status can stop a roll-out.

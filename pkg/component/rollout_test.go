@@ -71,6 +71,10 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 		"it takes too long": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
 			w.Status.ProcessingSince = &metav1.Time{Time: time.Unix(-100000, 0)}
 		}, want: rollout.Failed},
+		"its containers have to run for some time": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
+			w.Status.ProcessingSince = &metav1.Time{Time: time.Unix(-100000, 0)}
+			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProcessing}}
+		}, want: rollout.Updating},
 		"it is stalled": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
 			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}}
 		}, want: rollout.Failed},

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -88,6 +89,22 @@ func (w *DesiredSet) Size() int {
 		return 0
 	}
 	return w.pack.Size + w.pack.Len()*perObject
+}
+
+// Workloads returns the manifests of the Deployments, StatefulSets, DaemonSets and ReplicaSets that are ready by the rules of their type:
+// they have no expression of their own, and none of the rules matches. They must not be changed.
+func (w *DesiredSet) Workloads(rules []ReadyWhen) (manifests []*unstructured.Unstructured) {
+	if w == nil {
+		return nil
+	}
+	for _, d := range w.desired() {
+		isWorkload := d.Key.Group == "apps" && slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, d.Key.Kind)
+		byRule := slices.ContainsFunc(rules, func(r ReadyWhen) bool { return r.Type.Matches(d.Key.Group, d.Key.Kind) })
+		if isWorkload && d.Policies.ReadyWhen == "" && !byRule {
+			manifests = append(manifests, d.Unpacked().Manifest)
+		}
+	}
+	return manifests
 }
 
 func (w *DesiredSet) isConfidential() bool { return w != nil && w.confidential }

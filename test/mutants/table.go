@@ -19,6 +19,8 @@ const (
 	inventoryTests  = "./internal/inventory"
 	revisionsTests  = "./internal/revisions"
 	patchTests      = "./pkg/patch"
+	podsTests       = "./internal/pods"
+	verdictTests    = "./pkg/component/internal/verdict"
 	secretsTests    = "./internal/confidential"
 	kubeconfigTests = "./internal/kubeconfig"
 )
@@ -155,6 +157,21 @@ var mutants = []mutant{
 		return true`, `content["kind"] == nil {
 		return false`, []string{secretsTests}},
 	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_ = hiddenValue", []string{"./pkg/status"}},
+
+	// When a new revision is ready.
+	{"a container that was started a moment ago is available", "internal/pods/available.go", "!now.Before(available) ||", "true ||", []string{podsTests}},
+	{"a container that was restarted counts as one that starts", "internal/pods/available.go", `= broken, Crash, fmt.Sprintf("container %s was restarted`, `= starting, Starting, fmt.Sprintf("container %s was restarted`, []string{podsTests}},
+	{"a crash loop counts as a first start", "internal/pods/available.go", `case last == nil && (`, `case true || last == nil && (`, []string{podsTests}},
+	{"a pod that is being deleted has to be available", "internal/pods/available.go", "!pod.DeletionTimestamp.IsZero() || ", "", []string{podsTests}},
+	{"pods are listed although containers have probes", "pkg/component/internal/verdict/failurereasons.go", "c.ReadinessProbe == nil && c.StartupProbe == nil", "true", []string{verdictTests}},
+	{"pods of others with the same labels have to be available", "pkg/component/internal/verdict/failurereasons.go", "owner.Kind == kind && owner.Name == name", "(owner.Kind == kind || owner.Name == name || true)", []string{verdictTests}},
+	{"the minReadySeconds of a workload do not count", "pkg/component/internal/verdict/failurereasons.go", "own != nil {", "own != nil && false {", []string{verdictTests}},
+	{"pods that may not be listed hold back a component", "pkg/component/internal/verdict/failurereasons.go", "if apierrors.IsForbidden(err) {", "if false && apierrors.IsForbidden(err) {", []string{verdictTests}},
+	{"a rule of its own for readiness does not count", "pkg/reconciler/desiredset.go", `d.Policies.ReadyWhen == "" && !byRule`, "(byRule || true)", []string{reconcilerTests}},
+	{"the pods of a revision that was ready are read", "pkg/component/apply.go", "current == nil || current.Result == v1alpha1.RevisionReady", "current == nil", []string{componentTests}},
+	{"a container that was started late is a timeout", "pkg/component/report.go", "!f.Settling && ", "", []string{componentTests}},
+	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/failurereasons.go", "f.Settling && worst.Problem == pods.Starting", "f.Settling", []string{verdictTests}},
+	{"a roll-out stops at a container that was started late", "pkg/component/rollout.go", "timedOut && reason != v1alpha1.ReasonProcessing", "timedOut && reason != \"\"", []string{componentTests}},
 
 	// Which process acts, and when.
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},

@@ -55,6 +55,8 @@ type Facts struct {
 	Unreachable string
 	// TimedOut: the wait is longer than the timeout.
 	TimedOut bool
+	// Settling: it is only waited until containers that have never ended have run for long enough.
+	Settling bool
 	// Failed: an object that is waited for reports that it failed.
 	Failed bool
 	// Err is why the reconcile did not finish.
