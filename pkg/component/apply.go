@@ -408,8 +408,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 // awaitAvailable returns an UnfinishedError as long as a container without a probe, of a revision that was not ready yet, has not run for
 // long enough.
 func (h *handler[T]) awaitAvailable(ctx context.Context, obj T, t targets.Connection, desired *reconciler.DesiredSet) error {
-	known, current := h.remembered(obj), obj.GetStatus().currentRevision()
-	if current == nil || current.Result == v1alpha1.RevisionReady {
+	if !obj.GetStatus().isNew() {
 		return nil
 	}
 	facts, unread, err := verdict.Unavailable(ctx, desired.Workloads(h.settings.readyWhen), h.settings.minReady, h.now(), t.Client)
@@ -417,10 +416,10 @@ func (h *handler[T]) awaitAvailable(ctx context.Context, obj T, t targets.Connec
 		return err
 	}
 	if facts.Waiting != "" {
-		known.transient = false // it takes longer than the status may be put off
+		h.remembered(obj).transient = false // it takes longer than the status may be put off
 		return &verdict.UnfinishedError{Facts: facts}
 	}
-	known.activity.Add(reconciler.Outcome{Notes: unread})
+	h.remembered(obj).activity.Add(reconciler.Outcome{Notes: unread})
 	return nil
 }
 

@@ -275,6 +275,12 @@ func (s *Status) currentRevision() *v1alpha1.RevisionStatus {
 	return &s.History[0]
 }
 
+// isNew reports whether the revision was not ready yet.
+func (s *Status) isNew() bool {
+	current := s.currentRevision()
+	return current != nil && current.Result != v1alpha1.RevisionReady
+}
+
 // startRevision adds the revision to the history, unless it is in it. A revision that was
 // counted anew, because the status was restored or dropped, replaces what came after it.
 func (s *Status) startRevision(started v1alpha1.RevisionStatus, limit int, now time.Time) {

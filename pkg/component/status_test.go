@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
 
 func TestTheHistoryHasTheLastRevisions(t *testing.T) {
@@ -51,5 +55,32 @@ func TestTheHistoryHasTheLastRevisions(t *testing.T) {
 	status.noteApplied(1, true, time.Unix(2000, 0))
 	if at := status.History[0].ReadyAt; at.Unix() != 1000 {
 		t.Errorf("the revision was applied at %s, not at the repair", at)
+	}
+}
+
+func TestARevisionIsNewUntilItWasReady(t *testing.T) {
+	for history, want := range map[string]bool{
+		"2 new Processing, 1 old Ready": true, "2 new Failed, 1 old Ready": true, "3 old Processing to 1, 2 new Failed, 1 old Ready": true, "2 new Ready, 1 old Ready": false, "": false,
+	} {
+		s := Status{History: historyFrom(history)}
+		if len(s.History) > 0 {
+			s.Revision = s.History[0].Revision
+		}
+		if got := s.isNew(); got != want {
+			t.Errorf("%s: %t", history, got)
+		}
+	}
+}
+
+// The timeout does not count for a container that has never ended.
+func TestTheTimeoutDoesNotEndTheFirstStartOfAContainer(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	for _, settling := range []bool{true, false} {
+		obj := newWidget()
+		obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-time.Hour)}
+		f := h.factsOf(obj, lifecycle.Outcome{Err: &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api", Settling: settling}}})
+		if f.TimedOut == settling {
+			t.Errorf("settling %t: timed out %t", settling, f.TimedOut)
+		}
 	}
 }

@@ -6,7 +6,6 @@ package reconciler_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -140,33 +139,4 @@ func TestSecretsThatAGeneratorHasReadAreNotReported(t *testing.T) {
 	}
 	_, err = b.again(outcome.Desired.Pack(nil))
 	expect(err)
-}
-
-func TestWorkloadsThatAreReadyByTheRulesOfTheirType(t *testing.T) {
-	b := newBench(t)
-	workload := func(kind, name string, annotations ...string) client.Object {
-		object, labels := config(name, "", annotations...), map[string]any{"app": name}
-		delete(object.Object, "data")
-		object.Object["apiVersion"], object.Object["kind"] = "apps/v1", kind
-		object.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": labels}, "template": map[string]any{
-			"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
-		}}
-		return object
-	}
-	outcome, err := b.apply(config("a", "1"), workload("Deployment", "web"), workload("Deployment", "own", "ready-when", "true"), workload("DaemonSet", "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	desired := outcome.Desired
-	rules := []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "apps", Kind: "DaemonSet"}, Expression: "true"}}
-	names := func(set *reconciler.DesiredSet) (all []string) {
-		for _, manifest := range set.Workloads(rules) {
-			all = append(all, manifest.GetKind()+" "+manifest.GetNamespace()+"/"+manifest.GetName())
-		}
-		return all
-	}
-	want := []string{"Deployment " + b.namespace + "/web"}
-	if got, packed := names(desired), names(desired.Pack(nil)); !slices.Equal(got, want) || !slices.Equal(packed, want) || names(nil) != nil {
-		t.Errorf("%v, packed %v", got, packed)
-	}
 }

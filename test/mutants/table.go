@@ -168,7 +168,7 @@ var mutants = []mutant{
 	{"the minReadySeconds of a workload do not count", "pkg/component/internal/verdict/failurereasons.go", "own != nil {", "own != nil && false {", []string{verdictTests}},
 	{"pods that may not be listed hold back a component", "pkg/component/internal/verdict/failurereasons.go", "if apierrors.IsForbidden(err) {", "if false && apierrors.IsForbidden(err) {", []string{verdictTests}},
 	{"a rule of its own for readiness does not count", "pkg/reconciler/desiredset.go", `d.Policies.ReadyWhen == "" && !byRule`, "(byRule || true)", []string{reconcilerTests}},
-	{"the pods of a revision that was ready are read", "pkg/component/apply.go", "current == nil || current.Result == v1alpha1.RevisionReady", "current == nil", []string{componentTests}},
+	{"the pods of a revision that was ready are read", "pkg/component/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
 	{"a container that was started late is a timeout", "pkg/component/report.go", "!f.Settling && ", "", []string{componentTests}},
 	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/failurereasons.go", "f.Settling && worst.Problem == pods.Starting", "f.Settling", []string{verdictTests}},
 	{"a roll-out stops at a container that was started late", "pkg/component/rollout.go", "timedOut && reason != v1alpha1.ReasonProcessing", "timedOut && reason != \"\"", []string{componentTests}},
