@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -36,18 +37,20 @@ func FromFS(fsys fs.FS, root string, options ...FSOption) (Generator, error) {
 	}
 	read, err := files.Read(fsys, root, selection)
 	errs := []error{err}
-	g := &static{}
+	g, contents := &static{}, map[string]string{}
 	for _, file := range read {
+		contents[file.Below] = string(file.Data)
 		objects, err := Decode(file.Path, file.Data)
 		g.objects = append(g.objects, objects...)
 		errs = append(errs, err)
 	}
-	g.err = errors.Join(errs...)
+	g.Sum, g.err = digest.OfValues("files", contents, selection), errors.Join(errs...)
 	return g, g.err
 }
 
 // static serves objects that were read before.
 type static struct {
+	digest.Sum
 	objects []*unstructured.Unstructured
 	err     error
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -201,46 +200,3 @@ type DecryptorFunc func(input []byte, path string) ([]byte, error)
 
 // Decrypt calls the function.
 func (f DecryptorFunc) Decrypt(input []byte, path string) ([]byte, error) { return f(input, path) }
-
-// Digester is a generator that can report, without rendering, what it renders from. When
-// an operator comes with something else, such as the next version of a chart, that is a
-// new revision of every component, as if its spec had changed.
-type Digester interface {
-	// Digest is the same as long as the generator is made of the same content.
-	Digest() string
-}
-
-// Digest returns the digest of a generator; it is empty if the generator has none.
-// Those of Join, Transform and Isolated have that of the generators they are made
-// from, and transformers count for nothing.
-func Digest(g Generator) string {
-	if isNil(g) {
-		return ""
-	}
-	sum := ""
-	if digester, ok := g.(Digester); ok {
-		if err := protect(func() error { sum = digester.Digest(); return nil }); err != nil {
-			return ""
-		}
-	}
-	return sum
-}
-
-// Digest implements Digester.
-func (j joined) Digest() string {
-	parts, known := make([]string, len(j)), false
-	for i, g := range j {
-		parts[i] = Digest(g)
-		known = known || parts[i] != ""
-	}
-	if !known {
-		return ""
-	}
-	return digest.Combine(parts...)
-}
-
-// Digest implements Digester.
-func (t *transformed) Digest() string { return Digest(t.generator) }
-
-// Digest implements Digester.
-func (i *isolated) Digest() string { return Digest(i.generator) }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
@@ -85,7 +84,7 @@ const (
 // types.RetriableError. A rendering that is not done in time is a RenderTimeoutError;
 // everything else that the process does wrong is an IsolationError.
 func Isolated(g Generator, isolation Isolation) Generator {
-	i := &isolated{generator: g, isolation: isolation}
+	i := &isolated{transformed: transformed{generator: g}, isolation: isolation}
 	i.isolation.Name = cmp.Or(isolation.Name, "generator")
 	i.isolation.ProcessorTime = cmp.Or(isolation.ProcessorTime, defaultProcessorTime)
 	i.isolation.Timeout = cmp.Or(isolation.Timeout, defaultIsolatedTimeout)
@@ -112,9 +111,9 @@ func (e *IsolationError) Error() string {
 func (e *IsolationError) Unwrap() error { return e.Err }
 
 type isolated struct {
-	generator Generator
-	isolation Isolation
-	err       error // a mistake in its making
+	transformed // without transformers
+	isolation   Isolation
+	err         error // a mistake in its making
 }
 
 // Generate implements Generator.
@@ -153,9 +152,6 @@ func (i *isolated) Generate(ctx context.Context, namespace, name string, paramet
 func (i *isolated) failed(err error) error {
 	return &IsolationError{Generator: i.isolation.Name, Err: err}
 }
-
-// AddToScheme implements types.SchemeBuilder.
-func (i *isolated) AddToScheme(scheme *runtime.Scheme) error { return AddToScheme(i.generator, scheme) }
 
 func (i *isolated) validate() error {
 	errs := []error{Validate(i.generator), i.err}

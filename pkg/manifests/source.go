@@ -47,9 +47,6 @@ func DefaultValues(g Generator) map[string]any {
 // DefaultValues implements DefaultValuer.
 func (t *transformed) DefaultValues() map[string]any { return DefaultValues(t.generator) }
 
-// DefaultValues implements DefaultValuer.
-func (i *isolated) DefaultValues() map[string]any { return DefaultValues(i.generator) }
-
 // Source implements Sourcer.
 func (j joined) Source() v1alpha1.Source {
 	for _, g := range j {
@@ -62,9 +59,6 @@ func (j joined) Source() v1alpha1.Source {
 
 // Source implements Sourcer.
 func (t *transformed) Source() v1alpha1.Source { return Source(t.generator) }
-
-// Source implements Sourcer.
-func (i *isolated) Source() v1alpha1.Source { return Source(i.generator) }
 
 // Source implements Sourcer.
 func (s *static) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "files"} }

@@ -30,6 +30,7 @@ func Transform(g Generator, transformers ...Transformer) Generator {
 type transformed struct {
 	generator    Generator
 	transformers []Transformer
+	digest       string // of its author
 }
 
 func (t *transformed) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
@@ -175,6 +176,7 @@ func (f ObjectTransformerFunc) TransformObjects(namespace, name string, objects 
 type Transformer struct {
 	parameters ParameterTransformer
 	objects    ObjectTransformer
+	digest     string
 }
 
 // WithParameterTransformer makes a ParameterTransformer an argument of Transform.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
@@ -40,6 +41,7 @@ const (
 
 // Generator renders Go templates. It may be used by several goroutines at once.
 type Generator struct {
+	sum
 	err   error
 	texts *Texts
 	// read are the objects of texts that were rendered recently.
@@ -47,6 +49,8 @@ type Generator struct {
 }
 
 var _ manifests.Generator = &Generator{}
+
+type sum = digest.Sum
 
 // New returns a generator that renders the *.yaml, *.yml, *.json and *.tpl
 // files below the root, which is a folder of the file system ("." for all of
@@ -82,6 +86,7 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 	if g.err = err; err != nil {
 		return g, g.err
 	}
+	g.sum = digest.OfValues("gotemplate", read.sources, options)
 	g.texts, err = NewTexts(path.Clean(root), read.sources, options)
 	g.err = errors.Join(read.err, err)
 	return g, g.err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
@@ -18,6 +19,7 @@ import (
 // Parameters is a template that makes parameters. It may be used by several
 // goroutines at once.
 type Parameters struct {
+	sum
 	err   error
 	file  string
 	texts *Texts
@@ -44,6 +46,7 @@ func NewParameters(fsys fs.FS, file string, options Options) (*Parameters, error
 	case len(read) != 1 || read[0].Path != file:
 		p.err = fmt.Errorf("%s: it is a folder, want a file", file)
 	default:
+		p.sum = digest.OfValues("parameters", file, string(read[0].Data), options)
 		p.texts, p.err = newTexts(file, map[string]string{file: string(read[0].Data)}, []string{file}, options)
 	}
 	return p, p.err

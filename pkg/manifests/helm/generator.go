@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
@@ -67,11 +68,14 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 	g.loaded, g.err = timeout.Run(context.Background(), g.runner, g.options.Timeout, func(context.Context) (loaded, error) {
 		return load(fsys, root)
 	})
+	if sum := digest.OfValues(options); g.err == nil && sum != digest.OfValues(Options{}) {
+		g.digest += sum.Digest()
+	}
 	return g, g.err
 }
 
 // Digest implements manifests.Digester. It is that of the files of the chart, packed
-// or not.
+// or not, and of the options, if there are any.
 func (g *Generator) Digest() string { return g.digest }
 
 // Source implements manifests.Sourcer.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -25,6 +26,7 @@ import (
 // Generator is a function that makes objects. It may be used by several
 // goroutines at once.
 type Generator struct {
+	sum
 	function Function
 	err      error
 }
@@ -36,7 +38,7 @@ var _ manifests.Generator = &Generator{}
 // error whenever it is called.
 func NewGenerator(f Function) (*Generator, error) {
 	g := &Generator{}
-	g.function, g.err = f.complete()
+	g.function, g.sum, g.err = f.complete()
 	return g, g.err
 }
 
@@ -59,6 +61,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 // Transformer is a function that changes objects. It may be used by several
 // goroutines at once.
 type Transformer struct {
+	sum
 	function Function
 	err      error
 }
@@ -70,7 +73,7 @@ var _ manifests.ObjectTransformer = &Transformer{}
 // nevertheless: it returns the same error whenever it is called.
 func NewTransformer(f Function) (*Transformer, error) {
 	t := &Transformer{}
-	t.function, t.err = f.complete()
+	t.function, t.sum, t.err = f.complete()
 	return t, t.err
 }
 
@@ -162,8 +165,12 @@ const (
 	maxComplaint = 1 << 10
 )
 
-// complete fills in the defaults, and checks the rest.
-func (f Function) complete() (Function, error) {
+type sum = digest.Sum
+
+// complete fills in the defaults, and checks the rest. The digest is that of the program, wherever it is, and of the options.
+func (f Function) complete() (Function, sum, error) {
+	given := f
+	given.Path = ""
 	if f.Timeout <= 0 {
 		f.Timeout = defaultTimeout
 	}
@@ -190,7 +197,11 @@ func (f Function) complete() (Function, error) {
 			errs = append(errs, fmt.Errorf("function %s: environment variable %d of %d: want KEY=value", f.Path, i+1, len(f.Environment)))
 		}
 	}
-	return f, errors.Join(errs...)
+	if len(errs) > 0 {
+		return f, "", errors.Join(errs...)
+	}
+	program, _ := os.ReadFile(f.Path) // one that may only be run counts as empty
+	return f, digest.OfValues("krm", string(program), given), nil
 }
 
 // label is how errors call the function. Arguments may be long, or secret.

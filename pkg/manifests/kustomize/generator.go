@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
@@ -33,6 +34,7 @@ const (
 
 // Generator builds a kustomization. It may be used by several goroutines at once.
 type Generator struct {
+	sum
 	err     error
 	options Options
 	folder  string
@@ -49,6 +51,8 @@ type input struct {
 }
 
 var _ manifests.Generator = &Generator{}
+
+type sum = digest.Sum
 
 // New returns a generator that builds the kustomization in a folder of the file
 // system ("." for its root). All files of the file system are read once, here,
@@ -68,6 +72,9 @@ func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
 	g.input, g.err = timeout.Run(context.Background(), g.runner, g.options.Timeout, func(context.Context) (input, error) {
 		return g.prepare(fsys)
 	})
+	if g.tree != nil {
+		g.sum = digest.OfValues("kustomize", g.tree.sum, g.folder, options)
+	}
 	return g, g.err
 }
 

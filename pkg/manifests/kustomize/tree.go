@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
@@ -29,6 +30,7 @@ import (
 type tree struct {
 	files   map[string][]byte
 	folders map[string]bool
+	sum     // of the files before they are decrypted
 	// irregular is what was not read, such as links that are not followed, and why. That
 	// is an error only where a kustomization refers to it.
 	irregular map[string]error
@@ -45,7 +47,9 @@ func readTree(fsys fs.FS, options Options) (*tree, error) {
 	})
 	errs := []error{err}
 	contents, left := make(map[string][]byte, len(read)), options.Limits.TotalBytes
+	encrypted := make(map[string]string, len(read))
 	for _, file := range read {
+		encrypted[file.Path] = string(file.Data)
 		plain, err := decrypt(options.Decryptor, file.Data, file.Path)
 		if left -= int64(len(plain)); err == nil && left < 0 {
 			err = &LimitError{Message: fmt.Sprintf("the files have more than %d bytes together", options.Limits.TotalBytes)}
@@ -56,7 +60,7 @@ func readTree(fsys fs.FS, options Options) (*tree, error) {
 		contents[file.Path] = plain
 	}
 	t := newTree(contents)
-	t.irregular = irregular
+	t.irregular, t.sum = irregular, digest.OfValues(encrypted)
 	return t, errors.Join(errs...)
 }
 

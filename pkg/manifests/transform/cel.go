@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -39,6 +40,7 @@ const (
 // Expression is a CEL expression that transforms. It is both a
 // manifests.ParameterTransformer and a manifests.ObjectTransformer.
 type Expression struct {
+	sum
 	program cel.Program
 	target  *target
 }
@@ -72,7 +74,7 @@ func CEL(expression string, t *v1alpha1.PatchTarget) (*Expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
-	return &Expression{program: program, target: parsed}, nil
+	return &Expression{digest.OfValues("expression", expression, t), program, parsed}, nil
 }
 
 // environment is built once: it costs far more than compiling an expression.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -90,17 +91,17 @@ func splitImage(image string) (name, tag, digest string) {
 // Labels returns a transformer that sets labels on all objects. It does not touch
 // selectors and templates of pods.
 func Labels(labels map[string]string) manifests.ObjectTransformer {
-	return metadata(labels, client.Object.GetLabels, client.Object.SetLabels)
+	return metadata("labels", labels, client.Object.GetLabels, client.Object.SetLabels)
 }
 
 // Annotations returns a transformer that sets annotations on all objects.
 func Annotations(annotations map[string]string) manifests.ObjectTransformer {
-	return metadata(annotations, client.Object.GetAnnotations, client.Object.SetAnnotations)
+	return metadata("annotations", annotations, client.Object.GetAnnotations, client.Object.SetAnnotations)
 }
 
-func metadata(values map[string]string, get func(client.Object) map[string]string, set func(client.Object, map[string]string)) manifests.ObjectTransformer {
+func metadata(what string, values map[string]string, get func(client.Object) map[string]string, set func(client.Object, map[string]string)) manifests.ObjectTransformer {
 	values = maps.Clone(values)
-	return manifests.ObjectTransformerFunc(func(_, _ string, objects []client.Object) ([]client.Object, error) {
+	return objectFunc{digest.OfValues(what, values), func(_, _ string, objects []client.Object) ([]client.Object, error) {
 		for _, object := range objects {
 			merged := maps.Clone(get(object))
 			if merged == nil {
@@ -112,5 +113,17 @@ func metadata(values map[string]string, get func(client.Object) map[string]strin
 			}
 		}
 		return objects, nil
-	})
+	}}
+}
+
+type sum = digest.Sum
+
+type objectFunc struct {
+	sum
+	manifests.ObjectTransformerFunc
+}
+
+type parameterFunc struct {
+	sum
+	manifests.ParameterTransformerFunc
 }

@@ -19,6 +19,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -256,7 +257,7 @@ func JSONPatch(patch string) (manifests.ParameterTransformer, error) {
 	if list.operations == nil {
 		return nil, errors.New("want a list of JSON patch operations")
 	}
-	return manifests.ParameterTransformerFunc(func(_, _ string, parameters types.Unstructurable) (types.Unstructurable, error) {
+	return parameterFunc{digest.OfValues("operations", patch), func(_, _ string, parameters types.Unstructurable) (types.Unstructurable, error) {
 		encoded, err := json.Marshal(valuesOf(parameters)) // they may hold any type of Go
 		values := map[string]any{}
 		if err == nil {
@@ -266,7 +267,7 @@ func JSONPatch(patch string) (manifests.ParameterTransformer, error) {
 			err = list.operations.apply(values)
 		}
 		return types.UnstructurableMap(values), err
-	}), nil
+	}}, nil
 }
 
 // valuesOf returns the parameters as a map, which must not be changed.

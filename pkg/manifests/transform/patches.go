@@ -18,6 +18,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
@@ -34,6 +35,7 @@ type patch struct {
 }
 
 type patcher struct {
+	sum
 	patches []patch
 	images  []v1alpha1.Image
 	beside  Beside
@@ -64,7 +66,7 @@ func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.Objec
 
 // PatchesBeside is Patches with regard to what is beside the objects.
 func PatchesBeside(patches []v1alpha1.Patch, images []v1alpha1.Image, beside Beside) (manifests.ObjectTransformer, error) {
-	p := &patcher{images: append([]v1alpha1.Image(nil), images...), beside: beside}
+	p := &patcher{sum: digest.OfValues("patches", patches, images, beside), images: append([]v1alpha1.Image(nil), images...), beside: beside}
 	var errs []error
 	for i, given := range patches {
 		position := fmt.Sprintf("patch %d of %d", i+1, len(patches))

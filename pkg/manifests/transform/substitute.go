@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
@@ -44,7 +45,7 @@ func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.Ob
 		return nil, err
 	}
 	values = maps.Clone(values)
-	return manifests.ObjectTransformerFunc(func(namespace, _ string, objects []client.Object) ([]client.Object, error) {
+	return objectFunc{digest.OfValues("substitute", values, t), func(namespace, _ string, objects []client.Object) ([]client.Object, error) {
 		list, err := convert.ToUnstructuredList(objects)
 		if err != nil {
 			return nil, err
@@ -67,7 +68,7 @@ func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.Ob
 			return nil, err
 		}
 		return convert.ToObjects(list), nil
-	}), nil
+	}}, nil
 }
 
 // substitution changes the texts of one object.
