@@ -83,6 +83,9 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return result.Empty, err
 	}
+	if digests, err = h.sameRevision(ctx, obj, t, resolved, h.renderer.Generator, digests); err != nil {
+		return result.Empty, err
+	}
 	rolledBack := obj.GetStatus().Rollback
 	pinned, err := h.pinOf(ctx, obj, digests)
 	if err != nil {

@@ -65,6 +65,8 @@ type digests struct {
 	revision string
 	// generator identifies the generator as histories do.
 	generator string
+	// from is "=" and the digest of the generator in the others, which may be an earlier one: see samerevision.go.
+	from string
 }
 
 func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
@@ -73,12 +75,25 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 
 // digestsFrom is digestsOf for a generator.
 func (h *handler[T]) digestsFrom(ctx context.Context, obj T, generator manifests.Generator) (digests, error) {
+	now, err := h.digestsWith(ctx, obj, manifests.Digest(generator))
+	if err != nil {
+		return digests{}, err
+	}
+	earlier, of, err := h.withEarlierGenerator(ctx, obj, now)
+	if of == nil || of.Generator != now.generator { // it was not found before that both render the same
+		return now, err
+	}
+	return earlier, err
+}
+
+// digestsWith is digestsOf for the digest of a generator.
+func (h *handler[T]) digestsWith(ctx context.Context, obj T, generator string) (digests, error) {
 	key, err := h.digestKey.Get(ctx)
 	if err != nil {
 		return digests{}, err
 	}
 	found, _ := h.finder.Find(obj.GetSpec())
-	return digestsOf(obj, h.settings.name, found, manifests.Digest(generator), digest.Hasher{Key: key})
+	return digestsOf(obj, h.settings.name, found, generator, digest.Hasher{Key: key})
 }
 
 // sourceOf returns what the component is rendered from; nil if its generator does not
@@ -164,7 +179,7 @@ func digestsOf(c Component, name string, found []references.Found, generator str
 	if generator != "" {
 		whole, rendered = append(whole, "generator", generator), append(rendered, "generator", generator)
 	}
-	return digests{component: hasher.Combine(whole...), revision: hasher.Combine(rendered...), generator: generatorID(generator)}, nil
+	return digests{component: hasher.Combine(whole...), revision: hasher.Combine(rendered...), generator: generatorID(generator), from: "=" + generator}, nil
 }
 
 // parametersOf returns what the generator gets, as JSON. Maps are marshalled in the order

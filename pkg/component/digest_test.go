@@ -237,12 +237,12 @@ func TestProcessing(t *testing.T) {
 	}
 	s.startTimeout(at(40), 0)
 	since(t, s, new(at(40)))
-	if !s.startProcessing(1, digests{component: "c2", revision: "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1" {
+	if !s.startProcessing(1, digests{component: "c2", revision: "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1/" {
 		t.Errorf("revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(50)))
 	s.noteManifests("m3", at(51))
-	if !s.startProcessing(1, digests{component: "c3", revision: "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1" {
+	if !s.startProcessing(1, digests{component: "c3", revision: "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1/" {
 		t.Errorf("a change that is no new revision: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 	}
 	since(t, s, new(at(52)))
@@ -362,7 +362,7 @@ func TestARevisionIsCountedWithEachChangeOfItsParameters(t *testing.T) {
 				t.Errorf("revision %d, changed %v; want %d, %v", s.Revision, changed, test.want, test.wantChanged)
 			}
 			s.noteManifests("m", now)
-			if s.startProcessing(1, digests{component: "c", revision: "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1" {
+			if s.startProcessing(1, digests{component: "c", revision: "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1/" {
 				t.Errorf("afterwards: revision %d, digest %q", s.Revision, s.ProcessingDigest)
 			}
 		})

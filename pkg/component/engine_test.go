@@ -35,6 +35,8 @@ type fakeEngine struct {
 	blockersErr error
 	record      bool
 	echo        bool // the inventory of the outcome is that of the request
+	// manifest returns the digest of the objects of a request; nil if nothing asks for it.
+	manifest func(reconciler.ApplyRequest) string
 
 	plan    reconciler.Plan
 	applied []reconciler.ApplyRequest
@@ -52,7 +54,15 @@ func (e *fakeEngine) Apply(ctx context.Context, request reconciler.ApplyRequest)
 	if e.echo {
 		return reconciler.Outcome{Inventory: request.Inventory}, e.err
 	}
-	return e.outcome, e.err
+	outcome := e.outcome
+	if e.manifest != nil {
+		outcome.ManifestDigest = e.manifest(request)
+	}
+	return outcome, e.err
+}
+
+func (e *fakeEngine) ManifestDigest(_ context.Context, request reconciler.ApplyRequest) (string, error) {
+	return e.manifest(request), nil
 }
 
 func (e *fakeEngine) Delete(_ context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error) {

@@ -196,11 +196,15 @@ type ReconcilerOptions struct {
 	// Default: false: nothing waits
 	RequireApproval bool
 	// Rollout limits how many components are updated at the same time when the operator comes with another chart or
-	// generator. It needs a RevisionHistoryLimit of at least 1 and a generator that reports a digest
-	// (manifests.Digester), as those of charts, kustomizations and templates do.
+	// generator. It needs a RevisionHistoryLimit of at least 1 and a generator with a digest, as those of files have; see BuildDigest.
 	//
 	// Default: none: all components are updated at once
 	Rollout *Rollout
+	// BuildDigest is the digest of Go code that has none by manifests.WithDigest, such as the version of the operator. So
+	// another build starts a new revision of each component for which it renders something else.
+	//
+	// Default: empty: a change of such code starts no revision
+	BuildDigest string
 	// AdoptHelmReleases lets a new component take over a Helm release by the annotation adopt-helm-release. Users who may
 	// create components can then take over the release with the name of the deployment in the namespace of the component.
 	//

@@ -353,6 +353,9 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return err
 	}
+	if digests, err = h.sameRevision(ctx, obj, t, resolved, generator, digests); err != nil {
+		return err
+	}
 	pinned, err := h.pinOf(ctx, obj, digests)
 	if err != nil {
 		return err

@@ -68,7 +68,12 @@ func NewReconciler[T Component](name string, resourceGenerator manifests.Generat
 	r.mistakes = append(r.mistakes, err, checkType[T]())
 	if err := manifests.Validate(resourceGenerator); err != nil {
 		r.mistakes = append(r.mistakes, fmt.Errorf("resource generator: %w", err))
-	} else if options.Rollout != nil && manifests.Digest(resourceGenerator) == "" {
+		return r
+	}
+	if options.BuildDigest != "" && manifests.LacksDigest(resourceGenerator) {
+		r.generator = manifests.WithDigest(resourceGenerator, options.BuildDigest)
+	}
+	if options.Rollout != nil && manifests.Digest(r.generator) == "" {
 		r.mistakes = append(r.mistakes, errNoDigest)
 	}
 	return r

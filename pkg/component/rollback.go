@@ -114,7 +114,8 @@ func (p pin) digests(spec digests) digests {
 	if !p.isSet() {
 		return spec
 	}
-	pinned := digests{component: spec.component, generator: spec.generator, revision: digest.Combine("rollback", strconv.FormatInt(p.to, 10), strconv.FormatInt(p.failed, 10))}
+	pinned := spec
+	pinned.revision = digest.Combine("rollback", strconv.FormatInt(p.to, 10), strconv.FormatInt(p.failed, 10))
 	if p.failed != 0 {
 		pinned.component = digest.Combine(spec.component, pinned.revision)
 	}

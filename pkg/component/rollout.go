@@ -75,7 +75,7 @@ const reasonRolloutStopped = "RolloutStopped"
 
 // errNoDigest is a mistake of the setup.
 var errNoDigest = errors.New("option Rollout needs a generator that reports a digest, by which another version is noticed: use one of Corbel's generators for files, " +
-	"or let yours implement manifests.Digester, for example with the version of the operator as its Digest")
+	"give yours one by manifests.WithDigest, or set the option BuildDigest, for example to the version of the operator")
 
 // checkRollout returns all mistakes in the option.
 func (s *settings) checkRollout() error {
@@ -279,6 +279,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 	asked, _ := h.rolloutOf(obj)
 	a := status.attemptOf(generator)
 	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationRollbackTo] != ""
+	madeWith := status.processing().generator
 	neverApplied := status.currentRevision() == nil || status.AppliedGeneration == 0
 	switch {
 	case a.ready != nil:
@@ -294,7 +295,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 		c.State = rollout.Pinned
 	case a.last == nil:
 		c.State = rollout.Waiting
-	case a.before == nil:
+	case a.before == nil, madeWith != "" && generatorID(madeWith[1:]) != generator: // the version renders the same
 		c.State = rollout.Done
 	case a.last.Revision == status.Revision && a.last.Result == v1alpha1.RevisionProcessing && !h.isStuck(obj):
 		c.State = rollout.Updating

@@ -479,7 +479,7 @@ func TestMistakesInTheOptionRolloutAreReportedTogether(t *testing.T) {
 		}
 	}
 	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Rollout: atMost(1)})
-	if err := r.SetupWithManager(nil); err == nil || !strings.Contains(err.Error(), "manifests.Digester") {
+	if err := r.SetupWithManager(nil); err == nil || !strings.Contains(err.Error(), "manifests.WithDigest") {
 		t.Errorf("a generator without a digest: %v", err)
 	}
 }

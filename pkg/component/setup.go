@@ -127,6 +127,10 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 		r.running.Store(nil)
 		return r.setupError(err)
 	}
+	if manifests.LacksDigest(r.generator) {
+		mgr.GetLogger().Info("a generator or a transformer has no digest, so another version of it starts no revision; give it one by manifests.WithDigest, or set the option BuildDigest",
+			"reconciler", r.settings.name)
+	}
 	return nil
 }
 

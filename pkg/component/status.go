@@ -122,7 +122,7 @@ type Status struct {
 
 	// ProcessingDigest identifies the state of the component and of its
 	// manifests that is, or was last, processed: the digests of the component, of the
-	// manifests and of the revision, and a generation, separated by slashes.
+	// manifests and of the revision, a generation, and the digest of the generator, separated by slashes.
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
 
@@ -167,17 +167,19 @@ const digestSeparator = "/"
 type processing struct {
 	component, manifests, revision string
 	// generation is the generation of the component that the revision was last counted
-	// for, as text. It is the only part that does not depend on the digest key.
+	// for, as text. It does not depend on the digest key, and neither does the generator.
 	generation string
+	// generator is "=" and the digest of the generator in component and revision; empty in a status of an earlier build.
+	generator string
 }
 
 func (s *Status) processing() processing {
-	parts := append(strings.SplitN(s.ProcessingDigest, digestSeparator, 4), "", "", "")
-	return processing{component: parts[0], manifests: parts[1], revision: parts[2], generation: parts[3]}
+	parts := append(strings.SplitN(s.ProcessingDigest, digestSeparator, 5), "", "", "", "")
+	return processing{component: parts[0], manifests: parts[1], revision: parts[2], generation: parts[3], generator: parts[4]}
 }
 
 func (s *Status) setProcessing(p processing) {
-	s.ProcessingDigest = strings.Join([]string{p.component, p.manifests, p.revision, p.generation}, digestSeparator)
+	s.ProcessingDigest = strings.Join([]string{p.component, p.manifests, p.revision, p.generation, p.generator}, digestSeparator)
 }
 
 // startProcessing records the digests of the component before anything is rendered, and
@@ -201,7 +203,7 @@ func (s *Status) startProcessing(generation int64, now digests, at time.Time) bo
 	if s.AppliedGeneration == 0 {
 		s.InstalledRevision = s.Revision
 	}
-	after := processing{component: now.component, manifests: before.manifests, revision: now.revision, generation: strconv.FormatInt(generation, 10)}
+	after := processing{component: now.component, manifests: before.manifests, revision: now.revision, generation: strconv.FormatInt(generation, 10), generator: now.from}
 	if changed {
 		after.manifests = ""
 		s.ProcessingSince = timeoutStart(at)

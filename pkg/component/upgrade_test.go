@@ -35,7 +35,10 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
+	"github.com/corbel-run/corbel/pkg/manifests/transform"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/env"
@@ -207,6 +210,27 @@ func upgrades() []upgrade {
 			name: "release", generator: releasedChart, spec: widget.Spec{Values: map[string]string{"color": "red"}}, changed: "color",
 			options: component.ReconcilerOptions{AdoptHelmReleases: true}, release: true,
 		},
+		{name: "templates", generator: templatedMap, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
+		{
+			name: "backtemplates", generator: templatedMap, options: rollsBack, spec: spec(time.Second),
+			steps: []upgradeStep{ready, {change: set("value", "wait"), state: component.StateError, revision: 3, message: "rolled back"}},
+		},
+		{
+			name: "pinnedtemplates", generator: templatedMap, spec: widget.Spec{Values: map[string]string{"value": "1"}},
+			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: func(w *widget.Widget) {
+				w.Annotations = map[string]string{"pinnedtemplates.corbel.run/" + v1alpha1.AnnotationRollbackTo: "1"}
+			}, state: component.StateReady, revision: 3}},
+		},
+		{
+			name: "waitingtemplates", generator: templatedMap, options: waits, spec: spec(long),
+			steps: []upgradeStep{ready, {change: set("value", "wait"), state: component.StateProcessing, revision: 2, message: "ConfigMap"}},
+		},
+		{
+			name: "unkept", generator: templatedMap, options: component.ReconcilerOptions{RevisionHistoryLimit: new(0)},
+			spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value",
+		},
+		{name: "kustomization", generator: kustomization, spec: spec(long)},
+		{name: "composed", generator: composed, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{name: "small", generator: maps, spec: widget.Spec{Values: map[string]string{"a": "1", "b": "2"}}, changed: "a"},
 		{name: "hooks", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{name: "spilled", generator: maps, spec: widget.Spec{Values: many}, threshold: 3000, changed: "config-07"},
@@ -258,6 +282,39 @@ func randomChart(t *testing.T) manifests.Generator {
 		"templates/own.yaml":    {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}'}\n")},
 		"templates/random.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: random}\ndata: {password: '{{ randAlphaNum 20 }}', at: '{{ now | unixEpoch }}'}\n")},
 	}, ".", helm.Options{}))(t)
+}
+
+// templatedMap makes a ConfigMap that is written with each change of the component.
+func templatedMap(t *testing.T) manifests.Generator {
+	t.Helper()
+	const own = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: own, annotations: {"{{ .Release.Service }}/reconcile-policy": on-object-or-component-change}}
+data: {value: '{{ .Values.values.value }}', digest: '{{ .Component.Digest }}', revision: '{{ .Component.Revision }}', {{ if ne .Values.values.value "wait" }}password: '{{ randAlphaNum 20 }}'{{ end }}}
+`
+	return must(gotemplate.New(fstest.MapFS{"own.yaml": {Data: []byte(own)}}, ".", gotemplate.Options{}))(t)
+}
+
+func kustomization(t *testing.T) manifests.Generator {
+	t.Helper()
+	return must(kustomize.New(fstest.MapFS{
+		"kustomization.yaml": {Data: []byte("resources: [own.yaml]\nconfigMapGenerator: [{name: generated, literals: [a=b]}]\n")},
+		"own.yaml":           {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n")},
+	}, ".", kustomize.Options{}))(t)
+}
+
+// composed has a chart with an option, files and transformers.
+func composed(t *testing.T) manifests.Generator {
+	t.Helper()
+	const own = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}', service: '{{ .Release.Service }}'}\n"
+	chart := must(helm.New(fstest.MapFS{
+		"Chart.yaml":           {Data: []byte("apiVersion: v2\nname: composed\nversion: 1.0.0\n")},
+		"values.yaml":          {Data: []byte("values: {value: none}\n")},
+		"templates/own.yaml":   {Data: []byte(own)},
+		"templates/hooks.yaml": {Data: []byte(fmt.Sprintf(hookJob, "before", "pre-install,pre-upgrade", "before-hook-creation"))},
+	}, ".", helm.Options{ReleaseService: "composed"}))(t)
+	files := must(manifests.FromFS(fstest.MapFS{"fixed.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fixed}\n")}}, "."))(t)
+	return manifests.Transform(manifests.Join(chart, files), manifests.WithObjectTransformer(transform.Labels(map[string]string{"a": "b"})))
 }
 
 // hookedChart has Jobs that run before and after an installation, and before a deletion.

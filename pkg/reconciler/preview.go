@@ -38,6 +38,12 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, erro
 	return r.preview(ctx, in)
 }
 
+// ManifestDigest returns what Apply would return as Outcome.ManifestDigest.
+func (r *Reconciler) ManifestDigest(ctx context.Context, request ApplyRequest) (string, error) {
+	in, err := r.applyInput(confidential.Start(ctx, request.Confidential), request)
+	return in.manifest, err
+}
+
 // PlanDeletion is Plan for Delete.
 func (r *Reconciler) PlanDeletion(ctx context.Context, request DeleteRequest) (Plan, error) {
 	ctx = confidential.Start(ctx, request.Confidential)

@@ -15,6 +15,7 @@ const (
 	reconcilerTests = "./pkg/reconciler"
 	componentTests  = "./pkg/component"
 	lifecycleTests  = "./pkg/lifecycle"
+	manifestsTests  = "./pkg/manifests"
 	eventsTests     = "./internal/events"
 	inventoryTests  = "./internal/inventory"
 	revisionsTests  = "./internal/revisions"
@@ -115,6 +116,13 @@ var mutants = []mutant{
 	{"an unknown manifest counts as another one", "pkg/reconciler/internal/plan/digest.go", "return recorded == desired", "return false", []string{planTests}},
 	{"what is not known is recreated whatever it is", "pkg/reconciler/internal/plan/digest.go", "u.item.UID == u.live.UID && !u.live.Differs", "false", []string{planTests}},
 	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != i.operator.Key", "false", []string{componentTests}},
+	{"a generator with another digest is another revision", "pkg/component/samerevision.go", "case err != nil || !same:", "default:", []string{componentTests}},
+	{"any generator renders the same", "pkg/component/samerevision.go", "manifest == recorded.manifests", `manifest != ""`, []string{componentTests}},
+	{"an answer that is missing counts as other objects", "pkg/component/samerevision.go", "case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err):", "case false:", []string{componentTests}},
+	{"a component that stays the same takes a place of a roll-out", "pkg/component/rollout.go", `madeWith != "" && generatorID(madeWith[1:]) != generator:`, "false:", []string{componentTests}},
+	{"a pinned component forgets its generator", "pkg/component/rollback.go", "pinned := spec\n", "pinned := digests{component: spec.component, generator: spec.generator}\n", []string{componentTests}},
+	{"options do not count for the digest of a chart", "pkg/manifests/helm/generator.go", "g.digest += sum.Digest()", "_ = sum", []string{manifestsTests}},
+	{"transformers do not count for a digest", "pkg/manifests/digest.go", "sums = append(sums, transformer.sum())", "_ = transformer", []string{manifestsTests}},
 	{"new objects need no record", "pkg/reconciler/internal/plan/record.go", "u.intend() || !u.recorded || must", "u.intend() || must", []string{planTests}},
 	{"an unknown outcome counts as an answer", "pkg/reconciler/internal/plan/record.go", "r.Observation.Existence == Unknown", "false", []string{planTests}},
 	{"any object may be adopted", "pkg/reconciler/internal/plan/ownership.go", "return u.relation == unowned || u.relation == earlier", "return true", []string{planTests}},

@@ -26,6 +26,7 @@ type Engine interface {
 	Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error)
 	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
 	Plan(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Plan, error)
+	ManifestDigest(ctx context.Context, request reconciler.ApplyRequest) (string, error)
 	PlanDeletion(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Plan, error)
 	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
 	Recover(ctx context.Context, request reconciler.RecoverRequest) (found []reconciler.InventoryItem, unlisted []string, err error)

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"strings"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// A generator that renders the same leaves the digests as they are; the history names it, so that the objects are compared once.
+
+// withEarlierGenerator returns the digests that the component would have with the generator that its status was made with, and the
+// revision that this one has rendered, if nothing else has changed since. Otherwise the revision is nil.
+func (h *handler[T]) withEarlierGenerator(ctx context.Context, obj T, now digests) (digests, *v1alpha1.RevisionStatus, error) {
+	status := obj.GetStatus()
+	recorded, current, rollback := status.processing(), status.currentRevision(), status.Rollback
+	candidates := []string{recorded.generator}
+	if recorded.generator == "" { // it is of an earlier build, in which fewer generators had a digest
+		before, _, _ := strings.Cut(now.from, "+")
+		candidates = []string{"=", before}
+	}
+	for _, before := range candidates {
+		if current == nil || before == now.from {
+			continue
+		}
+		earlier, err := h.digestsWith(ctx, obj, before[1:])
+		if err != nil {
+			return now, nil, err
+		}
+		earlier.generator = now.generator
+		switch {
+		case rollback != nil && earlier.revision == rollback.Digest:
+			return earlier, status.revisionInHistory(rollback.From), nil
+		case rollback == nil && earlier.revision == recorded.revision:
+			return earlier, current, nil
+		case rollback == nil && current.RollbackTo != 0 && earlier.component == recorded.component: // it is pinned, so nothing is rendered
+			return earlier, &v1alpha1.RevisionStatus{Generator: now.generator}, nil
+		}
+	}
+	return now, nil, nil
+}
+
+// sameRevision returns the digests that the component goes on with. An error of the generator is for the start of its revision.
+func (h *handler[T]) sameRevision(ctx context.Context, obj T, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, now digests) (digests, error) {
+	earlier, of, err := h.withEarlierGenerator(ctx, obj, now)
+	if err != nil || of == nil {
+		return now, err
+	}
+	same, err := h.rendersSame(ctx, obj, t, resolved, generator, earlier, of)
+	switch {
+	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err):
+		return now, h.about(obj, err)
+	case err != nil || !same:
+		return now, nil
+	}
+	of.Generator = now.generator
+	return earlier, nil
+}
+
+// rendersSame compares what the generator renders with what is known of a revision: in the history, or else in the status.
+func (h *handler[T]) rendersSame(ctx context.Context, obj T, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, earlier digests, of *v1alpha1.RevisionStatus) (bool, error) {
+	next, err := copyOf(obj)
+	if err != nil {
+		return false, err
+	}
+	next.GetStatus().Revision = of.Revision
+	ctx = manifests.WithPreview(fullContext(ctx, t, earlier.component, next.GetStatus()))
+	if _, err := h.code.previewHooks(ctx, preReconcile, next); err != nil {
+		return false, err
+	}
+	renderer := *h.renderer
+	renderer.Generator, renderer.Preview = generator, true
+	rendered, err := renderer.Render(ctx, h.renderRequest(next, resolved, earlier.revision, true), &rendering.Last{})
+	if err != nil {
+		return false, err
+	}
+	if of.Digest != "" {
+		if stored, err := renderer.Revisions.Identify(ctx, rendered.Namespace, rendered.Digest); err != nil || stored == of.Digest {
+			return err == nil, err
+		}
+	}
+	recorded := obj.GetStatus().processing()
+	apply, err := h.applyRequest(next, prepared{config: resolved, digest: recorded.component, allowEmpty: true}, rendered.Objects, reconciler.Inventory{})
+	if err != nil || recorded.revision != earlier.revision || recorded.manifests == "" {
+		return false, err
+	}
+	manifest, err := t.Engine.ManifestDigest(ctx, apply)
+	return manifest == recorded.manifests, err
+}

@@ -1,0 +1,375 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	hash "github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+// version is a generator of one version of an operator. It makes a ConfigMap with the size of the widget, its
+// digest and revision, and a text.
+type version struct {
+	digest, text string
+	err          error
+	renders      *int
+	blind        bool // the digest of the component is not in its object
+}
+
+func (v version) Digest() string { return v.digest }
+
+func (v version) Generate(ctx context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+	if v.renders != nil {
+		*v.renders++
+	}
+	digest, _ := manifests.ComponentDigestFromContext(ctx)
+	if v.blind {
+		digest = ""
+	}
+	revision, _ := manifests.ComponentRevisionFromContext(ctx)
+	size, _ := json.Marshal(parameters.ToUnstructured()["size"])
+	return []client.Object{&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"},
+		"data": map[string]any{"text": v.text, "size": string(size), "digest": digest, "revision": strconv.FormatInt(revision, 10)},
+	}}}, v.err
+}
+
+// operated is a widget, and the operator that it was reconciled by before.
+type operated struct {
+	*testing.T
+	*handler[*widget]
+	engine  *fakeEngine
+	obj     *widget
+	renders int
+}
+
+func operate(t *testing.T, options ReconcilerOptions) *operated {
+	t.Helper()
+	o := &operated{T: t, obj: newWidget(), engine: &fakeEngine{manifest: func(request reconciler.ApplyRequest) string {
+		text, err := json.Marshal(request.Objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hash.Combine(string(text))
+	}}}
+	o.handler, _ = testHandler(t, o.engine)
+	o.settings = testSettings(t, options)
+	local := fake.NewClientBuilder().Build()
+	o.renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
+	return o
+}
+
+// reconcile reconciles with a version of the operator that has just started. It returns the last request that the engine got.
+func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
+	o.Helper()
+	v.renders, o.renders = &o.renders, 0
+	o.renderer.Generator, o.memory = v, newMemory()
+	_, err := o.createOrUpdate(o.Context(), o.obj, noCommit)
+	if len(o.engine.applied) == 0 {
+		return reconciler.ApplyRequest{}, err
+	}
+	return o.engine.applied[len(o.engine.applied)-1], err
+}
+
+// earlierBuild makes the status that of a build that did not record the digest of the generator.
+func earlierBuild(o *operated) {
+	recorded := o.obj.Status.processing()
+	recorded.generator = ""
+	o.obj.Status.setProcessing(recorded)
+}
+
+func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
+	none := func(*operated) {}
+	for name, test := range map[string]struct {
+		options       ReconcilerOptions
+		before, after version
+		change        func(*operated)
+		revision      int64 // 1 before
+		another       bool  // component
+		renders       int   // 1 for the comparison, 1 for the reconcile
+	}{
+		"the same":                          {before: version{digest: "1"}, after: version{digest: "1"}, change: none, revision: 1, renders: 1},
+		"another digest":                    {before: version{digest: "1"}, after: version{digest: "2"}, change: none, revision: 1, renders: 2},
+		"it had no digest":                  {after: version{digest: "2"}, change: none, revision: 1, renders: 2},
+		"it has no digest any more":         {before: version{digest: "1"}, change: none, revision: 1, renders: 2},
+		"it had no digest, in an old build": {after: version{digest: "2"}, change: earlierBuild, revision: 1, renders: 2},
+		"the same, of an old build":         {before: version{digest: "1"}, after: version{digest: "1"}, change: earlierBuild, revision: 1, renders: 1},
+		"no history":                        {options: ReconcilerOptions{RevisionHistoryLimit: new(0)}, before: version{digest: "1"}, after: version{digest: "2"}, change: none, revision: 1, renders: 2},
+		"the history is not known": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
+			o.obj.Status.History[0].Digest = ""
+		}, revision: 1, renders: 2},
+		"other objects":                    {before: version{digest: "1"}, after: version{digest: "2", text: "other"}, change: none, revision: 2, another: true, renders: 2},
+		"other objects, without a history": {options: ReconcilerOptions{RevisionHistoryLimit: new(0)}, before: version{digest: "1"}, after: version{digest: "2", text: "other"}, change: none, revision: 2, another: true, renders: 2},
+		"a part of the spec that is no parameter": {before: version{digest: "1", blind: true}, after: version{digest: "2", blind: true}, change: func(o *operated) {
+			o.obj.Generation, o.obj.Spec.Timeout = 2, &types.Duration{Duration: time.Hour}
+		}, revision: 1, another: true, renders: 2},
+		"an annotation that makes other objects": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
+			o.obj.Annotations = map[string]string{"a": "b"}
+		}, revision: 2, another: true, renders: 2},
+		"a parameter at the same time": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
+			o.obj.Generation, o.obj.Spec.Size = 2, 3
+		}, revision: 2, another: true, renders: 1},
+		"the generator fails": {before: version{digest: "1"}, after: version{digest: "2", err: errors.New("no")}, change: none, revision: 2, another: true, renders: 2},
+		"nothing was rendered before": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
+			o.obj.Status.History[0].Digest = ""
+			recorded := o.obj.Status.processing()
+			recorded.manifests = ""
+			o.obj.Status.setProcessing(recorded)
+		}, revision: 2, another: true, renders: 2},
+		"a hook changes what is rendered": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
+			o.code.hooks[preReconcile] = []HookFunc[*widget]{PreviewSafe(func(_ context.Context, _ client.Client, w *widget) error { w.Status.Note = "hook"; return nil })}
+		}, revision: 1, renders: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := operate(t, test.options)
+			first, err := o.reconcile(test.before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.change(o)
+			request, err := o.reconcile(test.after)
+			if !errors.Is(err, test.after.err) {
+				t.Fatal(err)
+			}
+			if got := o.obj.Status.Revision; got != test.revision {
+				t.Errorf("revision %d, want %d", got, test.revision)
+			}
+			if got := o.obj.Status.processing().component; got != first.ComponentDigest != test.another {
+				t.Errorf("the digest of the component was %s and is %s", first.ComponentDigest, got)
+			}
+			if err == nil && request.ComponentDigest != o.obj.Status.processing().component {
+				t.Errorf("the engine gets the digest %s", request.ComponentDigest)
+			}
+			if o.renders != test.renders {
+				t.Errorf("rendered %d times, want %d", o.renders, test.renders)
+			}
+			if err != nil {
+				return
+			}
+			// The comparison is made once, and the next process knows that.
+			before := o.obj.Status.DeepCopy()
+			if _, err := o.reconcile(test.after); err != nil || o.renders != 1 || o.obj.Status.Revision != before.Revision || o.obj.Status.ProcessingDigest != before.ProcessingDigest {
+				t.Errorf("then: %v, rendered %d times, revision %d, digest %s, was %s", err, o.renders, o.obj.Status.Revision, o.obj.Status.ProcessingDigest, before.ProcessingDigest)
+			}
+			if got := o.obj.Status.History[0].Generator; got != generatorID(test.after.digest) {
+				t.Errorf("the history names the generator %q", got)
+			}
+		})
+	}
+}
+
+// After the takeover everything is as if the generator had not changed.
+func TestAComponentGoesOnWithTheDigestsOfTheEarlierGenerator(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	for _, v := range []version{{digest: "1"}, {digest: "2"}, {digest: "3"}, {digest: "1"}} {
+		if _, err := o.reconcile(v); err != nil || o.obj.Status.Revision != 1 {
+			t.Fatalf("%s: %v, revision %d", v.digest, err, o.obj.Status.Revision)
+		}
+	}
+	component := o.obj.Status.processing().component
+	if _, err := o.reconcile(version{digest: "4"}); err != nil || o.obj.Status.processing().component != component {
+		t.Fatal(err, "another component")
+	}
+	o.obj.Spec.Size, o.obj.Generation = 7, 2
+	if _, err := o.reconcile(version{digest: "4"}); err != nil || o.obj.Status.Revision != 2 || !strings.HasSuffix(o.obj.Status.ProcessingDigest, "/2/=4") {
+		t.Errorf("after a change of the spec: %v, revision %d, digest %s", err, o.obj.Status.Revision, o.obj.Status.ProcessingDigest)
+	}
+	if _, err := o.reconcile(version{digest: "1"}); err != nil || o.obj.Status.Revision != 2 {
+		t.Errorf("with the first generator: %v, revision %d", err, o.obj.Status.Revision)
+	}
+}
+
+func TestTheTimeoutGoesOnWithAGeneratorThatRendersTheSame(t *testing.T) {
+	for text, restarted := range map[string]bool{"": false, "other": true} {
+		o := operate(t, ReconcilerOptions{})
+		o.engine.outcome.Waiting = []reconciler.Wait{{Key: reconciler.Key{Kind: "ConfigMap", Name: "a"}}}
+		_, _ = o.reconcile(version{digest: "1"})
+		before := o.obj.Status.ProcessingSince.DeepCopy()
+		o.now = func() time.Time { return before.Add(time.Minute) }
+		_, _ = o.reconcile(version{digest: "2", text: text})
+		if got := o.obj.Status.ProcessingSince; got.Equal(before) == restarted {
+			t.Errorf("%q: it was started at %s, and now at %s", text, before, got)
+		}
+	}
+}
+
+func TestAnAnswerThatIsMissingStartsNoRevision(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	if _, err := o.reconcile(version{digest: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	lost := &url.Error{Op: "Get", URL: "https://api", Err: errors.New("connection refused")}
+	if _, err := o.reconcile(version{digest: "2", err: lost}); !errors.Is(err, lost) || o.obj.Status.Revision != 1 {
+		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
+	}
+}
+
+func TestAPinnedComponentIsNotChangedByAnotherGenerator(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	reconcile := func(digest string, revision int64) {
+		t.Helper()
+		if _, err := o.reconcile(version{digest: digest}); err != nil || o.obj.Status.Revision != revision {
+			t.Fatalf("%v, revision %d, want %d", err, o.obj.Status.Revision, revision)
+		}
+	}
+	reconcile("1", 1)
+	o.obj.Spec.Size, o.obj.Generation = 2, 2
+	reconcile("1", 2)
+	o.obj.Annotations = map[string]string{"test.corbel.run/rollback-to": "1"}
+	reconcile("1", 3)
+	component := o.obj.Status.processing().component
+	for range 2 {
+		reconcile("2", 3)
+		if got := o.obj.Status.processing().component; got != component {
+			t.Errorf("the digest of the component was %s and is %s", component, got)
+		}
+	}
+	o.obj.Annotations = nil
+	reconcile("2", 4)
+}
+
+func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T) {
+	for text, revision := range map[string]int64{"": 3, "other": 4} {
+		o := operate(t, ReconcilerOptions{RollbackOnFailure: true})
+		if _, err := o.reconcile(version{digest: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		o.obj.Spec.Size, o.obj.Generation = 2, 2
+		if _, err := o.reconcile(version{digest: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		status := o.obj.GetStatus()
+		status.History[0].ReadyAt, status.History[0].Result = nil, v1alpha1.RevisionProcessing
+		if !o.rollBackFailed(o.obj, "it failed") {
+			t.Fatal("it is not rolled back")
+		}
+		if _, err := o.reconcile(version{digest: "1"}); err != nil || status.Revision != 3 {
+			t.Fatalf("%v, revision %d", err, status.Revision)
+		}
+		component := status.processing().component
+		for range 2 {
+			if _, err := o.reconcile(version{digest: "2", text: text}); err != nil || status.Revision != revision {
+				t.Errorf("%q: %v, revision %d, want %d", text, err, status.Revision, revision)
+			}
+		}
+		if rolledBack := status.Rollback != nil && status.processing().component == component; rolledBack != (text == "") {
+			t.Errorf("%q: rolled back %+v", text, status.Rollback)
+		}
+	}
+}
+
+func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
+	for text, asked := range map[string]bool{"": false, "other": true} {
+		o := operate(t, ReconcilerOptions{})
+		if _, err := o.reconcile(version{digest: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		o.settings.requireApproval = true
+		_, err := o.reconcile(version{digest: "2", text: text})
+		if got := o.obj.Status.Approval != nil; got != asked || (err != nil) != asked || o.obj.Status.Revision != 1 {
+			t.Errorf("%q: asked %t, %v, revision %d", text, got, err, o.obj.Status.Revision)
+		}
+	}
+}
+
+func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		text  string
+		ready bool
+		held  bool
+		want  rollout.State
+	}{
+		"the same":                     {ready: true, want: rollout.Done},
+		"the same, and failed before":  {want: rollout.Done},
+		"other objects wait":           {text: "other", ready: true, held: true, want: rollout.Waiting},
+		"other objects, failed before": {text: "other", held: true, want: rollout.Waiting},
+	} {
+		o := operate(t, ReconcilerOptions{})
+		for size := range 2 { // a revision that was ready, and the one that the test is about
+			o.obj.Generation, o.obj.Spec.Size = int64(size)+1, size
+			if _, err := o.reconcile(version{digest: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if current := o.obj.Status.currentRevision(); !test.ready {
+			current.ReadyAt, current.Result = nil, v1alpha1.RevisionFailed
+		}
+		o.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, o.now, func(client.ObjectKey) {}, func(context.Context, string) (map[client.ObjectKey]listed, error) {
+			return map[client.ObjectKey]listed{key("other"): {Component: rollout.Component{State: rollout.Updating}}}, nil
+		})
+		if _, err := o.reconcile(version{digest: "2", text: test.text}); err != nil {
+			t.Fatal(name, err)
+		}
+		if held := o.remembered(o.obj).turn != ""; held != test.held || o.obj.Status.Revision != 2 {
+			t.Errorf("%s: held %t, revision %d", name, held, o.obj.Status.Revision)
+		}
+		if got := o.fleetMember(o.obj, generatorID("2"), false); got.State != test.want {
+			t.Errorf("%s: %s, want %s", name, got.State, test.want)
+		}
+	}
+}
+
+// The digests of an earlier generator are kept although an operator lost its key.
+func TestAnotherKeyAndAnotherGenerator(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	for _, digest := range []string{"1", "2"} {
+		if _, err := o.reconcile(version{digest: digest}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	me, err := o.operator(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.obj.Status.Inventory.Operator, o.digestKey = me, fixedKey("another key")
+	if _, err := o.reconcile(version{digest: "2"}); err != nil || o.obj.Status.Revision != 1 {
+		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
+	}
+}
+
+func TestTheBuildIsTheDigestOfGoCode(t *testing.T) {
+	code := manifests.GeneratorFunc(nothing)
+	own := manifests.WithObjectTransformer(manifests.ObjectTransformerFunc(func(_, _ string, objects []client.Object) ([]client.Object, error) { return objects, nil }))
+	for name, test := range map[string]struct {
+		generator manifests.Generator
+		counts    bool
+	}{
+		"code":                      {code, true},
+		"a transformer":             {manifests.Transform(digested{nothing}, own), true},
+		"a generator with a digest": {digested{nothing}, false},
+	} {
+		sums := map[string]bool{}
+		for _, build := range []string{"", "1", "2"} {
+			r := NewReconciler[*widget]("test.corbel.run", test.generator, ReconcilerOptions{BuildDigest: build, Rollout: &Rollout{MaxUnavailable: intstr.FromInt32(1)}})
+			for _, mistake := range r.wiring() {
+				if mistake != nil && (name != "code" || build != "" || !errors.Is(mistake, errNoDigest)) {
+					t.Errorf("%s: %v", name, mistake)
+				}
+			}
+			sums[manifests.Digest(r.generator)] = true
+		}
+		if counts := len(sums) == 3; counts != test.counts || !counts && len(sums) != 1 {
+			t.Errorf("%s: %v", name, sums)
+		}
+	}
+}
