@@ -313,11 +313,12 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		}
 		if current := o.obj.Status.currentRevision(); !test.ready {
 			current.ReadyAt, current.Result = nil, v1alpha1.RevisionFailed
+			o.engine.outcome.Waiting = []reconciler.Wait{{Key: reconciler.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
 		o.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, o.now, func(client.ObjectKey) {}, func(context.Context, string) (map[client.ObjectKey]listed, error) {
 			return map[client.ObjectKey]listed{key("other"): {Component: rollout.Component{State: rollout.Updating}}}, nil
 		})
-		if _, err := o.reconcile(version{digest: "2", text: test.text}); err != nil {
+		if _, err := o.reconcile(version{digest: "2", text: test.text}); (err == nil) != test.ready {
 			t.Fatal(name, err)
 		}
 		if held := o.remembered(o.obj).turn != ""; held != test.held || o.obj.Status.Revision != 2 {
