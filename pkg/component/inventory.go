@@ -295,6 +295,9 @@ func (i *storedInventory) isTransient(inventory reconciler.Inventory) bool {
 		if durable.UID == "" && (now.RunOn != "" || now.Group == "batch") {
 			return false // it may be removed after its end, and must not run again
 		}
+		if now.Intended == "" && now.Digest == durable.Intended {
+			now.Intended = durable.Intended // it was created as intended
+		}
 		now.UID, now.Seal, now.Digest, now.ObservedHash, now.AppliedHash = durable.UID, durable.Seal, durable.Digest, durable.ObservedHash, durable.AppliedHash
 		now.AppliedAt, now.Replicas, now.Altered = durable.AppliedAt, durable.Replicas, durable.Altered
 		return now.Phase == v1alpha1.PhaseApplied && equality.Semantic.DeepEqual(durable, now)

@@ -109,7 +109,7 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome) verdict.Facts {
 	if f.Waiting != "" && !f.Deleting {
 		obj.GetStatus().startTimeout(h.now(), known.timeoutPassed)
 		known.timeoutPassed = 0
-		f.TimedOut = !f.Settling && obj.GetStatus().timedOut(f.Intervals.Timeout, h.now())
+		f.TimedOut = obj.GetStatus().timedOut(f.Intervals.Timeout+f.Settling, h.now())
 	}
 	if !f.Deleting {
 		h.factsOfRollback(obj, &f, h.now())

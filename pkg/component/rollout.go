@@ -293,6 +293,8 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 		c.State = rollout.Done // it is installed with the version, at once
 	case a.last == nil && pinned:
 		c.State = rollout.Pinned
+	case a.last == nil && madeWith != "" && generatorID(madeWith[1:]) == generator:
+		c.State = rollout.Done // the version that it leaves renders the same
 	case a.last == nil:
 		c.State = rollout.Waiting
 	case a.before == nil, madeWith != "" && generatorID(madeWith[1:]) != generator: // the version renders the same

@@ -115,6 +115,20 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 	}
 }
 
+// The component was brought to another version that renders the same, and the operator goes back.
+func TestARolloutGoesBackFromAVersionThatRendersTheSame(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
+	w := newWidget()
+	w.Status.History, w.Status.AppliedGeneration, w.Status.Revision = historyFrom("1 other Ready"), 1, 1
+	w.Status.setProcessing(processing{generator: "=first"})
+	for generator, want := range map[string]rollout.State{"first": rollout.Done, "third": rollout.Waiting} {
+		if got := h.fleetMember(w, generatorID(generator), false); got.State != want {
+			t.Errorf("%s: %s, want %s", generator, got.State, want)
+		}
+	}
+}
+
 // A forged status can stop a roll-out, so the message names the last writer of the status.
 func TestARolloutNamesWhoWroteTheStatusOfAFailure(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})

@@ -7,6 +7,8 @@ import (
 	"context"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -56,7 +58,7 @@ func (h *handler[T]) sameRevision(ctx context.Context, obj T, t targets.Connecti
 	}
 	same, err := h.rendersSame(ctx, obj, t, resolved, generator, earlier, of)
 	switch {
-	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err):
+	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		return now, h.about(obj, err)
 	case err != nil || !same:
 		return now, nil

@@ -75,12 +75,12 @@ func TestARevisionIsNewUntilItWasReady(t *testing.T) {
 // The timeout does not count for a container that has never ended.
 func TestTheTimeoutDoesNotEndTheFirstStartOfAContainer(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	for _, settling := range []bool{true, false} {
+	for settling, timedOut := range map[time.Duration]bool{0: true, 10 * time.Second: true, 2 * time.Minute: false} {
 		obj := newWidget()
-		obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-time.Hour)}
+		obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-h.intervals(obj).Timeout - time.Minute)}
 		f := h.factsOf(obj, lifecycle.Outcome{Err: &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api", Settling: settling}}})
-		if f.TimedOut == settling {
-			t.Errorf("settling %t: timed out %t", settling, f.TimedOut)
+		if f.TimedOut != timedOut {
+			t.Errorf("settling %v: timed out %t", settling, f.TimedOut)
 		}
 	}
 }

@@ -79,6 +79,11 @@ func (c *call) addNote(note plan.Note) {
 func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again []plan.Key) {
 	blind := c.unread(results)
 	c.in.Recorded = plan.Fold(p.Inventory, c.in.Live, results, now)
+	for i, item := range c.in.Recorded {
+		if key := plan.KeyOf(item); blind[key] && c.unlisted[key] {
+			c.in.Recorded[i].Intended = "" // it was there already, and nothing is known about its manifest
+		}
+	}
 	for _, result := range results {
 		key := result.Step.Key
 		if _, superseded := errors.AsType[*SupersededError](result.Err); superseded {

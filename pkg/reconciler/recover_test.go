@@ -200,6 +200,20 @@ func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
 }
 
 // Nothing is left of the record: whatever type the objects have, and whichever owner of the name made them, they are found once.
+// What a record that was lost had written is written again, although it is not known before the creation is refused.
+func TestAnObjectThatWasThereBeforeItsRecordIsWritten(t *testing.T) {
+	b := newBench(t)
+	before := config("a", "1")
+	before.Object["data"].(map[string]any)["dropped"] = "1"
+	b.mustApply(before)
+	b.inventory = reconciler.Inventory{}
+	b.engine = newEngine(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	if data := b.get("a").Data; data["dropped"] != "" {
+		t.Errorf("data of an earlier manifest are left: %v", data)
+	}
+}
+
 func TestRecoverWithoutARecord(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))

@@ -118,7 +118,7 @@ var mutants = []mutant{
 	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != i.operator.Key", "false", []string{componentTests}},
 	{"a generator with another digest is another revision", "pkg/component/samerevision.go", "case err != nil || !same:", "case err != nil || !same || same:", []string{componentTests}},
 	{"any generator renders the same", "pkg/component/samerevision.go", "manifest == recorded.manifests", `manifest != ""`, []string{componentTests}},
-	{"an answer that is missing counts as other objects", "pkg/component/samerevision.go", "cluster.IsUnavailable(err):", "cluster.IsUnavailable(nil):", []string{componentTests}},
+	{"an answer that is missing counts as other objects", "pkg/component/samerevision.go", "cluster.IsUnavailable(err), apierrors", "cluster.IsUnavailable(nil), apierrors", []string{componentTests}},
 	{"a component that stays the same takes a place of a roll-out", "pkg/component/rollout.go", "generatorID(madeWith[1:]) != generator:", `generatorID(madeWith[1:]) == "":`, []string{componentTests}},
 	{"a pinned component forgets its generator", "pkg/component/rollback.go", "pinned := spec\n", "pinned := digests{component: spec.component, generator: spec.generator}\n", []string{componentTests}},
 	{"options do not count for the digest of a chart", "pkg/manifests/helm/generator.go", "g.digest += sum.Digest()", "_ = sum", []string{manifestsTests}},
@@ -177,8 +177,8 @@ var mutants = []mutant{
 	{"pods that may not be listed hold back a component", "pkg/component/internal/verdict/failurereasons.go", "if apierrors.IsForbidden(err) {", "if false && apierrors.IsForbidden(err) {", []string{verdictTests}},
 	{"a rule of its own for readiness does not count", "pkg/reconciler/desiredset.go", `d.Policies.ReadyWhen == "" && !byRule`, "(byRule || true)", []string{reconcilerTests}},
 	{"the pods of a revision that was ready are read", "pkg/component/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
-	{"a container that was started late is a timeout", "pkg/component/report.go", "!f.Settling && ", "", []string{componentTests}},
-	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/failurereasons.go", "f.Settling && worst.Problem == pods.Starting", "f.Settling", []string{verdictTests}},
+	{"a container that was started late is a timeout", "pkg/component/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
+	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/failurereasons.go", "crashes || worst.Problem != pods.Starting", "crashes", []string{verdictTests}},
 	{"a roll-out stops at a container that was started late", "pkg/component/rollout.go", "timedOut && reason != v1alpha1.ReasonProcessing", "timedOut && reason != \"\"", []string{componentTests}},
 
 	// Which process acts, and when.

@@ -168,9 +168,14 @@ const (
 type sum = digest.Sum
 
 // complete fills in the defaults, and checks the rest. The digest is that of the program, wherever it is, and of the options.
+// The values of variables, which may be secret, do not count: the digest stands in the status of components.
 func (f Function) complete() (Function, sum, error) {
 	given := f
-	given.Path = ""
+	given.Path, given.Environment = "", nil
+	for _, variable := range f.Environment {
+		name, _, _ := strings.Cut(variable, "=")
+		given.Environment = append(given.Environment, name)
+	}
 	if f.Timeout <= 0 {
 		f.Timeout = defaultTimeout
 	}

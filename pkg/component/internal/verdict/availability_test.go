@@ -79,7 +79,7 @@ func TestPodsAreListedOnlyForContainersWithoutProbes(t *testing.T) {
 				ownPod("api-x", kind, owner, now, 0, "web"), ownPod("migrate", "Job", "migrate", now, 1, "web"), ownPod("api-old-x", "ReplicaSet", "api-old-77", now, 1, "web")).Build()}
 			workload := ownWorkload(t, test.kind, "api", test.replicas, test.minReady, test.pod)
 			f, _, err := Unavailable(t.Context(), []*unstructured.Unstructured{workload}, 10*time.Second, now, reader)
-			if err != nil || reader.lists != test.lists || f.Fallback != test.after || (f.Waiting == "") != (test.after == 0) || !f.Settling {
+			if err != nil || reader.lists != test.lists || f.Fallback != test.after || (f.Waiting == "") != (test.after == 0) || (f.Settling == 0) != (test.after == 0) {
 				t.Errorf("%d lists, %+v, %v", reader.lists, f, err)
 			}
 		})
@@ -99,7 +99,7 @@ func TestTheLastOfSeveralWorkloadsDecides(t *testing.T) {
 		"Deployment shop/api: containers without a readiness probe have to run for 10s; pod api-x: container web was restarted less than 10s ago"; f.Waiting != want {
 		t.Errorf("message: %s", f.Waiting)
 	}
-	if err != nil || f.Settling || f.Fallback != 57*time.Second || reader.lists != 3 || len(unread) > 0 {
+	if err != nil || f.Settling != 0 || f.Fallback != 57*time.Second || reader.lists != 3 || len(unread) > 0 {
 		t.Errorf("%d lists, %+v, %v, %v", reader.lists, f, unread, err)
 	}
 

@@ -167,7 +167,7 @@ func refusal(ctx context.Context, workload client.Object, created []corev1.Pod, 
 // minReady, unless the workload says how long. Waiting is empty if there are none. Unread are notes about pods that may not be listed.
 func Unavailable(ctx context.Context, workloads []*unstructured.Unstructured, minReady time.Duration, now time.Time, reader client.Reader) (f Facts, unread []reconciler.Note, err error) {
 	var waits []reconciler.Wait
-	f.Settling = true
+	crashes := false
 	for _, manifest := range workloads {
 		w, containers := readWorkload(manifest)
 		atLeast := minReady
@@ -190,10 +190,14 @@ func Unavailable(ctx context.Context, workloads []*unstructured.Unstructured, mi
 		}
 		own := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !belongsTo(&pod, key) })
 		if worst, until := pods.Unavailable(own, containers, atLeast, now); !until.IsZero() {
-			f.Settling, f.Fallback = f.Settling && worst.Problem == pods.Starting, max(f.Fallback, until.Sub(now))
+			crashes = crashes || worst.Problem != pods.Starting
+			f.Settling, f.Fallback = max(f.Settling, atLeast), max(f.Fallback, until.Sub(now))
 			text := fmt.Sprintf("containers without a readiness probe have to run for %s; %s", atLeast, worst)
 			waits = append(waits, reconciler.Wait{Key: key, Reason: reconciler.WaitReady, Message: text})
 		}
+	}
+	if crashes {
+		f.Settling = 0
 	}
 	f.Waiting = WaitingMessage(waits, nil)
 	return f, unread, nil

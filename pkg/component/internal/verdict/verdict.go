@@ -55,8 +55,8 @@ type Facts struct {
 	Unreachable string
 	// TimedOut: the wait is longer than the timeout.
 	TimedOut bool
-	// Settling: it is only waited until containers that have never ended have run for long enough.
-	Settling bool
+	// Settling is for how long containers have to run that have never ended, if nothing else is waited for. The timeout is so much longer.
+	Settling time.Duration
 	// Failed: an object that is waited for reports that it failed.
 	Failed bool
 	// Err is why the reconcile did not finish.

@@ -77,7 +77,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	if step.AsIntended {
 		live, err = e.readFirst(ctx, resource, step)
 	}
-	if err == nil && (live == nil || len(observe.Differences(live, step.Desired)) > 0) {
+	if err == nil && (live == nil || len(observe.DriftOf(live, step.Desired, "").Fields) > 0) {
 		live, err = e.send(ctx, resource, step, before)
 	}
 	if err != nil {

@@ -223,6 +223,18 @@ func TestAnObjectThatWasCreatedAsIntendedIsOnlyRead(t *testing.T) {
 		if result := b.run(s); result.Err == nil && b.at(d, "data", "key") != "value" {
 			t.Errorf("%s: what another client has changed since is left", verb)
 		}
+		pod := func(volume string) string {
+			return `template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}], volumes: [{name: data, ` + volume + `}]}}`
+		}
+		d = b.desired(`{apiVersion: v1, kind: PodTemplate, metadata: {namespace: `+b.namespace()+`, name: web}, `+pod("emptyDir: {}")+`}`, writes[verb])
+		b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		b.otherClient(d, `{"template":{"spec":{"volumes":[{"name":"data","hostPath":{"path":"/"}}]}}}`)
+		s = b.seen(verb, d, b.observe(d))
+		s.AsIntended = true
+		b.requests()
+		if b.run(s); methods(b.requests()) == "GET" {
+			t.Errorf("%s: another type of a volume counts as no difference", verb)
+		}
 	}
 }
 
