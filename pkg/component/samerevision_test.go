@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -218,9 +219,13 @@ func TestAnAnswerThatIsMissingStartsNoRevision(t *testing.T) {
 	if _, err := o.reconcile(version{digest: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	lost := &url.Error{Op: "Get", URL: "https://api", Err: errors.New("connection refused")}
-	if _, err := o.reconcile(version{digest: "2", err: lost}); !errors.Is(err, lost) || o.obj.Status.Revision != 1 {
-		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
+	for _, lost := range []error{
+		&url.Error{Op: "Get", URL: "https://api", Err: errors.New("connection refused")},
+		apierrors.NewInternalError(errors.New("etcd")), apierrors.NewServiceUnavailable("later"), apierrors.NewTimeoutError("slow", 1),
+	} {
+		if _, err := o.reconcile(version{digest: "2", err: lost}); !errors.Is(err, lost) || o.obj.Status.Revision != 1 {
+			t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
+		}
 	}
 }
 
