@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Client returns a client whose errors hide the answers of the server about Secrets.
+// Client returns a client that removes the answers of the server about Secrets from its errors.
 func Client(inner client.Client) client.Client { return hiding(inner, false) }
 
 // NotingClient is Client that also notes Secrets which are read.

@@ -279,7 +279,10 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 	asked, _ := h.rolloutOf(obj)
 	a := status.attemptOf(generator)
 	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationRollbackTo] != ""
-	madeWith := status.processing().generator
+	madeWith := ""
+	if of := status.processing().generator; of != "" {
+		madeWith = generatorID(of[1:])
+	}
 	neverApplied := status.currentRevision() == nil || status.AppliedGeneration == 0
 	switch {
 	case a.ready != nil:
@@ -293,11 +296,11 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 		c.State = rollout.Done // it is installed with the version, at once
 	case a.last == nil && pinned:
 		c.State = rollout.Pinned
-	case a.last == nil && madeWith != "" && generatorID(madeWith[1:]) == generator:
+	case a.last == nil && madeWith == generator:
 		c.State = rollout.Done // the version that it leaves renders the same
 	case a.last == nil:
 		c.State = rollout.Waiting
-	case a.before == nil, madeWith != "" && generatorID(madeWith[1:]) != generator: // the version renders the same
+	case a.before == nil, madeWith != "" && madeWith != generator: // the version renders the same
 		c.State = rollout.Done
 	case a.last.Revision == status.Revision && a.last.Result == v1alpha1.RevisionProcessing && !h.isStuck(obj):
 		c.State = rollout.Updating

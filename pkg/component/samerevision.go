@@ -5,6 +5,8 @@ package component
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,13 +60,19 @@ func (h *handler[T]) sameRevision(ctx context.Context, obj T, t targets.Connecti
 	}
 	same, err := h.rendersSame(ctx, obj, t, resolved, generator, earlier, of)
 	switch {
-	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err), isServerFailure(err):
 		return now, h.about(obj, err)
 	case err != nil || !same:
 		return now, nil
 	}
 	of.Generator = now.generator
 	return earlier, nil
+}
+
+// isServerFailure reports whether the API server failed to answer, and may answer later.
+func isServerFailure(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
 // rendersSame compares what the generator renders with what is known of a revision: in the history, or else in the status.

@@ -58,8 +58,9 @@ func combined(sums ...string) string {
 func (j joined) Digest() string {
 	var before, all []string
 	for _, g := range j {
-		all = append(all, Digest(g))
-		earlier, _, _ := strings.Cut(Digest(g), "+")
+		sum := Digest(g)
+		all = append(all, sum)
+		earlier, _, _ := strings.Cut(sum, "+")
 		before = append(before, earlier)
 	}
 	if slices.Equal(before, all) {

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,24 +26,18 @@ import (
 // TestRequestsOfAFleet counts the requests of an operator with many components of four objects, one of which
 // is a Deployment that its controller rolls out. The numbers are exact promises for each component, but for what an
 // operator asks once, and for conflicts with the controller. With the history each revision takes one request more.
-// They hold while an operator keeps up: what takes longer is reported in between, and read again before it is written.
 func TestRequestsOfAFleet(t *testing.T) {
 	const n, once = 40, 25
 	f := newFixture(t)
 	traffic := &fleetTraffic{}
 	var renderings atomic.Int64
-	chart, began := "1", time.Now()
+	chart := "1"
 	expect := func(what string, requests, writes, events, rendered int) {
 		t.Helper()
 		got, render := traffic.drain(), int(renderings.Swap(0))
 		t.Logf("%s: %.2f requests, %.2f events, %.2f renderings a component: %s",
 			what, float64(got.requests)/n, float64(got.events)/n, float64(render)/n, got.text(n))
 		const slack = n / 4 // conflicts with the controller, on a slow machine
-		took := time.Since(began)
-		if began = time.Now(); took > n*time.Second/2 {
-			t.Logf("%s took %v: the machine is too busy to hold the operator to its requests", what, took)
-			return
-		}
 		if got.requests > requests*n+once+slack || got.writes > writes*n+slack+5 || got.events > events*n+slack || render > rendered*n+slack {
 			t.Errorf("%s: %d requests, %d writes, %d events and %d renderings; want %d, %d, %d and %d a component",
 				what, got.requests, got.writes, got.events, render, requests, writes, events, rendered)

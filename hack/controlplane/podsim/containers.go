@@ -156,8 +156,8 @@ func (m moment) getReady(status *corev1.ContainerStatus, started time.Duration) 
 	return 0
 }
 
-// headStart is how much earlier than it was started a container says that it was, if it goes on running. So nobody has to wait until
-// it has run for some time.
+// headStart moves the reported start of a container that goes on running into the past. So an operator that waits until containers
+// have run for some time concludes at once.
 const headStart = time.Hour
 
 func (m moment) setReady(status *corev1.ContainerStatus) {
