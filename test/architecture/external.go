@@ -35,6 +35,7 @@ var closedExternal = []string{
 	"k8s.io/apimachinery/pkg/util/json",
 	"k8s.io/apimachinery/pkg/util/sets",
 	"k8s.io/apimachinery/pkg/util/validation/...",
+	"k8s.io/apimachinery/pkg/util/version",
 	"sigs.k8s.io/json",
 }
 

@@ -75,6 +75,7 @@ var rooms = []Room{
 	{Path: "pkg/reconciler/internal/policy", Floor: 1, Kind: Closed},
 	{Path: "pkg/reconciler/internal/definition", Floor: 1, Kind: Closed},
 	{Path: "pkg/reconciler/internal/plan", Floor: 1, Kind: Closed, Beside: []string{"pkg/reconciler/internal/policy"}},
+	{Path: "pkg/reconciler/internal/shared", Floor: 1, Kind: Closed, Beside: []string{"pkg/reconciler/internal/plan"}},
 
 	{Path: "pkg/patch", Floor: 2, Kind: Open},
 	{Path: "pkg/steps", Floor: 2, Kind: Open, Beside: []string{"pkg/patch"}},

@@ -99,6 +99,10 @@ type Observation struct {
 	// Automatic is what the annotation automatic of a namespace says; of an absent one, what it is to say. Empty means
 	// that it does not prove anything.
 	Automatic string
+	// Shared is the annotation of a definition that has the label of the types that all components of the reconciler share.
+	Shared string
+	// Generation counts the changes of the spec.
+	Generation int64
 	// CreationTimestamp is the object's creation timestamp.
 	CreationTimestamp time.Time
 	Status            Status
