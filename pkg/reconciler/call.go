@@ -110,15 +110,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 			c.looks[key]++
 			again = append(again, plan.Key{Kind: "Namespace", Name: key.Namespace})
 		default:
-			c.in.Failed[key] = execute.FailureOf(result.Err)
-			c.errs[key] = result.Err
-			if execute.IsBreaking(result.Err) {
-				c.errs[key] = &BreakingChangeError{Err: result.Err}
-			}
-			if execute.IsMistake(result.Err) {
-				c.errs[key] = &InvalidError{Err: result.Err}
-			}
-			c.unavailable = c.unavailable || execute.IsUnavailable(result.Err)
+			c.noteFailure(key, result.Err)
 			c.blameNamespace(key, result.Err)
 		}
 		again = append(again, key)
@@ -139,6 +131,18 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 	}
 	c.retried = c.retried || plan.DropResolvedFailures(c.in.Input, results)
 	return again
+}
+
+// noteFailure notes why the last step of an object failed.
+func (c *call) noteFailure(key plan.Key, err error) {
+	c.in.Failed[key], c.errs[key] = execute.FailureOf(err), err
+	if execute.IsBreaking(err) {
+		c.errs[key] = &BreakingChangeError{Err: err}
+	}
+	if execute.IsMistake(err) {
+		c.errs[key] = &InvalidError{Err: err}
+	}
+	c.unavailable = c.unavailable || execute.IsUnavailable(err)
 }
 
 // addRefusal notes the right that the server names if it has forbidden a step.

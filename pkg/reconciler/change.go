@@ -85,6 +85,18 @@ func (f *watchedOwners) remove(owner Owner) (id string) {
 	return id
 }
 
+// users returns owners that have the object among theirs, at most so many.
+func (f *watchedOwners) users(key plan.Key, limit int) (users []Owner) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	for _, owner := range f.owners {
+		if _, uses := owner.objects[hashOf(key)]; uses && len(users) < limit {
+			users = append(users, owner.Owner)
+		}
+	}
+	return users
+}
+
 func (f *watchedOwners) any() bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()

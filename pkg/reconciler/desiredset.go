@@ -123,6 +123,7 @@ func (r *Reconciler) desiredObjects(ctx context.Context, in *input, request Appl
 	var unserved []schema.GroupVersionKind
 	objects, err := r.build(ctx, in, desired.Input{
 		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: request.ManagedTypes,
+		Shared: r.shared.objects(), Stored: request.Stored,
 		Resolve: func(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error) {
 			namespaced, served, err = r.resolve(ctx, gvk)
 			if err == nil && !served {

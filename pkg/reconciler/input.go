@@ -35,6 +35,7 @@ type input struct {
 	reusable     *DesiredSet                // for calls that follow; nil if it cannot be kept
 	manifest     string                     // digest of all manifests
 	unknown      map[string]json.RawMessage // what a newer version wrote into the inventory
+	stored       bool                       // the objects come from a set that was stored
 	resourceOf   func(schema.GroupVersionKind) (cluster.Resource, bool)
 }
 
@@ -48,7 +49,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 		return input{}, err
 	}
 	in.Timeout, in.TimedOut, in.urgent, in.Owner.Former = request.Timeout, request.TimedOut, request.Urgent, request.Policies.AdoptOperator
-	in.Desired = objects
+	in.Desired, in.stored = objects, request.Stored
 	in.Retain = make(map[plan.Key]bool, len(request.Retain))
 	for _, key := range request.Retain {
 		in.Retain[plan.Key(key)] = true
@@ -71,6 +72,11 @@ func keepOthers(in *plan.Input) {
 	made := make(map[plan.Key]string, len(in.Recorded))
 	for _, item := range in.Recorded {
 		made[plan.KeyOf(item)], in.Retain[plan.KeyOf(item)] = item.Digest, true
+	}
+	for _, d := range in.Desired {
+		if d.Shared {
+			made[d.Key] = d.Digest
+		}
 	}
 	in.Desired = slices.Clone(in.Desired)
 	for before := -1; before != len(in.Desired); {
@@ -113,7 +119,8 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	if err != nil {
 		return input{}, err
 	}
-	in.ManagedTypes, in.Timeout, in.Owner.Former = request.ManagedTypes, request.Timeout, request.Policies.AdoptOperator
+	in.ManagedTypes = slices.Concat(request.ManagedTypes, r.shared.defined())
+	in.Timeout, in.Owner.Former = request.Timeout, request.Policies.AdoptOperator
 	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}
 	in.hooks, in.soleWriter = request.Inventory.DeleteHooks, request.SoleWriter
 	return in, nil
@@ -176,7 +183,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 			Cause:          cause,
 			Name:           r.name,
 			Owner:          me,
-			Recorded:       inventory.Items,
+			Recorded:       r.shared.released(inventory.Items),
 			Live:           make(map[plan.Key]plan.Observation, len(inventory.Items)),
 			Failed:         map[plan.Key]plan.Failure{},
 			DryRunAccepted: map[plan.Key]bool{},

@@ -25,7 +25,9 @@ func keysOf(in plan.Input) []plan.Key {
 		}
 	}
 	for _, d := range in.Desired {
-		add(d.Key)
+		if seen[d.Key] = d.Shared; !d.Shared {
+			add(d.Key)
+		}
 	}
 	for _, item := range in.Recorded {
 		if !plan.IsSharedNamespace(in, item) {
@@ -108,7 +110,7 @@ func (r *Reconciler) watch(ctx context.Context, in plan.Input, wait bool) {
 		return
 	}
 	keys := keysOf(in)
-	r.watched.set(in.Owner.ID, in.Owner.Ref, keys)
+	r.watched.set(in.Owner.ID, in.Owner.Ref, slices.Concat(keys, sharedKeys(in)))
 	r.observer.Watch(ctx, in.Owner.ID, requestsFor(in, keys, readMode{}), wait)
 }
 

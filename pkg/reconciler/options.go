@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/status"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // ReconcilerOptions tune a Reconciler. The zero value is ready to use.
@@ -51,6 +52,11 @@ type ReconcilerOptions struct {
 	//
 	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
+	// SharedTypes are definitions that belong to the Reconciler and to none of the owners: an owner whose objects have one needs it, and
+	// neither records nor deletes it. Of two versions in the cluster the higher one stays.
+	//
+	// Default: none
+	SharedTypes []types.SharedType
 	// Parallelism is how many writes all calls of Apply and Delete for one target have in progress at once. A server
 	// that answers fast gets more.
 	//
@@ -120,6 +126,7 @@ type settings struct {
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
 	changed           func(Owner, Change) // nil: nothing is watched
+	sharedTypes       []types.SharedType
 	watchNamespaces   bool
 	localOwners       bool
 	now               func() time.Time
@@ -140,6 +147,7 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 		hasher:      digest.Hasher{Key: o.DigestKey},
 		changed:     o.Changed,
 
+		sharedTypes:     o.SharedTypes,
 		watchNamespaces: o.WatchNamespaces,
 		localOwners:     o.LocalOwners,
 

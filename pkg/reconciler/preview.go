@@ -81,6 +81,8 @@ type previewing struct {
 	asked      map[question]answered
 	// assumed are the objects of creations that the server cannot be asked about.
 	assumed map[plan.Key]plan.Observation
+	// refused are the changes of shared types that the server refuses, or that break objects.
+	refused []PlannedChange
 	// created are the namespaces that the forecast creates, and defined the types.
 	created map[plan.Key]bool
 }
@@ -113,6 +115,9 @@ const maxRounds = 20
 // answers, until there are no questions.
 func (p *previewing) forecast(ctx context.Context) (plan.Forecast, error) {
 	in := &p.call.in.Input
+	if err := p.foresee(ctx); err != nil {
+		return plan.Forecast{}, err
+	}
 	if err := p.look(ctx, keysOf(*in), readMode{assumeAbsent: mayAssumeAbsent(*in)}, true); err != nil {
 		return plan.Forecast{}, err
 	}
@@ -298,7 +303,7 @@ func (p *previewing) missingIn(err error, step plan.Step) (plan.Key, bool) {
 
 // plan makes the result of a forecast.
 func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
-	result := Plan{Version: PlanVersion, Changes: []PlannedChange{}}
+	result := Plan{Version: PlanVersion, Changes: append([]PlannedChange{}, p.refused...)}
 	recreated := map[plan.Key]bool{}
 	for _, batch := range forecast.Batches {
 		for _, step := range batch.Steps {

@@ -30,6 +30,7 @@ type Reconciler struct {
 	history   *repairHistory
 	handovers handovers
 	watched   watchedOwners
+	shared    *sharedTypes
 }
 
 // NewReconciler returns a Reconciler that works on the target. The name is a
@@ -53,6 +54,7 @@ func NewReconciler(name string, target cluster.Target, options ReconcilerOptions
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
 		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed, WatchNamespaces: settings.watchNamespaces, Now: settings.now,
 	})
+	r.shared = newSharedTypes(r)
 	r.executor = execute.New(target, r.observer, execute.Options{
 		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,
 	})
@@ -90,4 +92,7 @@ func (r *Reconciler) IsWatching() bool { return r.watched.any() }
 
 // Close ends all watches. The Reconciler remains usable, and reads every object from
 // then on.
-func (r *Reconciler) Close() { r.observer.Close() }
+func (r *Reconciler) Close() {
+	r.shared.watch.close()
+	r.observer.Close()
+}

@@ -91,6 +91,8 @@ type ApplyRequest struct {
 	// the fields of what a server refuses, without its message, and plans have no values. What a server answers about Secrets
 	// is never repeated. Default is false.
 	Confidential bool
+	// Stored says that Objects come from a set that was stored. Then nothing but the names of ReconcilerOptions.SharedTypes is used of it. Default is false.
+	Stored bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.
 	Retain []Key

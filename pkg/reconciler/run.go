@@ -21,6 +21,12 @@ import (
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
 	call := newCall(in)
 	ctx = execute.WithConfirm(ctx, in.confirmation.confirmOwner)
+	if err := r.ensureShared(ctx, call); err != nil {
+		return call.outcome(plan.Plan{}), err
+	}
+	if call.unavailable {
+		return call.outcome(plan.Plan{}), call.failures()
+	}
 	again, how := keysOf(in.Input), readMode{assumeAbsent: mayAssumeAbsent(in.Input), urgent: in.urgent}
 	for {
 		next, err := r.next(ctx, call, again, how)

@@ -9,6 +9,7 @@ const (
 	executeTests    = "./pkg/reconciler/internal/execute"
 	observeTests    = "./pkg/reconciler/internal/observe"
 	desiredTests    = "./pkg/reconciler/internal/desired"
+	sharedTests     = "./pkg/reconciler/internal/shared"
 	planTests       = "./pkg/reconciler/internal/plan"
 	digestTests     = "./internal/digest"
 	definitionTests = "./pkg/reconciler/internal/definition"
@@ -39,6 +40,13 @@ var mutants = []mutant{
 	{"an orphaning without the uid", "pkg/reconciler/internal/execute/delete.go", `"uid":             step.UID,`, "", []string{executeTests}},
 	{"an orphan refers to the component", "pkg/reconciler/internal/execute/delete.go", "append(slices.Clone(step.Removes), step.Owner.Ref.UID)", "step.Removes", []string{reconcilerTests}},
 	{"an orphan waits for what it refers to", "pkg/reconciler/internal/plan/orphan.go", "return u.live.HasOwnerReferences && ", "return false && ", []string{planTests}},
+	{"a shared type is recorded", "pkg/reconciler/internal/plan/next.go", "u.dropped = u.isSharedType()", "u.dropped = false", []string{reconcilerTests}},
+	{"a lower version of a shared type replaces a higher one", "pkg/reconciler/internal/shared/decide.go", "case order > 0:", "case false:", []string{sharedTests}},
+	{"two processes replace a shared type of one version in turns", "pkg/reconciler/internal/shared/decide.go", "case has.Hash != in.Want.Hash && in.Written:", "case false:", []string{sharedTests}},
+	{"a shared type of another owner is replaced", "pkg/reconciler/internal/shared/decide.go", `owner != "" {`, "false {", []string{sharedTests}},
+	{"a shared type of a former version is deleted with its owner", "pkg/reconciler/shared.go", "items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan", "_ = i", []string{reconcilerTests}},
+	{"a stored set changes a shared type", "pkg/reconciler/internal/desired/share.go", "known.Manifest == nil || in.Stored ||", "known.Manifest == nil ||", []string{reconcilerTests}},
+	{"a component with another content of a shared type replaces it", "pkg/reconciler/internal/plan/ownership.go", "	case live.Shared != \"\":", "	case false:", []string{reconcilerTests}},
 	{"a webhook of ours that cannot be called waits for what it blocks", "pkg/reconciler/internal/plan/waves.go", "case u.mendsWebhook:", "case false:", []string{planTests}},
 	{"a dead webhook that is to be orphaned is removed", "pkg/reconciler/internal/plan/deadwebhooks.go", "return !w.willOrphan(u, reason) && !w.in.Retain[u.key]", "return true", []string{planTests}},
 	{"a dead webhook that no manifest has waits for the writes", "pkg/reconciler/internal/plan/deadwebhooks.go", "if c.mendsWebhook && c.desired == nil {", "if false {", []string{planTests}},

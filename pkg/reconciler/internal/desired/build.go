@@ -51,6 +51,10 @@ type Input struct {
 	HooksOnly bool
 	// Managed are patterns of types that appear at run time.
 	Managed []v1alpha1.TypeInfo
+	// Shared are the types that all components share, by the name of their definition.
+	Shared map[string]*SharedType
+	// Stored: the objects come from a set that was stored, perhaps by another process.
+	Stored bool
 	// Resolve is called once for each type.
 	Resolve Resolve
 	Hasher  digest.Hasher
@@ -148,7 +152,9 @@ func invalid(ctx context.Context, items []*item) error {
 
 // desired returns the item in the form that the planner works with.
 func (i *item) desired(in Input) plan.Desired {
-	setOwnership(i.content, in.Name, in.Owner)
+	if !i.shared {
+		setOwnership(i.content, in.Name, in.Owner)
+	}
 	return plan.Desired{
 		Key:         i.key,
 		Version:     i.version,
@@ -158,6 +164,7 @@ func (i *item) desired(in Input) plan.Desired {
 		HasTTL:      i.key.GroupKind() == kindJob && at(i.content, "spec", "ttlSecondsAfterFinished") != nil,
 		Defines:     i.defines,
 		ScaleTarget: i.scales(),
+		Shared:      i.shared,
 		Manifest:    &unstructured.Unstructured{Object: i.content},
 	}
 }
@@ -209,6 +216,8 @@ type item struct {
 	policiesValid bool
 	digest        string
 	defines       []v1alpha1.TypeInfo
+	// shared: all components share the type that the item defines.
+	shared bool
 
 	// mistakes do not name the item: its namespace may be found out later.
 	mistakes []error

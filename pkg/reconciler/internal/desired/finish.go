@@ -21,6 +21,7 @@ func (i *item) finish(in Input) {
 		return
 	}
 	removeOwnership(i.content, in.Name)
+	i.checkShared(in.Name)
 	if i.key.GroupKind() == kindSecret {
 		i.encodeSecret()
 	}
@@ -31,6 +32,7 @@ func (i *item) finish(in Input) {
 		return
 	}
 	i.digest = i.manifestDigest(in)
+	i.share(in)
 	var beside []string
 	switch i.policies.Reconcile {
 	case v1alpha1.ReconcilePolicyOnObjectOrComponentChange:
@@ -124,6 +126,14 @@ func setOwnership(content map[string]any, name string, owner plan.Owner) {
 	delete(metadata, "ownerReferences")
 	set(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID, owner.ID)
 	set(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner, owner.Ref.String())
+}
+
+// SetShared sets the label and the annotation of a shared type.
+func SetShared(content map[string]any, name, mark string) {
+	metadata := content["metadata"].(map[string]any)
+	delete(metadata, "ownerReferences")
+	set(metadata, "labels", name+"/"+v1alpha1.LabelShared, "true")
+	set(metadata, "annotations", name+"/"+v1alpha1.AnnotationShared, mark)
 }
 
 // removeOwnership removes our label and annotation if they came with the manifest: a manifest

@@ -43,6 +43,7 @@ type packedObject struct {
 	expires  bool
 	defines  []v1alpha1.TypeInfo
 	scales   *plan.Key
+	shared   bool
 	manifest packedManifest
 }
 
@@ -65,7 +66,7 @@ func NewPack(objects []plan.Desired) (pack *Pack, ok bool) {
 		}
 		pack.objects[i] = packedObject{
 			key: shared(object.Key), version: unique.Make(object.Version).Value(), policies: policies,
-			digest: object.Digest, hook: unique.Make(object.Hook).Value(), expires: object.HasTTL, defines: object.Defines, scales: object.ScaleTarget, manifest: manifest,
+			digest: object.Digest, hook: unique.Make(object.Hook).Value(), expires: object.HasTTL, defines: object.Defines, scales: object.ScaleTarget, shared: object.Shared, manifest: manifest,
 		}
 	}
 	p.close()
@@ -82,7 +83,7 @@ func (p *Pack) Objects() []plan.Desired {
 	for i := range p.objects {
 		o := &p.objects[i]
 		objects[i] = plan.Desired{
-			Key: o.key, Version: o.version, Policies: *o.policies, Digest: o.digest, Hook: o.hook, HasTTL: o.expires, Defines: o.defines, ScaleTarget: o.scales, Packed: &o.manifest,
+			Key: o.key, Version: o.version, Policies: *o.policies, Digest: o.digest, Hook: o.hook, HasTTL: o.expires, Defines: o.defines, ScaleTarget: o.scales, Shared: o.shared, Packed: &o.manifest,
 		}
 	}
 	return objects

@@ -58,9 +58,11 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		HasOwnerReferences: len(live.GetOwnerReferences()) > 0,
 		Carried:            carriedOf(live),
 		Scaled:             scalingOf(live),
+		Generation:         live.GetGeneration(),
 		CreationTimestamp:  live.GetCreationTimestamp().Time,
 		Finish:             endingOf(live),
 		Webhooks:           webhooksOf(live),
+		Shared:             o.sharedMark(live),
 		Automatic:          live.GetAnnotations()[o.options.Name+"/"+v1alpha1.AnnotationAutomatic],
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {

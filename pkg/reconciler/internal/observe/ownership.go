@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -90,6 +91,17 @@ func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desi
 	return found
 }
 
+// Unmarked is the mark of a definition that has the label of shared types and no annotation.
+const Unmarked = "none"
+
+// sharedMark returns the annotation of a definition that has the label of the types that all components share.
+func (o *Observer) sharedMark(live *unstructured.Unstructured) string {
+	if live.GetLabels()[o.options.Name+"/"+v1alpha1.LabelShared] == "" {
+		return ""
+	}
+	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+v1alpha1.AnnotationShared], Unmarked)
+}
+
 // controllerOf returns the controller among the ownerReferences of an object.
 func controllerOf(live *unstructured.Unstructured) plan.Controller {
 	controller := metav1.GetControllerOfNoCopy(live)
@@ -145,6 +157,9 @@ func valuesOf(live *unstructured.Unstructured) map[string]map[string]string {
 func (o *Observer) reconcilerKeys(labels map[string]string) []ownerKey {
 	var found []ownerKey
 	for key := range labels {
+		if other, ok := strings.CutSuffix(key, "/"+v1alpha1.LabelShared); ok && other != o.options.Name {
+			found = append(found, ownerKey{"labels", key, func(*unstructured.Unstructured, string) string { return "the components of " + other }, []string{key}})
+		}
 		other, ok := strings.CutSuffix(key, "/"+v1alpha1.LabelOwnerID)
 		if !ok || other == o.options.Name {
 			continue

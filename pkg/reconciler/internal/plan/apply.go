@@ -16,6 +16,10 @@ import (
 // apply decides about one desired object that may be written now: it plans a write,
 // notes what is waited for, or finds the object settled.
 func (w *work) apply(u *unit) {
+	if u.isSharedType() {
+		w.awaitShared(u)
+		return
+	}
 	if u.failure != nil && !w.mustRecreate(u) {
 		w.noteFailure(u)
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
@@ -48,6 +52,28 @@ func (w *work) apply(u *unit) {
 		w.applyPresent(u)
 	default:
 		w.waitUnknown(u)
+	}
+}
+
+// isSharedType reports whether all components share the object, so that no plan writes it.
+func (u *unit) isSharedType() bool { return u.desired != nil && u.desired.Shared }
+
+// awaitShared waits for a type that all components share. What comes after it waits if it could not be written.
+func (w *work) awaitShared(u *unit) {
+	switch {
+	case u.failure != nil:
+		u.blockedByFailure = true
+		w.blockWrite(u)
+		w.wait(u, failureReason(*u.failure), u.failure.Message)
+	case u.live.Existence != Present:
+		w.waitUnknown(u)
+	case !u.live.DeletionTimestamp.IsZero():
+		w.blockWrite(u) // it is created again
+		w.wait(u, WaitGone, terminating(u.live))
+	case u.live.Status.Readiness == Ready:
+		u.settled = true
+	default:
+		w.wait(u, WaitReady, u.live.Status.Message)
 	}
 }
 
@@ -227,6 +253,11 @@ func (w *work) waitForNewOwner(u *unit) {
 
 func (w *work) refuseAdoption(u *unit) {
 	w.blockWrite(u)
+	if u.live.Shared != "" {
+		w.wait(u, WaitOwner, "belongs to all components of the operator, which share it, and the content that this component renders is another one: "+
+			"remove what changes it for this component, such as a patch")
+		return
+	}
 	owner, remedy := "belongs to "+u.owner, "always"
 	if u.owner == "" {
 		owner = "exists, has no owner,"
@@ -237,8 +268,12 @@ func (w *work) refuseAdoption(u *unit) {
 	if u.relation == unowned || u.relation == earlier {
 		remedy = "if-unowned"
 	}
-	w.wait(u, WaitOwner, fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest adopts it",
-		owner, policy.Kebab(string(u.desired.Policies.Adoption)), w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy))
+	message := fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest adopts it",
+		owner, policy.Kebab(string(u.desired.Policies.Adoption)), w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy)
+	if len(u.desired.Defines) > 0 && u.live.Ownership.OwnerID != "" {
+		message += "; components share a definition that is in the folder crds of a chart, or that the option SharedTypes names"
+	}
+	w.wait(u, WaitOwner, message)
 }
 
 // ignoreUnowned does not change an object that is not ours and is not to be adopted: it is not on

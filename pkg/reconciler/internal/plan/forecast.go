@@ -308,12 +308,12 @@ func (f *forecaster) remove(key Key) {
 	}
 }
 
-// definesReady reports whether one of our objects defines the type of the object, and is ready.
+// definesReady reports whether one of our objects, or a shared one, defines the type of the object, and is ready.
 func (f *forecaster) definesReady(key Key) bool {
 	return slices.ContainsFunc(f.in.Desired, func(d Desired) bool {
 		live := f.in.Live[d.Key]
 		defines := slices.ContainsFunc(d.Defines, func(t v1alpha1.TypeInfo) bool { return t.Matches(key.Group, key.Kind) })
-		return defines && live.Existence == Present && live.DeletionTimestamp.IsZero() && live.Status.Readiness == Ready && f.in.Owner.Owns(live.Ownership)
+		return defines && live.Existence == Present && live.DeletionTimestamp.IsZero() && live.Status.Readiness == Ready && (d.Shared || f.in.Owner.Owns(live.Ownership))
 	})
 }
 

@@ -100,6 +100,9 @@ type Desired struct {
 	HasTTL bool
 	// Defines are the types that a CustomResourceDefinition or APIService brings.
 	Defines []v1alpha1.TypeInfo
+	// Shared: it is a type that belongs to all components of the reconciler. It is neither recorded nor written by a plan; the engine has
+	// written and observed it before.
+	Shared bool
 	// ScaleTarget is the object that this one scales, if it configures an autoscaler;
 	// else nil.
 	ScaleTarget *Key

@@ -111,6 +111,7 @@ func newWork(in Input) (*work, error) {
 	w.placeInstances()
 	for _, u := range w.units {
 		u.setLive(in)
+		u.dropped = u.isSharedType() // what a former version recorded, too
 		if u.isReleasedByMistake(in) {
 			u.item.Phase, w.recordFirst = v1alpha1.PhaseApplied, true
 		}

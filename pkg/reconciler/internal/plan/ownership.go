@@ -134,6 +134,8 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 		return ownedByOther, strings.Join(ownership.OtherOwners, " and ")
 	}
 	switch {
+	case live.Shared != "":
+		return ownedByOther, "all components of the operator, which share it"
 	case item.Inherited && me.ForeignID != "" && ownership.OwnerID == me.ForeignID && ownership.Ref == OwnerRef{}:
 		return inherited, me.Ref.Title() + " under SAP component-operator-runtime"
 	case mine && (ownership.Ref == (OwnerRef{}) || ownership.Ref.UID == me.Ref.UID):
@@ -218,6 +220,9 @@ func (u *unit) mayRemove() bool {
 
 // mayAdopt reports whether the adoption policy allows to adopt the live object.
 func (u *unit) mayAdopt() bool {
+	if u.live.Shared != "" {
+		return false
+	}
 	if u.isTakenFrom() || u.isInherited() {
 		return true
 	}

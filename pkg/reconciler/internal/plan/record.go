@@ -23,7 +23,7 @@ func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 	for _, u := range w.units {
 		u.seal(w.in.Owner)
 		if u.dropped && (w.deletionDone || !u.hookCompleted()) {
-			if u.live.Existence == Absent {
+			if u.live.Existence == Absent && !u.isSharedType() {
 				gone = append(gone, u.item)
 			}
 			continue

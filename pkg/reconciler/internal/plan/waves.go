@@ -103,6 +103,8 @@ func (w *work) holdAll(units []*unit, message string, failed bool) {
 // hold lets one object wait, and reports whether it has to.
 func (w *work) hold(u *unit, message string, failed bool) bool {
 	switch {
+	case u.isSharedType():
+		w.awaitShared(u)
 	case u.hookCompleted():
 		u.settled = true
 	case u.isFinished():

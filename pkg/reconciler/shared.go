@@ -1,0 +1,366 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/shared"
+	"github.com/corbel-run/corbel/pkg/types"
+)
+
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// lookEvery is how long what was read of a shared type holds if no watch shows its changes: it belongs to another owner, or may not
+// be watched.
+//
+// Limit: the time after which a change of a shared type is noticed that another owner has, or that may not be watched.
+const lookEvery = 10 * time.Minute
+
+// Two writes of a shared type follow each other after these delays if other clients change it again and again.
+const sharedRetry, sharedRetryLimit = time.Second, 10 * time.Minute
+
+// sharedTypes are the types that all owners share, and what is known of them in the target. It only saves requests.
+type sharedTypes struct {
+	reconciler *Reconciler
+	byName     map[string]*sharedType
+	// objects are the definitions in the form in which objects are compared with them. They are made when they are needed.
+	objects func() map[string]*desired.SharedType
+	watch   sharedWatch
+}
+
+// sharedType is what is known of one type. Its slot is held by the call that looks at it.
+type sharedType struct {
+	types.SharedType
+	slot chan struct{}
+	// hashes are the hashes of contents, by the digest of the object.
+	hashes map[string]string
+	// live is what was last read or answered, at a time, for the mark that was wanted.
+	live plan.Observation
+	at   time.Time
+	want shared.Mark
+	// done: it was ready, and there was nothing to do; left: it is not as the generator has it.
+	done, left bool
+	// accepted is the AppliedHash of the last write of this process, and wrote are the hashes of the contents that it wrote.
+	accepted string
+	wrote    map[string]bool
+	// repeated counts the writes that followed another soon, and last is when the last one was.
+	repeated int
+	last     time.Time
+	// note was reported last.
+	note string
+}
+
+func newSharedTypes(r *Reconciler) *sharedTypes {
+	s := &sharedTypes{reconciler: r, byName: map[string]*sharedType{}}
+	for _, t := range r.settings.sharedTypes {
+		s.byName[t.Name] = &sharedType{SharedType: t, slot: make(chan struct{}, 1), hashes: map[string]string{}, wrote: map[string]bool{}}
+	}
+	s.objects = sync.OnceValue(func() map[string]*desired.SharedType {
+		objects := make(map[string]*desired.SharedType, len(s.byName))
+		for name, t := range s.byName {
+			objects[name] = desired.NewSharedType(r.name, t.Definition, r.settings.hasher)
+		}
+		return objects
+	})
+	s.watch.shared, s.watch.views = s, make(map[string]*sharedView, len(s.byName))
+	for name := range s.byName {
+		s.watch.views[name] = &sharedView{}
+	}
+	return s
+}
+
+// isShared reports whether the object is the definition of a shared type.
+func (s *sharedTypes) isShared(key plan.Key) bool {
+	return key.GroupKind() == definitionKind && s.byName[key.Name] != nil
+}
+
+// released returns the items with the policy to orphan those that are shared types: a former version has recorded them, and the label
+// and the annotation of the owner are removed from those that it does not need any more.
+func (s *sharedTypes) released(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
+	isShared := func(item v1alpha1.InventoryItem) bool { return s.isShared(plan.KeyOf(item)) }
+	if !slices.ContainsFunc(items, isShared) {
+		return items
+	}
+	items = slices.Clone(items)
+	for i := range items {
+		if isShared(items[i]) {
+			items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan
+		}
+	}
+	return items
+}
+
+// defined are the types that the shared definitions define, as far as their content is known.
+func (s *sharedTypes) defined() (defined []v1alpha1.TypeInfo) {
+	for _, t := range s.byName {
+		if t.Definition != nil {
+			group, _, _ := unstructured.NestedString(t.Definition.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(t.Definition.Object, "spec", "names", "kind")
+			defined = append(defined, v1alpha1.TypeInfo{Group: group, Kind: kind})
+		}
+	}
+	return defined
+}
+
+// sharedKeys returns the shared types that are desired.
+func sharedKeys(in plan.Input) (keys []plan.Key) {
+	for _, d := range in.Desired {
+		if d.Shared {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
+}
+
+// ensureShared creates and changes the shared types that the call needs, and adds to its input how they are. Only the end of the
+// context is an error.
+func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
+	keys := sharedKeys(c.in.Input)
+	if len(keys) == 0 || c.in.Cause != plan.Applying {
+		return nil
+	}
+	if r.settings.changed != nil {
+		r.watched.set(c.in.Owner.ID, c.in.Owner.Ref, slices.Concat(keysOf(c.in.Input), keys))
+		r.shared.watch.start()
+	}
+	for i := range c.in.Desired {
+		if d := &c.in.Desired[i]; d.Shared {
+			if err := r.shared.byName[d.Key.Name].ensure(ctx, r, c, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ensure does so for one type. Calls that need the same type wait for each other, so that one request serves them all.
+func (t *sharedType) ensure(ctx context.Context, r *Reconciler, c *call, d *plan.Desired) error {
+	select {
+	case t.slot <- struct{}{}:
+		defer func() { <-t.slot }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	manifest, want := t.manifest(r, c, d)
+	if manifest != nil && want == t.want && t.isCurrent(r) {
+		c.in.Live[d.Key] = t.live
+		return nil
+	}
+	t.want, t.done, t.left = want, false, false
+	r.shared.watch.begin(t.Name)
+	defer r.shared.watch.end(t.Name)
+	for range maxLooks {
+		again, err := t.attempt(ctx, r, c, d, manifest)
+		if err != nil || !again {
+			return err
+		}
+	}
+	return nil
+}
+
+// foresee adds to the input of a plan how the types will be, and notes what an apply would do first.
+func (p *previewing) foresee(ctx context.Context) error {
+	r, c := p.reconciler, p.call
+	for i := range c.in.Desired {
+		d := &c.in.Desired[i]
+		if !d.Shared || c.in.Cause != plan.Applying {
+			continue
+		}
+		t := &sharedType{SharedType: r.shared.byName[d.Key.Name].SharedType, hashes: map[string]string{}}
+		var manifest *unstructured.Unstructured
+		manifest, t.want = t.manifest(r, c, d)
+		step, live, note, err := t.decide(ctx, r, p.observer, d, manifest)
+		if err != nil {
+			return err
+		}
+		if step.Verb != "" {
+			note = map[plan.Verb]string{plan.VerbCreate: "is created", plan.VerbReplace: "is changed (" + string(step.Reason) + ")"}[step.Verb] +
+				" by the first component that is reconciled, without approval or turn: all components share it"
+			live = served
+			for _, asked := range p.preview.Ask(ctx, []plan.Step{step}, nil) {
+				if asked.Result.Err != nil {
+					c.noteFailure(d.Key, asked.Result.Err)
+					p.refused = append(p.refused, PlannedChange{
+						Key: Key(d.Key), APIVersion: d.Key.GroupKind().WithVersion(d.Version).GroupVersion().String(), Class: ChangeRefused, Verb: string(step.Verb),
+						Reason: string(step.Reason), Message: asked.Result.Err.Error(),
+					})
+				}
+			}
+		}
+		if c.in.Live[d.Key] = live; note != "" {
+			c.addNote(plan.Note{Key: d.Key, Message: note})
+		}
+	}
+	return nil
+}
+
+// manifest returns what is to be written, without our label and annotation, and its mark. It is nil if it is not known.
+func (t *sharedType) manifest(r *Reconciler, c *call, d *plan.Desired) (*unstructured.Unstructured, shared.Mark) {
+	manifest := r.shared.objects()[t.Name].Manifest
+	if manifest == nil && !c.in.stored {
+		manifest = d.Unpacked().Manifest
+	}
+	if manifest == nil {
+		return nil, shared.Mark{}
+	}
+	key := d.Digest
+	if t.Definition != nil {
+		key = "" // the same for all
+	}
+	if t.hashes[key] == "" {
+		t.hashes[key] = digest.Hasher{}.Manifest(manifest.Object)
+	}
+	return manifest, shared.Mark{Hash: t.hashes[key], Version: t.Version}
+}
+
+// isCurrent reports whether the type need not be looked at.
+func (t *sharedType) isCurrent(r *Reconciler) bool {
+	if !t.done || r.settings.changed == nil {
+		return false
+	}
+	recent := r.settings.now().Sub(t.at) < lookEvery
+	if t.left {
+		return recent
+	}
+	stale, watching := r.shared.watch.state(t.Name)
+	return !stale && (watching || recent)
+}
+
+// attempt looks at the type, and writes it if that is due. It reports whether that has to be done again.
+func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, manifest *unstructured.Unstructured) (again bool, err error) {
+	step, live, note, err := t.decide(ctx, r, r.observer, d, manifest)
+	if err != nil {
+		return false, err
+	}
+	if step.Verb != "" {
+		return t.write(ctx, r, c, d, step, live)
+	}
+	r.shared.watch.know(t.Name, live)
+	t.use(c, d.Key, live, note, r.settings.now())
+	return false, nil
+}
+
+// decide observes the type, and returns the step that is due, or how the type is used and why.
+func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Observer, d *plan.Desired, manifest *unstructured.Unstructured) (step plan.Step, live plan.Observation, note string, err error) {
+	request := observe.Request{Key: d.Key, Version: d.Version, Desired: t.desired(r, d, manifest), ForceRead: true}
+	if manifest != nil {
+		// What this process has not written may have changed while no process ran.
+		request.Recorded = &v1alpha1.InventoryItem{Digest: d.Digest, AppliedHash: cmp.Or(t.accepted, "unknown")}
+	}
+	observed, err := by.Observe(ctx, []observe.Request{request})
+	if err != nil {
+		return step, live, "", err
+	}
+	live = observed[d.Key]
+	decision := shared.Decide(shared.Input{
+		Live: live, Want: t.want, Once: d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: manifest == nil,
+		Served: live.Forbidden && r.serves(ctx, d), Written: t.wrote[t.want.Hash], Drifted: live.Drift != nil && len(live.Drift.Fields) > 0,
+	})
+	contested := t.repeated > 0 && r.settings.now().Before(t.last.Add(backoff.Delay(t.repeated, sharedRetry, sharedRetryLimit)))
+	switch {
+	case decision.Verb == plan.VerbReplace && contested:
+		decision.Verb, decision.Note = "", "is used as it is for now: another client changes it again and again"
+	case decision.Used:
+		live = served
+	case decision.Missing:
+		live = plan.Observation{Message: "does not exist, and the stored objects of this component do not say how to create it"}
+	}
+	return plan.Step{
+		Verb: decision.Verb, Key: d.Key, Version: d.Version, Reason: decision.Reason, Desired: request.Desired, UID: live.UID, ResourceVersion: live.ResourceVersion,
+		Ownership: live.Ownership, Finalizers: live.Finalizers, HasOwnerReferences: live.HasOwnerReferences, Carried: live.Carried, Drift: live.Drift,
+	}, live, decision.Note, nil
+}
+
+// served is a definition that may not be read, or not be created, and the type of which is served.
+var served = plan.Observation{Existence: plan.Present, Status: plan.Status{Readiness: plan.Ready}}
+
+// desired returns the object to send, with our label and annotation; without a manifest if that is not known.
+func (t *sharedType) desired(r *Reconciler, d *plan.Desired, manifest *unstructured.Unstructured) *plan.Desired {
+	wanted := *d
+	wanted.Manifest, wanted.Packed = nil, nil
+	wanted.Policies.Update, wanted.Policies.Adoption, wanted.Policies.AdoptFrom = v1alpha1.UpdatePolicyReplace, v1alpha1.AdoptionPolicyIfUnowned, nil
+	if manifest != nil {
+		wanted.Manifest = manifest.DeepCopy()
+		desired.SetShared(wanted.Manifest.Object, r.name, t.want.String())
+	}
+	return &wanted
+}
+
+// write sends a step about the type, which was seen as live.
+func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, step plan.Step, live plan.Observation) (again bool, err error) {
+	if err := c.in.confirmation.confirmStale(ctx); err != nil {
+		return false, err
+	}
+	results := r.executor.Run(ctx, []plan.Step{step})
+	if err := errors.Join(ctx.Err(), c.in.confirmation.failure()); err != nil || len(results) == 0 {
+		return false, err
+	}
+	result, now := results[0], r.settings.now()
+	for _, note := range result.Notes {
+		c.addNote(note)
+	}
+	switch err := result.Err; {
+	case err == nil:
+		if t.repeated++; now.Sub(t.last) > sharedRetryLimit {
+			t.repeated = 0
+		}
+		t.accepted, t.wrote[t.want.Hash], t.last = result.Observation.AppliedHash, true, now
+		if c.steps[string(step.Verb)]++; step.Reason == plan.ReasonAdopted {
+			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteAdopted, Message: "adopted: all components of this operator share it"})
+		}
+		if step.Reason == plan.ReasonDrifted {
+			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
+		}
+		r.shared.watch.know(t.Name, result.Observation)
+		t.use(c, d.Key, result.Observation, "", now)
+	case execute.IsConflict(err) && c.looks[d.Key] < maxLooks:
+		c.looks[d.Key]++
+		return true, nil
+	case execute.IsForbidden(err) && r.serves(ctx, d):
+		if live.Existence != plan.Present {
+			live = served
+		}
+		t.use(c, d.Key, live, "is used as it is: "+err.Error(), now)
+	default:
+		c.in.Live[d.Key] = live
+		c.addRefusal(step, err)
+		c.noteFailure(d.Key, err)
+	}
+	return false, nil
+}
+
+// use makes the type an object of the call, as it was found. A note is reported once.
+func (t *sharedType) use(c *call, key plan.Key, live plan.Observation, note string, now time.Time) {
+	c.in.Live[key] = live
+	t.live, t.at, t.left = live, now, note != ""
+	t.done = live.Existence == plan.Present && live.DeletionTimestamp.IsZero() && live.Status.Readiness == plan.Ready
+	if note != "" && note != t.note {
+		c.addNote(plan.Note{Key: key, Message: note})
+	}
+	t.note = note
+}
+
+// serves reports whether the target serves one of the types that an object defines.
+func (r *Reconciler) serves(ctx context.Context, d *plan.Desired) bool {
+	return slices.ContainsFunc(d.Defines, func(defined v1alpha1.TypeInfo) bool {
+		_, err := r.target.Types().ResolveAny(ctx, schema.GroupKind{Group: defined.Group, Kind: defined.Kind}, "")
+		return err == nil
+	})
+}

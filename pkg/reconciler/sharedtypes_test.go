@@ -1,0 +1,500 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// sharing is an engine with a shared type, whose requests are counted, and of which the notifications are kept.
+type sharing struct {
+	*bench
+	*traffic
+	crd *unstructured.Unstructured
+
+	lock    sync.Mutex
+	changed []string // owners
+}
+
+// share returns an engine, in the namespace of another one, that has the definition in a version.
+func (b *bench) share(crd *unstructured.Unstructured, version string, change ...func(*rest.Config)) *sharing {
+	b.t.Helper()
+	s := &sharing{traffic: &traffic{}, crd: crd}
+	config := rest.CopyConfig(env.Shared(b.t).Config())
+	for _, change := range change {
+		change(config)
+	}
+	config.Wrap(s.wrap)
+	target, err := cluster.New(config, cluster.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(target.Close)
+	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{
+		SharedTypes: []types.SharedType{{Name: crd.GetName(), Version: version, Definition: crd}},
+		Changed: func(owner reconciler.Owner, change reconciler.Change) {
+			s.lock.Lock()
+			defer s.lock.Unlock()
+			if change.Key.Name == crd.GetName() {
+				s.changed = append(s.changed, owner.Name)
+			}
+		},
+	}))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(engine.Close)
+	s.bench = &bench{Client: b.Client, t: b.t, engine: engine, namespace: b.namespace, name: b.name}
+	return s
+}
+
+// as returns the same engine with another owner.
+func (s *sharing) as(name string) *sharing {
+	other := *s.bench
+	other.name, other.inventory = name, reconciler.Inventory{}
+	return &sharing{bench: &other, traffic: s.traffic, crd: s.crd}
+}
+
+// awaitChanged waits until an owner is notified.
+func (s *sharing) awaitChanged() {
+	s.t.Helper()
+	s.until("a notification about the type", func() bool {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		notified := len(s.changed) > 0
+		s.changed = nil
+		return notified
+	})
+}
+
+func (s *sharing) forgetChanges() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.changed = nil
+}
+
+// requests returns those about the definition since the last call, without watches.
+func (s *sharing) requests() []string {
+	s.traffic.lock.Lock()
+	defer s.traffic.lock.Unlock()
+	var found []string
+	for _, request := range s.all {
+		if method, path, _ := strings.Cut(request, " "); strings.HasSuffix(path, "/"+s.crd.GetName()) {
+			found = append(found, method)
+		}
+	}
+	s.all = nil
+	return found
+}
+
+// live reads the definition; nil if there is none.
+func (s *sharing) live() *unstructured.Unstructured {
+	s.t.Helper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(s.crd.GroupVersionKind())
+	err := s.Get(s.t.Context(), client.ObjectKeyFromObject(s.crd), live)
+	if client.IgnoreNotFound(err) != nil {
+		s.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return live
+}
+
+// marks are the labels and annotations of the engine that the definition has, without the hash.
+func (s *sharing) marks() map[string]string {
+	s.t.Helper()
+	marks, live := map[string]string{}, s.live()
+	for key, value := range live.GetLabels() {
+		marks["label "+strings.TrimPrefix(key, engineName+"/")] = value
+	}
+	for key, value := range live.GetAnnotations() {
+		_, version, _ := strings.Cut(value, " ")
+		marks["annotation "+strings.TrimPrefix(key, engineName+"/")] = version
+	}
+	return marks
+}
+
+// sharedOf are the marks of a version.
+func sharedOf(version string) map[string]string {
+	return map[string]string{"label shared": "true", "annotation shared": version}
+}
+
+// withColumn returns a definition with a column for kubectl, which breaks nothing.
+func withColumn(crd *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	crd = crd.DeepCopy()
+	version := crd.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	version["additionalPrinterColumns"] = []any{map[string]any{"name": name, "type": "string", "jsonPath": ".metadata.name"}}
+	return crd
+}
+
+// column returns the name of that column.
+func (s *sharing) column() string {
+	s.t.Helper()
+	versions, _, _ := unstructured.NestedSlice(s.live().Object, "spec", "versions")
+	columns, _ := versions[0].(map[string]any)["additionalPrinterColumns"].([]any)
+	if len(columns) == 0 {
+		return ""
+	}
+	return columns[0].(map[string]any)["name"].(string)
+}
+
+func (s *sharing) kinds() []string {
+	var kinds []string
+	for _, item := range s.inventory.Items {
+		kinds = append(kinds, item.Kind)
+	}
+	return kinds
+}
+
+// TestASharedTypeBelongsToNoOwner installs two owners that need one type, and deletes both.
+func TestASharedTypeBelongsToNoOwner(t *testing.T) {
+	crd := definition("anvils", "Anvil")
+	first := newBench(t).share(crd, "1.0.0")
+	second := first.as("second")
+	first.untilApplied(crd, instance("Anvil", "first"))
+	if got := first.requests(); !slices.Equal(got[:2], []string{"GET", "POST"}) || slices.Contains(got[2:], "PUT") || slices.Contains(got[2:], "POST") {
+		t.Errorf("the first owner sent %v for the type", got)
+	}
+	if diff := cmp.Diff(sharedOf("1.0.0"), first.marks()); diff != "" {
+		t.Errorf("marks (-want +got):\n%s", diff)
+	}
+	second.untilApplied(crd, instance("Anvil", "second"))
+	first.mustApply(crd, instance("Anvil", "first"))
+	if got := first.requests(); len(got) != 0 {
+		t.Errorf("the second owner, and the first at rest, sent %v for the type", got)
+	}
+	if got := append(first.kinds(), second.kinds()...); !slices.Equal(got, []string{"Anvil", "Anvil"}) {
+		t.Errorf("recorded: %v", got)
+	}
+	for _, owner := range []*sharing{first, second} {
+		if blockers, err := owner.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{Owner: owner.owner(), Inventory: owner.inventory}); err != nil || len(blockers) > 0 {
+			t.Errorf("the deletion of %s is blocked: %v, %v", owner.owner().Name, blockers, err)
+		}
+		owner.until("the deletion", func() bool {
+			outcome, err := owner.delete()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return outcome.Done()
+		})
+	}
+	if first.live() == nil || len(first.requests()) > 0 {
+		t.Error("a deletion of an owner is about the type")
+	}
+}
+
+// TestTwoVersionsOfASharedTypeAreWrittenOnce lets engines of several versions apply one type in turns.
+func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
+	crd := definition("bellows", "Bellow")
+	b := newBench(t)
+	older, newer := b.share(withColumn(crd, "older"), "1.9.0"), b.share(withColumn(crd, "newer"), "1.10.0")
+	twin := b.share(withColumn(crd, "twin"), "1.10.0")
+	older.untilApplied(older.crd)
+	newer.untilApplied(newer.crd)
+	if got, want := newer.column(), "newer"; got != want {
+		t.Fatalf("the column is %q, not %q", got, want)
+	}
+	older.awaitChanged()
+	older.requests()
+	newer.requests()
+	outcome := older.mustApply(older.crd)
+	if len(outcome.Notes) != 1 || !strings.Contains(outcome.Notes[0].Message, "used as it is: it is that of version 1.10.0, and this operator has version 1.9.0") {
+		t.Errorf("notes %v", outcome.Notes)
+	}
+	for range 3 {
+		if outcome := older.mustApply(older.crd); len(outcome.Notes) > 0 {
+			t.Errorf("it was noted again: %v", outcome.Notes)
+		}
+		newer.mustApply(newer.crd)
+	}
+	if got := append(older.requests(), newer.requests()...); !slices.Equal(got, []string{"GET"}) {
+		t.Errorf("at rest: %v", got)
+	}
+	// Two builds of one version with other contents: each writes once, and the last one stays.
+	twin.untilApplied(twin.crd)
+	newer.awaitChanged()
+	newer.mustApply(newer.crd)
+	if got := newer.column(); got != "twin" {
+		t.Errorf("the column is %q", got)
+	}
+	restarted := b.share(newer.crd, "1.10.0")
+	restarted.untilApplied(restarted.crd)
+	twin.awaitChanged()
+	if outcome := twin.mustApply(twin.crd); twin.column() != "newer" || len(outcome.Notes) != 1 || !strings.Contains(outcome.Notes[0].Message, "another content of the same version") {
+		t.Errorf("column %q, notes %v", twin.column(), outcome.Notes)
+	}
+}
+
+// TestAChangedSharedTypeIsRepaired changes and deletes the definition by hand.
+func TestAChangedSharedTypeIsRepaired(t *testing.T) {
+	crd := withColumn(definition("chisels", "Chisel"), "ours")
+	s := newBench(t).share(crd, "1.0.0")
+	s.untilApplied(crd)
+	s.requests()
+	edit := func(what string, edited *unstructured.Unstructured) {
+		t.Helper()
+		s.forgetChanges()
+		live := s.live()
+		live.Object["spec"] = edited.Object["spec"]
+		if err := s.Update(t.Context(), live); err != nil {
+			t.Fatal(what, err)
+		}
+		s.awaitChanged()
+	}
+	edit("an edit", withColumn(crd, "theirs"))
+	s.untilApplied(crd)
+	if got := s.requests(); s.column() != "ours" || !slices.Equal(got, []string{"GET", "GET", "PUT"}) { // the second one compares the schemas
+		t.Errorf("column %q after %v", s.column(), got)
+	}
+	s.forgetChanges()
+	live := s.live()
+	live.SetAnnotations(map[string]string{engineName + "/shared": live.GetAnnotations()[engineName+"/shared"], "example.com/note": "theirs"})
+	if err := s.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), s.live()); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitChanged()
+	s.until("the type again", func() bool {
+		outcome, err := s.apply(crd)
+		return err == nil && outcome.Done() && s.live() != nil && s.live().GetUID() != live.GetUID()
+	})
+
+	// What changes while no process runs is found by the next one.
+	s.engine.Close()
+	edited := s.live()
+	edited.Object["spec"] = withColumn(crd, "theirs").Object["spec"]
+	if err := s.Update(t.Context(), edited, client.FieldOwner("editor")); err != nil {
+		t.Fatal(err)
+	}
+	next := s.share(crd, "1.0.0")
+	next.untilApplied(crd)
+	if got := next.requests(); next.column() != "ours" || !slices.Equal(got, []string{"GET", "GET", "PUT"}) {
+		t.Errorf("column %q after a restart and %v", next.column(), got)
+	}
+	again := s.share(crd, "1.0.0")
+	again.untilApplied(crd)
+	if got := again.requests(); !slices.Equal(got, []string{"GET"}) {
+		t.Errorf("after a restart at rest: %v", got)
+	}
+}
+
+// TestASharedTypeOfAnotherOwnerIsUsedAndLeft has definitions of Helm and of another reconciler.
+func TestASharedTypeOfAnotherOwnerIsUsedAndLeft(t *testing.T) {
+	for name, mark := range map[string]func(*unstructured.Unstructured){
+		"Helm release shop/web": func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"})
+		},
+		"the components of other.example": func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"other.example/shared": "true"}) },
+		"an owner of other.example":       func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"other.example/owner-id": "abc"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			plural := map[bool]string{true: "drills", false: "dies"}[strings.HasPrefix(name, "Helm")]
+			if strings.HasPrefix(name, "an ") {
+				plural = "dowels"
+			}
+			crd := definition(plural, strings.ToUpper(plural[:1])+plural[1:len(plural)-1])
+			theirs := withColumn(crd, "theirs")
+			mark(theirs)
+			s := newBench(t).share(crd, "1.0.0")
+			if err := s.Create(t.Context(), theirs, client.FieldOwner("their-tool")); err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			s.until("it to be done", func() bool {
+				outcome, err := s.apply(crd, instance(crd.Object["spec"].(map[string]any)["names"].(map[string]any)["kind"].(string), "one"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, note := range outcome.Notes {
+					notes = append(notes, note.Message)
+				}
+				return outcome.Done()
+			})
+			if want := []string{"is used as it is: it belongs to " + name}; !slices.Equal(notes, want) {
+				t.Errorf("notes %q", notes)
+			}
+			if got := s.requests(); slices.Contains(got, "PUT") || slices.Contains(got, "PATCH") || s.column() != "theirs" {
+				t.Errorf("requests %v", got)
+			}
+		})
+	}
+}
+
+// TestATypeOfOneOwnerBecomesAShared one takes over what a former version has recorded: the definition with the owner's label.
+func TestATypeOfOneOwnerBecomesASharedOne(t *testing.T) {
+	crd := definition("edgers", "Edger")
+	b := newBench(t)
+	b.untilApplied(crd, instance("Edger", "one"))
+	s := b.share(crd, "1.0.0")
+	s.inventory = b.inventory
+	s.mustApply(crd, instance("Edger", "one"))
+	if diff := cmp.Diff(sharedOf("1.0.0"), s.marks()); diff != "" {
+		t.Errorf("marks (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(s.kinds(), []string{"Edger"}) {
+		t.Errorf("recorded %v", s.kinds())
+	}
+	if want := []string{"PUT /apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd.GetName()}; !slices.Equal(s.accepted, want) {
+		t.Errorf("writes %v", s.accepted)
+	}
+
+	// One that is created once keeps the label until its owner is deleted.
+	once := definition("files", "File")
+	once.SetAnnotations(map[string]string{engineName + "/reconcile-policy": "once"})
+	b = newBench(t)
+	b.untilApplied(once)
+	s = b.share(definition("files", "File"), "1.0.0")
+	s.inventory = b.inventory
+	s.mustApply(once)
+	if s.marks()["label owner-id"] == "" || len(s.accepted) > 0 {
+		t.Errorf("marks %v, writes %v", s.marks(), s.accepted)
+	}
+	s.inventory = b.inventory // as if it had never been applied by this version
+	s.until("the deletion", func() bool {
+		outcome, err := s.delete()
+		return err == nil && outcome.Done()
+	})
+	if got := s.requests(); s.live() == nil || len(s.live().GetLabels()) > 0 || slices.Contains(got, "DELETE") {
+		t.Errorf("labels %v after %v", s.live().GetLabels(), got)
+	}
+}
+
+// TestAnOwnerChangesNoSharedType has objects with another content than the generator's, and with the label.
+func TestAnOwnerChangesNoSharedType(t *testing.T) {
+	crd := definition("gimlets", "Gimlet")
+	s := newBench(t).share(crd, "1.0.0")
+	s.untilApplied(crd)
+	// A stored set says only that the type is needed.
+	outcome, err := s.engine.Apply(t.Context(), reconciler.ApplyRequest{
+		Owner: s.owner(), Namespace: s.namespace, Objects: []client.Object{withColumn(crd, "stored")}, Stored: true, Record: s.record,
+	})
+	if err != nil || !outcome.Done() || s.column() != "" {
+		t.Errorf("a stored set: %v, column %q", err, s.column())
+	}
+	if _, err := s.apply(withColumn(crd, "own")); err == nil || !strings.Contains(err.Error(), "belongs to all components of the operator, which share it") {
+		t.Errorf("another content: %v", err)
+	}
+	labelled := crd.DeepCopy()
+	labelled.SetAnnotations(map[string]string{engineName + "/shared": "abc 9.0.0"})
+	if _, err := s.apply(labelled); err == nil || !strings.Contains(err.Error(), crd.GetName()+": metadata.annotations: "+engineName+"/shared is set by the operator only") {
+		t.Errorf("a manifest with the annotation: %v", err)
+	}
+	if _, err := s.apply(config("one", "1", "shared", "abc")); err == nil || !strings.Contains(err.Error(), "is set by the operator only") {
+		t.Errorf("a ConfigMap with the annotation: %v", err)
+	}
+}
+
+// TestABreakingChangeOfASharedTypeIsRefused changes a shared type so that its objects break.
+func TestABreakingChangeOfASharedTypeIsRefused(t *testing.T) {
+	crd := definition("hoists", "Hoist")
+	b := newBench(t)
+	b.share(crd, "1.0.0").untilApplied(crd)
+	breaking := crd.DeepCopy()
+	version := breaking.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	version["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
+	next := b.share(breaking, "2.0.0")
+	outcome, err := next.apply(breaking, instance("Hoist", "one"))
+	if _, refused := errors.AsType[*reconciler.BreakingChangeError](err); !refused || !strings.Contains(err.Error(), "UnknownFieldsPruned") {
+		t.Errorf("error %v", err)
+	}
+	if outcome.Done() || slices.Contains(next.requests(), "PUT") || outcome.Steps["create"] > 0 {
+		t.Errorf("steps %v", outcome.Steps)
+	}
+}
+
+// TestASharedTypeThatMayNotBeWrittenIsUsedIfItIsServed acts as a user without any rights on definitions.
+func TestASharedTypeThatMayNotBeWrittenIsUsedIfItIsServed(t *testing.T) {
+	crd := definition("irons", "Iron")
+	b := newBench(t)
+	poor := b.share(crd, "1.0.0", func(config *rest.Config) { config.Impersonate.UserName = b.writerOfConfigMaps() })
+	var outcome reconciler.Outcome
+	var err error
+	b.until("a refusal", func() bool {
+		outcome, err = poor.apply(crd, config("one", "1"))
+		forbidden, ok := errors.AsType[*reconciler.ForbiddenError](err)
+		return ok && strings.Contains(forbidden.Object, crd.GetName()) && strings.Contains(outcome.Missing.String(), "customresourcedefinitions")
+	})
+	b.share(crd, "1.0.0").untilApplied(crd)
+	b.until("the ConfigMap", func() bool {
+		outcome, err = poor.apply(crd, config("one", "1"))
+		return err == nil && outcome.Done()
+	})
+	if len(outcome.Notes) != 1 || !strings.Contains(outcome.Notes[0].Message, "is used as it is: it cannot be read") {
+		t.Errorf("notes %v", outcome.Notes)
+	}
+	if outcome := poor.mustApply(crd, config("one", "1")); len(outcome.Notes) > 0 {
+		t.Errorf("it was noted again: %v", outcome.Notes)
+	}
+}
+
+// writerOfConfigMaps returns a user who may write ConfigMaps in the namespace of the bench, and nothing else.
+func (b *bench) writerOfConfigMaps() string {
+	b.t.Helper()
+	name := "writer-" + b.namespace
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+	}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}}
+	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+	}}
+	all := &rbacv1.ClusterRoleBinding{ObjectMeta: everywhere.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: binding.Subjects}
+	for _, object := range []client.Object{role, binding, everywhere, all} {
+		if err := b.Create(b.t.Context(), object); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return name
+}
+
+// TestAPlanSaysWhatBecomesOfSharedTypes plans before the type exists, when it is as it should be, and when its next version breaks objects.
+func TestAPlanSaysWhatBecomesOfSharedTypes(t *testing.T) {
+	crd := definition("jigs", "Jig")
+	s := newBench(t).share(crd, "1.0.0")
+	foresee := func(s *sharing, crd *unstructured.Unstructured) reconciler.Plan {
+		t.Helper()
+		return s.foresee(s.traffic, reconciler.ApplyRequest{Owner: s.owner(), Namespace: s.namespace, Objects: []client.Object{crd, instance("Jig", "one")}})
+	}
+	got := foresee(s, crd)
+	if len(got.Changes) != 1 || got.Changes[0].Key.Kind != "Jig" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0].Message, "is created by the first component that is reconciled, without approval or turn") {
+		t.Errorf("before it exists:\n%s", got)
+	}
+	s.untilApplied(crd, instance("Jig", "one"))
+	if got := foresee(s, crd); got.String() != "no changes\n" {
+		t.Errorf("at rest:\n%s", got)
+	}
+	next := s.share(withColumn(crd, "next"), "1.1.0")
+	next.inventory = s.inventory
+	if got := foresee(next, next.crd); len(got.Changes) != 0 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0].Message, "is changed (manifest changed)") {
+		t.Errorf("the next version:\n%s", got)
+	}
+	breaking := crd.DeepCopy()
+	breaking.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
+	last := s.share(breaking, "2.0.0")
+	last.inventory = s.inventory
+	if got := foresee(last, breaking); len(got.Changes) != 1 || got.Changes[0].Class != reconciler.ChangeRefused || !strings.Contains(got.Changes[0].Message, "UnknownFieldsPruned") {
+		t.Errorf("a version that breaks objects:\n%s", got)
+	}
+}
