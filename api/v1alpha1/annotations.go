@@ -30,21 +30,14 @@ const (
 	// Example: shop.example.com/automatic: 8Yb0vO0pJ6J3tB2wq0mXnA
 	AnnotationAutomatic = "automatic"
 	// LabelShared marks a CustomResourceDefinition that all components of the reconciler share, because it comes from the folder
-	// crds of their chart. It belongs to no component, and stays when they are deleted.
+	// crds of their chart. It belongs to no component, and stays when they are deleted. An annotation of the same name says of which content
+	// and of which version of the chart it was made: an operator with a lower version does not change it.
 	//
 	// On: definitions of shared types; on a manifest it is refused
 	// Set by: the operator, with each write
-	// Format: true
+	// Format: the label is true; the annotation is a hash, and the version after a space
 	// Example: shop.example.com/shared: "true"
 	LabelShared = "shared"
-	// AnnotationShared says of which content and of which version of the chart a shared type was made. An operator
-	// with a lower version does not change it.
-	//
-	// On: definitions of shared types; on a manifest it is refused
-	// Set by: the operator, with each write
-	// Format: a hash, and the version after a space
-	// Example: shop.example.com/shared: 8Yb0vO0pJ6J3tB2wq0mXnA 1.4.0
-	AnnotationShared = "shared"
 
 	// AnnotationAdoptionPolicy decides what happens if the object exists already and does not
 	// belong to the component. An object that belongs to another owner, where the policy does not

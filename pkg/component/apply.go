@@ -323,6 +323,7 @@ func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Objec
 		AllowEmpty:      known.allowEmpty,
 		TimedOut:        timedOut,
 		RepairOnly:      known.repairs,
+		Stored:          known.repairs || known.held || known.approval != nil || known.pin.isSet(),
 		Urgent:          h.triggers.IsUrgent(client.ObjectKeyFromObject(obj)),
 		Protected:       protected,
 	}

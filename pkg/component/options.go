@@ -94,6 +94,12 @@ type ReconcilerOptions struct {
 	//
 	// Default: none
 	ReadyWhen []reconciler.ReadyWhen
+	// SharedTypes are the names of CustomResourceDefinitions that all components share although they are not in the folder crds of a chart,
+	// such as those of a kustomization: they belong to the operator and to none of the components. What is rendered of them must be the
+	// same for all components.
+	//
+	// Default: those in the folder crds of the chart
+	SharedTypes []string
 	// IgnoreFields are rules for fields that the reconciler does not own: it writes them at the
 	// creation of an object only, and their changes are no drift. All rules that match count, in
 	// addition to the annotation ignore-fields of the object. Invalid rules are an error of
@@ -245,6 +251,7 @@ type settings struct {
 	ofNamespaces   bool // management policies may stand on namespaces, too
 	readyWhen      []reconciler.ReadyWhen
 	ignoreFields   []reconciler.IgnoreFields
+	sharedTypes    []string
 	schemeBuilder  types.SchemeBuilder  // may be nil
 	leaderLock     *LeaderLock          // may be nil
 	tracerProvider trace.TracerProvider // may be nil
@@ -304,6 +311,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		ofNamespaces:   options.NamespaceManagementPolicies,
 		readyWhen:      options.ReadyWhen,
 		ignoreFields:   options.IgnoreFields,
+		sharedTypes:    options.SharedTypes,
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.LeaderLock,
 		tracerProvider: options.TracerProvider,

@@ -85,7 +85,7 @@ func newUpgradedFleet(t *testing.T, count int, spec widget.Spec) *upgradedFleet 
 }
 
 // run replaces the operator by one of another version.
-func (f *upgradedFleet) run(v version, options component.ReconcilerOptions) {
+func (f *upgradedFleet) run(v manifests.Generator, options component.ReconcilerOptions) {
 	f.Helper()
 	if f.stop != nil {
 		f.stop()

@@ -44,6 +44,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // SetupWithManager registers the reconciler with the manager. The manager's
@@ -143,6 +144,17 @@ func (r *Reconciler[T]) wiring() []error {
 
 func (r *Reconciler[T]) setupError(err error) error {
 	return fmt.Errorf("set up reconciler %s: %w", r.settings.name, err)
+}
+
+// sharedTypes are the types that all components share: those that the generator has, and those with the names.
+func sharedTypes(generator manifests.Generator, names []string) []types.SharedType {
+	shared, version := manifests.SharedTypes(generator), manifests.Source(generator).Version
+	for _, name := range names {
+		if !slices.ContainsFunc(shared, func(t types.SharedType) bool { return t.Name == name }) {
+			shared = append(shared, types.SharedType{Name: name, Version: version})
+		}
+	}
+	return shared
 }
 
 // controllerName has the group, too: kinds of different groups may have one name.
@@ -288,6 +300,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 			MissingNamespacesPolicy: &r.settings.policies.MissingNamespaces,
 			ReadyWhen:               r.settings.readyWhen,
 			IgnoreFields:            r.settings.ignoreFields,
+			SharedTypes:             sharedTypes(r.generator, r.settings.sharedTypes),
 			Scheme:                  scheme,
 			TracerProvider:          r.settings.tracerProvider,
 			Now:                     r.now,

@@ -3,7 +3,16 @@
 
 package manifests
 
-import "github.com/corbel-run/corbel/api/v1alpha1"
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/types"
+)
 
 // Sourcer is a generator that can report, without rendering, what it renders from, for
 // people: the name and the version of a chart, for example. It stands in the status of
@@ -46,6 +55,60 @@ func DefaultValues(g Generator) map[string]any {
 
 // DefaultValues implements DefaultValuer.
 func (t *transformed) DefaultValues() map[string]any { return DefaultValues(t.generator) }
+
+// TypeSharer is a generator with definitions that are the same for all components, as a chart has them in the folder crds. They
+// belong to the reconciler and to no component. Whether a component needs one depends on what is rendered for it.
+type TypeSharer interface {
+	// SharedTypes returns the definitions, which the caller must not change.
+	SharedTypes() []types.SharedType
+}
+
+// SharedTypes returns the definitions of a generator that all components share; nil if it reports none. Those of Join and Isolated are
+// the ones of the generators that they are made from; of two with one name the first counts. Those of Transform are changed by its
+// object transformers, which are called without a namespace and a name: if what they return depends on these, components do not share
+// the definition.
+func SharedTypes(g Generator) []types.SharedType {
+	var shared []types.SharedType
+	if sharer, ok := g.(TypeSharer); ok && !isNil(g) {
+		if err := protect(func() error { shared = sharer.SharedTypes(); return nil }); err != nil {
+			return nil
+		}
+	}
+	return shared
+}
+
+// SharedTypes implements TypeSharer.
+func (j joined) SharedTypes() (shared []types.SharedType) {
+	for _, g := range j {
+		for _, t := range SharedTypes(g) {
+			if !slices.ContainsFunc(shared, func(first types.SharedType) bool { return first.Name == t.Name }) {
+				shared = append(shared, t)
+			}
+		}
+	}
+	return shared
+}
+
+// SharedTypes implements TypeSharer.
+func (t *transformed) SharedTypes() []types.SharedType {
+	shared := slices.Clone(SharedTypes(t.generator))
+	for i := range shared {
+		objects := []client.Object{shared[i].Definition.DeepCopy()}
+		err := t.each(func(transformer Transformer) (err error) {
+			if transformer.objects != nil {
+				objects, err = TransformObjects(context.Background(), transformer.objects, "", "", objects)
+			}
+			return err
+		})
+		if err != nil || len(objects) != 1 {
+			continue // what is rendered is another one
+		}
+		if definition, ok := objects[0].(*unstructured.Unstructured); ok {
+			shared[i].Definition = definition
+		}
+	}
+	return shared
+}
 
 // Source implements Sourcer.
 func (j joined) Source() v1alpha1.Source {

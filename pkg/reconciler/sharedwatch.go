@@ -82,7 +82,7 @@ func (w *sharedWatch) start() {
 		Client: r.target.Objects().Metadata(schema.GroupVersionResource{Group: definitionKind.Group, Version: "v1", Resource: "customresourcedefinitions"}),
 		Keep: func(object metav1.Object) sharedEvent {
 			return sharedEvent{object.GetResourceVersion(), sharedState{
-				object.GetUID(), object.GetGeneration(), cmp.Or(object.GetAnnotations()[r.name+"/"+v1alpha1.AnnotationShared], observe.Unmarked), object.GetDeletionTimestamp() != nil,
+				object.GetUID(), object.GetGeneration(), cmp.Or(object.GetAnnotations()[r.name+"/"+v1alpha1.LabelShared], observe.Unmarked), object.GetDeletionTimestamp() != nil,
 			}}
 		},
 	}

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,7 +46,10 @@ var (
 	_ manifests.Sourcer   = &Generator{}
 
 	_ manifests.DefaultValuer = &Generator{}
+	_ manifests.TypeSharer    = &Generator{}
 )
+
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // New returns a generator that renders the chart at root, which is a folder of
 // the file system ("." for all of it) or a packed chart (*.tgz). The chart is
@@ -98,6 +103,26 @@ func (g *Generator) DefaultValues() map[string]any {
 		return nil
 	}
 	return values
+}
+
+// SharedTypes implements manifests.TypeSharer: they are the definitions in the folders crds of the chart and of all its sub-charts, in
+// the version of the chart.
+func (g *Generator) SharedTypes() (shared []types.SharedType) {
+	if g.chart == nil {
+		return nil
+	}
+	objects, err := g.readCRDs(context.Background(), g.chart)
+	if err != nil {
+		return nil // each rendering reports it
+	}
+	for _, object := range objects {
+		isShared := func(first types.SharedType) bool { return first.Name == object.GetName() }
+		if object.GroupVersionKind().GroupKind() == definitionKind && !slices.ContainsFunc(shared, isShared) {
+			marker{prefix: "none"}.dropNeeds(object)
+			shared = append(shared, types.SharedType{Name: object.GetName(), Version: g.Source().Version, Definition: object})
+		}
+	}
+	return shared
 }
 
 // Generate implements manifests.Generator. The parameters are the values of the
@@ -159,7 +184,7 @@ func (g *Generator) render(ctx context.Context, namespace, name string, values m
 type CRDPolicy string
 
 const (
-	// CRDsApply creates and upgrades them like all other objects. It is the
+	// CRDsApply creates and upgrades them. They belong to the operator, and are shared by all components. It is the
 	// default.
 	CRDsApply CRDPolicy = "apply"
 	// CRDsOnce creates them where they are missing and then does not change them,

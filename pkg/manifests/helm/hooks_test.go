@@ -277,3 +277,30 @@ func TestTheFolderOfCRDsComesFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFolderOfCRDsHasTheSharedTypes has definitions and another object in the folders of a chart and a sub-chart.
+func TestTheFolderOfCRDsHasTheSharedTypes(t *testing.T) {
+	const crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: %s\n"
+	files := map[string]string{
+		"web/crds/a.yaml": fmt.Sprintf(crd, "a") + "---\n" + manifest("x"), "web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 9.0.0\n",
+		"web/charts/db/crds/c.yaml": fmt.Sprintf(crd, "c") + "---\n" + fmt.Sprintf(crd, "a"), "web/templates/m.yaml": fmt.Sprintf(crd, "templated"),
+	}
+	for _, policy := range []helm.CRDPolicy{helm.CRDsApply, helm.CRDsOnce, helm.CRDsNever} {
+		generator, err := helm.New(folder(files), "web", helm.Options{CRDs: policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, shared := range generator.SharedTypes() {
+			got = append(got, shared.Name+" "+shared.Version+" "+shared.Definition.GetName())
+		}
+		version := generator.Source().Version
+		if diff := cmp.Diff([]string{"a " + version + " a", "c " + version + " c"}, got); diff != "" || version == "" {
+			t.Errorf("%s (-want +got):\n%s", policy, diff)
+		}
+	}
+	files["web/crds/a.yaml"] = "kind: ["
+	if broken, err := helm.New(folder(files), "web", helm.Options{}); err == nil && len(broken.SharedTypes()) > 0 {
+		t.Error("a folder that cannot be read has shared types")
+	}
+}

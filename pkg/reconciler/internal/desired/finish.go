@@ -133,7 +133,7 @@ func SetShared(content map[string]any, name, mark string) {
 	metadata := content["metadata"].(map[string]any)
 	delete(metadata, "ownerReferences")
 	set(metadata, "labels", name+"/"+v1alpha1.LabelShared, "true")
-	set(metadata, "annotations", name+"/"+v1alpha1.AnnotationShared, mark)
+	set(metadata, "annotations", name+"/"+v1alpha1.LabelShared, mark)
 }
 
 // removeOwnership removes our label and annotation if they came with the manifest: a manifest

@@ -58,10 +58,10 @@ func (i *item) share(in Input) {
 
 // checkShared refuses the label and the annotation of shared types: a manifest cannot make an object one.
 func (i *item) checkShared(name string) {
-	for field, key := range map[string]string{"labels": v1alpha1.LabelShared, "annotations": v1alpha1.AnnotationShared} {
-		if _, there := stringsOf(i.content, field)[name+"/"+key]; there {
+	for _, field := range []string{"labels", "annotations"} {
+		if _, there := stringsOf(i.content, field)[name+"/"+v1alpha1.LabelShared]; there {
 			i.mistake("metadata.%s: %s/%s is set by the operator only: types are shared that are in the folder crds of a chart, "+
-				"or that the option SharedTypes names; remove it from the manifest", field, name, key)
+				"or that the option SharedTypes names; remove it from the manifest", field, name, v1alpha1.LabelShared)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (o *Observer) sharedMark(live *unstructured.Unstructured) string {
 	if live.GetLabels()[o.options.Name+"/"+v1alpha1.LabelShared] == "" {
 		return ""
 	}
-	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+v1alpha1.AnnotationShared], Unmarked)
+	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+v1alpha1.LabelShared], Unmarked)
 }
 
 // controllerOf returns the controller among the ownerReferences of an object.
