@@ -30,41 +30,36 @@ const (
 	listWithin                 = time.Minute
 )
 
-// MetadataSource reads the metadata of objects.
-type MetadataSource[T any] struct {
-	Client metadata.ResourceInterface
-	// Keep returns what is kept of the metadata of an object.
-	Keep func(metav1.Object) T
-}
+// metadataSource reads the resourceVersions of objects.
+type metadataSource struct{ client metadata.ResourceInterface }
 
 // List implements Source.
-func (s MetadataSource[T]) List(ctx context.Context, options metav1.ListOptions) (map[types.NamespacedName]T, metav1.ListMeta, error) {
+func (s metadataSource) List(ctx context.Context, options metav1.ListOptions) (map[types.NamespacedName]string, metav1.ListMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	page, err := s.Client.List(ctx, options)
+	page, err := s.client.List(ctx, options)
 	if err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
-	kept := make(map[types.NamespacedName]T, len(page.Items))
-	for i := range page.Items {
-		item := &page.Items[i]
-		kept[types.NamespacedName{Namespace: item.Namespace, Name: item.Name}] = s.Keep(item)
+	versions := make(map[types.NamespacedName]string, len(page.Items))
+	for _, item := range page.Items {
+		versions[types.NamespacedName{Namespace: item.Namespace, Name: item.Name}] = item.ResourceVersion
 	}
-	return kept, page.ListMeta, nil
+	return versions, page.ListMeta, nil
 }
 
 // Watch implements Source.
-func (s MetadataSource[T]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return s.Client.Watch(ctx, options)
+func (s metadataSource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return s.client.Watch(ctx, options)
 }
 
 // Convert implements Source.
-func (s MetadataSource[T]) Convert(object runtime.Object) (kept T, ok bool) {
+func (s metadataSource) Convert(object runtime.Object) (string, bool) {
 	found, err := meta.Accessor(object)
 	if err != nil {
-		return kept, false
+		return "", false
 	}
-	return s.Keep(found), true
+	return found.GetResourceVersion(), true
 }
 
 // runner returns what keeps an informer up to date in a cluster.
@@ -75,7 +70,7 @@ func runner(objects *cluster.Objects, refused time.Duration) func(context.Contex
 		if i.scope.name != "" {
 			options.FieldSelector = fields.OneTermEqualSelector("metadata.name", i.scope.name).String()
 		}
-		source := MetadataSource[string]{Client: objects.Metadata(i.scope.gvr).Namespace(i.scope.namespace), Keep: metav1.Object.GetResourceVersion}
+		source := metadataSource{objects.Metadata(i.scope.gvr).Namespace(i.scope.namespace)}
 		NewReflector(source, i, options).Run(ctx)
 	}
 }

@@ -93,6 +93,6 @@ func (r *Reconciler) IsWatching() bool { return r.watched.any() }
 // Close ends all watches. The Reconciler remains usable, and reads every object from
 // then on.
 func (r *Reconciler) Close() {
-	r.shared.watch.close()
+	r.shared.close()
 	r.observer.Close()
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/shared"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -33,16 +35,17 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 // Limit: the time after which a change of a shared type is noticed that another owner has, or that may not be watched.
 const lookEvery = 10 * time.Minute
 
-// Two writes of a shared type follow each other after these delays if other clients change it again and again.
+// Writes of a shared type follow each other after these delays if other clients change it again and again.
 const sharedRetry, sharedRetryLimit = time.Second, 10 * time.Minute
 
 // sharedTypes are the types that all owners share, and what is known of them in the target. It only saves requests.
 type sharedTypes struct {
-	reconciler *Reconciler
-	byName     map[string]*sharedType
+	byName map[string]*sharedType
 	// objects are the definitions in the form in which objects are compared with them. They are made when they are needed.
 	objects func() map[string]*desired.SharedType
-	watch   sharedWatch
+	store   *watch.Store // nil if nothing is watched
+	mu      sync.Mutex
+	place   watch.Place // of definitions; zero before they are watched
 }
 
 // sharedType is what is known of one type. Its slot is held by the call that looks at it.
@@ -51,24 +54,23 @@ type sharedType struct {
 	slot chan struct{}
 	// hashes are the hashes of contents, by the digest of the object.
 	hashes map[string]string
-	// live is what was last read or answered, at a time, for the mark that was wanted.
-	live plan.Observation
-	at   time.Time
-	want shared.Mark
-	// done: it was ready, and there was nothing to do; left: it is not as the generator has it.
-	done, left bool
+	// live is what was last read or answered, at a time, for the mark that was wanted. There was nothing to do if it is known.
+	live  plan.Observation
+	at    time.Time
+	want  shared.Mark
+	known bool
 	// accepted is the AppliedHash of the last write of this process, and wrote are the hashes of the contents that it wrote.
 	accepted string
 	wrote    map[string]bool
 	// repeated counts the writes that followed another soon, and last is when the last one was.
 	repeated int
 	last     time.Time
-	// note was reported last.
+	// note says why it is used as it is; it was reported.
 	note string
 }
 
 func newSharedTypes(r *Reconciler) *sharedTypes {
-	s := &sharedTypes{reconciler: r, byName: map[string]*sharedType{}}
+	s := &sharedTypes{byName: map[string]*sharedType{}}
 	for _, t := range r.settings.sharedTypes {
 		s.byName[t.Name] = &sharedType{SharedType: t, slot: make(chan struct{}, 1), hashes: map[string]string{}, wrote: map[string]bool{}}
 	}
@@ -79,11 +81,60 @@ func newSharedTypes(r *Reconciler) *sharedTypes {
 		}
 		return objects
 	})
-	s.watch.shared, s.watch.views = s, make(map[string]*sharedView, len(s.byName))
-	for name := range s.byName {
-		s.watch.views[name] = &sharedView{}
+	if r.settings.changed != nil && len(s.byName) > 0 {
+		s.store = watch.New(r.target, watch.Options{Label: r.name + "/" + v1alpha1.LabelShared, Changed: r.onSharedChange, Reduce: func(live *unstructured.Unstructured) plan.Observation {
+			return seen(r.observer.Reduce(live))
+		}})
 	}
 	return s
+}
+
+// sharedOwner is the value of the label of shared types, by which the store knows them.
+const sharedOwner = "true"
+
+// seen is an observation as the store keeps it.
+func seen(live plan.Observation) plan.Observation {
+	if live.Ownership = (plan.Ownership{}); live.Shared != "" {
+		live.Ownership.OwnerID = sharedOwner
+	}
+	return live
+}
+
+// close ends the watch.
+func (s *sharedTypes) close() {
+	if s.store != nil {
+		s.store.Close()
+	}
+}
+
+// placeOf starts the watch of definitions, unless it runs, and returns what it is about.
+func (s *sharedTypes) placeOf(ctx context.Context, r *Reconciler) (watch.Place, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store == nil || s.place.Resource.Kind != "" {
+		return s.place, s.store != nil
+	}
+	resource, err := r.target.Types().Resolve(ctx, definitionKind.WithVersion("v1"))
+	if err != nil {
+		return s.place, false
+	}
+	s.place = watch.Place{Resource: resource}
+	s.store.Keep(sharedOwner, []watch.Place{s.place})
+	return s.place, true
+}
+
+// maxRequeued is how many owners are requeued if a shared type was changed. One of them is enough to repair it.
+const maxRequeued = 3
+
+// onSharedChange requeues owners that need a shared type. If it became ready, or is gone, all of them may wait for it.
+func (r *Reconciler) onSharedChange(change watch.Change) {
+	limit := math.MaxInt
+	if change.What == watch.Content {
+		limit = maxRequeued
+	}
+	for _, owner := range r.watched.users(change.Key, limit) {
+		r.settings.changed(owner, Change{Key: Key(change.Key), What: events[change.What]})
+	}
 }
 
 // isShared reports whether the object is the definition of a shared type.
@@ -138,7 +189,6 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 	}
 	if r.settings.changed != nil {
 		r.watched.set(c.in.Owner.ID, c.in.Owner.Ref, slices.Concat(keysOf(c.in.Input), keys))
-		r.shared.watch.start()
 	}
 	for i := range c.in.Desired {
 		if d := &c.in.Desired[i]; d.Shared {
@@ -159,13 +209,11 @@ func (t *sharedType) ensure(ctx context.Context, r *Reconciler, c *call, d *plan
 		return ctx.Err()
 	}
 	manifest, want := t.manifest(r, c, d)
-	if manifest != nil && want == t.want && t.isCurrent(r) {
+	if manifest != nil && want == t.want && t.isCurrent(ctx, r) {
 		c.in.Live[d.Key] = t.live
 		return nil
 	}
-	t.want, t.done, t.left = want, false, false
-	r.shared.watch.begin(t.Name)
-	defer r.shared.watch.end(t.Name)
+	t.want, t.known = want, false
 	for range maxLooks {
 		again, err := t.attempt(ctx, r, c, d, manifest)
 		if err != nil || !again {
@@ -230,17 +278,22 @@ func (t *sharedType) manifest(r *Reconciler, c *call, d *plan.Desired) (*unstruc
 	return manifest, shared.Mark{Hash: t.hashes[key], Version: t.Version}
 }
 
-// isCurrent reports whether the type need not be looked at.
-func (t *sharedType) isCurrent(r *Reconciler) bool {
-	if !t.done || r.settings.changed == nil {
+// isCurrent reports whether the type need not be read. The watch shows whether it is ready.
+func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler) bool {
+	place, watched := r.shared.placeOf(ctx, r)
+	if !t.known || !watched {
 		return false
 	}
 	recent := r.settings.now().Sub(t.at) < lookEvery
-	if t.left {
-		return recent
+	live, known, watched := r.shared.store.Look(place, t.Name)
+	switch {
+	case t.note != "" || !watched:
+		return recent && t.live.Status.Readiness == plan.Ready
+	case !known || live.UID != t.live.UID || live.ObservedHash != t.live.ObservedHash || !live.DeletionTimestamp.IsZero():
+		return false
 	}
-	stale, watching := r.shared.watch.state(t.Name)
-	return !stale && (watching || recent)
+	t.live.Status = live.Status
+	return true
 }
 
 // attempt looks at the type, and writes it if that is due. It reports whether that has to be done again.
@@ -252,7 +305,9 @@ func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *pla
 	if step.Verb != "" {
 		return t.write(ctx, r, c, d, step, live)
 	}
-	r.shared.watch.know(t.Name, live)
+	if place, watched := r.shared.placeOf(ctx, r); watched {
+		r.shared.store.Read(sharedOwner, place, t.Name, seen(live))
+	}
 	t.use(c, d.Key, live, note, r.settings.now())
 	return false, nil
 }
@@ -308,7 +363,17 @@ func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.
 	if err := c.in.confirmation.confirmStale(ctx); err != nil {
 		return false, err
 	}
+	answered := func(*plan.Observation) {}
+	if place, watched := r.shared.placeOf(ctx, r); watched {
+		answered = r.shared.store.Writing(sharedOwner, place, t.Name)
+	}
 	results := r.executor.Run(ctx, []plan.Step{step})
+	if len(results) == 1 && results[0].Err == nil {
+		answer := seen(results[0].Observation)
+		answered(&answer)
+	} else {
+		answered(nil)
+	}
 	if err := errors.Join(ctx.Err(), c.in.confirmation.failure()); err != nil || len(results) == 0 {
 		return false, err
 	}
@@ -328,7 +393,6 @@ func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.
 		if step.Reason == plan.ReasonDrifted {
 			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
 		}
-		r.shared.watch.know(t.Name, result.Observation)
 		t.use(c, d.Key, result.Observation, "", now)
 	case execute.IsConflict(err) && c.looks[d.Key] < maxLooks:
 		c.looks[d.Key]++
@@ -349,8 +413,7 @@ func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.
 // use makes the type an object of the call, as it was found. A note is reported once.
 func (t *sharedType) use(c *call, key plan.Key, live plan.Observation, note string, now time.Time) {
 	c.in.Live[key] = live
-	t.live, t.at, t.left = live, now, note != ""
-	t.done = live.Existence == plan.Present && live.DeletionTimestamp.IsZero() && live.Status.Readiness == plan.Ready
+	t.live, t.at, t.known = live, now, live.Existence == plan.Present && live.DeletionTimestamp.IsZero()
 	if note != "" && note != t.note {
 		c.addNote(plan.Note{Key: key, Message: note})
 	}

@@ -58,7 +58,6 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		HasOwnerReferences: len(live.GetOwnerReferences()) > 0,
 		Carried:            carriedOf(live),
 		Scaled:             scalingOf(live),
-		Generation:         live.GetGeneration(),
 		CreationTimestamp:  live.GetCreationTimestamp().Time,
 		Finish:             endingOf(live),
 		Webhooks:           webhooksOf(live),

@@ -91,15 +91,12 @@ func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desi
 	return found
 }
 
-// Unmarked is the mark of a definition that has the label of shared types and no annotation.
-const Unmarked = "none"
-
 // sharedMark returns the annotation of a definition that has the label of the types that all components share.
 func (o *Observer) sharedMark(live *unstructured.Unstructured) string {
 	if live.GetLabels()[o.options.Name+"/"+v1alpha1.LabelShared] == "" {
 		return ""
 	}
-	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+v1alpha1.LabelShared], Unmarked)
+	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+v1alpha1.LabelShared], "none")
 }
 
 // controllerOf returns the controller among the ownerReferences of an object.

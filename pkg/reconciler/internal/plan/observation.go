@@ -101,8 +101,6 @@ type Observation struct {
 	Automatic string
 	// Shared is the annotation of a definition that has the label of the types that all components of the reconciler share.
 	Shared string
-	// Generation counts the changes of the spec.
-	Generation int64
 	// CreationTimestamp is the object's creation timestamp.
 	CreationTimestamp time.Time
 	Status            Status
