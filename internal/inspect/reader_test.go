@@ -70,6 +70,7 @@ func newServer(objects ...client.Object) *server {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), apimeta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), apimeta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, apimeta.RESTScopeRoot)
 	serve := func(request string, answer func() error) error {
 		s.mu.Lock()
 		s.requests = append(s.requests, request)
@@ -129,8 +130,34 @@ func TestObjectsOfOneTypeAreOneRequest(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(s.requests) != 3 { // the list, the one that it lacks, and the single one
+	if len(s.requests) != 4 { // the list, the one that it lacks, the single one, and the list of shared types
 		t.Errorf("requests: %q", s.requests)
+	}
+}
+
+// TestSharedTypesAreShownBeforeTheDependents has a definition that all components share, and one of another operator.
+func TestSharedTypesAreShownBeforeTheDependents(t *testing.T) {
+	definition := func(name, label string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "status": map[string]any{
+			"conditions": []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}},
+		}}}
+		u.SetName(name)
+		u.SetLabels(map[string]string{label: "true"})
+		return u
+	}
+	s := newServer(shop(map[string]any{"reconciler": "shop.example.com", "ownerID": ownerID, "state": "Ready", "inventory": inventoryOf("v1 ConfigMap market/a")}),
+		dependent("ConfigMap", "a"), definition("queues.queue.example.com", "shop.example.com/shared"), definition("others.queue.example.com", "other.example.com/shared"))
+	dependents, err := s.Dependents(t.Context(), s.component(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range dependents {
+		got = append(got, d.Stage.Title+": "+d.String()+" "+string(d.State))
+	}
+	want := []string{"shared by all components: CustomResourceDefinition queues.queue.example.com Ready", "wave 0: ConfigMap market/a Ready"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

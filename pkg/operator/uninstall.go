@@ -5,27 +5,36 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
 // uninstallCommand returns the command that deletes all components.
 func (o Options[T]) uninstallCommand() *cobra.Command {
 	var timeout time.Duration
 	var namespaces []string
+	var crds bool
 	command := &cobra.Command{
 		Use: "uninstall", Short: "Delete all components, and wait until they are gone; the operator has to run", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,10 +55,14 @@ func (o Options[T]) uninstallCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
-			return o.uninstall(ctx, local, namespaces, c.OutOrStdout())
+			if err := o.uninstall(ctx, local, namespaces, c.OutOrStdout()); err != nil || !crds {
+				return err
+			}
+			return o.deleteSharedTypes(ctx, local, c.OutOrStdout())
 		},
 	}
 	command.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long it waits for the components to be gone")
+	command.Flags().BoolVar(&crds, "crds", false, "delete the definitions, too, that all components share; those with instances stay, and are an error")
 	command.Flags().StringSliceVar(&namespaces, "watch-namespace", nil, watchUsage)
 	return command
 }
@@ -101,6 +114,53 @@ func (o Options[T]) uninstall(ctx context.Context, c client.Client, namespaces [
 		return fmt.Errorf("%d components of kind %s are not gone yet; condition Ready says why: %v: %w", len(left), kind.Kind, left, err)
 	}
 	return err
+}
+
+// deleteSharedTypes deletes the definitions that all components share, but for those that have instances.
+func (o Options[T]) deleteSharedTypes(ctx context.Context, c client.Client, out io.Writer) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	if err := c.List(ctx, list, client.HasLabels{o.Name + "/" + v1alpha1.LabelShared}); err != nil {
+		return fmt.Errorf("list the definitions that components share: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		crd, live := &apiextensionsv1.CustomResourceDefinition{}, &list.Items[i]
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, crd); err != nil {
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: %w", live.GetName(), err))
+			continue
+		}
+		instance, err := instanceOf(ctx, c, crd)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: look for instances: %w", crd.Name, err))
+			continue
+		case instance != "":
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: it has instances, such as %s: delete them first, or keep the definition", crd.Name, instance))
+			continue
+		}
+		err = c.Delete(ctx, live, client.Preconditions{UID: &crd.UID, ResourceVersion: &crd.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete CustomResourceDefinition %s: %w", crd.Name, err))
+			continue
+		}
+		fmt.Fprintf(out, "deleting CustomResourceDefinition %s\n", crd.Name)
+	}
+	return errors.Join(errs...)
+}
+
+// instanceOf returns the name of an instance of the type; empty if there is none.
+func instanceOf(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
+	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+	if at < 0 {
+		return "", errors.New("it serves no version")
+	}
+	instances := &metav1.PartialObjectMetadataList{}
+	instances.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[at].Name, Kind: crd.Spec.Names.Kind + "List"})
+	if err := c.List(ctx, instances, client.Limit(1)); err != nil || len(instances.Items) == 0 {
+		return "", err
+	}
+	return strings.TrimPrefix(instances.Items[0].Namespace+"/"+instances.Items[0].Name, "/"), nil
 }
 
 // kind returns the kind of the components.

@@ -23,6 +23,8 @@ import (
 const (
 	// ownerLabel is on every object that the operator created.
 	ownerLabel = "shop.example.com/" + v1alpha1.LabelOwnerID
+	// sharedLabel is on the definitions that all Shops share.
+	sharedLabel = "shop.example.com/" + v1alpha1.LabelShared
 	// ownSecret is the one object in the namespace that we created ourselves.
 	ownSecret = "corner-database"
 )

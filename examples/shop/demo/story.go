@@ -46,6 +46,7 @@ type step struct {
 var story = []step{
 	{"Start the operator", (*demo).install},
 	{"Create a Shop: a migration runs, then its objects are created in waves, each after the one before is ready", (*demo).create},
+	{"Create a second Shop, and delete it again: both share the definition of promotions, which stays", (*demo).shareTypes},
 	{"Plan to scale the Shop to three replicas, and do it", (*demo).scale},
 	{"Break the Shop with an image that does not exist: the front end, which is in the next wave, stays as it is", (*demo).breakImage},
 	{"Correct it", (*demo).correct},
@@ -92,6 +93,23 @@ func (d *demo) create(ctx context.Context) error {
 		return err
 	}
 	return d.hasRun(ctx, migrationJob, 1, "it is a hook of the chart for the installation, and for every change")
+}
+
+func (d *demo) shareTypes(ctx context.Context) error {
+	if err := d.kubectl(ctx, strings.Replace(shopManifest, "name: "+shopKey.Name, "name: harbour", 1), "apply", "-f", "-"); err != nil {
+		return err
+	}
+	for _, command := range [][]string{
+		{"-n", shopKey.Namespace, "wait", "--for=condition=Ready", "--timeout=5m", "shop/harbour"},
+		{"get", "crd", "--selector", sharedLabel, "--show-labels"},
+		{"-n", shopKey.Namespace, "delete", "shop", "harbour", "--timeout=5m"},
+		{"-n", shopKey.Namespace, "get", "promotion", shopKey.Name + "-of-the-week"},
+	} {
+		if err := d.kubectl(ctx, "", command...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *demo) scale(ctx context.Context) error {

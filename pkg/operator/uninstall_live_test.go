@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// TestUninstallDeletesSharedTypesWithoutInstances has a definition with an instance, one without, and one of another operator.
+func TestUninstallDeletesSharedTypesWithoutInstances(t *testing.T) {
+	scheme, err := widgets().Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(env.Shared(t).Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := func(plural, kind, label string) *apiextensionsv1.CustomResourceDefinition {
+		return &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: plural + ".uninstall.corbel.run", Labels: map[string]string{label: "true"}},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: "uninstall.corbel.run", Scope: apiextensionsv1.NamespaceScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
+				}}},
+			},
+		}
+	}
+	used, unused, others := crd("cups", "Cup", widgets().Name+"/shared"), crd("jars", "Jar", widgets().Name+"/shared"), crd("pots", "Pot", "other.example.com/shared")
+	for _, object := range []client.Object{used, unused, others} {
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "an instance", func(ctx context.Context) error {
+		return c.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "uninstall.corbel.run/v1", "kind": "Cup", "metadata": map[string]any{"namespace": "default", "name": "tea"},
+		}})
+	})
+	until(t, "the other type", func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "uninstall.corbel.run/v1", "kind": "JarList"}}
+		return c.List(ctx, list)
+	})
+	out := &bytes.Buffer{}
+	err = widgets().deleteSharedTypes(t.Context(), c, out)
+	if err == nil || !strings.Contains(err.Error(), "cups.uninstall.corbel.run: it has instances, such as default/tea: delete them first") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+	if got := out.String(); got != "deleting CustomResourceDefinition jars.uninstall.corbel.run\n" {
+		t.Errorf("output %q", got)
+	}
+	until(t, "the end of the definition", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(unused), unused); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+	for _, object := range []client.Object{used, others} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetDeletionTimestamp() != nil {
+			t.Errorf("%s: %v", object.GetName(), err)
+		}
+	}
+}
