@@ -23,6 +23,7 @@ func TestRelate(t *testing.T) {
 		recorded   types.UID
 		seal       string
 		keyless    bool
+		shared     string
 		adoption   v1alpha1.AdoptionPolicy
 		from, also string
 		want       relation
@@ -59,6 +60,9 @@ func TestRelate(t *testing.T) {
 		{name: "a controller, and sealed", ownership: Ownership{Controller: web}, recorded: "u1", seal: "seal", want: labelLost},
 		{name: "a controller, and our annotation", ownership: Ownership{Ref: theOwner.Ref, Controller: web}, want: labelLost},
 		{name: "a controller, and our label and annotation", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, Controller: web}, want: ours},
+		{name: "a shared type", shared: "abc 1.0.0", want: ownedByOther, owner: "all components of the operator, which share it"},
+		{name: "a shared type, recorded and sealed", shared: "abc 1.0.0", recorded: "u1", seal: "seal", want: ownedByOther, owner: "all components of the operator, which share it"},
+		{name: "a shared type with our label and annotation", shared: "abc 1.0.0", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ownedByOther, owner: "all components of the operator, which share it"},
 		{name: "ourselves as the controller", ownership: Ownership{Controller: Controller{Kind: "Shop", Name: "main", UID: theOwner.Ref.UID}}, want: unowned},
 		{name: "our label and annotation and that of another tool", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
 		{name: "our label and annotation and that of another tool, adopted with always", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ours},
@@ -71,7 +75,7 @@ func TestRelate(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			live := Observation{Existence: Present, UID: "u1", Ownership: test.ownership, Seal: "seal"}
+			live := Observation{Existence: Present, UID: "u1", Ownership: test.ownership, Seal: "seal", Shared: test.shared}
 			if test.keyless {
 				live.Seal = ""
 			}
