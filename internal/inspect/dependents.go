@@ -133,19 +133,20 @@ func (r *Reader) Dependents(ctx context.Context, c Component) ([]Dependent, erro
 		return nil, err
 	}
 	findRemote(c, dependents)
-	dependents = append(dependents, r.sharedTypes(ctx, c)...)
+	if _, remote, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "spec", "kubeConfig"); !remote {
+		dependents = append(dependents, r.sharedTypes(ctx, c.Reconciler)...)
+	}
 	slices.SortStableFunc(dependents, func(a, b Dependent) int {
 		return cmp.Or(cmp.Compare(a.Stage.Order, b.Stage.Order), cmp.Compare(a.Item.Kind, b.Item.Kind), cmp.Compare(a.Item.Namespace, b.Item.Namespace), cmp.Compare(a.Item.Name, b.Item.Name))
 	})
 	return dependents, lost
 }
 
-// sharedTypes returns the definitions that all components of the operator share. They are on no record. What may not be listed is left out.
-func (r *Reader) sharedTypes(ctx context.Context, c Component) (dependents []Dependent) {
-	_, remote, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "spec", "kubeConfig")
+// sharedTypes returns the definitions that all components of a reconciler share. They are on no record. What may not be listed is left out.
+func (r *Reader) sharedTypes(ctx context.Context, reconciler string) (dependents []Dependent) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
-	if c.Reconciler == "" || remote || r.Client.List(ctx, list, client.HasLabels{c.Reconciler + "/" + v1alpha1.LabelShared}) != nil {
+	if reconciler == "" || r.Client.List(ctx, list, client.HasLabels{reconciler + "/" + v1alpha1.LabelShared}) != nil {
 		return nil
 	}
 	for i := range list.Items {
@@ -153,7 +154,7 @@ func (r *Reader) sharedTypes(ctx context.Context, c Component) (dependents []Dep
 		d := Dependent{Stage: Stage{math.MinInt16 - 2, "shared by all components"}, Item: v1alpha1.InventoryItem{
 			Group: live.GroupVersionKind().Group, Version: live.GroupVersionKind().Version, Kind: live.GetKind(), Name: live.GetName(), UID: live.GetUID(),
 		}}
-		d.assess(c.Reconciler, live, nil)
+		d.assess(reconciler, live, nil)
 		dependents = append(dependents, d)
 	}
 	return dependents

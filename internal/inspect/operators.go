@@ -40,6 +40,8 @@ type checker struct {
 	findings []Finding
 	// operators are those that were checked: several types may have the same.
 	operators map[operatorKey]bool
+	// shared are the reconcilers with shared types that were checked.
+	shared map[string]bool
 }
 
 func (c *checker) problem(about, format string, arguments ...any) {
@@ -54,7 +56,7 @@ func (c *checker) note(about, format string, arguments ...any) {
 // those that the operator needs, and whether the operators are alive. The namespace bounds which components are read;
 // empty means all.
 func (r *Reader) Check(ctx context.Context, types []Type, namespace string, now time.Time) ([]Finding, error) {
-	c := &checker{reader: r, now: now, operators: map[operatorKey]bool{}}
+	c := &checker{reader: r, now: now, operators: map[operatorKey]bool{}, shared: map[string]bool{}}
 	for _, t := range types {
 		if err := c.definition(ctx, t); err != nil {
 			return c.findings, err
@@ -149,6 +151,7 @@ func (c *checker) components(ctx context.Context, t Type, namespace string) erro
 	}
 	_, err := c.reader.List(ctx, t, Selection{Namespace: namespace}, func(found Component) error {
 		count++
+		c.sharedTypes(ctx, found.Reconciler)
 		if by := found.Status.Inventory.Operator; by != nil {
 			operators[operatorKey{by.Namespace, by.Lease}]++
 		}
@@ -190,6 +193,19 @@ func (c *checker) components(ctx context.Context, t Type, namespace string) erro
 		c.problem(t.String(), "%d operators in different namespaces are alive; remove one of them, or let them select different components", len(alive))
 	}
 	return nil
+}
+
+// sharedTypes checks the definitions that all components of a reconciler share.
+func (c *checker) sharedTypes(ctx context.Context, reconciler string) {
+	if c.shared[reconciler] {
+		return
+	}
+	c.shared[reconciler] = true
+	for _, shared := range c.reader.sharedTypes(ctx, reconciler) {
+		if !shared.IsReady() {
+			c.problem(shared.String(), "all components of %s share it, and it is %s: %s", reconciler, shared.State, shared.Message)
+		}
+	}
 }
 
 // operator checks the lease and the Deployments of an operator.

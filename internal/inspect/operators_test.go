@@ -68,6 +68,11 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "shop-operator"}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
 	broken := deployment.DeepCopy()
 	broken.Status.AvailableReplicas = 0
+	unaccepted := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "False"}}},
+	}}
+	unaccepted.SetName("queues.queue.example.com")
+	unaccepted.SetLabels(map[string]string{"shop.example.com/shared": "true"})
 	unserved := definition(current...)
 	_ = unstructured.SetNestedStringSlice(unserved.Object, []string{"v0", "v1"}, "status", "storedVersions")
 	for name, test := range map[string]struct {
@@ -92,8 +97,9 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 		"a second operator that is gone": {
 			[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), leaseOf("other", time.Hour), deployment}, "",
 		},
-		"never reconciled":    {[]client.Object{definition(current...), shop(nil)}, "1 of 1 were never reconciled"},
-		"an unreadable state": {[]client.Object{definition(current...), shop(map[string]any{"state": map[string]any{}})}, "cannot be read"},
+		"a shared type without a name": {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), unaccepted}, "CustomResourceDefinition queues.queue.example.com: all components of shop.example.com share it, and it is Failed"},
+		"never reconciled":             {[]client.Object{definition(current...), shop(nil)}, "1 of 1 were never reconciled"},
+		"an unreadable state":          {[]client.Object{definition(current...), shop(map[string]any{"state": map[string]any{}})}, "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings, err := newServer(test.objects...).Check(t.Context(), []Type{shopType}, "", now)
@@ -119,7 +125,7 @@ func TestAnOperatorOfSeveralTypesIsCheckedOnce(t *testing.T) {
 	if _, err := s.Check(t.Context(), []Type{shopType, shopType, shopType}, "", now); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.requests) != 9 { // three definitions, three lists, one lease, those of its name and the Deployments beside it
+	if len(s.requests) != 10 { // three definitions, three lists, the shared types, one lease, those of its name and the Deployments beside it
 		t.Errorf("%d requests:\n%s", len(s.requests), strings.Join(s.requests, "\n"))
 	}
 }
