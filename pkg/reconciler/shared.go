@@ -208,14 +208,14 @@ func (t *sharedType) ensure(ctx context.Context, r *Reconciler, c *call, d *plan
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	manifest, want := t.manifest(r, c, d)
-	if manifest != nil && want == t.want && t.isCurrent(ctx, r) {
+	want, writable := t.mark(r, c, d)
+	if writable && want == t.want && t.isCurrent(ctx, r) {
 		c.in.Live[d.Key] = t.live
 		return nil
 	}
 	t.want, t.known = want, false
 	for range maxLooks {
-		again, err := t.attempt(ctx, r, c, d, manifest)
+		again, err := t.attempt(ctx, r, c, d, writable)
 		if err != nil || !again {
 			return err
 		}
@@ -232,9 +232,9 @@ func (p *previewing) foresee(ctx context.Context) error {
 			continue
 		}
 		t := &sharedType{SharedType: r.shared.byName[d.Key.Name].SharedType, hashes: map[string]string{}}
-		var manifest *unstructured.Unstructured
-		manifest, t.want = t.manifest(r, c, d)
-		step, live, note, err := t.decide(ctx, r, p.observer, d, manifest)
+		var writable bool
+		t.want, writable = t.mark(r, c, d)
+		step, live, note, err := t.decide(ctx, r, p.observer, d, writable)
 		if err != nil {
 			return err
 		}
@@ -259,23 +259,19 @@ func (p *previewing) foresee(ctx context.Context) error {
 	return nil
 }
 
-// manifest returns what is to be written, without our label and annotation, and its mark. It is nil if it is not known.
-func (t *sharedType) manifest(r *Reconciler, c *call, d *plan.Desired) (*unstructured.Unstructured, shared.Mark) {
-	manifest := r.shared.objects()[t.Name].Manifest
-	if manifest == nil && !c.in.stored {
-		manifest = d.Unpacked().Manifest
+// mark returns the mark of what is to be written. It is not writable if the content is not known.
+func (t *sharedType) mark(r *Reconciler, c *call, d *plan.Desired) (want shared.Mark, writable bool) {
+	hash := r.shared.objects()[t.Name].Hash
+	if hash == "" && c.in.stored {
+		return shared.Mark{}, false
 	}
-	if manifest == nil {
-		return nil, shared.Mark{}
+	if hash == "" { // each component renders it
+		if t.hashes[d.Digest] == "" {
+			t.hashes[d.Digest] = digest.Hasher{}.Manifest(d.Unpacked().Manifest.Object)
+		}
+		hash = t.hashes[d.Digest]
 	}
-	key := d.Digest
-	if t.Definition != nil {
-		key = "" // the same for all
-	}
-	if t.hashes[key] == "" {
-		t.hashes[key] = digest.Hasher{}.Manifest(manifest.Object)
-	}
-	return manifest, shared.Mark{Hash: t.hashes[key], Version: t.Version}
+	return shared.Mark{Hash: hash, Version: t.Version}, true
 }
 
 // isCurrent reports whether the type need not be read. The watch shows whether it is ready.
@@ -297,8 +293,8 @@ func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler) bool {
 }
 
 // attempt looks at the type, and writes it if that is due. It reports whether that has to be done again.
-func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, manifest *unstructured.Unstructured) (again bool, err error) {
-	step, live, note, err := t.decide(ctx, r, r.observer, d, manifest)
+func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, writable bool) (again bool, err error) {
+	step, live, note, err := t.decide(ctx, r, r.observer, d, writable)
 	if err != nil {
 		return false, err
 	}
@@ -313,9 +309,9 @@ func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *pla
 }
 
 // decide observes the type, and returns the step that is due, or how the type is used and why.
-func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Observer, d *plan.Desired, manifest *unstructured.Unstructured) (step plan.Step, live plan.Observation, note string, err error) {
-	request := observe.Request{Key: d.Key, Version: d.Version, Desired: t.desired(r, d, manifest), ForceRead: true}
-	if manifest != nil {
+func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Observer, d *plan.Desired, writable bool) (step plan.Step, live plan.Observation, note string, err error) {
+	request := observe.Request{Key: d.Key, Version: d.Version, Desired: t.desired(r, d, writable), ForceRead: true}
+	if writable {
 		// What this process has not written may have changed while no process ran.
 		request.Recorded = &v1alpha1.InventoryItem{Digest: d.Digest, AppliedHash: cmp.Or(t.accepted, "unknown")}
 	}
@@ -325,7 +321,7 @@ func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Obse
 	}
 	live = observed[d.Key]
 	decision := shared.Decide(shared.Input{
-		Live: live, Want: t.want, Once: d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: manifest == nil,
+		Live: live, Want: t.want, Once: d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: !writable,
 		Served: live.Forbidden && r.serves(ctx, d), Written: t.wrote[t.want.Hash], Drifted: live.Drift != nil && len(live.Drift.Fields) > 0,
 	})
 	contested := t.repeated > 0 && r.settings.now().Before(t.last.Add(backoff.Delay(t.repeated, sharedRetry, sharedRetryLimit)))
@@ -347,14 +343,19 @@ func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Obse
 var served = plan.Observation{Existence: plan.Present, Status: plan.Status{Readiness: plan.Ready}}
 
 // desired returns the object to send, with our label and annotation; without a manifest if that is not known.
-func (t *sharedType) desired(r *Reconciler, d *plan.Desired, manifest *unstructured.Unstructured) *plan.Desired {
-	wanted := *d
-	wanted.Manifest, wanted.Packed = nil, nil
+func (t *sharedType) desired(r *Reconciler, d *plan.Desired, writable bool) *plan.Desired {
+	wanted := *d.Unpacked()
 	wanted.Policies.Update, wanted.Policies.Adoption, wanted.Policies.AdoptFrom = v1alpha1.UpdatePolicyReplace, v1alpha1.AdoptionPolicyIfUnowned, nil
-	if manifest != nil {
-		wanted.Manifest = manifest.DeepCopy()
-		desired.SetShared(wanted.Manifest.Object, r.name, t.want.String())
+	if !writable {
+		wanted.Manifest, wanted.Packed = nil, nil
+		return &wanted
 	}
+	if manifest := r.shared.objects()[t.Name].Manifest(); manifest != nil {
+		wanted.Manifest = manifest
+	} else {
+		wanted.Manifest = wanted.Manifest.DeepCopy()
+	}
+	desired.SetShared(wanted.Manifest.Object, r.name, t.want.String())
 	return &wanted
 }
 

@@ -45,7 +45,7 @@ var mutants = []mutant{
 	{"two processes replace a shared type of one version in turns", "pkg/reconciler/internal/shared/decide.go", "case has.Hash != in.Want.Hash && in.Written:", "case false:", []string{sharedTests}},
 	{"a shared type of another owner is replaced", "pkg/reconciler/internal/shared/decide.go", `owner != "" {`, "false {", []string{sharedTests}},
 	{"a shared type of a former version is deleted with its owner", "pkg/reconciler/shared.go", "items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan", "_ = i", []string{reconcilerTests}},
-	{"a stored set changes a shared type", "pkg/reconciler/internal/desired/share.go", "known.Manifest == nil || in.Stored ||", "known.Manifest == nil ||", []string{desiredTests}},
+	{"a stored set changes a shared type", "pkg/reconciler/internal/desired/share.go", `known.Hash == "" || in.Stored ||`, `known.Hash == "" ||`, []string{desiredTests}},
 	{"a shared type counts as that of a component", "pkg/reconciler/internal/plan/ownership.go", "	case live.Shared != \"\":", "	case false:", []string{planTests}},
 	{"a webhook of ours that cannot be called waits for what it blocks", "pkg/reconciler/internal/plan/waves.go", "case u.mendsWebhook:", "case false:", []string{planTests}},
 	{"a dead webhook that is to be orphaned is removed", "pkg/reconciler/internal/plan/deadwebhooks.go", "return !w.willOrphan(u, reason) && !w.in.Retain[u.key]", "return true", []string{planTests}},

@@ -14,29 +14,41 @@ import (
 
 // SharedType is a definition that all components share.
 type SharedType struct {
-	// Manifest is the content without label and annotation of ours; nil if the rendered objects have it.
-	Manifest *unstructured.Unstructured
+	// Hash identifies the content, without a key.
+	Hash string
+	// definition is the content as the generator has it, which several engines use; nil if the rendered objects have it.
+	definition *unstructured.Unstructured
+	name       string
 	// digests are those of the manifest as components render it.
 	digests []string
 }
 
-// NewSharedType returns a shared type of the given content, which is not changed; nil if the rendered objects have it.
+// NewSharedType returns a shared type of the given content, which must not change; nil if the rendered objects have it.
 func NewSharedType(name string, definition *unstructured.Unstructured, hasher digest.Hasher) *SharedType {
-	if definition == nil {
-		return &SharedType{}
+	t := &SharedType{definition: definition, name: name}
+	manifest := t.Manifest()
+	if manifest == nil {
+		return &SharedType{} // none, or the rendered one is refused with all its mistakes
 	}
-	i := &item{content: definition.DeepCopy().Object}
-	if i.identify(); i.broken {
-		return &SharedType{} // the rendered one is refused with all its mistakes
-	}
-	removeOwnership(i.content, name)
-	delete(i.content["metadata"].(map[string]any), "namespace")
-	t := &SharedType{Manifest: &unstructured.Unstructured{Object: i.content}, digests: []string{hasher.Manifest(i.content)}}
+	t.Hash, t.digests = digest.Hasher{}.Manifest(manifest.Object), []string{hasher.Manifest(manifest.Object)}
 	// A generator that is to create it once renders it with this annotation.
-	once := t.Manifest.DeepCopy()
-	set(once.Object["metadata"].(map[string]any), "annotations", name+"/"+v1alpha1.AnnotationReconcilePolicy, "once")
-	t.digests = append(t.digests, hasher.Manifest(once.Object))
+	set(manifest.Object["metadata"].(map[string]any), "annotations", name+"/"+v1alpha1.AnnotationReconcilePolicy, "once")
+	t.digests = append(t.digests, hasher.Manifest(manifest.Object))
 	return t
+}
+
+// Manifest returns a copy of the content without label and annotation of ours; nil if the rendered objects have it.
+func (t *SharedType) Manifest() *unstructured.Unstructured {
+	if t.definition == nil {
+		return nil
+	}
+	i := &item{content: t.definition.DeepCopy().Object}
+	if i.identify(); i.broken {
+		return nil
+	}
+	removeOwnership(i.content, t.name)
+	delete(i.content["metadata"].(map[string]any), "namespace")
+	return &unstructured.Unstructured{Object: i.content}
 }
 
 // share finds out whether all components share the type that the item defines. They do not if this component has another
@@ -46,7 +58,7 @@ func (i *item) share(in Input) {
 	if known == nil || i.key.GroupKind() != kindDefinition {
 		return
 	}
-	if i.shared = known.Manifest == nil || in.Stored || slices.Contains(known.digests, i.digest); !i.shared || known.Manifest == nil {
+	if i.shared = known.Hash == "" || in.Stored || slices.Contains(known.digests, i.digest); !i.shared || known.Hash == "" {
 		return
 	}
 	// The content is that of the generator, and is not kept for each component.
