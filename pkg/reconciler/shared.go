@@ -283,7 +283,7 @@ func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler) bool {
 	recent := r.settings.now().Sub(t.at) < lookEvery
 	live, known, watched := r.shared.store.Look(place, t.Name)
 	switch {
-	case t.note != "" || !watched:
+	case t.note != "" || t.live.Shared == "" || !watched: // the watch does not show it
 		return recent && t.live.Status.Readiness == plan.Ready
 	case !known || live.UID != t.live.UID || live.ObservedHash != t.live.ObservedHash || !live.DeletionTimestamp.IsZero():
 		return false

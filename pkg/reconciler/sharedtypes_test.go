@@ -375,6 +375,10 @@ func TestATypeOfOneOwnerBecomesASharedOne(t *testing.T) {
 	if s.marks()["label owner-id"] == "" || len(s.accepted) > 0 {
 		t.Errorf("marks %v, writes %v", s.marks(), s.accepted)
 	}
+	s.requests()
+	if s.mustApply(once); len(s.requests()) > 0 {
+		t.Error("a definition without the label is read at rest")
+	}
 	s.inventory = b.inventory // as if it had never been applied by this version
 	s.until("the deletion", func() bool {
 		outcome, err := s.delete()
