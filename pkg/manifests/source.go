@@ -93,15 +93,9 @@ func (j joined) SharedTypes() (shared []types.SharedType) {
 func (t *transformed) SharedTypes() []types.SharedType {
 	shared := slices.Clone(SharedTypes(t.generator))
 	for i := range shared {
-		objects := []client.Object{shared[i].Definition.DeepCopy()}
-		err := t.each(func(transformer Transformer) (err error) {
-			if transformer.objects != nil {
-				objects, err = TransformObjects(context.Background(), transformer.objects, "", "", objects)
-			}
-			return err
-		})
+		objects, err := t.transformObjects(context.Background(), "", "", []client.Object{shared[i].Definition.DeepCopy()})
 		if err != nil || len(objects) != 1 {
-			continue // what is rendered is another one
+			continue // a component renders another definition, which is its own
 		}
 		if definition, ok := objects[0].(*unstructured.Unstructured); ok {
 			shared[i].Definition = definition

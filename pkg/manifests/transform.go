@@ -50,16 +50,17 @@ func (t *transformed) Generate(ctx context.Context, namespace, name string, para
 	if err != nil {
 		return nil, err
 	}
-	err = t.each(func(transformer Transformer) (err error) {
+	return t.transformObjects(ctx, namespace, name, objects)
+}
+
+func (t *transformed) transformObjects(ctx context.Context, namespace, name string, objects []client.Object) ([]client.Object, error) {
+	err := t.each(func(transformer Transformer) (err error) {
 		if transformer.objects != nil {
 			objects, err = TransformObjects(ctx, transformer.objects, namespace, name, objects)
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return objects, nil
+	return objects, err // nil after an error
 }
 
 // AddToScheme implements types.SchemeBuilder.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -125,42 +123,34 @@ func (o Options[T]) deleteSharedTypes(ctx context.Context, c client.Client, out 
 	}
 	var errs []error
 	for i := range list.Items {
-		crd, live := &apiextensionsv1.CustomResourceDefinition{}, &list.Items[i]
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, crd); err != nil {
-			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: %w", live.GetName(), err))
+		if err := deleteUnused(ctx, c, &list.Items[i]); err != nil {
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: %w", list.Items[i].GetName(), err))
 			continue
 		}
-		instance, err := instanceOf(ctx, c, crd)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: look for instances: %w", crd.Name, err))
-			continue
-		case instance != "":
-			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: it has instances, such as %s: delete them first, or keep the definition", crd.Name, instance))
-			continue
-		}
-		err = c.Delete(ctx, live, client.Preconditions{UID: &crd.UID, ResourceVersion: &crd.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("delete CustomResourceDefinition %s: %w", crd.Name, err))
-			continue
-		}
-		fmt.Fprintf(out, "deleting CustomResourceDefinition %s\n", crd.Name)
+		fmt.Fprintf(out, "deleting CustomResourceDefinition %s\n", list.Items[i].GetName())
 	}
 	return errors.Join(errs...)
 }
 
-// instanceOf returns the name of an instance of the type; empty if there is none.
-func instanceOf(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
-	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
-	if at < 0 {
-		return "", errors.New("it serves no version")
+// deleteUnused deletes a definition that has no instances.
+func deleteUnused(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	mapping, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if err != nil {
+		return fmt.Errorf("look for instances: %w", err)
 	}
 	instances := &metav1.PartialObjectMetadataList{}
-	instances.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[at].Name, Kind: crd.Spec.Names.Kind + "List"})
-	if err := c.List(ctx, instances, client.Limit(1)); err != nil || len(instances.Items) == 0 {
-		return "", err
+	instances.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind + "List"))
+	if err := c.List(ctx, instances, client.Limit(1)); err != nil {
+		return fmt.Errorf("look for instances: %w", err)
 	}
-	return strings.TrimPrefix(instances.Items[0].Namespace+"/"+instances.Items[0].Name, "/"), nil
+	if len(instances.Items) > 0 {
+		first := instances.Items[0]
+		return fmt.Errorf("it has instances, such as %s: delete them first, or keep the definition", strings.TrimPrefix(first.Namespace+"/"+first.Name, "/"))
+	}
+	uid, version := crd.GetUID(), crd.GetResourceVersion()
+	return client.IgnoreNotFound(c.Delete(ctx, crd, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
 // kind returns the kind of the components.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
@@ -35,9 +34,6 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 // Limit: the time after which a change of a shared type is noticed that another owner has, or that may not be watched.
 const lookEvery = 10 * time.Minute
 
-// Writes of a shared type follow each other after these delays if other clients change it again and again.
-const sharedRetry, sharedRetryLimit = time.Second, 10 * time.Minute
-
 // sharedTypes are the types that all owners share, and what is known of them in the target. It only saves requests.
 type sharedTypes struct {
 	byName map[string]*sharedType
@@ -48,10 +44,10 @@ type sharedTypes struct {
 	place   watch.Place // of definitions; zero before they are watched
 }
 
-// sharedType is what is known of one type. Its slot is held by the call that looks at it.
+// sharedType is what is known of one type. Calls that need the same type wait for each other, so that one request serves them all.
 type sharedType struct {
 	types.SharedType
-	slot chan struct{}
+	mu sync.Mutex
 	// hashes are the hashes of contents, by the digest of the object.
 	hashes map[string]string
 	// live is what was last read or answered, at a time, for the mark that was wanted. There was nothing to do if it is known.
@@ -62,9 +58,6 @@ type sharedType struct {
 	// accepted is the AppliedHash of the last write of this process, and wrote are the hashes of the contents that it wrote.
 	accepted string
 	wrote    map[string]bool
-	// repeated counts the writes that followed another soon, and last is when the last one was.
-	repeated int
-	last     time.Time
 	// note says why it is used as it is; it was reported.
 	note string
 }
@@ -72,7 +65,7 @@ type sharedType struct {
 func newSharedTypes(r *Reconciler) *sharedTypes {
 	s := &sharedTypes{byName: map[string]*sharedType{}}
 	for _, t := range r.settings.sharedTypes {
-		s.byName[t.Name] = &sharedType{SharedType: t, slot: make(chan struct{}, 1), hashes: map[string]string{}, wrote: map[string]bool{}}
+		s.byName[t.Name] = &sharedType{SharedType: t, hashes: map[string]string{}, wrote: map[string]bool{}}
 	}
 	s.objects = sync.OnceValue(func() map[string]*desired.SharedType {
 		objects := make(map[string]*desired.SharedType, len(s.byName))
@@ -89,8 +82,11 @@ func newSharedTypes(r *Reconciler) *sharedTypes {
 	return s
 }
 
-// sharedOwner is the value of the label of shared types, by which the store knows them.
+// sharedOwner is the value of the label of shared types, by which the store knows them, and sharedRef stands for all owners among those
+// whose objects are repaired.
 const sharedOwner = "true"
+
+var sharedRef = plan.OwnerRef{Kind: sharedOwner}
 
 // seen is an observation as the store keeps it.
 func seen(live plan.Observation) plan.Observation {
@@ -200,23 +196,19 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 	return nil
 }
 
-// ensure does so for one type. Calls that need the same type wait for each other, so that one request serves them all.
+// ensure does so for one type.
 func (t *sharedType) ensure(ctx context.Context, r *Reconciler, c *call, d *plan.Desired) error {
-	select {
-	case t.slot <- struct{}{}:
-		defer func() { <-t.slot }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	want, writable := t.mark(r, c, d)
 	if writable && want == t.want && t.isCurrent(ctx, r) {
 		c.in.Live[d.Key] = t.live
 		return nil
 	}
 	t.want, t.known = want, false
-	for range maxLooks {
-		again, err := t.attempt(ctx, r, c, d, writable)
-		if err != nil || !again {
+	for again := true; again; {
+		var err error
+		if again, err = t.attempt(ctx, r, c, d, writable); err != nil {
 			return err
 		}
 	}
@@ -324,9 +316,9 @@ func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Obse
 		Live: live, Want: t.want, Once: d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: !writable,
 		Served: live.Forbidden && r.serves(ctx, d), Written: t.wrote[t.want.Hash], Drifted: live.Drift != nil && len(live.Drift.Fields) > 0,
 	})
-	contested := t.repeated > 0 && r.settings.now().Before(t.last.Add(backoff.Delay(t.repeated, sharedRetry, sharedRetryLimit)))
+	_, contested := r.history.conflicts(sharedRef, r.settings.now())[d.Key]
 	switch {
-	case decision.Verb == plan.VerbReplace && contested:
+	case contested && decision.Verb == plan.VerbReplace && decision.Reason != plan.ReasonManifestChanged:
 		decision.Verb, decision.Note = "", "is used as it is for now: another client changes it again and again"
 	case decision.Used:
 		live = served
@@ -384,10 +376,10 @@ func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.
 	}
 	switch err := result.Err; {
 	case err == nil:
-		if t.repeated++; now.Sub(t.last) > sharedRetryLimit {
-			t.repeated = 0
+		if step.Verb == plan.VerbReplace && step.Reason != plan.ReasonManifestChanged {
+			r.history.add(sharedRef, d.Key, plan.Drift{}, now)
 		}
-		t.accepted, t.wrote[t.want.Hash], t.last = result.Observation.AppliedHash, true, now
+		t.accepted, t.wrote[t.want.Hash] = result.Observation.AppliedHash, true
 		if c.steps[string(step.Verb)]++; step.Reason == plan.ReasonAdopted {
 			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteAdopted, Message: "adopted: all components of this operator share it"})
 		}
