@@ -277,7 +277,7 @@ func (i *Installed[T]) leftovers(ctx context.Context) ([]object, error) {
 	for o := range i.record.creations() {
 		live := o.bare()
 		switch err := i.Client.Get(ctx, client.ObjectKeyFromObject(live), live); {
-		case err == nil && !isOfOperator(o) && !isGarbage(live):
+		case err == nil && !isOfOperator(o) && !isShared(live) && !isGarbage(live):
 			left = append(left, o)
 		case err != nil && !isUnserved(err):
 			return nil, err
@@ -297,6 +297,16 @@ func isKeyOfDigests(o object) bool {
 // isOfOperator reports whether an object is of the operator itself: the key of its digests and its lease.
 func isOfOperator(o object) bool {
 	return isKeyOfDigests(o) || o.Kind == "Lease" && o.name == leaseName
+}
+
+// isShared reports whether the object is a definition that all components share.
+func isShared(o client.Object) bool {
+	for label := range o.GetLabels() {
+		if strings.HasSuffix(label, "/"+v1alpha1.LabelShared) {
+			return true
+		}
+	}
+	return false
 }
 
 // isGarbage reports whether only the garbage collector of the cluster has to remove the object.
