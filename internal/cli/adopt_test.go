@@ -132,8 +132,7 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 			continue // it ran, and is gone
 		}
 		u.SetAnnotations(annotations)
-		definition := u.GetKind() == "CustomResourceDefinition"
-		if !definition {
+		if u.GetKind() != "CustomResourceDefinition" { // which belongs to no release, and to no component
 			text, err := yaml.Marshal(u.Object)
 			b.check(err)
 			fmt.Fprintf(&manifest, "---\n%s", text)
@@ -141,8 +140,8 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 			maps.Copy(marks, annotations)
 			u.SetAnnotations(marks)
 			u.SetNamespace(market)
+			objects = append(objects, u)
 		}
-		objects = append(objects, u)
 		b.until(u.GetKind()+" "+u.GetName()+" exists", func() error { // a type may not be served yet
 			err := b.client.Create(b.ctx, u, client.FieldOwner("helm"))
 			if !apierrors.IsAlreadyExists(err) {

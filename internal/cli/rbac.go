@@ -51,6 +51,9 @@ func (f *frame) rbac(ctx context.Context, arguments []string, serviceAccount str
 		return err
 	}
 	f.warn(err)
+	for _, shared := range connection.reader.SharedTypes(ctx, c.Reconciler) {
+		inventory.Items = append(inventory.Items, shared.Item)
+	}
 	rules, unknown := connection.reader.Rules(inventory)
 	f.warn(unknown)
 	if err := f.printRoles(c, rules); err != nil {

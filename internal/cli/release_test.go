@@ -74,11 +74,7 @@ func (b *bed) ownedByHelm(name string, objects []*unstructured.Unstructured) {
 				b.Errorf("%s %s has the annotation %s", live.GetKind(), live.GetName(), key)
 			}
 		}
-		if owner := live.GetAnnotations()[helmName]; live.GetKind() == "CustomResourceDefinition" {
-			if owner != "" {
-				b.Errorf("the definition %s belongs to release %s", live.GetName(), owner)
-			}
-		} else if owner != name || live.GetAnnotations()[helmNamespace] != market || live.GetLabels()[managedBy] != "Helm" {
+		if owner := live.GetAnnotations()[helmName]; owner != name || live.GetAnnotations()[helmNamespace] != market || live.GetLabels()[managedBy] != "Helm" {
 			b.Errorf("%s %s: %v %v", live.GetKind(), live.GetName(), live.GetLabels(), live.GetAnnotations())
 		}
 	}
@@ -106,9 +102,7 @@ func (b *bed) recordsOf(name string) (found []string) {
 func (b *bed) removes(name string, objects []*unstructured.Unstructured) {
 	b.Helper()
 	for _, object := range objects {
-		if object.GetKind() != "CustomResourceDefinition" {
-			b.check(client.IgnoreNotFound(b.client.Delete(b.ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))))
-		}
+		b.check(client.IgnoreNotFound(b.client.Delete(b.ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	}
 	b.check(b.client.DeleteAllOf(b.ctx, &corev1.Secret{}, client.InNamespace(market), client.MatchingLabels{"owner": "helm", "name": name}))
 }
@@ -179,7 +173,7 @@ func (b *bed) releases(t *testing.T) {
 	if release.Chart != "shop" || release.Values["greeting"] != "Welcome" || release.Values["replicas"] != int64(2) {
 		t.Errorf("%+v", release)
 	}
-	if got := len(release.Objects) + 1; got != len(objects) { // but the definition
+	if got := len(release.Objects); got != len(objects) {
 		t.Errorf("%d manifests of %d objects", got, len(objects))
 	}
 	if *helmProgram != "" {
@@ -229,7 +223,7 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 		live := object.DeepCopy()
 		b.until("Helm has deleted "+object.GetKind()+" "+object.GetName(), func() error {
 			err := b.client.Get(b.ctx, client.ObjectKeyFromObject(object), live)
-			if object.GetKind() == "CustomResourceDefinition" || client.IgnoreNotFound(err) == nil && err != nil {
+			if client.IgnoreNotFound(err) == nil && err != nil {
 				return nil
 			}
 			return errors.Join(errors.New("it is there"), err)

@@ -134,7 +134,7 @@ func (r *Reader) Dependents(ctx context.Context, c Component) ([]Dependent, erro
 	}
 	findRemote(c, dependents)
 	if _, remote, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "spec", "kubeConfig"); !remote {
-		dependents = append(dependents, r.sharedTypes(ctx, c.Reconciler)...)
+		dependents = append(dependents, r.SharedTypes(ctx, c.Reconciler)...)
 	}
 	slices.SortStableFunc(dependents, func(a, b Dependent) int {
 		return cmp.Or(cmp.Compare(a.Stage.Order, b.Stage.Order), cmp.Compare(a.Item.Kind, b.Item.Kind), cmp.Compare(a.Item.Namespace, b.Item.Namespace), cmp.Compare(a.Item.Name, b.Item.Name))
@@ -142,8 +142,9 @@ func (r *Reader) Dependents(ctx context.Context, c Component) ([]Dependent, erro
 	return dependents, lost
 }
 
-// sharedTypes returns the definitions that all components of a reconciler share. They are on no record. What may not be listed is left out.
-func (r *Reader) sharedTypes(ctx context.Context, reconciler string) (dependents []Dependent) {
+// SharedTypes returns the definitions that all components of a reconciler share. No inventory has them. It returns none if definitions
+// may not be listed.
+func (r *Reader) SharedTypes(ctx context.Context, reconciler string) (dependents []Dependent) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
 	if reconciler == "" || r.Client.List(ctx, list, client.HasLabels{reconciler + "/" + v1alpha1.LabelShared}) != nil {

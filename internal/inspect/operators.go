@@ -201,7 +201,7 @@ func (c *checker) sharedTypes(ctx context.Context, reconciler string) {
 		return
 	}
 	c.shared[reconciler] = true
-	for _, shared := range c.reader.sharedTypes(ctx, reconciler) {
+	for _, shared := range c.reader.SharedTypes(ctx, reconciler) {
 		if !shared.IsReady() {
 			c.problem(shared.String(), "all components of %s share it, and it is %s: %s", reconciler, shared.State, shared.Message)
 		}

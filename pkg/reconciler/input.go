@@ -137,7 +137,7 @@ func (r *Reconciler) addHooks(ctx context.Context, in *input, request DeleteRequ
 			in.Owner.Ref.Title(), r.name, v1alpha1.AnnotationSkipDeleteHooks)}
 	}
 	objects, err := r.build(ctx, in, desired.Input{
-		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: request.ManagedTypes,
+		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: in.ManagedTypes,
 		HooksOnly: true,
 	}, request.Policies)
 	if err != nil {
