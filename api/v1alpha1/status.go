@@ -269,7 +269,7 @@ const (
 	// Conditions: Ready False, Stalled True
 	// State: Error
 	// What to do: remove the object from its other owner, or rename it. The annotation adoption-policy: always
-	// on the manifest takes it over.
+	// on the manifest takes it over from an owner that does not need it.
 	ReasonOwnerConflict = "OwnerConflict"
 	// ReasonTargetChanged means that the target cluster is another one than the one that the inventory was
 	// recorded for. Nothing was read or written.

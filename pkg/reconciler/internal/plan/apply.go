@@ -262,7 +262,9 @@ func (w *work) refuseAdoption(u *unit) {
 	if u.owner == "" {
 		owner = "exists, has no owner,"
 	}
-	if ownership := u.live.Ownership; ownership.onlyOther(u.desired.Policies) && (ownership.OwnerID != "" || ownership.Ref != OwnerRef{}) {
+	ownership := u.live.Ownership
+	ofComponent := ownership.Ref != OwnerRef{} && !ownership.Ref.SameOwner(w.in.Owner.Ref)
+	if len(ownership.OtherOwners) > 0 && (ofComponent || ownership.OwnerID != "" && ownership.onlyOther(u.desired.Policies)) {
 		owner += " and to " + ownerTitle(ownership)
 	}
 	if u.relation == unowned || u.relation == earlier {
@@ -270,8 +272,11 @@ func (w *work) refuseAdoption(u *unit) {
 	}
 	message := fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest adopts it",
 		owner, policy.Kebab(string(u.desired.Policies.Adoption)), w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy)
-	if len(u.desired.Defines) > 0 && u.live.Ownership.OwnerID != "" {
-		message += "; components share a definition that is in the folder crds of a chart, or that the option SharedTypes names"
+	if ofComponent {
+		message = owner + ", which is another component of this operator: " + map[bool]string{
+			true:  "components share a definition that is in the folder crds of a chart, or that the option SharedTypes names",
+			false: "give the object a name that differs by component, or have one component only",
+		}[u.key.Kind == "CustomResourceDefinition"]
 	}
 	w.wait(u, WaitOwner, message)
 }

@@ -173,6 +173,59 @@ func TestAnObjectIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
 	}
 }
 
+// To adopt what another component of the same reconciler has would only exchange which of the two is refused.
+func TestNoObjectOfAnotherComponentIsToBeAdopted(t *testing.T) {
+	const always, policyIs = "the annotation corbel.example.com/adoption-policy: always in its manifest adopts it", " and the adoption policy is if-unowned; "
+	const rename = "Shop shop/other, which is another component of this operator: give the object a name that differs by component, or have one component only"
+	role := Key{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "web"}
+	definition := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}
+	api := Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1.example.com"}
+	helm := []string{"Helm release shop/web"}
+	tests := []struct {
+		name      string
+		key       Key
+		ownership Ownership
+		from      string
+		want      string
+	}{
+		{"another component", role, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, "", "belongs to " + rename},
+		{"another component that has lost its label", role, Ownership{Ref: theOther.Ref}, "", "belongs to " + rename},
+		{"an API", api, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, "", "belongs to " + rename},
+		{"another component and a release", role, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web and to " + rename},
+		{"another component and the release that is taken over", role, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, helm[0], "belongs to Helm release shop/web and to " + rename},
+		{"a definition", definition, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, "",
+			"belongs to Shop shop/other, which is another component of this operator: components share a definition that is in the folder crds of a chart, or that the option SharedTypes names"},
+		{"a definition of a release", definition, Ownership{OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
+		{"a release", role, Ownership{OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
+		{"a release, and we", role, Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
+		{"a release, and we before", role, Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
+		{"the same component elsewhere, and a release", role, Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
+		{"only a label", role, Ownership{OwnerID: theOther.ID}, "", "belongs to the owner with id id-other" + policyIs + always},
+		{"only a label, and the release that is taken over", role, Ownership{OwnerID: theOther.ID, OtherOwners: helm}, helm[0], "belongs to Helm release shop/web and to the owner with id id-other" + policyIs + always},
+		{"SAP component-operator-runtime", role, Ownership{OwnerID: theOther.ID, ForeignRef: "c/shop/other"}, "", "belongs to c/shop/other of SAP component-operator-runtime" + policyIs + always},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			desired := Desired{Key: test.key, Version: "v1", Policies: defaultPolicies(), Digest: "d"}
+			if test.from != "" {
+				desired.Policies.AdoptFrom = []string{test.from}
+			}
+			if test.key.Kind != "ClusterRole" {
+				desired.Defines = []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}}
+			}
+			p, err := Next(Input{Name: reconcilerName, Owner: theOwner, Desired: []Desired{desired}, Live: map[Key]Observation{
+				test.key: {Existence: Present, UID: "u1", ResourceVersion: "7", Ownership: test.ownership, Status: Status{Readiness: Ready}},
+			}})
+			if err != nil || len(p.Steps) > 0 || len(p.Waiting) != 1 || p.Waiting[0].Reason != WaitOwner {
+				t.Fatalf("got %v, %v", p, err)
+			}
+			if got := p.Waiting[0].Message; got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
 func TestOwnerRefsSurviveTheirText(t *testing.T) {
 	for _, ref := range []OwnerRef{
 		theOwner.Ref,
