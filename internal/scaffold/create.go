@@ -127,7 +127,7 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 	c := contents{
 		Options: *o, Corbel: corbel, ControllerGen: ControllerGen, KubeVersion: kubeVersion, Folder: folders[o.Form],
 		Values:     learned.code,
-		HasPatches: o.Patches || !learned.escalates, Escalates: learned.escalates, CreatesNamespaces: learned.createsNamespaces,
+		HasPatches: o.Patches || !learned.escalates, Escalates: learned.escalates, CreatesNamespaces: learned.createsNamespaces, Fixed: learned.fixed,
 	}
 	files, err := c.files()
 	if err != nil {

@@ -40,6 +40,8 @@ type learned struct {
 	// escalates is set if roles or bindings are rendered, and createsNamespaces if objects are in
 	// another namespace than the component.
 	escalates, createsNamespaces bool
+	// fixed are the objects that the components have in common, so that there can be one only; nil until values can be rendered.
+	fixed []string
 }
 
 // learn reads the source in the folder of a project. It records in the options which values are typed. Samples
@@ -63,6 +65,10 @@ func learn(ctx context.Context, o *Options, stage string, samples []sample, own 
 	}
 	if l.escalates = rules.Escalates(kinds); l.escalates {
 		l.notes = append(l.notes, noteOfEscalation(*o))
+	}
+	if count := len(l.fixed); count > 0 {
+		l.notes = append(l.notes, fmt.Sprintf("there can be one component only, because these objects have the same name for each component: %s (%d in all)",
+			strings.Join(l.fixed[:min(count, 3)], ", "), count))
 	}
 	operator := rules.Operator{
 		Account: o.Name, Group: o.Group, Resource: o.Plural(), Namespace: "{{ .Release.Namespace }}", Namespaced: o.Namespaced,
@@ -309,7 +315,35 @@ func (l *learned) rendered(ctx context.Context, o Options, generator manifests.G
 		plain = append(plain, asUnstructured(object))
 	}
 	l.createsNamespaces = l.createsNamespaces || !o.Namespaced && livesElsewhere(plain)
-	return rules.OfObjects(plain), nil
+	kinds := rules.OfObjects(plain)
+	if l.fixed == nil { // the first values that can be rendered are those of the sample
+		another, _ := manifests.Generate(ctx, generator, "another", "second", types.UnstructurableMap(parameters)) // a source may refuse the names
+		l.fixed = commonObjects(kinds, manifests.SharedTypes(generator), objects, another)
+	}
+	return kinds, nil
+}
+
+// commonObjects returns the objects of two components that are the same ones, without a namespace or in one that the source names.
+// Definitions that all components share are left out.
+func commonObjects(kinds []rules.Kind, shared []types.SharedType, one, another []client.Object) []string {
+	title := func(object client.Object) string {
+		gvk := object.GetObjectKind().GroupVersionKind()
+		isOf := func(k rules.Kind) bool { return !k.Namespaced && k.Kind == gvk.Kind && k.Group == gvk.Group }
+		if slices.ContainsFunc(kinds, isOf) {
+			return gvk.Kind + " " + object.GetName()
+		}
+		return gvk.Kind + " " + object.GetNamespace() + "/" + object.GetName()
+	}
+	common := []string{}
+	for _, object := range one {
+		name := title(object)
+		isSame := func(other client.Object) bool { return title(other) == name }
+		isShared := func(t types.SharedType) bool { return name == "CustomResourceDefinition "+t.Name }
+		if !strings.Contains(name, " /") && slices.ContainsFunc(another, isSame) && !slices.ContainsFunc(shared, isShared) {
+			common = append(common, name)
+		}
+	}
+	return common
 }
 
 // livesElsewhere reports whether an object is in a namespace that is neither that of the component nor among

@@ -54,6 +54,8 @@ type contents struct {
 	// HasPatches is set if the spec has the field patches, Escalates if roles or bindings are rendered,
 	// and CreatesNamespaces if objects are in other namespaces than the component.
 	HasPatches, Escalates, CreatesNamespaces bool
+	// Fixed are the objects that the components have in common, so that there can be one only.
+	Fixed []string
 }
 
 // Deployer is the name of the service accounts that write the objects of components with the option
@@ -128,7 +130,7 @@ func (c contents) files() (map[string][]byte, error) {
 
 // execute executes a template of the project.
 func (c contents) execute(name, text string) ([]byte, error) {
-	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(template.FuncMap{"quoted": modfile.AutoQuote}).Parse(text)
+	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(template.FuncMap{"quoted": modfile.AutoQuote, "join": strings.Join}).Parse(text)
 	if err != nil {
 		return nil, err
 	}

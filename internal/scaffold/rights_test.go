@@ -5,6 +5,7 @@ package scaffold
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,11 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 				"main.go":              {"MissingNamespacesPolicyDoNotCreate"},
 				"api/v1alpha1/shop.go": {"component.PatchesSpec"},
 			},
-			map[string][]string{"operator_test.go": {"Namespaced:", "Prerequisites"}, "deploy/values.yaml": {"deployers"}, "README.md": {"Roles or bindings"}},
+			map[string][]string{"operator_test.go": {"Namespaced:", "Prerequisites"}, "deploy/values.yaml": {"deployers"}, "README.md": {"Roles or bindings", "There can be one"}},
+		},
+		"one component only": {
+			contents{HasPatches: true, Fixed: []string{"PriorityClass a", "ClusterRole b"}},
+			map[string][]string{"README.md": {"\n\n**There can be one Shop only**, because these objects have the same name for each: PriorityClass a, ClusterRole b."}}, nil,
 		},
 		"namespaces that are created": {
 			contents{HasPatches: true, CreatesNamespaces: true}, nil,
@@ -86,6 +91,7 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 
 func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	const one = "there can be one component only, because these objects have the same name for each component: "
 	for name, test := range map[string]struct {
 		template                     string
 		options                      Options
@@ -96,8 +102,8 @@ func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
 		"an object":                   {template: config},
 		"a role in a branch":          {template: config + "{{ if .Values.rbac }}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n{{ end }}", escalates: true, note: "the spec has no field patches"},
 		"a role, with patches":        {template: "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\n", options: Options{Patches: true}, escalates: true, note: "can give themselves any right"},
-		"another namespace":           {template: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: other}\n", createsNamespaces: true},
-		"a namespace and its content": {template: "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: other}\n"},
+		"another namespace":           {template: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: other}\n", createsNamespaces: true, note: one + "ConfigMap other/a (1 in all)"},
+		"a namespace and its content": {template: "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: other}\n", note: one + "Namespace other, ConfigMap other/a (2 in all)"},
 		"a kind without a namespace":  {template: "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n", options: Options{Impersonate: true}, failure: "--impersonate: objects of these kinds have no namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,6 +136,65 @@ func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
 			}
 			if creates := strings.Contains(learned.rights, "those that do not exist are created"); creates != test.createsNamespaces {
 				t.Errorf("the rules:\n%s", learned.rights)
+			}
+		})
+	}
+}
+
+// Objects without a namespace, or in one that the source names, serve one component only if their names do not depend on it.
+func TestAnOperatorThatCanHaveOneComponentOnlyIsNamed(t *testing.T) {
+	object := func(apiVersion, kind, metadata string) string {
+		return "---\napiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {" + metadata + "}\n"
+	}
+	definition := func(plural, scope string) string {
+		return object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "name: "+plural+".a.example.com") +
+			"spec: {group: a.example.com, scope: " + scope + ", names: {plural: " + plural + ", kind: Foo}, versions: [{name: v1, served: true, storage: true}]}\n"
+	}
+	class := func(name string) string { return object("scheduling.k8s.io/v1", "PriorityClass", "name: "+name) }
+	const release, ofRelease = "{{ .Release.Name }}", "namespace: '{{ .Release.Namespace }}'"
+	for name, test := range map[string]struct {
+		form  Form
+		files []string
+		own   map[string]any // the values of an existing project
+		want  string
+	}{
+		"names of the release":            {FormChart, []string{"templates/a.yaml", class("a-"+release) + object("v1", "ConfigMap", "name: a, "+ofRelease) + object("v1", "Secret", "name: a")}, nil, ""},
+		"a name of the chart":             {FormChart, []string{"templates/a.yaml", class("a") + class("b-"+release)}, nil, "PriorityClass a (1 in all)"},
+		"a name, with the namespace":      {FormChart, []string{"templates/a.yaml", object("rbac.authorization.k8s.io/v1", "ClusterRole", "name: a, "+ofRelease)}, nil, "ClusterRole a (1 in all)"},
+		"more than three":                 {FormChart, []string{"templates/a.yaml", class("a") + class("b") + class("c") + class("d")}, nil, "PriorityClass a, PriorityClass b, PriorityClass c (4 in all)"},
+		"a namespace of the chart":        {FormChart, []string{"templates/a.yaml", object("v1", "ConfigMap", "name: a, namespace: default")}, nil, "ConfigMap default/a (1 in all)"},
+		"a name in another namespace":     {FormChart, []string{"templates/a.yaml", object("v1", "ConfigMap", "name: "+release+", namespace: kube-system")}, nil, ""},
+		"the folder crds":                 {FormChart, []string{"crds/a.yaml", definition("foos", "Namespaced"), "templates/a.yaml", object("a.example.com/v1", "Foo", "name: a")}, nil, ""},
+		"an instance without a namespace": {FormChart, []string{"crds/a.yaml", definition("foos", "Cluster"), "templates/a.yaml", object("a.example.com/v1", "Foo", "name: a")}, nil, "Foo a (1 in all)"},
+		"a definition in a template":      {FormChart, []string{"templates/a.yaml", definition("foos", "Namespaced")}, nil, "CustomResourceDefinition foos.a.example.com (1 in all)"},
+		"a hook":                          {FormChart, []string{"templates/a.yaml", object("rbac.authorization.k8s.io/v1", "ClusterRole", "name: a, annotations: {helm.sh/hook: pre-install}")}, nil, "ClusterRole a (1 in all)"},
+		"a chart that accepts one name":   {FormChart, []string{"templates/a.yaml", "{{ if ne .Release.Namespace \"default\" }}{{ fail \"no\" }}{{ end }}\n" + class("a")}, nil, ""},
+		"a name that a user has chosen":   {FormChart, []string{"templates/a.yaml", class("{{ .Values.name | default .Release.Name }}")}, map[string]any{"name": "mine"}, ""},
+		"a chart that needs values":       {FormChart, []string{"templates/a.yaml", class("{{ required \"no\" .Values.name }}")}, map[string]any{"name": "mine"}, "PriorityClass mine (1 in all)"},
+		"plain manifests":                 {FormYAML, []string{"a.yaml", class("a") + object("v1", "ConfigMap", "name: a")}, nil, "PriorityClass a (1 in all)"},
+		"a kustomization":                 {FormKustomize, []string{"kustomization.yaml", "resources: [a.yaml]", "a.yaml", class("a")}, nil, "PriorityClass a (1 in all)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage := t.TempDir()
+			files := test.files
+			if test.form == FormChart {
+				files = append(files, "Chart.yaml", chartHead)
+			}
+			writeFiles(t, filepath.Join(stage, folders[test.form]), files...)
+			o := Options{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com", Form: test.form}
+			if err := o.validate(); err != nil {
+				t.Fatal(err)
+			}
+			learned, err := learn(t.Context(), &o, stage, nil, test.own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			notes := slices.DeleteFunc(learned.notes, func(note string) bool { return !strings.HasPrefix(note, "there can be one component only") })
+			if len(notes) == 0 && test.want == "" {
+				return
+			}
+			if len(notes) != 1 || test.want == "" || !strings.HasSuffix(notes[0], "for each component: "+test.want) {
+				t.Errorf("got %q, want %q", notes, test.want)
 			}
 		})
 	}

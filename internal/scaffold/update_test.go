@@ -248,7 +248,7 @@ func TestAnAPIServiceOfAChartIsNoted(t *testing.T) {
 	service := "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.metrics.example.com}\n" +
 		"spec: {group: metrics.example.com, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: shop, namespace: default}}\n"
 	_, report := newProject(t, Options{}, "Chart.yaml", chartHead, "templates/api.yaml", service)
-	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "the chart has an APIService") || !strings.Contains(report.Notes[0], "samples/shop.yaml") {
+	if len(report.Notes) != 2 || !strings.Contains(report.Notes[0], "the chart has an APIService") || !strings.Contains(report.Notes[0], "samples/shop.yaml") {
 		t.Errorf("got the notes %q", report.Notes)
 	}
 }
