@@ -207,7 +207,8 @@ type ReconcilerOptions struct {
 	// Default: none: all components are updated at once
 	Rollout *Rollout
 	// BuildDigest is the digest of Go code that has none by manifests.WithDigest, such as the version of the operator. So
-	// another build starts a new revision of each component for which it renders something else.
+	// another build starts a new revision of each component for which it renders something else, and of all components if a
+	// pre-reconcile hook is not marked by PreviewSafe.
 	//
 	// Default: empty: a change of such code starts no revision
 	BuildDigest string

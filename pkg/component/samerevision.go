@@ -83,8 +83,9 @@ func (h *handler[T]) rendersSame(ctx context.Context, obj T, t targets.Connectio
 	}
 	next.GetStatus().Revision = of.Revision
 	ctx = manifests.WithPreview(fullContext(ctx, t, earlier.component, next.GetStatus()))
-	if _, err := h.code.previewHooks(ctx, preReconcile, next); err != nil {
-		return false, err
+	recorded := obj.GetStatus().processing()
+	if left, err := h.code.previewHooks(ctx, preReconcile, next); err != nil || len(left) > 0 && recorded.generator != "" {
+		return false, err // a hook that does not run here may make another rendering
 	}
 	renderer := *h.renderer
 	renderer.Generator, renderer.Preview = generator, true
@@ -97,7 +98,6 @@ func (h *handler[T]) rendersSame(ctx context.Context, obj T, t targets.Connectio
 			return err == nil, err
 		}
 	}
-	recorded := obj.GetStatus().processing()
 	apply, err := h.applyRequest(next, prepared{config: resolved, digest: recorded.component, allowEmpty: true}, rendered.Objects, reconciler.Inventory{})
 	if err != nil || recorded.revision != earlier.revision || recorded.manifests == "" {
 		return false, err

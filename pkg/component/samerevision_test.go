@@ -29,7 +29,7 @@ import (
 )
 
 // version is a generator of one version of an operator. It makes a ConfigMap with the size of the widget, its
-// digest and revision, and a text.
+// digest and revision, a text, and the note that a hook has written into its status.
 type version struct {
 	digest, text string
 	err          error
@@ -49,9 +49,13 @@ func (v version) Generate(ctx context.Context, _, _ string, parameters types.Uns
 	}
 	revision, _ := manifests.ComponentRevisionFromContext(ctx)
 	size, _ := json.Marshal(parameters.ToUnstructured()["size"])
+	note := ""
+	if component, err := ComponentFromContext(ctx); err == nil {
+		note = component.(*widget).Status.Note
+	}
 	return []client.Object{&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"},
-		"data": map[string]any{"text": v.text, "size": string(size), "digest": digest, "revision": strconv.FormatInt(revision, 10)},
+		"data": map[string]any{"text": v.text, "size": string(size), "digest": digest, "revision": strconv.FormatInt(revision, 10), "note": note},
 	}}}, v.err
 }
 
@@ -90,6 +94,11 @@ func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 		return reconciler.ApplyRequest{}, err
 	}
 	return o.engine.applied[len(o.engine.applied)-1], err
+}
+
+// noteHook returns a hook that writes a note into the status of the widget.
+func noteHook(note string) HookFunc[*widget] {
+	return func(_ context.Context, _ client.Client, w *widget) error { w.Status.Note = note; return nil }
 }
 
 // earlierBuild makes the status that of a build that did not record the digest of the generator.
@@ -138,7 +147,17 @@ func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
 			o.obj.Status.setProcessing(recorded)
 		}, revision: 2, another: true, renders: 2},
 		"a hook changes what is rendered": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
-			o.code.hooks[preReconcile] = []HookFunc[*widget]{PreviewSafe(func(_ context.Context, _ client.Client, w *widget) error { w.Status.Note = "hook"; return nil })}
+			o.code.hooks[preReconcile] = []HookFunc[*widget]{PreviewSafe(noteHook("hook"))}
+		}, revision: 2, another: true, renders: 2},
+		"a hook changes nothing": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
+			o.code.hooks[preReconcile] = []HookFunc[*widget]{PreviewSafe(noteHook(""))}
+		}, revision: 1, renders: 2},
+		"a hook does not run for the comparison": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
+			o.code.hooks[preReconcile] = []HookFunc[*widget]{noteHook("hook")}
+		}, revision: 2, another: true, renders: 1},
+		"a hook does not run for the comparison with an old build": {after: version{digest: "2"}, change: func(o *operated) {
+			earlierBuild(o)
+			o.code.hooks[preReconcile] = []HookFunc[*widget]{noteHook("")}
 		}, revision: 1, renders: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,15 +303,23 @@ func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T
 }
 
 func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
-	for text, asked := range map[string]bool{"": false, "other": true} {
+	for name, test := range map[string]struct {
+		text  string
+		hooks []HookFunc[*widget]
+		asked bool
+	}{
+		"the same":      {},
+		"other objects": {text: "other", asked: true},
+		"a hook that does not run before the approval": {hooks: []HookFunc[*widget]{noteHook("hook")}, asked: true},
+	} {
 		o := operate(t, ReconcilerOptions{})
 		if _, err := o.reconcile(version{digest: "1"}); err != nil {
 			t.Fatal(err)
 		}
-		o.settings.requireApproval = true
-		_, err := o.reconcile(version{digest: "2", text: text})
-		if got := o.obj.Status.Approval != nil; got != asked || (err != nil) != asked || o.obj.Status.Revision != 1 {
-			t.Errorf("%q: asked %t, %v, revision %d", text, got, err, o.obj.Status.Revision)
+		o.settings.requireApproval, o.code.hooks[preReconcile] = true, test.hooks
+		_, err := o.reconcile(version{digest: "2", text: test.text})
+		if got := o.obj.Status.Approval != nil; got != test.asked || (err != nil) != test.asked || o.obj.Status.Revision != 1 || o.obj.Status.Note != "" {
+			t.Errorf("%s: asked %t, %v, revision %d, note %q", name, got, err, o.obj.Status.Revision, o.obj.Status.Note)
 		}
 	}
 }
@@ -300,6 +327,7 @@ func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
 func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 	for name, test := range map[string]struct {
 		text  string
+		hooks []HookFunc[*widget]
 		ready bool
 		held  bool
 		want  rollout.State
@@ -308,6 +336,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		"the same, and failed before":  {want: rollout.Done},
 		"other objects wait":           {text: "other", ready: true, held: true, want: rollout.Waiting},
 		"other objects, failed before": {text: "other", held: true, want: rollout.Waiting},
+		"a hook waits":                 {hooks: []HookFunc[*widget]{noteHook("hook")}, ready: true, held: true, want: rollout.Waiting},
 	} {
 		o := operate(t, ReconcilerOptions{})
 		for size := range 2 { // a revision that was ready, and the one that the test is about
@@ -320,6 +349,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 			current.ReadyAt, current.Result = nil, v1alpha1.RevisionFailed
 			o.engine.outcome.Waiting = []reconciler.Wait{{Key: reconciler.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
+		o.code.hooks[preReconcile] = test.hooks
 		o.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, o.now, func(client.ObjectKey) {}, func(context.Context, string) (map[client.ObjectKey]listed, error) {
 			return map[client.ObjectKey]listed{key("other"): {Component: rollout.Component{State: rollout.Updating}}}, nil
 		})

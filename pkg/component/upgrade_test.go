@@ -73,6 +73,8 @@ type upgrade struct {
 	earlier manifests.Generator
 	// retries: a hook delays the deletion as long as the component has the annotation upgradeHold.
 	retries bool
+	// hooked: a pre-reconcile hook runs that is not marked by PreviewSafe.
+	hooked bool
 	// steps lead to the state that is recorded; without any the component becomes Ready.
 	steps []upgradeStep
 	// changed is the key of the component's values that the test changes after the upgrade; empty if it only deletes
@@ -210,9 +212,9 @@ func upgrades() []upgrade {
 			name: "release", generator: releasedChart, spec: widget.Spec{Values: map[string]string{"color": "red"}}, changed: "color",
 			options: component.ReconcilerOptions{AdoptHelmReleases: true}, release: true,
 		},
-		{name: "templates", generator: templatedMap, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
+		{name: "templates", generator: templatedMap, hooked: true, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{
-			name: "backtemplates", generator: templatedMap, options: rollsBack, spec: spec(time.Second),
+			name: "backtemplates", generator: templatedMap, hooked: true, options: rollsBack, spec: spec(time.Second),
 			steps: []upgradeStep{ready, {change: set("value", "wait"), state: component.StateError, revision: 3, message: "rolled back"}},
 		},
 		{
@@ -388,6 +390,9 @@ func (u upgrade) start(t *testing.T, e *env.Environment, wrap func(http.RoundTri
 	reconciler := component.NewReconciler[*widget.Widget](u.operatorName(), generator, options)
 	if u.threshold > 0 {
 		component.SetInventoryThreshold(reconciler, u.threshold)
+	}
+	if u.hooked {
+		reconciler.WithPreReconcileHook(func(context.Context, client.Client, *widget.Widget) error { return nil })
 	}
 	if u.retries {
 		reconciler.WithPreDeleteHook(func(_ context.Context, _ client.Client, w *widget.Widget) error {

@@ -136,7 +136,8 @@ func (c *userCode[T]) runHooks(ctx context.Context, point hookPoint, obj T) erro
 
 // PreviewSafe marks a hook that changes nothing outside of the component's status, so that it
 // also runs when a plan is made (see Reconciler.Plan). Other hooks do not run then, and the plan
-// says that it is incomplete.
+// says that it is incomplete. With another pre-reconcile hook, another generator starts a revision of each component, because
+// the objects may depend on the hook.
 //
 //go:noinline
 func PreviewSafe[T Component](hook HookFunc[T]) HookFunc[T] {

@@ -126,6 +126,8 @@ var mutants = []mutant{
 	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != i.operator.Key", "false", []string{componentTests}},
 	{"a generator with another digest is another revision", "pkg/component/samerevision.go", "case err != nil || !same:", "case err != nil || !same || same:", []string{componentTests}},
 	{"any generator renders the same", "pkg/component/samerevision.go", "manifest == recorded.manifests", `manifest != ""`, []string{componentTests}},
+	{"another generator is compared without a hook", "pkg/component/samerevision.go", "len(left) > 0 && recorded", "len(left) > 9 && recorded", []string{componentTests}},
+	{"a hook makes a revision of a status without a generator", "pkg/component/samerevision.go", `recorded.generator != "" {`, `recorded.generator != "-" {`, []string{componentTests}},
 	{"an answer that is missing counts as other objects", "pkg/component/samerevision.go", "cluster.IsUnavailable(err), isServerFailure", "cluster.IsUnavailable(nil), isServerFailure", []string{componentTests}},
 	{"a component that stays the same takes a place of a roll-out", "pkg/component/rollout.go", `madeWith != "" && madeWith != generator:`, `madeWith != "" && madeWith == "":`, []string{componentTests}},
 	{"a pinned component forgets its generator", "pkg/component/rollback.go", "pinned := spec\n", "pinned := digests{component: spec.component, generator: spec.generator}\n", []string{componentTests}},
