@@ -96,7 +96,7 @@ type ReconcilerOptions struct {
 	ReadyWhen []reconciler.ReadyWhen
 	// SharedTypes are the names of CustomResourceDefinitions that all components share although they are not in the folder crds of a chart,
 	// such as those of a kustomization: they belong to the operator and to none of the components. What is rendered of them must be the
-	// same for all components.
+	// same for all components. A text that is no such name, or is there twice, is an error of SetupWithManager.
 	//
 	// Default: those in the folder crds of the chart
 	SharedTypes []string
@@ -337,6 +337,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	for _, rule := range options.IgnoreFields {
 		errs = append(errs, rule.Validate())
 	}
+	errs = append(errs, checkSharedTypes(options.SharedTypes)...)
 	var err error
 	if s.operatorNamespace, err = operatorNamespace(options.OperatorNamespace, processSurroundings()); err != nil {
 		errs = append(errs, err)
@@ -375,6 +376,20 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	errs = append(errs, checkPolicies("option ", s.policies)...)
 	errs = append(errs, checkValue("option ManagementPolicy", s.management, v1alpha1.ManagementPolicies))
 	return s, errors.Join(errs...)
+}
+
+// checkSharedTypes reports each name that no CustomResourceDefinition can have, and each that is there twice.
+func checkSharedTypes(names []string) (errs []error) {
+	for i, name := range names {
+		plural, group, _ := strings.Cut(name, ".")
+		switch problems := append(validation.IsDNS1035Label(plural), validation.IsDNS1123Subdomain(group)...); {
+		case len(problems) > 0 || !strings.Contains(group, "."):
+			errs = append(errs, fmt.Errorf("option SharedTypes %q: must be the name of a CustomResourceDefinition, its plural and its group, such as shops.example.com", name))
+		case slices.Contains(names[:i], name):
+			errs = append(errs, fmt.Errorf("option SharedTypes %q: is there twice", name))
+		}
+	}
+	return errs
 }
 
 // serverFinalizers belong to the API server's own garbage collection.

@@ -45,9 +45,11 @@ func TestOptions(t *testing.T) {
 			FieldOwner: new("owner"), OperatorNamespace: new("elsewhere"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
 			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), DriftPolicy: new(v1alpha1.DriftPolicyReport), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
+			SharedTypes:       []string{"shops.example.com"},
 			TargetConcurrency: new(3), RevisionHistoryLimit: new(3), MinReadySeconds: new(0), RollbackOnFailure: true, ManagementPolicy: new(lifecycle.Skip), NamespaceManagementPolicies: true,
 		}, want: settings{
-			management: lifecycle.Skip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			sharedTypes: []string{"shops.example.com"},
+			management:  lifecycle.Skip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride, Drift: v1alpha1.DriftPolicyReport,
 				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
@@ -70,9 +72,11 @@ func TestOptions(t *testing.T) {
 				{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}},
 			},
 			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), DriftPolicy: new(v1alpha1.DriftPolicy("v")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
+			SharedTypes:       []string{"shops.example.com", "Shops.example.com", "shops", "shops.example", "shops.example.com", ""},
 			TargetConcurrency: new(0), MinReadySeconds: new(-1), ManagementPolicy: new(lifecycle.ManagementPolicy("w")),
 		}, err: `TargetConcurrency 0|MinReadySeconds -1|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount "x y"|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
-			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field`},
+			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field` +
+			`|SharedTypes "Shops.example.com": must be the name|SharedTypes "shops": must be|SharedTypes "shops.example": must be|SharedTypes "shops.example.com": is there twice|SharedTypes "": must be`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
