@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -34,13 +35,7 @@ func unprobed(_ context.Context, _, _ string, parameters types.Unstructurable) (
 func (b *bed) rollOut() (w *widget.Widget, after time.Duration) {
 	b.Helper()
 	b.until(component.StateProcessing)
-	live := &appsv1.Deployment{}
-	b.check(b.client.Get(b.Context(), b.key("api"), live))
-	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-		}}
-	b.check(b.client.Status().Update(b.Context(), live))
+	b.check(b.becomeAvailable())
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		w, result, err := b.reconcile()
 		state, _, message := w.Status.GetState()
@@ -51,6 +46,19 @@ func (b *bed) rollOut() (w *widget.Widget, after time.Duration) {
 			b.Fatalf("%s: %s; %v", state, message, err)
 		}
 	}
+}
+
+// becomeAvailable lets the Deployment be as if all of its pods were ready.
+func (b *bed) becomeAvailable() error {
+	live := &appsv1.Deployment{}
+	if err := b.client.Get(b.Context(), b.key("api"), live); err != nil {
+		return err
+	}
+	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		}}
+	return b.client.Status().Update(b.Context(), live)
 }
 
 // run lets the only pod of the Deployment have a container in the state.
@@ -177,4 +185,48 @@ func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
 	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Failed", "1 Ready"}, results(w)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
+}
+
+// unprobedVersion is a version with a Deployment without probes.
+type unprobedVersion struct{ version }
+
+func (v unprobedVersion) Generate(ctx context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
+	objects, err := v.version.Generate(ctx, namespace, name, p)
+	return append(objects, deployment()), err
+}
+
+func TestACanaryInACrashLoopStopsTheRollOut(t *testing.T) {
+	f := newUpgradedFleet(t, 4, widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: 2 * time.Second}}})
+	f.check(f.client.Patch(t.Context(), &widget.Widget{ObjectMeta: f.object("c02")}, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"canary"}}}`))))
+	crash := f.started(3)
+	crash.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	f.bed.run(crash)
+	options := component.ReconcilerOptions{Rollout: atMost(2)}
+	options.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
+	f.run(unprobedVersion{version{number: "2", ready: "true"}}, options)
+	f.eventually("Kubernetes calls the canary available", func() bool { return f.becomeAvailable() == nil })
+	stopped := func() string {
+		w := f.widget("c02")
+		if condition := conditions.Get(conditions.For(w, &w.Status.Conditions), v1alpha1.ConditionRolloutStopped); condition != nil {
+			return condition.Message
+		}
+		return ""
+	}
+	f.eventually("the roll-out stops", func() bool { return stopped() != "" })
+	f.wantWith("2", "c02")
+	for _, part := range []string{
+		"3 components are not updated",
+		f.namespace + "/c02: not ready after 2s: Deployment " + f.namespace + "/api: containers without a readiness probe have to run for 10s; pod api-1-x: CrashLoopBackOff (exit code 1)",
+	} {
+		if !strings.Contains(stopped(), part) {
+			t.Errorf("the condition lacks %q: %s", part, stopped())
+		}
+	}
+	if diff := cmp.Diff([]string{"2 Failed", "1 Ready"}, results(f.widget("c02"))); diff != "" {
+		t.Errorf("history of the canary (-want +got):\n%s", diff)
+	}
+	if n := f.count("1", component.StateReady); n != 3 {
+		t.Errorf("%d components are ready with version 1:\n%s", n, f.describe())
+	}
+	f.checkAllConditions()
 }
