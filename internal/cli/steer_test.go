@@ -102,6 +102,7 @@ func (b *bed) steers(t *testing.T) {
 	if got := b.run("wait", "shop/corner", "--for", "gone", "--timeout", "1s"); got.code != CodeNo || !strings.Contains(got.err, "Shop market/corner is not gone after 1s") {
 		t.Errorf("a wait that is too short: %v", got)
 	}
+	b.waitsForACrashLoop(t)
 	b.followGuide(t, readGuide(t), example.steers)
 	b.until("the last change is applied", func() error {
 		if got := b.shop("corner").Status; len(got.History) == 0 || got.History[0].ReadyAt == nil || got.History[0].RollbackTo != 0 {
@@ -128,6 +129,33 @@ func (b *bed) steers(t *testing.T) {
 		a.err = strings.ReplaceAll(a.err, bad, "bad.yaml")
 		golden(t, name, a.text())
 	}
+}
+
+// waitsForACrashLoop waits for the Shop while a container without a probe ends a second after each start, so that Kubernetes calls it ready
+// in between.
+func (b *bed) waitsForACrashLoop(t *testing.T) {
+	crash := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: corner-web}\n" +
+		"spec: {template: {metadata: {annotations: {podsim.corbel.run/run-for: 1s, podsim.corbel.run/exit-code: '3'}}}}"
+	b.patchShop(fmt.Sprintf(`{"spec":{"timeout":"3s","patches":[{"patch":%q}]}}`, crash))
+	b.until("the timeout has passed", func() error { return b.said("Error") })
+	b.until("the cause is named", func() error {
+		got := b.run("wait", "shop/corner", "--timeout", "1s")
+		if got.code != CodeNo {
+			t.Fatalf("a wait for a crash loop: %v", got)
+		}
+		if !strings.Contains(got.conclusion(), "Shop market/corner is not ready after AGE: not ready after AGE: Deployment market/corner-web: ") || !strings.Contains(got.err, "exit code 3") {
+			return errors.New(got.conclusion())
+		}
+		return nil
+	})
+	b.until("the container is named", func() error {
+		if got := b.run("why", "shop/corner"); !strings.Contains(got.out, "exit code 3") || !strings.Contains(got.out, " -c web --previous") {
+			return errors.New(got.text())
+		}
+		return nil
+	})
+	b.patchShop(`{"spec":{"timeout":null,"patches":null}}`)
+	b.untilReady("corner")
 }
 
 // conclusion is the text without the progress before the last line.
