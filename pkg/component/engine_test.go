@@ -151,8 +151,6 @@ type fakeTriggers struct {
 func (f *fakeTriggers) StartReconcile(client.ObjectKey) bool { return f.fast }
 func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool       { return f.urgent }
 
-func (f *fakeTriggers) SetBegun(client.ObjectKey, bool) {}
-
 func (f *fakeTriggers) RequestFast(key client.ObjectKey, after time.Duration) { f.asked[key] = after }
 
 // fixedKey is a key that need not be read.

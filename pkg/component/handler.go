@@ -64,7 +64,6 @@ type triggers interface {
 	StartReconcile(key client.ObjectKey) (fast bool)
 	IsUrgent(key client.ObjectKey) bool
 	RequestFast(key client.ObjectKey, after time.Duration)
-	SetBegun(key client.ObjectKey, begun bool)
 }
 
 // digestKey is targets.DigestKey.

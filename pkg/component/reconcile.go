@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -92,9 +93,13 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		h.eraseLateRevisions(ctx, key, late)
 	}
+	priority := trigger.PriorityDefault
 	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
 		h.noteLost(obj, session.Claiming()) // perhaps the session had an error before
 		verdict := h.report(ctx, obj, outcome)
+		if verdict.Err == nil && verdict.Reason != v1alpha1.ReasonProcessing && verdict.Reason != v1alpha1.ReasonDeletionProcessing {
+			priority = trigger.PriorityLow
+		}
 		if !isClean(outcome.Err) || ctx.Err() != nil {
 			sent.last = h.now()
 		}
@@ -111,6 +116,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			h.reads.noteWrite(key, version, sent)
 		}
 	}
+	answer.Priority = &priority // otherwise the next reconcile has the priority of this one
 	return answer, err
 }
 
@@ -196,7 +202,6 @@ func (h *handler[T]) forgetComponent(ctx context.Context, key client.ObjectKey) 
 	h.cleanUpInventory(ctx, key)
 	h.telemetry.ForgetComponent(ctx, key)
 	h.triggers.StartReconcile(key)
-	h.triggers.SetBegun(key, false)
 	h.targets.ForgetOwner(h.ownerNamed(key))
 	h.watches.ForgetComponent(key)
 	h.memory.deleteEntry(key)

@@ -118,7 +118,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	if late := r.late.Load(); late != nil {
 		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.name, *late))
 	}
-	result, err := running.handler.telemetry.Reconcile(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
+	return running.handler.telemetry.Reconcile(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
 		result, err := running.handler.reconcile(ctx, request.NamespacedName)
 		if mistake, ok := errors.AsType[*undecodableError](err); ok {
 			if other, _, _ := unstructured.NestedString(mistake.object.Object, "status", "reconciler"); r.settings.claimText(mistake.object, other) != "" {
@@ -128,11 +128,6 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 		}
 		return result, err
 	})
-	if result.RequeueAfter > 0 || err != nil {
-		// Otherwise the controller gives the next reconcile the priority of this one.
-		result.Priority = new(running.triggers.PriorityAfter(request.NamespacedName, err != nil))
-	}
-	return result, err
 }
 
 // ErrTriggersFull is returned by Trigger when too many triggers are waiting.

@@ -37,8 +37,6 @@ func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcom
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
 	v := verdict.Evaluate(h.certainFacts(obj, outcome))
 	h.setVerdict(obj, v)
-	begun := v.Reason == v1alpha1.ReasonProcessing || v.Reason == v1alpha1.ReasonDeletionProcessing
-	h.triggers.SetBegun(client.ObjectKeyFromObject(obj), begun && v.Err == nil)
 	h.noteTurn(ctx, obj, outcome.Phase == lifecycle.PhaseSkip)
 	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
 	return v.Result()

@@ -4,10 +4,10 @@
 package trigger
 
 import (
+	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,74 +18,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The priorities in the queue of the controller, the highest first. The queue takes the higher
-// one first, always; so each bound below is needed.
+// The priorities in the queue of the controller. The queue takes the highest first, and of one priority the request that was added first.
 const (
-	// priorityOldest is for the one that has waited longest, see Prioritized.
-	priorityOldest = 300
-	// priorityEdited is for components that a user has created, changed or deleted.
-	priorityEdited = 200
-	// PriorityBegun is for components that were begun and are not finished. Without it, all components
-	// of a fleet are begun before the first one is finished.
-	PriorityBegun = 100
-	// PriorityDefault is for what has no other priority, such as another object that a spec refers to.
+	// priorityEdited is for components that a user has changed or deleted.
+	priorityEdited = 100
+	// PriorityDefault is for components that are not finished, for changes of dependents and of what a spec refers to, and for what has
+	// waited in the queue for promoteAfter.
 	PriorityDefault = 0
-	// PriorityDrift is for components that are finished and of which dependents have changed.
-	PriorityDrift = -50
-	// PriorityRegular is for regular reconciles, and for those at the start of a process.
-	PriorityRegular = handler.LowPriority
+	// priorityCreated is for what comes without a priority, which is a new component: those that were begun before are finished first.
+	priorityCreated = -50
+	// PriorityLow is for regular reconciles, and for those at the start of a process.
+	PriorityLow = handler.LowPriority
 )
 
-// Edits come first only as long as there are few: if a fleet is edited, no edit is more urgent than
-// another one, and one that a user makes afterwards is.
-const (
-	editsPerSecond = 5
-	editsAtOnce    = 10
-)
+// promoteAfter is how long a request waits until it gets the default priority, and promoteEvery is how often that is looked for.
+const promoteAfter, promoteEvery = time.Minute, time.Second
 
-const (
-	// oldestEvery is the share of the reconciles that are for the component that has waited longest: one of as
-	// many. So each of n components gets its turn after at most n times as many reconciles, whatever the
-	// priorities of the others are.
-	oldestEvery = 4
-	// oldestAfter is how long a component waits before that share is for it.
-	oldestAfter = 5 * time.Second
-)
-
-// NoteEdits lets all events pass, and notes those that are edits: what a user did to a component, but not
-// what it was when the watch started.
+// NoteEdits lets all events pass, and notes those that are changes of a component by a user.
 func (q *Queue) NoteEdits() predicate.Predicate {
-	note := func(object client.Object) bool {
-		if object != nil {
-			q.noteEdit(client.ObjectKeyFromObject(object))
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		if e.ObjectNew != nil {
+			q.lock.Lock()
+			defer q.lock.Unlock()
+			q.edited[client.ObjectKeyFromObject(e.ObjectNew)] = q.queue != nil // another queue knows no priorities
 		}
 		return true
-	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList || note(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return note(e.ObjectNew) },
-		// One that is gone has nothing to be done quickly.
-	}
-}
-
-func (q *Queue) noteEdit(key client.ObjectKey) {
-	q.lock.Lock()
-	defer q.lock.Unlock()
-	switch {
-	case q.queue == nil: // another queue knows no priorities
-	case q.edited[key]:
-	case q.queue.stands(): // those that the leader handles do not stay edited
-		q.edited[key] = true
-	case q.edits.TryAccept():
-		q.edited[key] = true
-	default:
-		// The last one of many comes first as soon as one may: it is the one that a user waits for after a fleet
-		// was edited.
-		if q.late == (client.ObjectKey{}) {
-			time.AfterFunc(time.Second/editsPerSecond, q.promoteLate)
-		}
-		q.late = key
-	}
+	}}
 }
 
 // IsUrgent reports whether a component is reconciled now because of an edit that came first.
@@ -111,22 +69,6 @@ func (q *Queue) Prefer(key client.ObjectKey) {
 	}
 }
 
-// promoteLate lets the last edit come first that did not.
-func (q *Queue) promoteLate() {
-	q.lock.Lock()
-	key, queue := q.late, q.queue
-	if !q.edits.TryAccept() {
-		time.AfterFunc(time.Second/editsPerSecond, q.promoteLate)
-		q.lock.Unlock()
-		return
-	}
-	q.late = client.ObjectKey{}
-	q.lock.Unlock()
-	if queue != nil && queue.isReady(key) {
-		queue.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityEdited)}, ctrl.Request{NamespacedName: key})
-	}
-}
-
 // takeEdit reports whether an edit was noted that comes first.
 func (q *Queue) takeEdit(key client.ObjectKey) bool {
 	q.lock.Lock()
@@ -136,49 +78,7 @@ func (q *Queue) takeEdit(key client.ObjectKey) bool {
 	return edited
 }
 
-// SetBegun notes whether a component was begun and is not finished.
-func (q *Queue) SetBegun(key client.ObjectKey, begun bool) {
-	q.lock.Lock()
-	defer q.lock.Unlock()
-	if begun {
-		q.begun[key] = true
-	} else {
-		delete(q.begun, key)
-	}
-}
-
-// PriorityAfter returns the priority of the next reconcile of a component that was reconciled.
-func (q *Queue) PriorityAfter(key client.ObjectKey, failed bool) int {
-	q.lock.Lock()
-	defer q.lock.Unlock()
-	switch {
-	case failed:
-		return PriorityDefault
-	case q.begun[key]:
-		return PriorityBegun
-	default:
-		return PriorityRegular
-	}
-}
-
-// priorityOf returns the priority of a component that waits. It is called with the lock.
-func (q *Queue) priorityOf(key client.ObjectKey) int {
-	switch {
-	case q.begun[key]:
-		return PriorityBegun
-	case q.fast[key]:
-		return PriorityDrift
-	default:
-		return PriorityDefault
-	}
-}
-
-func newEdits() flowcontrol.PassiveRateLimiter {
-	return flowcontrol.NewTokenBucketPassiveRateLimiter(editsPerSecond, editsAtOnce)
-}
-
-// Prioritized returns a queue for the controller that knows what the Queue notes. Its priorities starve no
-// component: see oldestEvery.
+// Prioritized returns a queue for the controller that knows what the Queue notes.
 func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
 	queue := &prioritized{
@@ -224,9 +124,8 @@ type prioritized struct {
 	held map[ctrl.Request]int
 	// ready is since when each request waits, or from when on it will.
 	ready map[ctrl.Request]time.Time
-	// taken counts the requests that were handed out, and since is since when the last one of them had waited.
-	taken int
-	since time.Time
+	// promoted is when requests that have waited for long were last looked for.
+	promoted time.Time
 	// busy are the requests that are handled now, and whether each is about an edit. The queue holds them back until they are
 	// done, whatever their priority is.
 	busy map[ctrl.Request]bool
@@ -258,9 +157,11 @@ func (p *prioritized) AddWithOpts(o priorityqueue.AddOpts, items ...ctrl.Request
 		}
 		if p.notes.takeEdit(item.NamespacedName) {
 			options.Priority = new(priorityEdited)
+		} else if options.Priority == nil {
+			options.Priority = new(priorityCreated)
 		}
 		p.note(item, options.After)
-		if !p.hold(item, options.Priority) {
+		if !p.hold(item, *options.Priority) {
 			p.PriorityQueue.AddWithOpts(options, item)
 		}
 	}
@@ -299,20 +200,15 @@ func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdo
 	if p.stands() {
 		p.lead()
 	}
-	if oldest, found := p.oldest(); found {
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityOldest)}, oldest)
+	if waiting := p.toPromote(); len(waiting) > 0 {
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityDefault)}, waiting...)
 	}
 	item, priority, shutdown = p.PriorityQueue.GetWithPriority()
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if since, known := p.ready[item]; known {
-		p.since = since
-	}
 	delete(p.ready, item)
 	p.busy[item] = priority == priorityEdited
-	// The controller gives what it adds again the priority that it got. That a request came first once is
-	// no reason for the next.
-	return item, min(priority, PriorityDefault), shutdown
+	return item, min(priority, PriorityDefault), shutdown // with which the controller adds what failed
 }
 
 // Done implements priorityqueue.PriorityQueue.
@@ -323,21 +219,22 @@ func (p *prioritized) Done(item ctrl.Request) {
 	p.PriorityQueue.Done(item)
 }
 
-// oldest returns the request that has waited longest, if it is time for it. It is not if the last one had waited as long, to the
-// millisecond: they were added together, and the queue hands them out in this order, perhaps this one to another worker right now.
-func (p *prioritized) oldest() (oldest ctrl.Request, found bool) {
+// toPromote returns the requests that have waited for promoteAfter, the longest first.
+func (p *prioritized) toPromote() (items []ctrl.Request) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if p.taken++; p.taken%oldestEvery != 0 {
-		return oldest, false
+	now := p.now()
+	if now.Sub(p.promoted) < promoteEvery {
+		return nil
 	}
-	since := p.now().Add(-oldestAfter)
+	p.promoted = now
 	for item, at := range p.ready {
-		if _, busy := p.busy[item]; at.Before(since) && !busy {
-			oldest, since, found = item, at, true
+		if _, busy := p.busy[item]; !busy && now.Sub(at) >= promoteAfter {
+			items = append(items, item)
 		}
 	}
-	return oldest, found && p.since.Sub(since) > time.Millisecond
+	slices.SortFunc(items, func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) })
+	return items
 }
 
 var _ priorityqueue.PriorityQueue[reconcile.Request] = &prioritized{}

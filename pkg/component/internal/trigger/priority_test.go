@@ -5,7 +5,6 @@ package trigger
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +69,13 @@ func (q *controllerQueue) listed(name string) {
 	}
 }
 
+func (q *controllerQueue) created(name string) {
+	e := event.CreateEvent{Object: metadataOf(name)}
+	if q.events.Create(e) {
+		(&handler.EnqueueRequestForObject{}).Create(context.Background(), e, q.PriorityQueue)
+	}
+}
+
 func (q *controllerQueue) edited(name string) {
 	e := event.UpdateEvent{ObjectOld: metadataOf(name), ObjectNew: metadataOf(name)}
 	e.ObjectNew.SetResourceVersion("2")
@@ -97,48 +103,25 @@ func (q *controllerQueue) take(t *testing.T) string {
 	return item.Name
 }
 
-func TestEditsOfUsersComeFirstThenWhatIsBegun(t *testing.T) {
+func TestEditsOfUsersComeFirstAndRegularReconcilesLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newControllerQueue(t)
-		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(q.notes.PriorityAfter(keyOf("regular"), false))}, requestFor("regular"))
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityLow)}, requestFor("regular"))
 		q.listed("listed")
+		q.created("created")
 		q.dependentChanged("drifted")
 		q.notes.RequestFull(keyOf("triggered"))
 		for key, after := range q.notes.Drain() {
 			q.notes.addTo(q.PriorityQueue, key, after)
 		}
-		q.notes.SetBegun(keyOf("begun"), true)
-		q.dependentChanged("begun")
 		q.edited("edited")
 		var order []string
 		for range 6 {
 			synctest.Wait()
 			order = append(order, q.take(t))
 		}
-		if diff := cmp.Diff([]string{"edited", "begun", "triggered", "drifted", "regular", "listed"}, order); diff != "" {
+		if diff := cmp.Diff([]string{"edited", "drifted", "triggered", "created", "regular", "listed"}, order); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestAnEditAfterThoseOfAFleetComesFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newControllerQueue(t)
-		for i := range 1000 {
-			q.edited(fmt.Sprintf("fleet-%d", i))
-			time.Sleep(3 * time.Millisecond)
-		}
-		synctest.Wait()
-		q.edited("one")
-		time.Sleep(2 * time.Second / editsPerSecond)
-		synctest.Wait()
-		for range editsAtOnce + 3*editsPerSecond + 1 { // those that came first, in 3 s
-			if q.take(t) == "one" {
-				return
-			}
-		}
-		if got := q.take(t); got != "one" {
-			t.Errorf("%s comes before the edit", got)
 		}
 	})
 }
@@ -153,10 +136,7 @@ func TestAnEditCountsOnce(t *testing.T) {
 			t.Errorf("the next reconcile has the priority %d", priority)
 		}
 		q.listed("one")
-		q.notes.RequestFull(keyOf("other"))
-		for key, after := range q.notes.Drain() {
-			q.notes.addTo(q.PriorityQueue, key, after)
-		}
+		q.dependentChanged("other")
 		synctest.Wait()
 		if got := q.take(t); got != "other" {
 			t.Errorf("%s comes first", got)
@@ -164,23 +144,26 @@ func TestAnEditCountsOnce(t *testing.T) {
 	})
 }
 
-// TestNoComponentStarves keeps the queue full of components that come before another one.
-func TestNoComponentStarves(t *testing.T) {
+// TestWhatHasWaitedForAMinuteIsReconciled keeps the queue full of components that come before another one.
+func TestWhatHasWaitedForAMinuteIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newControllerQueue(t)
-		for _, name := range []string{"begun-0", "begun-1", "begun-2"} {
-			q.notes.SetBegun(keyOf(name), true)
+		for _, name := range []string{"a", "b", "c"} {
 			q.dependentChanged(name)
 		}
 		q.listed("last")
 		synctest.Wait()
-		for taken := 0; ; taken++ {
-			name := q.take(t)
+		started := time.Now()
+		for {
+			name, waited := q.take(t), time.Since(started)
 			if name == "last" {
+				if waited < promoteAfter {
+					t.Errorf("it comes after %s", waited)
+				}
 				return
 			}
-			if taken > 1000 {
-				t.Fatal("1000 others came first")
+			if waited > promoteAfter+5*time.Second {
+				t.Fatal("others come first")
 			}
 			q.dependentChanged(name)
 			time.Sleep(100 * time.Millisecond) // as long as the reconcile takes
@@ -189,27 +172,19 @@ func TestNoComponentStarves(t *testing.T) {
 	})
 }
 
-func TestTheShareOfTheOldestIsNotForOneThatIsReconciled(t *testing.T) {
+func TestARequestIsNotPromotedWhileItIsHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newControllerQueue(t)
 		q.dependentChanged("slow")
 		synctest.Wait()
 		slow, _, _ := q.GetWithPriority()
 		q.dependentChanged("slow") // it waits from now on, until its reconcile ends
-		time.Sleep(time.Second)
-		q.listed("last")
-		time.Sleep(2 * oldestAfter)
-		for range 2 * oldestEvery {
-			for _, name := range []string{"a", "b"} {
-				q.notes.SetBegun(keyOf(name), true)
-				q.dependentChanged(name)
-			}
-			synctest.Wait()
-			if q.take(t) == "last" {
-				q.Done(slow)
-				return
-			}
+		time.Sleep(2 * promoteAfter)
+		q.dependentChanged("other")
+		synctest.Wait()
+		if got := q.take(t); got != "other" {
+			t.Errorf("%s is handled twice at once", got)
 		}
-		t.Error("it is never reconciled")
+		q.Done(slow)
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -72,15 +71,14 @@ func (p *prioritized) stands() bool {
 }
 
 // hold keeps a request until this process leads.
-func (p *prioritized) hold(item ctrl.Request, priority *int) bool {
+func (p *prioritized) hold(item ctrl.Request, priority int) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if p.held == nil {
 		return false
 	}
-	before, known := p.held[item]
-	if wanted := ptr.Deref(priority, PriorityDefault); !known || wanted > before {
-		p.held[item] = wanted
+	if before, known := p.held[item]; !known || priority > before {
+		p.held[item] = priority
 	}
 	return true
 }
@@ -90,7 +88,7 @@ func (p *prioritized) setHandled(key client.ObjectKey) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if _, known := p.held[ctrl.Request{NamespacedName: key}]; known {
-		p.held[ctrl.Request{NamespacedName: key}] = PriorityDefault
+		p.held[ctrl.Request{NamespacedName: key}] = PriorityLow
 	}
 }
 
@@ -102,39 +100,23 @@ func (p *prioritized) drop(key client.ObjectKey) {
 	delete(p.ready, ctrl.Request{NamespacedName: key})
 }
 
-// lead hands over what was held, in the order of the names, in which an API server lists them. Only a controller that leads takes
-// requests. Of many edits, the last ones come first: see editsAtOnce.
+// lead hands over what was held: of one priority in the order of the names, in which an API server lists them. Only a controller that
+// leads takes requests.
 func (p *prioritized) lead() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	items := slices.SortedFunc(maps.Keys(p.held), func(a, b ctrl.Request) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(p.held[b], p.held[a]), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	edits := slices.DeleteFunc(slices.Clone(items), func(item ctrl.Request) bool { return p.held[item] != priorityEdited })
-	slices.SortStableFunc(edits, func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) })
-	late := max(0, len(edits)-editsAtOnce)
-	for _, item := range edits[:late] {
-		p.held[item] = PriorityDefault
-	}
-	now := p.now()
-	rest := now
-	if len(edits) > 0 {
-		rest = rest.Add(editsAlone)
-	}
-	for _, item := range edits[late:] {
-		p.ready[item] = now // it comes first as an edit, and not because it has waited for long
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityEdited)}, item)
-		delete(p.held, item)
-	}
+	now, rest := p.now(), time.Duration(0)
 	for i, item := range items {
-		priority, held := p.held[item]
-		if !held {
-			continue
+		if p.held[item] != priorityEdited && p.held[items[0]] == priorityEdited {
+			rest = editsAlone
 		}
-		if turn := rest.Add(time.Duration(i)); p.ready[item].Before(turn) { // the one that has waited longest is the next one by name
+		if turn := now.Add(rest + time.Duration(i)); p.ready[item].Before(turn) { // it does not count how long it was held
 			p.ready[item] = turn
 		}
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: max(0, p.ready[item].Sub(now))}, item)
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.held[item]), After: p.ready[item].Sub(now)}, item)
 	}
 	p.held = nil
 }

@@ -35,10 +35,8 @@ func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 	}
 	edit := func(object *metav1.PartialObjectMetadata) { object.Generation++ }
 	status := func(object *metav1.PartialObjectMetadata) { object.ResourceVersion = "2" }
-	for range 2 * editsAtOnce { // more than come first in a process that leads
-		update("b", edit)
-		update("b", status)
-	}
+	update("b", edit)
+	update("b", status)
 	update("c", edit)
 	update("c", func(object *metav1.PartialObjectMetadata) { object.Annotations = map[string]string{"preview": "1"} }) // not by the leader
 	if leader.Delete(event.DeleteEvent{Object: metadataOf("d")}) {
@@ -74,13 +72,13 @@ func TestAProcessThatLeadsHandlesComponentsByName(t *testing.T) {
 	q := newStandbyQueue(t)
 	for n, i := range rand.Perm(50) {
 		if n == 25 { // as a process that stands by for long
-			q.elapse(3 * oldestAfter)
+			q.elapse(promoteAfter)
 		}
 		q.listed(fmt.Sprintf("w%02d", i))
 	}
 	for i := range 50 {
-		if i == 10 { // the one that has waited longest is the next one
-			q.elapse(6 * oldestAfter)
+		if i == 10 { // all have waited for long
+			q.elapse(3 * promoteAfter)
 		}
 		item, _ := q.Get()
 		if want := fmt.Sprintf("w%02d", i); item.Name != want {
@@ -97,7 +95,7 @@ func TestWorkersThatGoThroughAFleetHandleEachComponentOnce(t *testing.T) {
 		q.listed(fmt.Sprint("w", i))
 	}
 	q.notes.queue.lead()
-	q.elapse(2 * oldestAfter)
+	q.elapse(2 * promoteAfter)
 	var lock sync.Mutex
 	handled, twice := map[string]bool{}, 0
 	var workers sync.WaitGroup
@@ -118,23 +116,5 @@ func TestWorkersThatGoThroughAFleetHandleEachComponentOnce(t *testing.T) {
 	workers.Wait()
 	if twice > 0 {
 		t.Errorf("%d were handled twice", twice)
-	}
-}
-
-func TestOfManyEditsThatNoLeaderHasHandledTheLastComeFirst(t *testing.T) {
-	q := newStandbyQueue(t)
-	for i := range 3 * editsAtOnce {
-		q.edited(fmt.Sprint("fleet-", i))
-	}
-	q.elapse(2 * oldestAfter) // as a lease takes to run out
-	for i := range editsAtOnce {
-		item, _ := q.Get()
-		if want := fmt.Sprint("fleet-", 2*editsAtOnce+i); item.Name != want || !q.notes.IsUrgent(item.NamespacedName) {
-			t.Errorf("reconcile %d is of %s, want %s", i, item.Name, want)
-		}
-	}
-	q.edited("edit")
-	if item, _ := q.Get(); item.Name != "edit" {
-		t.Errorf("an edit after those of a fleet comes after %s", item.Name)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,15 +41,10 @@ type Queue struct {
 	fast map[client.ObjectKey]bool
 	// delayed are reconciles for dependents that are due later.
 	delayed map[client.ObjectKey]delayed
-	// edited are the components with an edit that comes first, edits is how many there may be.
+	// edited are the components with an edit that is about to be added to the queue of the controller.
 	edited map[client.ObjectKey]bool
-	edits  flowcontrol.PassiveRateLimiter
-	// late is the last edit for which there was no room among those that come first; empty if there is none.
-	late client.ObjectKey
 	// queue is the queue of the controller, if it has priorities.
 	queue *prioritized
-	// begun are the components that are not finished.
-	begun map[client.ObjectKey]bool
 }
 
 // delayed is a reconcile for dependents that is due later.
@@ -63,7 +57,7 @@ type delayed struct {
 func New() *Queue {
 	return &Queue{
 		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, fast: map[client.ObjectKey]bool{},
-		delayed: map[client.ObjectKey]delayed{}, edited: map[client.ObjectKey]bool{}, edits: newEdits(), begun: map[client.ObjectKey]bool{},
+		delayed: map[client.ObjectKey]delayed{}, edited: map[client.ObjectKey]bool{},
 	}
 }
 
@@ -179,10 +173,7 @@ func (q *Queue) addTo(queue workqueue.TypedRateLimitingInterface[ctrl.Request], 
 		queue.AddAfter(request, after)
 		return
 	}
-	q.lock.Lock()
-	priority := q.priorityOf(key)
-	q.lock.Unlock()
-	prioritized.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, request)
+	prioritized.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(PriorityDefault)}, request)
 }
 
 // Drain removes the components that wait, and returns them with their delays.
