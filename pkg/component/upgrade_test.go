@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,6 +81,9 @@ type upgrade struct {
 	// changed is the key of the component's values that the test changes after the upgrade; empty if it only deletes
 	// the component.
 	changed string
+	// shares are the writes to the definition in the folder crds of the chart. The recorded component owns it, and the
+	// present build shares it. Empty if there is none.
+	shares []string
 }
 
 // upgradeStep is a change by a user, and the state that follows.
@@ -113,7 +117,8 @@ var ready = upgradeStep{state: component.StateReady}
 // upgradeHold is a finalizer, or an annotation, that holds a deletion up.
 const upgradeHold = "example.com/hold"
 
-func upgrades() []upgrade {
+func upgrades(t *testing.T) []upgrade {
+	t.Helper()
 	maps := func(*testing.T) manifests.Generator { return manifests.GeneratorFunc(configMaps) }
 	many := map[string]string{}
 	for i := range 20 {
@@ -232,6 +237,12 @@ func upgrades() []upgrade {
 			spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value",
 		},
 		{name: "kustomization", generator: kustomization, spec: spec(long)},
+		{name: "types", generator: chartOfType("types", "1.0.0"), spec: spec(long), shares: []string{http.MethodPut}},
+		{ // Its definition has another version in the chart of the present build, which no component applies before the deletion.
+			name: "suspendedtypes", generator: chartOfType("suspendedtypes", "1.1.0"), earlier: chartOfType("suspendedtypes", "1.0.0")(t), spec: spec(long),
+			steps:  []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Suspend = true }, state: component.StateSuspended}},
+			shares: []string{http.MethodPatch},
+		},
 		{name: "composed", generator: composed, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{name: "small", generator: maps, spec: widget.Spec{Values: map[string]string{"a": "1", "b": "2"}}, changed: "a"},
 		{name: "hooks", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
@@ -319,6 +330,28 @@ func composed(t *testing.T) manifests.Generator {
 	return manifests.Transform(manifests.Join(chart, files), manifests.WithObjectTransformer(transform.Labels(map[string]string{"a": "b"})))
 }
 
+// chartOfType has a definition in the folder crds, and an instance of it.
+func chartOfType(name, version string) func(*testing.T) manifests.Generator {
+	definition := fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: parts.%[1]s.corbel.run}
+spec:
+  group: %[1]s.corbel.run
+  scope: Namespaced
+  names: {plural: parts, singular: part, kind: Part, listKind: PartList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, description: %[2]q, x-kubernetes-preserve-unknown-fields: true}}}
+`, name, version)
+	return func(t *testing.T) manifests.Generator {
+		t.Helper()
+		return must(helm.New(fstest.MapFS{
+			"Chart.yaml":          {Data: fmt.Appendf(nil, "apiVersion: v2\nname: typed\nversion: %s\n", version)},
+			"crds/parts.yaml":     {Data: []byte(definition)},
+			"templates/part.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s.corbel.run/v1\nkind: Part\nmetadata: {name: own}\n", name)},
+		}, ".", helm.Options{}))(t)
+	}
+}
+
 // hookedChart has Jobs that run before and after an installation, and before a deletion.
 func hookedChart(t *testing.T) manifests.Generator {
 	t.Helper()
@@ -343,7 +376,7 @@ func TestAnUpgradeOfTheOperatorWritesNoDependent(t *testing.T) {
 	e := env.New(t, env.Options{Cluster: *recordUpgrade != ""})
 	must(envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"testdata/crds"}}))(t)
 	c := must(client.New(e.Config(), client.Options{Scheme: newScheme(t)}))(t)
-	for _, u := range upgrades() {
+	for _, u := range upgrades(t) {
 		if len(u.steps) == 0 {
 			u.steps = []upgradeStep{ready}
 		}
@@ -475,25 +508,46 @@ func (u upgrade) list(t *testing.T, c client.Client, kind schema.GroupVersionKin
 	return list.Items
 }
 
-// upgradeKinds are the kinds of the objects that are recorded, with their keys in etcd.
-var upgradeKinds = []struct {
+// upgradeKind is a kind of objects that are recorded, with its key in etcd.
+type upgradeKind struct {
 	schema.GroupVersionKind
 	etcd string
-}{
+}
+
+// upgradeKinds are the kinds of the objects that are recorded.
+var upgradeKinds = []upgradeKind{
 	{schema.GroupVersionKind{Group: "test.corbel.run", Version: "v1", Kind: "Widget"}, "test.corbel.run/widgets"},
 	{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "secrets"},
 	{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps"},
 	{schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "jobs"},
 }
 
+// definitionKind is the kind of the objects in the folder crds of a chart.
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// kinds are those of the case, in the order in which they can be loaded.
+func (u upgrade) kinds() []upgradeKind {
+	if len(u.shares) == 0 {
+		return upgradeKinds
+	}
+	group := u.name + ".corbel.run"
+	return append(slices.Clone(upgradeKinds), upgradeKind{definitionKind, "apiextensions.k8s.io/customresourcedefinitions"},
+		upgradeKind{schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Part"}, group + "/parts"})
+}
+
+// definition is the name of the definition in the chart.
+func (u upgrade) definition() string { return "parts." + u.name + ".corbel.run" }
+
 // state returns the component, its Secrets, the digest key and the dependents.
 func (u upgrade) state(t *testing.T, c client.Client) []unstructured.Unstructured {
 	t.Helper()
 	var objects []unstructured.Unstructured
-	for _, kind := range upgradeKinds {
+	for _, kind := range u.kinds() {
 		objects = append(objects, u.list(t, c, kind.GroupVersionKind)...)
 	}
-	objects = slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool { return o.GetName() == "kube-root-ca.crt" })
+	objects = slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool {
+		return o.GetName() == "kube-root-ca.crt" || o.GetKind() == definitionKind.Kind && o.GetName() != u.definition()
+	})
 	key := &unstructured.Unstructured{}
 	key.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: upgradeNamespace, Name: u.operatorName() + "-digest-key"}, key); err != nil {
@@ -567,13 +621,8 @@ func (u upgrade) load(t *testing.T, e *env.Environment, c client.Client) {
 		t.Fatal(err)
 	}
 	for _, o := range objects {
-		i := slices.IndexFunc(upgradeKinds, func(k struct {
-			schema.GroupVersionKind
-			etcd string
-		}) bool {
-			return k.GroupVersionKind == o.GroupVersionKind()
-		})
-		if err := e.Store(t.Context(), strings.Join([]string{upgradeKinds[i].etcd, o.GetNamespace(), o.GetName()}, "/"), o.Object); err != nil {
+		i := slices.IndexFunc(u.kinds(), func(k upgradeKind) bool { return k.GroupVersionKind == o.GroupVersionKind() })
+		if err := e.Store(t.Context(), path.Join(u.kinds()[i].etcd, o.GetNamespace(), o.GetName()), o.Object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -638,7 +687,8 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 	reconciler := u.start(t, e, sent.wrap)
 	// A build may add to its own record. It writes nothing else, and that once.
 	w := u.until(t, c, reconciler, last)
-	for _, request := range sent.take() {
+	requests, shared := u.withoutDefinition(sent.take())
+	for _, request := range requests {
 		ofHistory := request == "POST /api/v1/namespaces/"+u.namespace()+"/secrets" || strings.Contains(request, "/secrets/main-revisions-")
 		if !strings.HasSuffix(request, "/widgets/main/status") && !strings.Contains(request, "/secrets/main-inventory-") && !ofHistory {
 			t.Errorf("the new build sends %s", request)
@@ -650,11 +700,16 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 	if requests := sent.take(); len(requests) > 0 {
 		t.Errorf("the new build sends at rest %q", requests)
 	}
+	for _, item := range w.Status.Inventory.Items {
+		if item.Kind == definitionKind.Kind && len(shared) > 0 {
+			t.Errorf("%s is on record", item.Name)
+		}
+	}
 	if w.Status.Revision != before.Status.Revision {
 		t.Errorf("the revision is %d, was %d", w.Status.Revision, before.Status.Revision)
 	}
 
-	// What was taken over can be changed and deleted.
+	// What was taken over can be changed and deleted. A shared definition stays.
 	if u.changed != "" {
 		u.change(t, c, reconciler, w)
 	}
@@ -686,6 +741,40 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 		if o.GetNamespace() == u.namespace() && !kept {
 			t.Errorf("%s %s is left", o.GetKind(), o.GetName())
 		}
+	}
+	if _, more := u.withoutDefinition(sent.take()); !slices.Equal(append(shared, more...), u.shares) {
+		t.Errorf("the new build sends about the definition %q at first and %q in the deletion, want %q", shared, more, u.shares)
+	}
+	if len(u.shares) > 0 {
+		u.checkDefinition(t, c)
+	}
+}
+
+// withoutDefinition returns the requests without those about the definition of the chart, and the methods of the latter.
+func (u upgrade) withoutDefinition(requests []string) (others, methods []string) {
+	for _, request := range requests {
+		if method, ok := strings.CutSuffix(request, " /apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+u.definition()); ok {
+			methods = append(methods, method)
+		} else {
+			others = append(others, request)
+		}
+	}
+	return others, methods
+}
+
+// checkDefinition checks that the definition exists and has no owner, and that it is shared if a component has applied it.
+func (u upgrade) checkDefinition(t *testing.T, c client.Client) {
+	t.Helper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(definitionKind)
+	if err := c.Get(t.Context(), client.ObjectKey{Name: u.definition()}, live); err != nil {
+		t.Fatal(err)
+	}
+	name, shared := u.operatorName(), slices.Contains(u.shares, http.MethodPut)
+	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	if live.GetDeletionTimestamp() != nil || labels[name+"/"+v1alpha1.LabelOwnerID] != "" || annotations[name+"/"+v1alpha1.AnnotationOwner] != "" ||
+		(labels[name+"/"+v1alpha1.LabelShared] != "") != shared || (annotations[name+"/"+v1alpha1.LabelShared] != "") != shared {
+		t.Errorf("the definition is left with the labels %v and the annotations %v", labels, annotations)
 	}
 }
 
