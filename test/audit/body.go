@@ -63,6 +63,8 @@ type ownership struct {
 	owner  string // the owner in clear text, without its uid
 	uid    string // of that owner
 	others []string
+	// shared is the annotation of a definition that all components share; empty unless it has the label of these, too.
+	shared string
 	// ours: it is a Secret of the operator's own, of a request for a preview or of revisions.
 	ours bool
 }
@@ -83,6 +85,9 @@ var otherTools = []string{
 func ownershipOf(b body, name string) ownership {
 	m := ownership{id: b.Metadata.Labels[name+"/owner-id"]}
 	m.ours = b.Kind == "Secret" && (b.Metadata.Labels[name+"/preview-of"] != "" || b.Type == name+"/revisions")
+	if b.Metadata.Labels[name+"/shared"] != "" {
+		m.shared = b.Metadata.Annotations[name+"/shared"]
+	}
 	if text := b.Metadata.Annotations[name+"/owner"]; text != "" {
 		cut := strings.LastIndex(text, "/")
 		m.owner, m.uid = text[:max(cut, 0)], text[cut+1:]

@@ -29,7 +29,9 @@ type line struct {
 	answer string
 	sent   string
 	items  string // of a component's record: "a:u1 b:"
-	as     string
+	// definitions are those of the record, in the form of items.
+	definitions string
+	as          string
 }
 
 func (l line) event() env.AuditEvent {
@@ -46,6 +48,10 @@ func (l line) event() env.AuditEvent {
 		for _, text := range strings.Fields(l.items) {
 			of, uid, _ := strings.Cut(text, ":")
 			objects["v1 ConfigMap shop/"+of] = fmt.Sprintf(`{"uid":%q}`, uid)
+		}
+		for _, text := range strings.Fields(l.definitions) {
+			of, uid, _ := strings.Cut(text, ":")
+			objects["v1 CustomResourceDefinition shop/"+of] = fmt.Sprintf(`{"uid":%q}`, uid)
 		}
 		object["status"] = map[string]any{"inventory": map[string]any{"format": 3, "objects": objects}}
 	}
@@ -66,6 +72,8 @@ func (l line) event() env.AuditEvent {
 			annotations[name+"/owner"] = "example.com/Shop/shop/" + value + "/uid-" + value
 		case "label":
 			labels[name+"/owner-id"] = "id-" + value
+		case "shared":
+			labels[name+"/shared"], annotations[name+"/shared"] = "true", "hash "+value
 		case "deleting":
 			metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 		case "finalizer":
@@ -82,6 +90,11 @@ func (l line) event() env.AuditEvent {
 
 func recorded(items string) line {
 	return line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main finalizer=" + name, items: items}
+}
+
+// definition is a write to a definition that is shared or is going to be.
+func definition(verb, answer string) line {
+	return line{user: "operator", verb: verb, object: "CustomResourceDefinition a", answer: answer, sent: `{"metadata":{"resourceVersion":"1"}}`}
 }
 
 func created(answer string) line {
@@ -189,6 +202,27 @@ func TestForgedLogs(t *testing.T) {
 		{name: "the finalizer goes, and a client that asks for metadata alone has taken our label off a detached object", log: append(slices.Clone(good),
 			line{user: "other", verb: "patch", object: "ConfigMap a", answer: "uid=u1 rv=2 metadata"},
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting " + name + "/management-policy=detach-on-delete", items: "a:u1"})},
+		{name: "a definition is shared from its creation on, and is upgraded", log: []line{
+			recorded(""), definition("create", "uid=u1 shared=1.0.0"), definition("update", "uid=u1 shared=1.10.0 rv=2"), definition("update", "uid=u1 shared=1.10.0 rv=3"),
+		}},
+		{name: "a definition of a component becomes a shared one", log: []line{
+			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main finalizer=" + name, definitions: "a:"},
+			definition("create", "uid=u1 owner=main"), definition("update", "uid=u1 shared=1.0.0 rv=2"), recorded(""),
+		}},
+		{name: "a shared definition is replaced by one of a lower version", log: []line{
+			definition("create", "uid=u1 shared=1.10.0"), definition("update", "uid=u1 shared=1.9.0 rv=2"),
+		}, want: []string{"P10"}},
+		{name: "a shared definition is deleted", log: []line{definition("create", "uid=u1 shared=1.0.0"),
+			{user: "operator", verb: "delete", object: "CustomResourceDefinition a", answer: "gone", sent: demandsUID}}, want: []string{"S7"}},
+		{name: "a shared definition gets the label of a component", log: []line{recorded(""), definition("create", "uid=u1 shared=1.0.0"),
+			definition("update", "uid=u1 shared=1.0.0 owner=main rv=2")}, want: []string{"S1"}},
+		{name: "what is no definition is shared", log: []line{created("uid=u1 shared=1.0.0")}, want: []string{"S1"}},
+		{name: "a shared definition loses its label", log: []line{definition("create", "uid=u1 shared=1.0.0"), definition("update", "uid=u1 rv=2")}, want: []string{"S2"}},
+		{name: "what Helm owns is shared", log: []line{
+			{user: "other", verb: "create", object: "CustomResourceDefinition a", answer: "uid=u1 meta.helm.sh/release-name=web"}, definition("update", "uid=u1 shared=1.0.0 rv=2"),
+		}, want: []string{"S2"}},
+		{name: "a shared definition is written blindly", log: []line{definition("create", "uid=u1 shared=1.0.0"),
+			{user: "operator", verb: "patch", object: "CustomResourceDefinition a", answer: "uid=u1 shared=1.1.0 rv=2", sent: `{}`}}, want: []string{"S2"}},
 		{name: "the finalizer goes too early", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting", items: "a:u1"}), want: []string{"S12"}},
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // object is any other object after the requests of the log so far.
@@ -130,6 +131,8 @@ func (r *replay) check(k key, before *object, after body) {
 	switch {
 	case e.Verb == "delete":
 		r.checkDeletion(k, before)
+	case now.shared != "" || known && before.owned.shared != "":
+		r.checkShared(k, before, now)
 	case now.owner != "" && now.id != "":
 		r.checkWrite(k, before, after, now)
 	case known && before.owned.id != "" && now.id == "":
@@ -173,6 +176,32 @@ func (r *replay) checkWrite(k key, before *object, after body, now ownership) {
 	}
 }
 
+// checkShared checks a write to a definition that all components share, or shared before.
+func (r *replay) checkShared(k key, before *object, now ownership) {
+	demanded := parse(r.event.Sent).Metadata.ResourceVersion
+	switch known := before != nil && before.exists(); {
+	case k.kind != "CustomResourceDefinition" || now.id != "" || now.owner != "":
+		r.violate("S1", "it is shared, and is no definition or belongs to %s, too", now.describe())
+	case now.shared == "":
+		r.violate("S2", "it was shared, and is not any more")
+	case r.event.Verb != "create" && demanded == "":
+		r.violate("S2", "the write of a shared definition demands no version")
+	case known && len(before.owned.others) > 0:
+		r.violate("S2", "it belongs to %s, and is shared", before.owned.describe())
+	case known && lower(now.shared, before.owned.shared):
+		r.violate("P10", "%q replaces %q, which is a higher version", now.shared, before.owned.shared)
+	}
+}
+
+// lower reports whether the first annotation has a lower version than the second.
+func lower(a, b string) bool {
+	_, a, _ = strings.Cut(a, " ")
+	_, b, _ = strings.Cut(b, " ")
+	first, errA := version.ParseSemantic(a)
+	second, errB := version.ParseSemantic(b)
+	return errA == nil && errB == nil && first.LessThan(second)
+}
+
 // checkDeletion checks a deletion.
 func (r *replay) checkDeletion(k key, before *object) {
 	var options struct{ Preconditions struct{ UID string } }
@@ -180,7 +209,9 @@ func (r *replay) checkDeletion(k key, before *object) {
 	if options.Preconditions.UID == "" {
 		r.violate("S3", "the deletion demands no uid")
 	}
-	if before != nil && before.exists() && !before.owned.ours && !r.mayRemove(k, before) {
+	if before != nil && before.exists() && before.owned.shared != "" {
+		r.violate("S7", "%s is deleted, and all components share it", k)
+	} else if before != nil && before.exists() && !before.owned.ours && !r.mayRemove(k, before) {
 		r.violate("S2", "%s is deleted, and belongs to %s", k, before.owned.describe())
 	}
 }
