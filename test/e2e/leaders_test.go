@@ -32,6 +32,8 @@ type succession struct {
 	name string
 	// chart makes the manifests templates of a chart.
 	chart bool
+	// shares makes the definition of the type Gear one that all components share.
+	shares bool
 	// before are changes that are made one after the other before the first operator is in danger.
 	before []change
 	// desired is what the first operator works on. Without content, the component is deleted.
@@ -60,6 +62,7 @@ var (
 		{name: "upgrade, then delete", before: []change{to(lifeOne)}, desired: to(lifeTwo), then: deleted},
 		{name: "delete, then create anew", before: []change{to(lifeOne)}, desired: deleted, then: to(lifeTwo), anew: true},
 		{name: "install a type, then delete", desired: to(machine), then: deleted},
+		{name: "install a type that components share, then delete", shares: true, desired: to(machine), then: deleted},
 		{
 			name:    "recreate, then change again",
 			before:  []change{to([]string{configMap("a", "1", "update-policy", "recreate")})},
@@ -168,7 +171,7 @@ func (s succession) play(t *testing.T, b *barrier, fault *watchFault) int {
 	cast := newCast(t, f, f.objects(t, content))
 	f.mayBeIdle = true
 	watches, counts := newFaultyWatches(fault, f.version(t)), &jobs{}
-	generator := (&scenario{chart: s.chart}).generator(t, f)
+	generator := (&scenario{chart: s.chart, shares: s.shares}).generator(t, f)
 	one := f.startWith(t, generator, watches.around(func(next http.RoundTripper) http.RoundTripper { return b.wrap(counts.watch(next)) }))
 	for _, c := range s.before {
 		f.ask(t, s, c)

@@ -328,8 +328,15 @@ var requestVerbs = map[string]string{
 	"create": "create", "replace": "update", "merge": "patch", "override": "patch", "mark": "patch", "delete": "delete", "orphan": "patch",
 }
 
-// stagesOf returns the writes of a plan by their stages, in order of their texts.
+// stagesOf returns the writes of a plan by their stages, in order of their texts. Those of shared types come first, as its notes say.
 func stagesOf(plan component.Plan) (stages [][]string) {
+	for _, note := range plan.Notes {
+		for start, verb := range map[string]string{"is created by the first component": "create", "is changed (": "update"} {
+			if strings.HasPrefix(note.Message, start) {
+				stages = append(stages, []string{writeAs(verb, note.Key.Group, "customresourcedefinitions", "", note.Key.Name)})
+			}
+		}
+	}
 	batch, stage := 0, 0
 	for _, c := range plan.Changes {
 		if c.Class == reconciler.ChangeRefused || c.Class == reconciler.ChangeBlocked {

@@ -3,6 +3,16 @@
 
 package e2e
 
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
+
 // The ordinary life of a component: three waves, things of several kinds.
 var (
 	lifeOne = []string{
@@ -54,6 +64,21 @@ var (
 
 	typeScenarios = []*scenario{
 		{
+			name:    "install components that share a type",
+			shares:  true,
+			desired: map[string][]string{"main": {crd(), gear("ours", "1")}, "other": {crd(), gear("others", "1")}},
+			owned:   []string{"Gear $NS/others", "Gear $NS/ours"},
+			after:   gearsAreShared,
+		},
+		{
+			name:      "drop a type that components share in one of them, and delete the other",
+			shares:    true,
+			installed: map[string][]string{"main": machine, "other": {crd(), gear("others", "1")}},
+			desired:   map[string][]string{"main": {configMap("operator", "2")}},
+			owned:     []string{"ConfigMap $NS/operator"},
+			after:     gearsAreShared,
+		},
+		{
 			name:    "install a type with its operator and an instance",
 			desired: map[string][]string{"main": machine},
 			owned: []string{
@@ -89,3 +114,22 @@ var (
 		},
 	}
 )
+
+// gearsAreShared expects the type Gear to be there, to belong to no component, and to be on no record.
+func gearsAreShared(t testing.TB, f *fixture) {
+	t.Helper()
+	live := f.objects(t, []string{crd()})[0]
+	if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		t.Fatal(err)
+	}
+	labels := live.GetLabels()
+	if labels[reconcilerName+"/"+v1alpha1.LabelShared] == "" || labels[reconcilerName+"/"+v1alpha1.LabelOwnerID] != "" || live.GetDeletionTimestamp() != nil {
+		t.Errorf("the metadata of the definition is %v", live.Object["metadata"])
+	}
+	recorded := read(t, func(ctx context.Context) (map[string]types.UID, error) {
+		return f.onRecord(ctx, func(item v1alpha1.InventoryItem) bool { return item.Kind == live.GetKind() })
+	})
+	if len(recorded) > 0 {
+		t.Errorf("on record are %v", names(recorded))
+	}
+}

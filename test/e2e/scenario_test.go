@@ -50,6 +50,8 @@ type scenario struct {
 
 	// chart makes the manifests templates of a chart.
 	chart bool
+	// shares makes the definition of the type Gear one that all components share.
+	shares bool
 	// rollsOut makes what happens an upgrade of the operator, which is rolled out to one component at a time.
 	rollsOut bool
 	// remote puts the dependents into another cluster.
@@ -293,8 +295,23 @@ func (s *scenario) generator(t testing.TB, f *fixture) manifests.Generator {
 	if s.chart {
 		return bundleChart(t)
 	}
+	if s.shares {
+		return typeSharer{bundleManifests, f.objects(t, []string{crd()})[0]}
+	}
 	return bundleManifests
 }
+
+// typeSharer is a generator with a definition that all components share.
+type typeSharer struct {
+	manifests.Generator
+	definition *unstructured.Unstructured
+}
+
+func (s typeSharer) SharedTypes() []corbeltypes.SharedType {
+	return []corbeltypes.SharedType{{Name: s.definition.GetName(), Version: "1.0.0", Definition: s.definition}}
+}
+
+var _ manifests.TypeSharer = typeSharer{}
 
 // letters are those of a namespace's name that can be part of a type's group.
 func letters(namespace string) string { return strings.ReplaceAll(namespace, "-", "") }

@@ -217,8 +217,11 @@ func normal(object *unstructured.Unstructured) map[string]any {
 		_ = unstructured.SetNestedStringMap(content, labels, "metadata", "labels")
 	}
 	annotations := object.GetAnnotations()
-	if annotations[reconcilerName+"/"+v1alpha1.AnnotationAutomatic] != "" { // a hash of a name that each run has anew
-		annotations[reconcilerName+"/"+v1alpha1.AnnotationAutomatic] = "set"
+	for _, key := range []string{v1alpha1.AnnotationAutomatic, v1alpha1.LabelShared} {
+		if annotations[reconcilerName+"/"+key] == "" {
+			continue
+		}
+		annotations[reconcilerName+"/"+key] = "set" // it has a hash of names that each run has anew
 		_ = unstructured.SetNestedStringMap(content, annotations, "metadata", "annotations")
 	}
 	return content

@@ -13,7 +13,7 @@ import (
 
 // staleScenarios are what TestStaleWatches goes through.
 var staleScenarios = slices.Concat(
-	lifeScenarios, typeScenarios[:2], purgeScenarios()[1:2], handoverScenarios(), otherClientScenarios(), rollbackScenarios,
+	lifeScenarios, typeScenarios[:4], purgeScenarios()[1:2], handoverScenarios(), otherClientScenarios(), rollbackScenarios,
 	approvalScenarios[1:2], // the others change no dependent
 )
 

@@ -90,10 +90,11 @@ func (f *watchFault) meets(s *scenario) bool {
 	return !slices.Contains(f.except, "configmaps") || slices.ContainsFunc(s.texts(), other)
 }
 
-// isOfDependents reports whether a request is a watch of dependents, or the list that
+// isOfDependents reports whether a request is a watch of dependents or of shared types, or the list that
 // such a watch starts with.
 func isOfDependents(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.URL.Query().Get("labelSelector") == reconcilerName+"/owner-id"
+	selector := r.URL.Query().Get("labelSelector")
+	return r.Method == http.MethodGet && (selector == reconcilerName+"/owner-id" || selector == reconcilerName+"/shared")
 }
 
 // collectionOf is the resource of a request about a collection.
