@@ -60,11 +60,12 @@ type sharedFleet struct {
 	plural string
 }
 
+// newSharedFleet makes components, each with its name as the label name, and starts their operator.
 func newSharedFleet(t *testing.T, plural string, options component.ReconcilerOptions, names ...string) *sharedFleet {
 	t.Helper()
 	f := &sharedFleet{&upgradedFleet{bed: newBed(t, chartWithCRDs(t, plural, "1.0.0", nil), options), names: names}, plural}
 	for _, name := range names {
-		f.check(f.client.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}))
+		f.check(f.client.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"name": name}}}))
 	}
 	f.run(chartWithCRDs(t, plural, "1.0.0", nil), options)
 	return f
@@ -98,6 +99,16 @@ func (f *sharedFleet) read(gvk schema.GroupVersionKind, key client.ObjectKey) *u
 		return nil
 	}
 	return live
+}
+
+// version returns the version of the instance of a component; empty if there is none.
+func (f *sharedFleet) version(name string) string {
+	part := f.part(name)
+	if part == nil {
+		return ""
+	}
+	version, _, _ := unstructured.NestedString(part.Object, "spec", "version")
+	return version
 }
 
 // column returns the version that the definition is of.
@@ -135,10 +146,7 @@ func TestManyComponentsOfAChartWithCRDs(t *testing.T) {
 
 	f.run(chartWithCRDs(t, "bolts", "1.1.0", nil), component.ReconcilerOptions{})
 	f.eventually("all have the next version", func() bool {
-		return f.allReady() && !slices.ContainsFunc(names, func(name string) bool {
-			version, _, _ := unstructured.NestedString(f.part(name).Object, "spec", "version")
-			return version != "1.1.0"
-		})
+		return f.allReady() && !slices.ContainsFunc(names, func(name string) bool { return f.version(name) != "1.1.0" })
 	})
 	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
 		t.Errorf("with the upgrade: %v, column %s", got, f.column())
@@ -184,10 +192,7 @@ func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
 		approve()
 	}
 	f.eventually("it is ready", f.allReady)
-	version := func() string {
-		version, _, _ := unstructured.NestedString(f.part("main").Object, "spec", "version")
-		return version
-	}
+	version := func() string { return f.version("main") }
 	f.run(chartWithCRDs(t, "rivets", "1.1.0", nil), options)
 	f.eventually("the definition is upgraded, and the component waits", func() bool {
 		return f.column() == "v1.1.0" && f.widget("main").Status.Approval != nil && version() == "1.0.0"
@@ -199,6 +204,77 @@ func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
 	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
 		t.Errorf("writes %v, column %s", got, f.column())
 	}
+}
+
+// TestShardsShareAType has two operators of one chart, each with a component of its own.
+func TestShardsShareAType(t *testing.T) {
+	shard := func(name string) component.ReconcilerOptions {
+		return component.ReconcilerOptions{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}}
+	}
+	f := newSharedFleet(t, "dowels", shard("one"), "one", "two")
+	run := func(version string, names ...string) {
+		t.Helper()
+		var all []func()
+		for _, name := range names {
+			f.stop = nil
+			f.run(chartWithCRDs(t, f.plural, version, nil), shard(name))
+			all = append(all, f.stop)
+		}
+		f.stop = func() {
+			for _, stop := range all {
+				stop()
+			}
+		}
+	}
+	first := f.stop
+	run("1.0.0", "two")
+	f.eventually("both are ready", f.allReady)
+	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create"}) {
+		t.Errorf("for the installation: %v", got)
+	}
+	first()
+	f.stop()
+	run("1.1.0", f.names...)
+	f.eventually("both have the next version", func() bool { return f.allReady() && f.version("one") == "1.1.0" && f.version("two") == "1.1.0" })
+	for _, name := range f.names { // once more
+		f.edit(name, "edited")
+	}
+	f.eventually("both are ready again", f.allReady)
+	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
+		t.Errorf("with the upgrade, and at rest: %v, column %s", got, f.column())
+	}
+}
+
+// TestASharedTypeIsThatOfTheOperatorBeforeARollout upgrades the operator of components that are pinned: they keep their stored set, and
+// the definition is that of the chart. Then one goes on as a canary that does not become ready, and one waits for it.
+func TestASharedTypeIsThatOfTheOperatorBeforeARollout(t *testing.T) {
+	f := newSharedFleet(t, "cotters", component.ReconcilerOptions{}, "canary", "later", "pinned")
+	f.eventually("all are ready", f.allReady)
+	for _, name := range f.names {
+		f.set(name, v1alpha1.AnnotationRollout, "pin")
+	}
+	options := component.ReconcilerOptions{Rollout: atMost(1)}
+	options.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "canary"}}
+	f.run(chartWithCRDs(t, f.plural, "1.1.0", map[string]string{
+		"templates/waits.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-waits', annotations: {" +
+			operatorName + "/apply-order: '1', " + operatorName + "/ready-when: 'has(self.data)'}}\n",
+	}), options)
+	check := func(canary string) {
+		t.Helper()
+		f.eventually("the definition and the canary have their versions", func() bool { return f.column() == "v1.1.0" && f.version("canary") == canary })
+		f.reconcileAll()
+		want := []string{canary, "1.0.0", "1.0.0"}
+		if got := []string{f.version("canary"), f.version("later"), f.version("pinned")}; !slices.Equal(got, want) {
+			t.Errorf("versions %v, want %v:\n%s", got, want, f.describe())
+		}
+		if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
+			t.Errorf("writes %v, column %s", got, f.column())
+		}
+	}
+	check("1.0.0")
+	f.set("canary", v1alpha1.AnnotationRollout, "")
+	f.set("later", v1alpha1.AnnotationRollout, "")
+	check("1.1.0")
 }
 
 // TestATypeOfOneComponentIsSharedFromNowOn upgrades an operator whose definition belongs to the first component, and stops the second.
