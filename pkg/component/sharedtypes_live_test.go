@@ -134,7 +134,10 @@ func (f *sharedFleet) writesOfTheDefinition() (verbs []string) {
 // TestManyComponentsOfAChartWithCRDs installs a chart with a definition more than once, upgrades it, deletes the definition by hand, and
 // deletes the components.
 func TestManyComponentsOfAChartWithCRDs(t *testing.T) {
-	names := []string{"c1", "c2", "c3", "c4", "c5", "c6"}
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("c%02d", i))
+	}
 	f := newSharedFleet(t, "bolts", component.ReconcilerOptions{}, names...)
 	f.eventually("all are ready", f.allReady)
 	if labels := f.definition().GetLabels(); labels[operatorName+"/shared"] != "true" || labels[operatorName+"/owner-id"] != "" {
