@@ -237,9 +237,11 @@ func upgrades(t *testing.T) []upgrade {
 			spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value",
 		},
 		{name: "kustomization", generator: kustomization, spec: spec(long)},
-		{name: "types", generator: chartOfType("types", "1.0.0"), spec: spec(long), shares: []string{http.MethodPut}},
+		{name: "types", generator: chartOfType("types", "1.0.0", helm.CRDsApply), spec: spec(long), shares: []string{http.MethodPut}},
+		// It is never changed, and loses its owner with the component.
+		{name: "oncetypes", generator: chartOfType("oncetypes", "1.0.0", helm.CRDsOnce), spec: spec(long), shares: []string{http.MethodPatch}},
 		{ // Its definition has another version in the chart of the present build, which no component applies before the deletion.
-			name: "suspendedtypes", generator: chartOfType("suspendedtypes", "1.1.0"), earlier: chartOfType("suspendedtypes", "1.0.0")(t), spec: spec(long),
+			name: "suspendedtypes", generator: chartOfType("suspendedtypes", "1.1.0", helm.CRDsApply), earlier: chartOfType("suspendedtypes", "1.0.0", helm.CRDsApply)(t), spec: spec(long),
 			steps:  []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Suspend = true }, state: component.StateSuspended}},
 			shares: []string{http.MethodPatch},
 		},
@@ -331,7 +333,7 @@ func composed(t *testing.T) manifests.Generator {
 }
 
 // chartOfType has a definition in the folder crds, and an instance of it.
-func chartOfType(name, version string) func(*testing.T) manifests.Generator {
+func chartOfType(name, version string, crds helm.CRDPolicy) func(*testing.T) manifests.Generator {
 	definition := fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: parts.%[1]s.corbel.run}
@@ -348,7 +350,7 @@ spec:
 			"Chart.yaml":          {Data: fmt.Appendf(nil, "apiVersion: v2\nname: typed\nversion: %s\n", version)},
 			"crds/parts.yaml":     {Data: []byte(definition)},
 			"templates/part.yaml": {Data: fmt.Appendf(nil, "apiVersion: %s.corbel.run/v1\nkind: Part\nmetadata: {name: own}\n", name)},
-		}, ".", helm.Options{}))(t)
+		}, ".", helm.Options{CRDs: crds}))(t)
 	}
 }
 

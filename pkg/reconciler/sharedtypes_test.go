@@ -379,7 +379,6 @@ func TestATypeOfOneOwnerBecomesASharedOne(t *testing.T) {
 	if s.mustApply(once); len(s.requests()) > 0 {
 		t.Error("a definition without the label is read at rest")
 	}
-	s.inventory = b.inventory // as if it had never been applied by this version
 	s.until("the deletion", func() bool {
 		outcome, err := s.delete()
 		return err == nil && outcome.Done()

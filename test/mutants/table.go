@@ -41,6 +41,7 @@ var mutants = []mutant{
 	{"an orphan refers to the component", "pkg/reconciler/internal/execute/delete.go", "append(slices.Clone(step.Removes), step.Owner.Ref.UID)", "step.Removes", []string{reconcilerTests}},
 	{"an orphan waits for what it refers to", "pkg/reconciler/internal/plan/orphan.go", "return u.live.HasOwnerReferences && ", "return false && ", []string{planTests}},
 	{"a shared type is recorded", "pkg/reconciler/internal/plan/next.go", "u.dropped = u.isSharedType()", "u.dropped = false", []string{planTests}},
+	{"a shared type with the label of its former owner leaves the record", "pkg/reconciler/internal/plan/next.go", " && !u.isOurs())", ")", []string{planTests}},
 	{"a lower version of a shared type replaces a higher one", "pkg/reconciler/internal/shared/decide.go", "case order > 0:", "case false:", []string{sharedTests}},
 	{"two processes replace a shared type of one version in turns", "pkg/reconciler/internal/shared/decide.go", "case has.Hash != in.Want.Hash && in.Written:", "case false:", []string{sharedTests}},
 	{"a shared type of another owner is replaced", "pkg/reconciler/internal/shared/decide.go", `owner != "" {`, "false {", []string{sharedTests}},

@@ -111,7 +111,8 @@ func newWork(in Input) (*work, error) {
 	w.placeInstances()
 	for _, u := range w.units {
 		u.setLive(in)
-		u.dropped = u.isSharedType() // what a former version recorded, too
+		// A former version has recorded it, and its owner removes its label in the end if no write has done so.
+		u.dropped = u.isSharedType() && (!u.recorded || u.live.Existence != Unknown && !u.isOurs())
 		if u.isReleasedByMistake(in) {
 			u.item.Phase, w.recordFirst = v1alpha1.PhaseApplied, true
 		}

@@ -22,6 +22,8 @@ func TestASharedTypeIsNeitherWrittenNorRecorded(t *testing.T) {
 	accepting, deleting := present, present
 	accepting.Status = Status{Readiness: NotReady, Message: "names are not accepted"}
 	deleting.DeletionTimestamp = time.Unix(1, 0)
+	owned := present
+	owned.Shared, owned.Ownership = "", Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}
 	former := v1alpha1.InventoryItem{Group: definition.Group, Version: "v1", Kind: definition.Kind, Name: definition.Name, UID: "u1", Digest: "d", Defines: defines}
 	tests := []struct {
 		name     string
@@ -35,6 +37,8 @@ func TestASharedTypeIsNeitherWrittenNorRecorded(t *testing.T) {
 		{"it is not ready", accepting, nil, false, []string{"foos.example.com NotReady", "one Order", "2 recorded 1, settled 0"}},
 		{"it is being deleted", deleting, nil, false, []string{"foos.example.com Terminating", "one Order", "2 recorded 1, settled 0"}},
 		{"it is not known", Observation{Message: "cannot be read"}, nil, false, []string{"foos.example.com Unknown", "one Order", "2 recorded 1, settled 0"}},
+		{"it is not known, and a former version has recorded it", Observation{Message: "cannot be read"}, []v1alpha1.InventoryItem{former}, false, []string{"foos.example.com Unknown", "one Order", "2 recorded 2, settled 0"}},
+		{"it has the label of its former owner", owned, []v1alpha1.InventoryItem{former}, false, []string{"create one", "2 recorded 2, settled 1"}},
 		{"it does not exist", Observation{Existence: Absent}, []v1alpha1.InventoryItem{former}, false, []string{"foos.example.com Unknown", "one Order", "2 recorded 1, settled 0"}},
 		{"its last write failed", present, nil, true, []string{"foos.example.com StepFailed", "one Order", "2 recorded 1, settled 0"}},
 	}
@@ -66,7 +70,7 @@ func TestASharedTypeIsNeitherWrittenNorRecorded(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" || len(p.Gone) > 0 {
 				t.Errorf("-want +got:\n%s, gone %v", diff, p.Gone)
 			}
-			if p.Inventory[0].Kind != "Foo" {
+			if p.Inventory[len(p.Inventory)-1].Kind != "Foo" {
 				t.Errorf("recorded: %v", p.Inventory)
 			}
 		})
