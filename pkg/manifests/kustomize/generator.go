@@ -6,7 +6,6 @@ package kustomize
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -92,9 +91,6 @@ func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
 	if !in.tree.folders[g.folder] {
 		return in, fmt.Errorf("folder %q: %w", g.folder, in.tree.missing(g.folder))
 	}
-	if err := in.tree.checkDialect(g.folder, g.options.IgnoreFile); err != nil {
-		return in, err
-	}
 	if err := in.tree.irregular[g.options.IgnoreFile]; err != nil {
 		return in, err
 	}
@@ -106,9 +102,7 @@ func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
 		return in, err
 	}
 	// Without templates all is known already.
-	if _, err = in.checked(in.tree, g.folder, g.options.Limits); err != nil {
-		err = errors.Join(err, in.tree.findActions(g.folder, in.ignored))
-	}
+	_, err = in.checked(in.tree, g.folder, g.options.Limits)
 	return in, err
 }
 
@@ -178,9 +172,6 @@ func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unst
 		return nil, err
 	}
 	built, size, err := build(ctx, plan, g.options.Limits)
-	if err != nil && g.texts == nil {
-		err = errors.Join(err, g.tree.findActions(g.folder, g.ignored))
-	}
 	if err != nil {
 		return nil, err
 	}

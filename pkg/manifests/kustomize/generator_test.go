@@ -86,9 +86,9 @@ func TestTemplatesMayLeaveNothing(t *testing.T) {
 
 func TestIgnoredFilesAreNoTemplates(t *testing.T) {
 	objects, err := generate(t.Context(), map[string]string{
-		".corbelignore": "dashboards/\n", "kustomization.yaml": "configMapGenerator: [{name: a, files: [dashboards/d.json], options: {disableNameSuffixHash: true}}]",
+		"ignored.txt": "dashboards/\n", "kustomization.yaml": "configMapGenerator: [{name: a, files: [dashboards/d.json], options: {disableNameSuffixHash: true}}]",
 		"dashboards/d.json": "{{ nonsense }}",
-	}, ".", kustomize.Options{Templates: &kustomize.Templates{}}, nil)
+	}, ".", kustomize.Options{IgnoreFile: "ignored.txt", Templates: &kustomize.Templates{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package templates
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,7 +112,7 @@ func (p Parser) parse(set *Set, name, text string, used map[string]string) (node
 	}
 	trees, err := parse.Parse(name, text, p.left, p.right, p.functions)
 	if err != nil {
-		return 0, explain(strings.TrimPrefix(err.Error(), "template: "))
+		return 0, errors.New(strings.TrimPrefix(err.Error(), "template: "))
 	}
 	for _, defined := range slices.Sorted(maps.Keys(trees)) {
 		tree := trees[defined]
