@@ -28,30 +28,6 @@ func TestFoldersThatAreNone(t *testing.T) {
 	}
 }
 
-func TestFilesThatHoldNothingUseful(t *testing.T) {
-	tests := []struct{ name, kustomization, file, want string }{
-		{"zero bytes", "", configMap("a"), "kustomization.yaml"},
-		{"a kustomization of another kind", "kind: ConfigMap\nresources: [a.yaml]", configMap("a"), "kind should be Kustomization or Component"},
-		{"a resource without kind", "resources: [a.yaml]", "a: 1\n", "missing Resource metadata"},
-		{"a resource that is a text", "resources: [a.yaml]", "just a text", "a.yaml"},
-		{"a tab", "resources: [a.yaml]", "a:\n\tb: 1\n", "found character that cannot start any token"},
-		{"junk", "resources: [a.yaml]", "\x00\x01\xff", "a.yaml"},
-		{"a wrong type", "resources: a.yaml", configMap("a"), "kustomization.yaml: invalid Kustomization"},
-		{"a kustomization in resources", "resources: [b/kustomization.yaml]", configMap("a"), "b/kustomization.yaml"},
-		{"an object twice", "resources: [a.yaml, c.yaml]", configMap("c"), "c"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := generate(t.Context(), map[string]string{
-				"kustomization.yaml": test.kustomization, "a.yaml": test.file, "b/kustomization.yaml": "resources: [x.yaml]", "b/x.yaml": configMap("x"), "c.yaml": configMap("c"),
-			}, ".", kustomize.Options{}, nil)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got the error %v, want %q", err, test.want)
-			}
-		})
-	}
-}
-
 func TestOtherLineEndsAndLongLinesAreRead(t *testing.T) {
 	long := strings.Repeat("x", 1_000_000)
 	objects, err := generate(t.Context(), map[string]string{

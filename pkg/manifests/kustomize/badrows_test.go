@@ -20,10 +20,10 @@ import (
 
 // badFolder is a folder that must end as an error. URL and FILE stand for the traps.
 type badFolder struct {
-	name, folder string
-	files        map[string]string
-	options      kustomize.Options
-	want         []string
+	name    string
+	files   map[string]string
+	options kustomize.Options
+	want    []string
 }
 
 func kustomization(name, text string, want ...string) badFolder {
@@ -34,13 +34,16 @@ func file(name, text string, want ...string) badFolder {
 	return badFolder{name: name, files: map[string]string{"kustomization.yaml": "resources: [a.yaml]", "a.yaml": text}, want: want}
 }
 
+func plugin(name, transformer, text string, want ...string) badFolder {
+	return badFolder{name: name, want: want, files: map[string]string{
+		"kustomization.yaml": "resources: [a.yaml]\ntransformers: [" + transformer + "]", "a.yaml": configMap("a"), "t.yaml": text, "plugins/kustomization.yaml": "resources: [../t.yaml]",
+	}}
+}
+
 func badFolders() []badFolder {
 	const remote, outside, code = "it leads to another machine", "it leads out of the root", "only built-in generators, transformers and validators are run"
 	const function = `['{apiVersion: v1, kind: Run, metadata: {name: r, annotations: {config.kubernetes.io/function: "exec: {path: /bin/sh}"}}}']`
 	const container = `['{apiVersion: v1, kind: Run, metadata: {name: r, annotations: {config.kubernetes.io/function: "container: {image: x}"}}}']`
-	folder := func(name, folder string, want ...string) badFolder {
-		return badFolder{name: name, folder: folder, files: map[string]string{"kustomization.yaml": "resources: [a.yaml]", "a.yaml": configMap("a")}, want: want}
-	}
 	decrypting := func(name string, d manifests.DecryptorFunc, want ...string) badFolder {
 		b := file(name, configMap("a"), want...)
 		b.options.Decryptor = d
@@ -49,6 +52,10 @@ func badFolders() []badFolder {
 	return []badFolder{
 		kustomization("Z01 a resource of another machine", "resources: [URL]", "resources[0]", remote),
 		kustomization("Z01 a repository", "resources: ['git@example.com:a/b.git']", "resources[0]", remote),
+		{name: "Z01 a resource of another machine in a folder below", files: map[string]string{"kustomization.yaml": "resources: [sub]", "sub/kustomization.yaml": "resources: [URL]"}, want: []string{"sub/kustomization.yaml: resources[0]: ", remote}},
+		kustomization("Z01 a generator that loads data of another machine", "generators: ['{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: x}, Files: [a=URL]}']", "generators[0].Files[0]: ", remote),
+		plugin("Z01 a transformer that loads a patch of another machine", "t.yaml", "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\npath: URL\n", "t.yaml: document 1.path: ", remote),
+		plugin("Z01 a transformer in a list in a folder", "plugins", "apiVersion: v1\nkind: List\nitems: [{apiVersion: builtin, kind: PatchStrategicMergeTransformer, metadata: {name: x}, paths: [URL]}]", "t.yaml: document 1.items[0].paths[0]: ", remote),
 		kustomization("Z03 data of another machine", "configMapGenerator: [{name: a, files: ['m=URL']}]", "configMapGenerator[0].files[0]", remote),
 		kustomization("Z03 data of the machine that we run on", "secretGenerator: [{name: a, files: ['m=http://169.254.169.254/latest']}]", "secretGenerator[0].files[0]", remote),
 		kustomization("Z05 a generator that is a program", "generators: "+function, "generators[0]", code),
@@ -57,13 +64,9 @@ func badFolders() []badFolder {
 		kustomization("Z07 a file of the machine", "resources: ['FILE']", "resources[0]", outside),
 		kustomization("Z07 data of the machine", "configMapGenerator: [{name: a, files: ['/var/run/secrets/token']}]", "configMapGenerator[0].files[0]", outside),
 		kustomization("Z07 a file above the root", "configMapGenerator: [{name: a, files: ['../../var/run/secrets/token']}]", "configMapGenerator[0].files[0]", outside),
-		{name: "Z07 the folder itself", files: map[string]string{"kustomization.yaml": "resources: ['.']"}, want: []string{"in a circle: ., ."}},
-		kustomization("Z07 a folder as data", "configMapGenerator: [{name: a, files: ['.']}]", "configMapGenerator[0].files[0]", "it is a folder, want a file"),
-		folder("Z13 a folder above the root", "../../..", `folder "../../.."`, outside),
-		folder("Z13 a file as folder", "a.yaml", `folder "a.yaml": file does not exist`),
-		folder("Z13 a folder that is missing", "b", `folder "b": file does not exist`),
-		folder("Z13 a folder with a zero byte", "a\x00b", `folder "a\x00b"`),
-		kustomization("Z13 a path with a zero byte", `resources: ["a\0b"]`, "resources[0]", "a path must not contain line breaks"),
+		{name: "Z07 the folder itself", files: map[string]string{"kustomization.yaml": "resources: ['.']"}, want: []string{"kustomization in folder .: ", "cycle detected"}},
+		{name: "Z07 a folder as data", files: map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: ['.']}]"}, want: []string{"kustomization in folder .: ", "file sources", "open /: it is a folder"}},
+		kustomization("Z13 a path with a zero byte", `resources: ["a\0b"]`, "resources[0]", "a path must not contain a zero byte"),
 		{name: "Z15 an empty file of types", files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\ncrds: [e.json]", "a.yaml": configMap("a"), "e.json": ""}, want: []string{"kustomization in folder .: panic"}},
 		file("Z17 junk", "\x00\x01\xff", "a.yaml"),
 		file("Z17 a tab", "a:\n\tb: 1\n", "a.yaml", "found character that cannot start any token"),
@@ -71,6 +74,10 @@ func badFolders() []badFolder {
 		decrypting("Z19 a wrong key", func([]byte, string) ([]byte, error) { return nil, errors.New("no key fits") }, "a.yaml: decrypt it: no key fits"),
 		decrypting("Z19 a decryptor that panics", func([]byte, string) ([]byte, error) { panic("no way") }, "a.yaml: decrypt it: panic: no way"),
 		decrypting("Z19 what is decrypted is junk", func(_ []byte, name string) ([]byte, error) { return []byte("\tx: ["), nil }, "kustomization.yaml"),
+		file("Z17 a text", "just a text", "a.yaml"),
+		file("Z17 an object without a kind", "a: 1\n", "./a.yaml", "missing Resource metadata"),
+		{name: "Z17 a kustomization as a resource", files: map[string]string{"kustomization.yaml": "resources: [sub/kustomization.yaml]", "sub/kustomization.yaml": "resources: [x.yaml]"}, want: []string{"sub/kustomization.yaml"}},
+		{name: "Z17 an object twice", files: map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]", "a.yaml": configMap("a"), "b.yaml": configMap("a")}, want: []string{"./b.yaml", "ConfigMap.v1.[noGrp]/a"}},
 		kustomization("Z21 an unknown field", "resource: [a.yaml]", `unknown field "resource"`),
 		kustomization("Z21 a wrong type", "resources: a.yaml", "invalid Kustomization"),
 		{name: "Z23 too many rules to ignore files", files: map[string]string{".corbelignore": strings.Repeat("x\n", 1001), "a.yaml": configMap("a")}, want: []string{"more than 1000 rules"}},
@@ -98,11 +105,7 @@ func TestBadKustomizationsAreOneClearErrorAndReachNothing(t *testing.T) {
 			for name, text := range test.files {
 				files[name] = strings.ReplaceAll(strings.ReplaceAll(text, "URL", traps.URL), "FILE", traps.File)
 			}
-			root := test.folder
-			if root == "" {
-				root = "."
-			}
-			objects, err := generate(t.Context(), files, root, test.options, nil)
+			objects, err := generate(t.Context(), files, ".", test.options, nil)
 			if err == nil {
 				t.Fatalf("got no error but %d objects", len(objects))
 			}

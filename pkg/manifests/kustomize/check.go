@@ -22,7 +22,8 @@ import (
 // maxMistakes limits how many mistakes are reported.
 const maxMistakes = 50
 
-// checker looks at everything that a build would load.
+// checker looks at everything that a build would load. It refuses what leads out of the tree, and what
+// the library would not survive; the library reports all other mistakes.
 type checker struct {
 	tree   *tree
 	limits Limits
@@ -34,14 +35,13 @@ type checker struct {
 	approved map[string][]byte
 	// setsSchema says that a kustomization sets an OpenAPI schema.
 	setsSchema bool
-	stopped    bool
 }
 
 // check looks at the kustomization in the folder and all that it refers to, and
 // returns what can be built.
 func check(t *tree, folder string, limits Limits) (*plan, error) {
 	c := &checker{tree: t, limits: limits, approved: map[string][]byte{}}
-	c.folder(folder)
+	c.kustomization(folder, false)
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ type plan struct {
 	setsSchema bool
 }
 
-// place is a field of a kustomization.
+// place is a field of a kustomization, or a file as a whole.
 type place struct {
 	file, folder, field string
 }
@@ -66,21 +66,16 @@ func (p place) in(format string, args ...any) place {
 	return p
 }
 
-func (c *checker) add(err error) {
+func (c *checker) fail(at place, value string, err error) {
 	switch {
 	case len(c.errs) < maxMistakes:
-		c.errs = append(c.errs, err)
+		c.errs = append(c.errs, &ReferenceError{File: at.file, Field: at.field, Value: value, Err: err})
 	case len(c.errs) == maxMistakes:
 		c.errs = append(c.errs, errors.New("there are more mistakes"))
 	}
 }
 
-func (c *checker) fail(at place, value string, err error) {
-	c.add(&ReferenceError{File: at.file, Field: at.field, Value: value, Err: err})
-}
-
-// kustomizationFiles returns the names of the kustomizations in a folder; more
-// than one is a mistake.
+// kustomizationFiles returns the names of the kustomizations in a folder. The library refuses more than one.
 func (t *tree) kustomizationFiles(folder string) []string {
 	var names []string
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
@@ -92,67 +87,107 @@ func (t *tree) kustomizationFiles(folder string) []string {
 	return names
 }
 
-// load reads the kustomization of a folder. There is none if it does not parse.
-func (c *checker) load(folder string) (place, *types.Kustomization) {
-	names := c.tree.kustomizationFiles(folder)
-	if len(names) != 1 {
-		if len(names) == 0 {
-			c.add(fmt.Errorf("folder %s: it holds no kustomization", folder))
-		} else {
-			c.add(fmt.Errorf("folder %s: it holds more than one kustomization: %s", folder, strings.Join(names, ", ")))
-		}
-		return place{}, nil
-	}
-	at := place{file: names[0], folder: folder}
-	if err := c.tree.irregular[at.file]; err != nil {
-		c.add(err)
-		return place{}, nil
-	}
-	data := c.tree.files[at.file]
-	if err := c.tree.checkBounds(data, c.limits); err != nil {
-		c.add(fmt.Errorf("%s: %w", at.file, err))
-		return place{}, nil
-	}
-	k := &types.Kustomization{}
-	if err := k.Unmarshal(data); err != nil {
-		c.add(fmt.Errorf("%s: %w", at.file, err))
-		return place{}, nil
-	}
-	return at, k
-}
-
-// enter counts one more kustomization. It is false if there are too many.
-func (c *checker) enter(folder string) bool {
-	if c.stopped {
-		return false
-	}
+// kustomization looks at the kustomization of a folder. The library refuses a circle. A kustomization that
+// configures plugins may only list files: what else it can do could make paths that are not looked at.
+func (c *checker) kustomization(folder string, ofPlugins bool) {
 	if slices.Contains(c.open, folder) {
-		c.add(fmt.Errorf("kustomizations refer to each other in a circle: %s", strings.Join(append(c.open, folder), ", ")))
-		return false
-	}
-	if c.visits++; c.visits > c.limits.Kustomizations {
-		c.stopped = true
-		c.add(&LimitError{Message: fmt.Sprintf("kustomizations are referred to more than %d times", c.limits.Kustomizations)})
-		return false
-	}
-	if len(c.open) == maxNesting {
-		c.add(&LimitError{Message: fmt.Sprintf("kustomizations refer to each other more than %d levels deep", maxNesting)})
-		return false
-	}
-	c.open = append(c.open, folder)
-	return true
-}
-
-func (c *checker) leave() { c.open = c.open[:len(c.open)-1] }
-
-func (c *checker) folder(folder string) {
-	if !c.enter(folder) {
 		return
 	}
-	defer c.leave()
-	if at, k := c.load(folder); k != nil {
-		c.fields(at, k)
+	in := place{file: "folder " + folder}
+	switch c.visits++; {
+	case c.visits == c.limits.Kustomizations+1:
+		c.fail(in, "", &LimitError{Message: fmt.Sprintf("kustomizations are referred to more than %d times", c.limits.Kustomizations)})
+		return
+	case c.visits > c.limits.Kustomizations:
+		return
+	case len(c.open) == maxNesting:
+		c.fail(in, "", &LimitError{Message: fmt.Sprintf("kustomizations refer to each other more than %d levels deep", maxNesting)})
+		return
+	}
+	c.open = append(c.open, folder)
+	defer func() { c.open = c.open[:len(c.open)-1] }()
+	for _, name := range c.tree.kustomizationFiles(folder) {
+		if err := c.tree.irregular[name]; err != nil {
+			c.fail(in, "", err)
+			continue
+		}
+		at, k := place{file: name, folder: folder}, &types.Kustomization{}
+		if err := c.load(name, k); err != nil {
+			c.fail(at, "", err)
+			continue
+		}
+		rest := *k
+		rest.TypeMeta, rest.MetaData, rest.Resources = types.TypeMeta{}, nil, nil
+		if ofPlugins && rest.CheckEmpty() == nil {
+			c.fail(in, "", errors.New("it configures generators, transformers or validators, so its kustomization may do nothing but list resources"))
+			continue
+		}
+		c.setsSchema = c.setsSchema || len(k.OpenAPI) > 0
+		if len(k.HelmCharts) > 0 {
+			c.fail(at.in("helmCharts"), "", errCharts)
+		}
+		if len(k.HelmChartInflationGenerator) > 0 {
+			c.fail(at.in("helmChartInflationGenerator"), "", errCharts)
+		}
+		eachField(k, func(field string, kind fieldKind, value *string) {
+			if ofPlugins && kind == resourceField {
+				kind = pluginField
+			}
+			c.field(at.in("%s", field), kind, *value)
+		})
 		c.approve(at, k)
+	}
+}
+
+// load reads a kustomization.
+func (c *checker) load(name string, k *types.Kustomization) error {
+	if err := c.tree.checkBounds(c.tree.files[name], c.limits); err != nil {
+		return err
+	}
+	return k.Unmarshal(c.tree.files[name])
+}
+
+// field looks at a field that makes the library load something.
+func (c *checker) field(at place, kind fieldKind, value string) {
+	switch {
+	case kind == literalField:
+		// The library would put the values into its error.
+		if !strings.Contains(value, "=") {
+			c.fail(at, "", errors.New("want key=value"))
+		}
+	case value == "":
+	case (kind == resourceField || kind == pluginField) && isRepository(value), kind == keyedField && isURL(value):
+		c.fail(at, value, ErrRemote)
+	case kind.holdsText(value):
+		c.text(at, kind, []byte(value))
+	default:
+		if _, after, keyed := strings.Cut(value, "="); keyed && kind == keyedField {
+			value = after
+		}
+		c.path(at, kind, value)
+	}
+}
+
+// path looks at a field that holds a path.
+func (c *checker) path(at place, kind fieldKind, value string) {
+	name, ok := c.find(at, value)
+	switch {
+	case !ok, kind == dataField, kind == keyedField:
+	case c.tree.folders[name]:
+		if kind == resourceField || kind == pluginField {
+			c.kustomization(name, kind == pluginField)
+		}
+	default:
+		c.text(place{file: name, folder: at.folder}, kind, c.tree.files[name])
+	}
+}
+
+// text looks at YAML.
+func (c *checker) text(at place, kind fieldKind, data []byte) {
+	if err := c.tree.checkBounds(data, c.limits); err != nil {
+		c.fail(at, "", err)
+	} else if kind == pluginField {
+		c.configuration(at, data)
 	}
 }
 
@@ -172,10 +207,8 @@ func (c *checker) find(at place, p string) (name string, ok bool) {
 
 func resolve(folder, p string) (string, error) {
 	switch {
-	case p == "":
-		return "", errors.New("it is empty")
-	case strings.ContainsAny(p, "\x00\n\r"):
-		return "", errors.New("a path must not contain line breaks")
+	case strings.Contains(p, asItIs):
+		return "", errors.New("a path must not contain a zero byte")
 	case isURL(p):
 		return "", ErrRemote
 	case path.IsAbs(p):
@@ -186,55 +219,6 @@ func resolve(folder, p string) (string, error) {
 		return "", ErrOutside
 	}
 	return name, nil
-}
-
-// file looks at a reference to a file that is read as YAML.
-func (c *checker) file(at place, p string) {
-	if name, ok := c.find(at, p); ok {
-		c.yaml(at, name)
-	}
-}
-
-// plain looks at a reference to a file that may hold anything.
-func (c *checker) plain(at place, p string) {
-	name, ok := c.find(at, p)
-	if ok && c.tree.folders[name] {
-		c.fail(at, p, errors.New("it is a folder, want a file"))
-	}
-}
-
-func (c *checker) yaml(at place, name string) {
-	if c.tree.folders[name] {
-		c.fail(at, name, errors.New("it is a folder, want a file"))
-		return
-	}
-	if err := c.tree.checkBounds(c.tree.files[name], c.limits); err != nil {
-		c.add(fmt.Errorf("%s: %w", name, err))
-		return
-	}
-}
-
-// text looks at YAML that stands in the field itself.
-func (c *checker) text(at place, text string) {
-	if err := c.tree.checkBounds([]byte(text), c.limits); err != nil {
-		c.fail(at, "", err)
-	}
-}
-
-// resource looks at a reference to a file or a folder.
-func (c *checker) resource(at place, p string) {
-	if isRepository(p) {
-		c.fail(at, p, ErrRemote)
-		return
-	}
-	name, ok := c.find(at, p)
-	switch {
-	case !ok:
-	case c.tree.folders[name]:
-		c.folder(name)
-	default:
-		c.yaml(at, name)
-	}
 }
 
 // schemes are those that the library fetches, and one that people try.
@@ -273,84 +257,6 @@ func normalized(p string) string {
 	return lower
 }
 
-// fields looks at every field of a kustomization that makes the library load
-// something.
-func (c *checker) fields(at place, k *types.Kustomization) {
-	each := func(field string, values []string, look func(place, string)) {
-		for i, value := range values {
-			look(at.in("%s[%d]", field, i), value)
-		}
-	}
-	each("resources", k.Resources, c.resource)
-	each("bases", k.Bases, c.resource)
-	each("components", k.Components, c.component)
-	each("crds", k.Crds, c.file)
-	each("configurations", k.Configurations, c.file)
-	each("generators", k.Generators, c.plugin)
-	each("transformers", k.Transformers, c.plugin)
-	each("validators", k.Validators, c.plugin)
-	if p, ok := k.OpenAPI["path"]; ok {
-		c.file(at.in("openapi.path"), p)
-	}
-	c.setsSchema = c.setsSchema || len(k.OpenAPI) > 0
-	for i, patch := range k.PatchesStrategicMerge {
-		c.inlineOrFile(at.in("patchesStrategicMerge[%d]", i), string(patch))
-	}
-	c.patches(at.in("patches"), k.Patches)
-	c.patches(at.in("patchesJson6902"), k.PatchesJson6902)
-	for i, replacement := range k.Replacements {
-		if replacement.Path != "" {
-			c.file(at.in("replacements[%d].path", i), replacement.Path)
-		}
-	}
-	for i := range k.ConfigMapGenerator {
-		c.sources(at.in("configMapGenerator[%d]", i), k.ConfigMapGenerator[i].KvPairSources)
-	}
-	for i := range k.SecretGenerator {
-		c.sources(at.in("secretGenerator[%d]", i), k.SecretGenerator[i].KvPairSources)
-	}
-	if len(k.HelmCharts) > 0 {
-		c.fail(at.in("helmCharts"), "", errCharts)
-	}
-	if len(k.HelmChartInflationGenerator) > 0 {
-		c.fail(at.in("helmChartInflationGenerator"), "", errCharts)
-	}
-}
-
-// component looks at a reference to a folder.
-func (c *checker) component(at place, p string) {
-	if isRepository(p) {
-		c.fail(at, p, ErrRemote)
-		return
-	}
-	name, ok := c.find(at, p)
-	switch {
-	case !ok:
-	case !c.tree.folders[name]:
-		c.fail(at, p, errors.New("it is a file, want a folder"))
-	default:
-		c.folder(name)
-	}
-}
-
-func (c *checker) patches(at place, patches []types.Patch) {
-	for i, patch := range patches {
-		if patch.Path != "" {
-			c.file(at.in("[%d].path", i), patch.Path)
-		}
-		c.text(at.in("[%d].patch", i), patch.Patch)
-	}
-}
-
-// inlineOrFile looks at a field that holds YAML or a path.
-func (c *checker) inlineOrFile(at place, value string) {
-	if isInline(value) {
-		c.text(at, value)
-		return
-	}
-	c.file(at, value)
-}
-
 // isInline reports whether a field holds YAML, and not a path. Nothing that is a
 // URL counts as inline.
 func isInline(value string) bool {
@@ -359,32 +265,4 @@ func isInline(value string) bool {
 		return strings.Contains(value, "\n")
 	}
 	return node.Content[0].Kind == yaml.MappingNode || strings.Contains(value, "\n")
-}
-
-// sources looks at what a ConfigMap or a Secret is made of.
-func (c *checker) sources(at place, s types.KvPairSources) {
-	for i, literal := range s.LiteralSources {
-		// The library would put the value into its error.
-		if !strings.Contains(literal, "=") {
-			c.fail(at.in(".literals[%d]", i), "", errors.New("want key=value"))
-		}
-	}
-	for i, file := range s.FileSources {
-		in := at.in(".files[%d]", i)
-		_, after, keyed := strings.Cut(file, "=")
-		switch {
-		case isURL(file):
-			c.fail(in, file, ErrRemote)
-		case keyed:
-			c.plain(in, after)
-		default:
-			c.plain(in, file)
-		}
-	}
-	for i, file := range s.EnvSources {
-		c.plain(at.in(".envs[%d]", i), file)
-	}
-	if s.EnvSource != "" {
-		c.plain(at.in(".env"), s.EnvSource)
-	}
 }

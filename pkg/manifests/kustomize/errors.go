@@ -28,11 +28,11 @@ type LimitError struct {
 // Error returns the message.
 func (e *LimitError) Error() string { return e.Message }
 
-// ReferenceError is a mistake in one field of a kustomization.
+// ReferenceError is a mistake in a kustomization or a file that it refers to.
 type ReferenceError struct {
 	// File is the file, or the place in it, that holds the field.
 	File string
-	// Field is the field, such as "resources[2]".
+	// Field is the field, such as "resources[2]"; it is empty if the mistake is in no field.
 	Field string
 	// Value is what the field holds; it is empty where that may be long or secret.
 	Value string
@@ -42,7 +42,10 @@ type ReferenceError struct {
 
 // Error returns the place and the mistake.
 func (e *ReferenceError) Error() string {
-	if e.Value == "" {
+	switch {
+	case e.Field == "":
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	case e.Value == "":
 		return fmt.Sprintf("%s: %s: %v", e.File, e.Field, e.Err)
 	}
 	return fmt.Sprintf("%s: %s: %q: %v", e.File, e.Field, shorten(e.Value), e.Err)

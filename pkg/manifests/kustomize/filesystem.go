@@ -1,16 +1,12 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 Deprecated fields are built, so they are checked.
-
 package kustomize
 
 import (
 	"bytes"
-	"errors"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,12 +19,11 @@ import (
 // memory shows a tree to the library, as a file system that cannot be written.
 // In it, the root of the tree is "/".
 type memory struct {
-	tree *tree
+	filesys.FileSystem // nil: the library calls no other method
+	tree               *tree
 	// kustomizations are those that were approved. The library sees no others.
 	kustomizations map[string][]byte
 }
-
-var _ filesys.FileSystem = memory{}
 
 // name returns the path in the tree.
 func (memory) name(p string) string {
@@ -38,20 +33,13 @@ func (memory) name(p string) string {
 	return "."
 }
 
-func (m memory) IsDir(p string) bool { return m.tree.folders[m.name(p)] }
-
-func (m memory) Exists(p string) bool {
-	_, isFile := m.tree.files[m.name(p)]
-	return isFile || m.IsDir(p)
-}
-
 func (m memory) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	name := m.name(p)
 	if m.tree.folders[name] {
 		return filesys.ConfirmedDir(path.Clean("/" + name)), "", nil
 	}
 	if _, ok := m.tree.files[name]; !ok {
-		return "", "", &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
+		return "", "", &fs.PathError{Op: "open", Path: p, Err: m.tree.missing(name)}
 	}
 	return filesys.ConfirmedDir(path.Dir("/" + name)), path.Base(name), nil
 }
@@ -63,43 +51,11 @@ func (m memory) ReadFile(p string) ([]byte, error) {
 		data, ok = m.kustomizations[name]
 	}
 	if !ok {
-		return nil, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
+		return nil, &fs.PathError{Op: "open", Path: p, Err: m.tree.missing(name)}
 	}
 	// The library may keep and change what it gets.
 	return slices.Clone(data), nil
 }
-
-func (m memory) ReadDir(p string) ([]string, error) {
-	folder := m.name(p)
-	if !m.tree.folders[folder] {
-		return nil, &fs.PathError{Op: "open", Path: p, Err: fs.ErrNotExist}
-	}
-	var names []string
-	for name := range m.tree.files {
-		if path.Dir(name) == folder {
-			names = append(names, path.Base(name))
-		}
-	}
-	for name := range m.tree.folders {
-		if name != "." && path.Dir(name) == folder {
-			names = append(names, path.Base(name))
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// errUnsupported is what a build gets that wants to do what no build does.
-var errUnsupported = errors.New("files can only be read")
-
-func (memory) Create(string) (filesys.File, error)  { return nil, errUnsupported }
-func (memory) Open(string) (filesys.File, error)    { return nil, errUnsupported }
-func (memory) Mkdir(string) error                   { return errUnsupported }
-func (memory) MkdirAll(string) error                { return errUnsupported }
-func (memory) RemoveAll(string) error               { return errUnsupported }
-func (memory) WriteFile(string, []byte) error       { return errUnsupported }
-func (memory) Glob(string) ([]string, error)        { return nil, errUnsupported }
-func (memory) Walk(string, filepath.WalkFunc) error { return errUnsupported }
 
 // asItIs identifies the path of a kustomization that is requested as data. No file is
 // called like this.
@@ -111,10 +67,22 @@ const asItIs = "\x00"
 // so that the library treats none of them as a URL or a repository, also if the
 // look at them was wrong.
 func (c *checker) approve(at place, k *types.Kustomization) {
-	c.localize(at.folder, k)
+	eachField(k, func(_ string, kind fieldKind, value *string) {
+		switch {
+		case *value == "" || kind == literalField || kind.holdsText(*value):
+		case kind == keyedField:
+			key, p, keyed := strings.Cut(*value, "=")
+			if !keyed {
+				key, p = path.Base(*value), *value
+			}
+			*value = key + "=" + c.local(at.folder, p)
+		default:
+			*value = c.local(at.folder, *value)
+		}
+	})
 	data, err := yaml.Marshal(k)
 	if err != nil {
-		c.add(err)
+		c.fail(at, "", err)
 		return
 	}
 	if read := (types.Kustomization{}); k.CheckEmpty() == nil && read.Unmarshal(data) == nil && read.CheckEmpty() != nil {
@@ -124,64 +92,8 @@ func (c *checker) approve(at place, k *types.Kustomization) {
 	c.approved[at.file] = data
 }
 
-func (c *checker) localize(folder string, k *types.Kustomization) {
-	local := func(value *string) { *value = c.local(folder, *value) }
-	unlessInline := func(value *string) {
-		if !isInline(*value) {
-			local(value)
-		}
-	}
-	for _, paths := range [][]string{k.Resources, k.Bases, k.Components, k.Crds, k.Configurations} {
-		for i := range paths {
-			local(&paths[i])
-		}
-	}
-	for _, values := range [][]string{k.Generators, k.Transformers, k.Validators} {
-		for i := range values {
-			unlessInline(&values[i])
-		}
-	}
-	for i := range k.PatchesStrategicMerge {
-		unlessInline((*string)(&k.PatchesStrategicMerge[i]))
-	}
-	for _, patches := range [][]types.Patch{k.Patches, k.PatchesJson6902} {
-		for i := range patches {
-			local(&patches[i].Path)
-		}
-	}
-	for i := range k.Replacements {
-		local(&k.Replacements[i].Path)
-	}
-	if p, ok := k.OpenAPI["path"]; ok {
-		k.OpenAPI["path"] = c.local(folder, p)
-	}
-	for i := range k.ConfigMapGenerator {
-		c.localizeSources(folder, &k.ConfigMapGenerator[i].KvPairSources)
-	}
-	for i := range k.SecretGenerator {
-		c.localizeSources(folder, &k.SecretGenerator[i].KvPairSources)
-	}
-}
-
-func (c *checker) localizeSources(folder string, s *types.KvPairSources) {
-	for i, file := range s.FileSources {
-		key, p, keyed := strings.Cut(file, "=")
-		if !keyed {
-			key, p = path.Base(file), file
-		}
-		s.FileSources[i] = key + "=" + c.local(folder, p)
-	}
-	for i := range s.EnvSources {
-		s.EnvSources[i] = c.local(folder, s.EnvSources[i])
-	}
-	s.EnvSource = c.local(folder, s.EnvSource)
-}
-
 // local returns a path that the library treats as that of a file.
 func (c *checker) local(folder, p string) string {
-	if p == "" {
-		return ""
-	}
 	if _, isFile := c.tree.files[path.Join(folder, p)]; isFile && isKustomization(p) {
 		p += asItIs
 	}

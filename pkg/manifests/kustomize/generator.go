@@ -58,7 +58,8 @@ type sum = digest.Sum
 // but for the folder .git; use fs.Sub to leave out what is not needed. The
 // kustomization may refer to all of them, also above its folder.
 //
-// If options or files are wrong, the error lists all mistakes. The generator is
+// If options are wrong, or references lead to nothing or to what is refused, the
+// error lists all these mistakes; others are found by the build. The generator is
 // usable even then: it returns the same error whenever it is called. So the
 // caller has the choice to stop the operator, or to go on and let the mistake
 // show up at the components.

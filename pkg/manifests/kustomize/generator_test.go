@@ -97,18 +97,6 @@ func TestIgnoredFilesAreNoTemplates(t *testing.T) {
 	}
 }
 
-func TestADecryptorFailsWithTheFile(t *testing.T) {
-	for _, decryptor := range []manifests.DecryptorFunc{
-		func([]byte, string) ([]byte, error) { return nil, errors.New("no key fits") },
-		func([]byte, string) ([]byte, error) { panic("no key fits") },
-	} {
-		_, err := generate(t.Context(), map[string]string{"a.yaml": configMap("a")}, ".", kustomize.Options{Decryptor: decryptor}, nil)
-		if err == nil || !strings.Contains(err.Error(), "a.yaml: decrypt it: ") || !strings.Contains(err.Error(), "no key fits") {
-			t.Errorf("got the error %v", err)
-		}
-	}
-}
-
 // A build that brings a schema merges lists by name; one that does not, and runs
 // at the same time or later, must not.
 func TestBuildsDoNotDisturbEachOther(t *testing.T) {

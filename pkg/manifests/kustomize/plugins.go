@@ -10,13 +10,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/konfig"
-	"sigs.k8s.io/kustomize/api/types"
 )
 
 var errCharts = fmt.Errorf("%w; use the Helm generator for charts", ErrPlugin)
@@ -24,60 +22,8 @@ var errCharts = fmt.Errorf("%w; use the Helm generator for charts", ErrPlugin)
 // loading are the fields of built-in plugins that hold paths of files to load.
 var loading = []string{"path", "paths", "files", "env", "envs", "targetFilePath"}
 
-// plugin looks at the configuration of a generator, transformer or validator,
-// which stands in the field, in a file, or in the files of a folder.
-func (c *checker) plugin(at place, value string) {
-	if isRepository(value) {
-		c.fail(at, value, ErrRemote)
-		return
-	}
-	if isInline(value) {
-		c.configuration(at, []byte(value))
-		return
-	}
-	name, ok := c.find(at, value)
-	switch {
-	case !ok:
-	case c.tree.folders[name]:
-		c.pluginFolder(name)
-	default:
-		at = place{file: name, folder: at.folder}
-		c.yaml(at, name)
-		c.configuration(at, c.tree.files[name])
-	}
-}
-
-// pluginFolder accepts kustomizations that only list files.
-func (c *checker) pluginFolder(folder string) {
-	if !c.enter(folder) {
-		return
-	}
-	defer c.leave()
-	at, k := c.load(folder)
-	if k == nil {
-		return
-	}
-	resources := k.Resources
-	rest := *k
-	rest.TypeMeta, rest.MetaData, rest.Resources = types.TypeMeta{}, nil, nil
-	if rest.CheckEmpty() == nil {
-		c.add(fmt.Errorf("%s: folder %s configures generators, transformers or validators, so its kustomization may do nothing but list resources", at.file, folder))
-		return
-	}
-	for i, p := range resources {
-		// The paths in them are relative to the kustomization that uses them, so
-		// nothing can be said about them but that they lead nowhere else.
-		c.plugin(at.in("resources[%d]", i), p)
-	}
-	c.approve(at, k)
-}
-
 // configuration looks at the documents that configure plugins.
 func (c *checker) configuration(at place, data []byte) {
-	if err := c.tree.checkBounds(data, c.limits); err != nil {
-		c.fail(at, "", err)
-		return
-	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for number := 1; ; number++ {
 		var document any
@@ -152,19 +98,7 @@ func isLoading(key string) bool {
 	return false
 }
 
-// pluginFile looks at a file, whatever the plugin does with it. What is no file may be the
-// path of a field.
-func (c *checker) pluginFile(at place, value string) {
-	name, err := resolve(at.folder, value)
-	if data, isFile := c.tree.files[name]; err == nil && isFile {
-		if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
-			c.yaml(at, name)
-		} else if err := c.tree.checkBounds(data, c.limits); err != nil {
-			c.fail(at, value, err)
-		}
-	}
-}
-
+// loaded looks at what a plugin may load. What is no file may be the path of a field.
 func (c *checker) loaded(at place, value any) {
 	switch value := value.(type) {
 	case string:
@@ -176,7 +110,9 @@ func (c *checker) loaded(at place, value any) {
 			// It would not be what stands in the file, see approve.
 			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))
 		default:
-			c.pluginFile(at, value)
+			if name, err := resolve(at.folder, value); err == nil {
+				c.text(place{file: name}, yamlField, c.tree.files[name])
+			}
 		}
 	case []any:
 		for i, item := range value {

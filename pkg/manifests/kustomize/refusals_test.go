@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,85 +16,6 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 )
-
-func TestNothingIsFetched(t *testing.T) {
-	// Each request of a build arrives here.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	arrived := make(chan struct{}, 1)
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			arrived <- struct{}{}
-			_ = connection.Close()
-		}
-	}()
-	url := "http://" + listener.Addr().String() + "/x.yaml"
-	for field, text := range map[string]string{
-		"resources[0]":                                    "resources: [URL]",
-		"bases[0]":                                        "bases: [URL]",
-		"components[0]":                                   "components: [URL]",
-		"crds[0]":                                         "resources: [a.yaml]\ncrds: [URL]",
-		"configurations[0]":                               "resources: [a.yaml]\nconfigurations: [URL]",
-		"openapi.path":                                    "resources: [a.yaml]\nopenapi: {path: URL}",
-		"generators[0]":                                   "generators: [URL]",
-		"transformers[0]":                                 "resources: [a.yaml]\ntransformers: [URL]",
-		"validators[0]":                                   "resources: [a.yaml]\nvalidators: [URL]",
-		"patchesStrategicMerge[0]":                        "resources: [a.yaml]\npatchesStrategicMerge: [URL]",
-		"patchesJson6902[0].path":                         "resources: [a.yaml]\npatchesJson6902: [{path: URL}]",
-		"patches[0].path":                                 "resources: [a.yaml]\npatches: [{path: URL}]",
-		"replacements[0].path":                            "resources: [a.yaml]\nreplacements: [{path: URL}]",
-		"configMapGenerator[0].files[0]":                  "configMapGenerator: [{name: a, files: ['m=URL']}]",
-		"configMapGenerator[0].envs[0]":                   "configMapGenerator: [{name: a, envs: [URL]}]",
-		"secretGenerator[0].files[0]":                     "secretGenerator: [{name: a, files: [URL]}]",
-		"secretGenerator[0].env":                          "secretGenerator: [{name: a, env: URL}]",
-		"sub/kustomization.yaml: resources[0]":            "resources: [sub]",
-		"generators[0].Files[0]":                          "generators:\n- |-\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n  metadata: {name: x}\n  Files: ['a=URL']",
-		"plugin.yaml: document 1.path":                    "resources: [a.yaml]\ntransformers: [plugin.yaml]",
-		"plugins/list.yaml: document 1.items[0].paths[0]": "resources: [a.yaml]\ntransformers: [plugins]",
-	} {
-		t.Run(field, func(t *testing.T) {
-			replace := func(text string) string { return strings.ReplaceAll(text, "URL", url) }
-			_, err := generate(t.Context(), map[string]string{
-				"kustomization.yaml":         replace(text),
-				"a.yaml":                     configMap("a"),
-				"sub/kustomization.yaml":     replace("resources: [URL]"),
-				"plugin.yaml":                replace("apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\npath: URL\n"),
-				"plugins/kustomization.yaml": "resources: [list.yaml]",
-				"plugins/list.yaml":          replace("apiVersion: v1\nkind: List\nitems:\n- apiVersion: builtin\n  kind: PatchStrategicMergeTransformer\n  metadata: {name: x}\n  paths: [URL]\n"),
-			}, ".", kustomize.Options{}, nil)
-			var refused *kustomize.ReferenceError
-			if !errors.Is(err, kustomize.ErrRemote) || !errors.As(err, &refused) || !strings.Contains(err.Error(), field+":") {
-				t.Errorf("got the error %v, want it to name %s", err, field)
-			}
-		})
-	}
-	select {
-	case <-arrived:
-		t.Error("something was fetched")
-	default:
-	}
-}
-
-func TestRepositoriesAreRefused(t *testing.T) {
-	for _, repository := range []string{
-		"github.com/kubernetes-sigs/kustomize", "GitHub.com:a/b", "git@example.org:a/b.git", "ssh://git@example.org/a/b", "git::https://example.org/a//b?ref=x",
-		"https://example.org/a/b.git", "file:///etc", "git::git@example.org:a/b", "HTTPS://example.org/x", "org-1@example.org/a/b",
-	} {
-		for _, field := range []string{"resources", "components", "transformers"} {
-			_, err := generate(t.Context(), map[string]string{"kustomization.yaml": field + ": ['" + repository + "']"}, ".", kustomize.Options{}, nil)
-			if !errors.Is(err, kustomize.ErrRemote) {
-				t.Errorf("%s: %s: got the error %v", field, repository, err)
-			}
-		}
-	}
-}
 
 func TestNothingOutsideTheRootIsRead(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret.yaml")
@@ -161,12 +81,12 @@ func TestNoCodeIsRun(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "touched")
 	function := "apiVersion: example.org/v1\nkind: Run\nmetadata:\n  name: r\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: /bin/touch, args: [" + touched + "]}\n"
 	for field, text := range map[string]string{
-		"generators[0]":                 "generators:\n- |-\n  " + strings.ReplaceAll(function, "\n", "\n  "),
-		"run.yaml: document 1":          "resources: [a.yaml]\ntransformers: [run.yaml]",
-		"helmCharts":                    "helmCharts: [{name: c}]",
-		"helmChartInflationGenerator":   "helmChartInflationGenerator: [{chartName: c}]",
-		"validators[0]":                 "resources: [a.yaml]\nvalidators: ['{apiVersion: builtin, kind: HelmChartInflationGenerator, metadata: {name: x}, name: c}']",
-		"plugins configures generators": "resources: [a.yaml]\ntransformers: [plugins]",
+		"generators[0]":                            "generators:\n- |-\n  " + strings.ReplaceAll(function, "\n", "\n  "),
+		"run.yaml: document 1":                     "resources: [a.yaml]\ntransformers: [run.yaml]",
+		"helmCharts":                               "helmCharts: [{name: c}]",
+		"helmChartInflationGenerator":              "helmChartInflationGenerator: [{chartName: c}]",
+		"validators[0]":                            "resources: [a.yaml]\nvalidators: ['{apiVersion: builtin, kind: HelmChartInflationGenerator, metadata: {name: x}, name: c}']",
+		"folder plugins: it configures generators": "resources: [a.yaml]\ntransformers: [plugins]",
 	} {
 		_, err := generate(t.Context(), map[string]string{
 			"kustomization.yaml": text, "a.yaml": configMap("a"), "run.yaml": function,
@@ -193,12 +113,5 @@ func TestNoEnvironmentVariableIsRead(t *testing.T) {
 		if text := fmt.Sprint(objects, err); strings.Contains(text, "from the environment") {
 			t.Errorf("%v: got %s", files, text)
 		}
-	}
-}
-
-func TestALinkInAnArchiveIsNoFile(t *testing.T) {
-	fsys := fstest.MapFS{"kustomization.yaml": {Data: []byte("resources: [p]")}, "p": {Mode: fs.ModeNamedPipe}}
-	if _, err := kustomize.New(fsys, ".", kustomize.Options{}); err == nil || !strings.Contains(err.Error(), "p: it is no regular file") {
-		t.Errorf("got the error %v", err)
 	}
 }

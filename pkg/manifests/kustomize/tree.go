@@ -89,9 +89,12 @@ func newTree(contents map[string][]byte) *tree {
 	return t
 }
 
-// missing returns why nothing is at a path: it, or a folder above it, was not read, or it
-// does not exist.
+// missing returns why there is no file at a path: it, or a folder above it, was not read, it is a
+// folder, or it does not exist.
 func (t *tree) missing(name string) error {
+	if t.folders[name] {
+		return errors.New("it is a folder")
+	}
 	for at := name; at != "."; at = path.Dir(at) {
 		if err := t.irregular[at]; err != nil {
 			return err
