@@ -152,7 +152,7 @@ func (c *checker) field(at place, kind fieldKind, value string) {
 	switch {
 	case kind == literalField:
 		// The library would put the values into its error.
-		if !strings.Contains(value, "=") {
+		if strings.Index(value, "=") < 1 {
 			c.fail(at, "", errors.New("want key=value"))
 		}
 	case value == "":

@@ -54,6 +54,7 @@ func TestWhatWouldTakeTooMuchIsRefused(t *testing.T) {
 		{"copies in an old patch", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatchesJson6902: [{path: p.yaml, target: {version: v1, kind: ConfigMap, name: a}}]", "a.yaml": resource, "p.yaml": copies}, kustomize.Limits{}, copied},
 		{"copies in a transformer", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": resource, "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\ntarget: {kind: ConfigMap}", "p.yaml": copies}, kustomize.Limits{}, copied},
 		{"aliases in a transformer", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": resource, "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: p.yaml\n", "p.yaml": bomb}, kustomize.Limits{}, "p.yaml: its aliases expand to more than 1000000 values"},
+		{"aliases in a file with a zero byte behind its name", ".", map[string]string{"kustomization.yaml": "resources: [a.yaml]\ntransformers: [t.yaml]", "a.yaml": resource, "t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npath: \"p.yaml\\0\"\n", "p.yaml": bomb}, kustomize.Limits{}, "t.yaml: document 1.path"},
 		{"large files", ".", map[string]string{"a.yaml": strings.Repeat("#", 600), "b.yaml": strings.Repeat("#", 600)}, kustomize.Limits{TotalBytes: 1000}, "too large together"},
 	}
 	for _, test := range tests {
@@ -71,6 +72,8 @@ func TestMistakesAreReportedWithTheirPlace(t *testing.T) {
 		"kustomization.yaml: resources[0]: \"a.yaml\": file does not exist":  {"kustomization.yaml": "resources: [a.yaml]"},
 		"it holds no kustomization and no manifests":                         {"readme.md": "x"},
 		"kustomization.yaml: secretGenerator[0].literals[0]: want key=value": {"kustomization.yaml": "secretGenerator: [{name: a, literals: [hunter2]}]"},
+		"kustomization.yaml: secretGenerator[0].literals[1]: want key=value": {"kustomization.yaml": "secretGenerator: [{name: a, literals: [a=hunter2, '']}]"},
+		"configMapGenerator[0].literals[0]: want key=value":                  {"kustomization.yaml": "configMapGenerator: [{name: a, literals: [=hunter2]}]"},
 		"pattern \"[\"": {".corbelignore": "[\n", "a.yaml": configMap("a")},
 	} {
 		_, err := generate(t.Context(), files, ".", kustomize.Options{}, nil)

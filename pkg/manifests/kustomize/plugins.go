@@ -106,7 +106,7 @@ func (c *checker) loaded(at place, value any) {
 		switch {
 		case isURL(value) || isURL(after):
 			c.fail(at, value, ErrRemote)
-		case isKustomization(cmp.Or(after, value)):
+		case strings.Contains(value, asItIs) || isKustomization(cmp.Or(after, value)):
 			// It would not be what stands in the file, see approve.
 			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))
 		default:
