@@ -22,8 +22,8 @@ import (
 // maxMistakes limits how many mistakes are reported.
 const maxMistakes = 50
 
-// checker looks at everything that a build would load. It refuses what leads out of the tree, and what
-// the library would not survive; the library reports all other mistakes.
+// checker looks at everything that a build would load. It refuses references to other machines, to code, out of the
+// tree and to missing files, and input that is too large. The library reports all other mistakes.
 type checker struct {
 	tree   *tree
 	limits Limits
