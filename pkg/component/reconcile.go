@@ -116,7 +116,9 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 			h.reads.noteWrite(key, version, sent)
 		}
 	}
-	answer.Priority = &priority // otherwise the next reconcile has the priority of this one
+	if answer.RequeueAfter > 0 || err != nil {
+		answer.Priority = &priority // otherwise the next reconcile has the priority of this one
+	}
 	return answer, err
 }
 

@@ -201,7 +201,7 @@ func (t *sharedType) ensure(ctx context.Context, r *Reconciler, c *call, d *plan
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	want, writable := t.mark(r, c, d)
-	if writable && want == t.want && t.isCurrent(ctx, r) {
+	if writable && want == t.want && t.isCurrent(ctx, r, d) {
 		c.in.Live[d.Key] = t.live
 		return nil
 	}
@@ -231,11 +231,11 @@ func (p *previewing) foresee(ctx context.Context) error {
 			return err
 		}
 		if step.Verb != "" {
-			note = map[plan.Verb]string{plan.VerbCreate: "is created", plan.VerbReplace: "is changed (" + string(step.Reason) + ")"}[step.Verb] +
-				" by the first component that is reconciled, without approval or turn: all components share it"
-			live = served
+			written := map[plan.Verb]string{plan.VerbCreate: "is created", plan.VerbReplace: "is changed (" + string(step.Reason) + ")"}[step.Verb]
+			note, live = written+" by the first component that is reconciled, without approval or turn: all components share it", served
 			for _, asked := range p.preview.Ask(ctx, []plan.Step{step}, nil) {
 				if asked.Result.Err != nil {
+					note = ""
 					c.noteFailure(d.Key, asked.Result.Err)
 					p.refused = append(p.refused, PlannedChange{
 						Key: Key(d.Key), APIVersion: d.Key.GroupKind().WithVersion(d.Version).GroupVersion().String(), Class: ChangeRefused, Verb: string(step.Verb),
@@ -267,7 +267,7 @@ func (t *sharedType) mark(r *Reconciler, c *call, d *plan.Desired) (want shared.
 }
 
 // isCurrent reports whether the type need not be read. The watch shows whether it is ready.
-func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler) bool {
+func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler, d *plan.Desired) bool {
 	place, watched := r.shared.placeOf(ctx, r)
 	if !t.known || !watched {
 		return false
@@ -275,9 +275,9 @@ func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler) bool {
 	recent := r.settings.now().Sub(t.at) < lookEvery
 	live, known, watched := r.shared.store.Look(place, t.Name)
 	switch {
-	case t.note != "" || t.live.Shared == "" || !watched: // the watch does not show it
-		return recent && t.live.Status.Readiness == plan.Ready
-	case !known || live.UID != t.live.UID || live.ObservedHash != t.live.ObservedHash || !live.DeletionTimestamp.IsZero():
+	case t.live.Shared == "" || !watched: // the watch does not show it
+		return recent && t.live.Status.Readiness == plan.Ready && r.serves(ctx, d)
+	case t.note != "" && !recent, !known, live.UID != t.live.UID, live.ObservedHash != t.live.ObservedHash, !live.DeletionTimestamp.IsZero():
 		return false
 	}
 	t.live.Status = live.Status
@@ -395,6 +395,10 @@ func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.
 			live = served
 		}
 		t.use(c, d.Key, live, "is used as it is: "+err.Error(), now)
+	case c.in.stored && live.Existence == plan.Present && !execute.IsUnavailable(err):
+		// What the component keeps was made with it. A component that needs the new one looks at it again.
+		t.use(c, d.Key, live, "is used as it is: "+err.Error(), now)
+		t.known = false
 	default:
 		c.in.Live[d.Key] = live
 		c.addRefusal(step, err)

@@ -234,6 +234,15 @@ func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
 	if got := append(older.requests(), newer.requests()...); !slices.Equal(got, []string{"GET"}) {
 		t.Errorf("at rest: %v", got)
 	}
+	older.forgetChanges()
+	if err := older.Delete(t.Context(), older.live()); err != nil {
+		t.Fatal(err)
+	}
+	older.awaitChanged()
+	older.untilApplied(older.crd) // the higher version does not hide that the type is gone
+	newer.untilApplied(newer.crd)
+	older.requests()
+	newer.requests()
 	// Two builds of one version with other contents: each writes once, and the last one stays.
 	twin.untilApplied(twin.crd)
 	newer.awaitChanged()
@@ -428,6 +437,22 @@ func TestABreakingChangeOfASharedTypeIsRefused(t *testing.T) {
 	}
 	if outcome.Done() || slices.Contains(next.requests(), "PUT") || outcome.Steps["create"] > 0 {
 		t.Errorf("steps %v", outcome.Steps)
+	}
+
+	// Owners with a stored set go on, and do not hide the mistake from the next owner.
+	kept, again := next.as("kept"), next.as("again")
+	for range 2 {
+		kept.until("the stored set is applied", func() bool {
+			outcome, err = kept.engine.Apply(t.Context(), reconciler.ApplyRequest{
+				Owner: kept.owner(), Namespace: kept.namespace, Objects: []client.Object{crd, instance("Hoist", "kept")}, Stored: true,
+				Inventory: kept.inventory, Record: kept.record,
+			})
+			kept.inventory = outcome.Inventory
+			return err == nil && outcome.Done()
+		})
+	}
+	if _, err := again.apply(breaking); err == nil {
+		t.Error("the next owner does not see the mistake")
 	}
 }
 

@@ -189,11 +189,12 @@ func (i *item) scales() *plan.Key {
 
 // ManifestDigest identifies a set of objects, whatever their order.
 func ManifestDigest(objects []plan.Desired) string {
-	lines := make([]string, len(objects))
-	for i, object := range objects {
-		key := object.Key
-		// No part of a key can hold a slash.
-		lines[i] = strings.Join([]string{key.Group, key.Kind, key.Namespace, key.Name, object.Digest}, "/")
+	lines := make([]string, 0, len(objects))
+	for _, object := range objects {
+		if key := object.Key; !object.Shared {
+			// No part of a key can hold a slash.
+			lines = append(lines, strings.Join([]string{key.Group, key.Kind, key.Namespace, key.Name, object.Digest}, "/"))
+		}
 	}
 	slices.Sort(lines)
 	return digest.Combine(lines...)

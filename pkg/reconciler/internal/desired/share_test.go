@@ -52,6 +52,10 @@ func TestADefinitionIsSharedIfItsContentIsThatOfTheGenerator(t *testing.T) {
 	if diff := cmp.Diff(before, build(t, in)[0].Digest); diff != "" {
 		t.Errorf("the digest of a shared type is another one: %s", diff)
 	}
+	once := input(parse(t, definitionOf("Namespaced", name+"/reconcile-policy: once")+foo)...)
+	if once.Shared = in.Shared; ManifestDigest(build(t, once)) != ManifestDigest(build(t, in)) {
+		t.Error("a change of a shared type starts a revision")
+	}
 	for _, manifest := range []string{definitionOf("Namespaced", name+"/shared: abc"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {" + name + "/shared: 'true'}}}"} {
 		expectMistake(t, input(parse(t, manifest)...), name+"/shared is set by the operator only")
 	}
