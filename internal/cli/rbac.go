@@ -51,7 +51,7 @@ func (f *frame) rbac(ctx context.Context, arguments []string, serviceAccount str
 		return err
 	}
 	f.warn(err)
-	for _, shared := range connection.reader.SharedTypes(ctx, c.Reconciler) {
+	for _, shared := range connection.reader.SharedTypes(ctx, c) {
 		inventory.Items = append(inventory.Items, shared.Item)
 	}
 	rules, unknown := connection.reader.Rules(inventory)

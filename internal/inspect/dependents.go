@@ -133,9 +133,7 @@ func (r *Reader) Dependents(ctx context.Context, c Component) ([]Dependent, erro
 		return nil, err
 	}
 	findRemote(c, dependents)
-	if _, remote, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "spec", "kubeConfig"); !remote {
-		dependents = append(dependents, r.SharedTypes(ctx, c.Reconciler)...)
-	}
+	dependents = append(dependents, r.SharedTypes(ctx, c)...)
 	slices.SortStableFunc(dependents, func(a, b Dependent) int {
 		return cmp.Or(cmp.Compare(a.Stage.Order, b.Stage.Order), cmp.Compare(a.Item.Kind, b.Item.Kind), cmp.Compare(a.Item.Namespace, b.Item.Namespace), cmp.Compare(a.Item.Name, b.Item.Name))
 	})
@@ -143,11 +141,12 @@ func (r *Reader) Dependents(ctx context.Context, c Component) ([]Dependent, erro
 }
 
 // SharedTypes returns the definitions that all components of a reconciler share. No inventory has them. It returns none if definitions
-// may not be listed.
-func (r *Reader) SharedTypes(ctx context.Context, reconciler string) (dependents []Dependent) {
+// may not be listed, or are in the cluster of a kubeconfig.
+func (r *Reader) SharedTypes(ctx context.Context, c Component) (dependents []Dependent) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
-	if reconciler == "" || r.Client.List(ctx, list, client.HasLabels{reconciler + "/" + v1alpha1.LabelShared}) != nil {
+	_, remote, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "spec", "kubeConfig")
+	if remote || c.Reconciler == "" || r.Client.List(ctx, list, client.HasLabels{c.Reconciler + "/" + v1alpha1.LabelShared}) != nil {
 		return nil
 	}
 	for i := range list.Items {
@@ -155,7 +154,7 @@ func (r *Reader) SharedTypes(ctx context.Context, reconciler string) (dependents
 		d := Dependent{Stage: Stage{math.MinInt16 - 2, "shared by all components"}, Item: v1alpha1.InventoryItem{
 			Group: live.GroupVersionKind().Group, Version: live.GroupVersionKind().Version, Kind: live.GetKind(), Name: live.GetName(), UID: live.GetUID(),
 		}}
-		d.assess(reconciler, live, nil)
+		d.assess(c.Reconciler, live, nil)
 		dependents = append(dependents, d)
 	}
 	return dependents

@@ -151,7 +151,7 @@ func (c *checker) components(ctx context.Context, t Type, namespace string) erro
 	}
 	_, err := c.reader.List(ctx, t, Selection{Namespace: namespace}, func(found Component) error {
 		count++
-		c.sharedTypes(ctx, found.Reconciler)
+		c.sharedTypes(ctx, found)
 		if by := found.Status.Inventory.Operator; by != nil {
 			operators[operatorKey{by.Namespace, by.Lease}]++
 		}
@@ -196,14 +196,14 @@ func (c *checker) components(ctx context.Context, t Type, namespace string) erro
 }
 
 // sharedTypes checks the definitions that all components of a reconciler share.
-func (c *checker) sharedTypes(ctx context.Context, reconciler string) {
-	if c.shared[reconciler] {
+func (c *checker) sharedTypes(ctx context.Context, of Component) {
+	if c.shared[of.Reconciler] {
 		return
 	}
-	c.shared[reconciler] = true
-	for _, shared := range c.reader.SharedTypes(ctx, reconciler) {
+	c.shared[of.Reconciler] = true
+	for _, shared := range c.reader.SharedTypes(ctx, of) {
 		if !shared.IsReady() {
-			c.problem(shared.String(), "all components of %s share it, and it is %s: %s", reconciler, shared.State, shared.Message)
+			c.problem(shared.String(), "all components of %s share it, and it is %s: %s", of.Reconciler, shared.State, shared.Message)
 		}
 	}
 }

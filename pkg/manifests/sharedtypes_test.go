@@ -39,6 +39,10 @@ func TestTheSharedTypesOfACompositionAreThoseOfItsGenerators(t *testing.T) {
 			return objects, err
 		}))
 	}
+	numbered := manifests.WithObjectTransformer(manifests.ObjectTransformerFunc(func(_, _ string, objects []client.Object) ([]client.Object, error) {
+		objects[0].(*unstructured.Unstructured).Object["spec"] = map[string]any{"number": 1}
+		return objects, nil
+	}))
 	for name, test := range map[string]struct {
 		generator manifests.Generator
 		want      []string
@@ -49,12 +53,14 @@ func TestTheSharedTypesOfACompositionAreThoseOfItsGenerators(t *testing.T) {
 		"several":                     {manifests.Join(plain, a, b), []string{"a 1 ", "b 2 "}},
 		"the first of two":            {manifests.Join(a, sharer{name: "a", version: "3"}), []string{"a 1 "}},
 		"a transformer":               {manifests.Transform(a, labelled(nil)), []string{"a 1 us"}},
-		"a transformer that fails":    {manifests.Transform(a, labelled(errors.New("no"))), []string{"a 1 "}},
+		"a transformer that fails":    {manifests.Transform(a, labelled(errors.New("no"))), nil},
+		"a number that JSON has not":  {manifests.Transform(a, numbered), []string{"a 1 "}},
 		"a transformer of parameters": {manifests.Transform(a, suffixing("x")), []string{"a 1 "}},
 		"isolation":                   {manifests.Isolated(a, manifests.Isolation{Name: "sharer"}), []string{"a 1 "}},
 	} {
 		var got []string
 		for _, shared := range manifests.SharedTypes(test.generator) {
+			shared.Definition.DeepCopy() // an int would panic
 			got = append(got, shared.Name+" "+shared.Version+" "+shared.Definition.GetLabels()["by"])
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {

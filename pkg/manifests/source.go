@@ -5,6 +5,7 @@ package manifests
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,16 +90,17 @@ func (j joined) SharedTypes() (shared []types.SharedType) {
 	return shared
 }
 
-// SharedTypes implements TypeSharer.
-func (t *transformed) SharedTypes() []types.SharedType {
-	shared := slices.Clone(SharedTypes(t.generator))
-	for i := range shared {
-		objects, err := t.transformObjects(context.Background(), "", "", []client.Object{shared[i].Definition.DeepCopy()})
+// SharedTypes implements TypeSharer. A definition that cannot be transformed is not shared.
+func (t *transformed) SharedTypes() (shared []types.SharedType) {
+	for _, one := range SharedTypes(t.generator) {
+		objects, err := t.transformObjects(context.Background(), "", "", []client.Object{one.Definition.DeepCopy()})
 		if err != nil || len(objects) != 1 {
-			continue // a component renders another definition, which is its own
+			continue
 		}
-		if definition, ok := objects[0].(*unstructured.Unstructured); ok {
-			shared[i].Definition = definition
+		// A transformer may return a typed object, or numbers that JSON does not have.
+		encoded, err := json.Marshal(objects[0])
+		if one.Definition = (&unstructured.Unstructured{}); err == nil && one.Definition.UnmarshalJSON(encoded) == nil {
+			shared = append(shared, one)
 		}
 	}
 	return shared

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -125,7 +126,7 @@ const maxRequeued = 3
 // onSharedChange requeues owners that need a shared type. If it became ready, or is gone, all of them may wait for it.
 func (r *Reconciler) onSharedChange(change watch.Change) {
 	limit := math.MaxInt
-	if change.What == watch.Content {
+	if change.Edited {
 		limit = maxRequeued
 	}
 	for _, owner := range r.watched.users(change.Key, limit) {
@@ -176,8 +177,8 @@ func sharedKeys(in plan.Input) (keys []plan.Key) {
 	return keys
 }
 
-// ensureShared creates and changes the shared types that the call needs, and adds to its input how they are. Only the end of the
-// context is an error.
+// ensureShared creates and changes the shared types that the call needs, and adds to its input how they are. It returns an error only at
+// the end of the context, or if this process may not write any more.
 func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 	keys := sharedKeys(c.in.Input)
 	if len(keys) == 0 || c.in.Cause != plan.Applying {
@@ -191,9 +192,17 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 			if err := r.shared.byName[d.Key.Name].ensure(ctx, r, c, d); err != nil {
 				return err
 			}
+			if isUnanswered(c.in.Live[d.Key]) {
+				return nil // each other request would wait for its own timeout
+			}
 		}
 	}
 	return nil
+}
+
+// isUnanswered reports whether the server did not answer.
+func isUnanswered(live plan.Observation) bool {
+	return live.Existence == plan.Unknown && !live.Forbidden
 }
 
 // ensure does so for one type.
@@ -201,7 +210,8 @@ func (t *sharedType) ensure(ctx context.Context, r *Reconciler, c *call, d *plan
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	want, writable := t.mark(r, c, d)
-	if writable && want == t.want && t.isCurrent(ctx, r, d) {
+	justFailed := isUnanswered(t.live) && r.settings.now().Sub(t.at) < time.Second // while this call waited for another one
+	if want == t.want && (justFailed || t.isCurrent(ctx, r, d)) {
 		c.in.Live[d.Key] = t.live
 		return nil
 	}
@@ -223,23 +233,33 @@ func (p *previewing) foresee(ctx context.Context) error {
 		if !d.Shared || c.in.Cause != plan.Applying {
 			continue
 		}
-		t := &sharedType{SharedType: r.shared.byName[d.Key.Name].SharedType, hashes: map[string]string{}}
+		real := r.shared.byName[d.Key.Name]
+		real.mu.Lock()
+		t := &sharedType{SharedType: real.SharedType, hashes: map[string]string{}, want: real.want, accepted: real.accepted, wrote: maps.Clone(real.wrote)}
+		real.mu.Unlock()
 		var writable bool
 		t.want, writable = t.mark(r, c, d)
-		step, live, note, err := t.decide(ctx, r, p.observer, d, writable)
+		step, live, note, err := t.decide(ctx, r, c, p.observer, d, writable)
 		if err != nil {
 			return err
 		}
 		if step.Verb != "" {
-			written := map[plan.Verb]string{plan.VerbCreate: "is created", plan.VerbReplace: "is changed (" + string(step.Reason) + ")"}[step.Verb]
-			note, live = written+" by the first component that is reconciled, without approval or turn: all components share it", served
+			written, before := "created", live
+			if step.Verb == plan.VerbReplace {
+				written = "changed (" + string(step.Reason) + ")"
+			}
+			note, live = "is "+written+" by the first component that is reconciled, without approval or turn: all components share it", served
 			for _, asked := range p.preview.Ask(ctx, []plan.Step{step}, nil) {
-				if asked.Result.Err != nil {
+				switch err := asked.Result.Err; {
+				case err == nil:
+				case t.isUsable(ctx, r, c, d, before, err):
+					note = usedAsItIs(err)
+				default:
 					note = ""
-					c.noteFailure(d.Key, asked.Result.Err)
+					c.noteFailure(d.Key, err)
 					p.refused = append(p.refused, PlannedChange{
 						Key: Key(d.Key), APIVersion: d.Key.GroupKind().WithVersion(d.Version).GroupVersion().String(), Class: ChangeRefused, Verb: string(step.Verb),
-						Reason: string(step.Reason), Message: asked.Result.Err.Error(),
+						Reason: string(step.Reason), Message: err.Error(),
 					})
 				}
 			}
@@ -255,7 +275,7 @@ func (p *previewing) foresee(ctx context.Context) error {
 func (t *sharedType) mark(r *Reconciler, c *call, d *plan.Desired) (want shared.Mark, writable bool) {
 	hash := r.shared.objects()[t.Name].Hash
 	if hash == "" && c.in.stored {
-		return shared.Mark{}, false
+		return t.want, false
 	}
 	if hash == "" { // each component renders it
 		if t.hashes[d.Digest] == "" {
@@ -286,7 +306,7 @@ func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler, d *plan.Desir
 
 // attempt looks at the type, and writes it if that is due. It reports whether that has to be done again.
 func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, writable bool) (again bool, err error) {
-	step, live, note, err := t.decide(ctx, r, r.observer, d, writable)
+	step, live, note, err := t.decide(ctx, r, c, r.observer, d, writable)
 	if err != nil {
 		return false, err
 	}
@@ -301,7 +321,7 @@ func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *pla
 }
 
 // decide observes the type, and returns the step that is due, or how the type is used and why.
-func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Observer, d *plan.Desired, writable bool) (step plan.Step, live plan.Observation, note string, err error) {
+func (t *sharedType) decide(ctx context.Context, r *Reconciler, c *call, by *observe.Observer, d *plan.Desired, writable bool) (step plan.Step, live plan.Observation, note string, err error) {
 	request := observe.Request{Key: d.Key, Version: d.Version, Desired: t.desired(r, d, writable), ForceRead: true}
 	if writable {
 		// What this process has not written may have changed while no process ran.
@@ -312,8 +332,10 @@ func (t *sharedType) decide(ctx context.Context, r *Reconciler, by *observe.Obse
 		return step, live, "", err
 	}
 	live = observed[d.Key]
+	// A stored set does not say whether its component has made the definition its own.
+	own := c.in.stored && live.Shared == "" && c.in.Owner.Owns(live.Ownership)
 	decision := shared.Decide(shared.Input{
-		Live: live, Want: t.want, Once: d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: !writable,
+		Live: live, Want: t.want, Once: own || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: !writable,
 		Served: live.Forbidden && r.serves(ctx, d), Written: t.wrote[t.want.Hash], Drifted: live.Drift != nil && len(live.Drift.Fields) > 0,
 	})
 	_, contested := r.history.conflicts(sharedRef, r.settings.now())[d.Key]
@@ -383,22 +405,19 @@ func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.
 		if c.steps[string(step.Verb)]++; step.Reason == plan.ReasonAdopted {
 			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteAdopted, Message: "adopted: all components of this operator share it"})
 		}
-		if step.Reason == plan.ReasonDrifted {
+		if step.Reason == plan.ReasonDrifted && result.Observation.ResourceVersion != live.ResourceVersion { // it may have a field that the server drops
 			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
 		}
 		t.use(c, d.Key, result.Observation, "", now)
 	case execute.IsConflict(err) && c.looks[d.Key] < maxLooks:
 		c.looks[d.Key]++
 		return true, nil
-	case execute.IsForbidden(err) && r.serves(ctx, d):
+	case t.isUsable(ctx, r, c, d, live, err):
 		if live.Existence != plan.Present {
 			live = served
 		}
-		t.use(c, d.Key, live, "is used as it is: "+err.Error(), now)
-	case c.in.stored && live.Existence == plan.Present && !execute.IsUnavailable(err):
-		// What the component keeps was made with it. A component that needs the new one looks at it again.
-		t.use(c, d.Key, live, "is used as it is: "+err.Error(), now)
-		t.known = false
+		t.use(c, d.Key, live, usedAsItIs(err), now)
+		t.known = t.known && execute.IsForbidden(err) // otherwise a component that needs the other content looks at it again
 	default:
 		c.in.Live[d.Key] = live
 		c.addRefusal(step, err)
@@ -406,6 +425,14 @@ func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.
 	}
 	return false, nil
 }
+
+// isUsable reports whether the type is used although its definition could not be written: the identity may not do so, or the objects of a
+// stored set were made with the live one.
+func (t *sharedType) isUsable(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, live plan.Observation, err error) bool {
+	return execute.IsForbidden(err) && r.serves(ctx, d) || c.in.stored && live.Existence == plan.Present && !execute.IsUnavailable(err)
+}
+
+func usedAsItIs(err error) string { return "is used as it is: " + err.Error() }
 
 // use makes the type an object of the call, as it was found. A note is reported once.
 func (t *sharedType) use(c *call, key plan.Key, live plan.Observation, note string, now time.Time) {

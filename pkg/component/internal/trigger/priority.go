@@ -25,7 +25,7 @@ const (
 	// PriorityDefault is for components that are not finished, for changes of dependents and of what a spec refers to, and for what has
 	// waited in the queue for promoteAfter.
 	PriorityDefault = 0
-	// priorityCreated is for what comes without a priority, which is a new component: those that were begun before are finished first.
+	// priorityCreated is for what comes without a priority, such as a new component: those that were begun before are finished first.
 	priorityCreated = -50
 	// PriorityLow is for regular reconciles, and for those at the start of a process.
 	PriorityLow = handler.LowPriority
@@ -37,10 +37,10 @@ const promoteAfter, promoteEvery = time.Minute, time.Second
 // NoteEdits lets all events pass, and notes those that are changes of a component by a user.
 func (q *Queue) NoteEdits() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		if e.ObjectNew != nil {
-			q.lock.Lock()
-			defer q.lock.Unlock()
-			q.edited[client.ObjectKeyFromObject(e.ObjectNew)] = q.queue != nil // another queue knows no priorities
+		q.lock.Lock()
+		defer q.lock.Unlock()
+		if e.ObjectNew != nil && q.queue != nil { // another queue knows no priorities
+			q.edited[client.ObjectKeyFromObject(e.ObjectNew)] = true
 		}
 		return true
 	}}
@@ -172,10 +172,6 @@ func (p *prioritized) note(item ctrl.Request, after time.Duration) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	at := p.now().Add(after)
-	if _, held := p.held[item]; held {
-		p.ready[item] = at // of an edit the last one counts
-		return
-	}
 	if before, known := p.ready[item]; !known || at.Before(before) {
 		p.ready[item] = at
 	}

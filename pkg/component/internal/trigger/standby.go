@@ -88,7 +88,7 @@ func (p *prioritized) setHandled(key client.ObjectKey) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if _, known := p.held[ctrl.Request{NamespacedName: key}]; known {
-		p.held[ctrl.Request{NamespacedName: key}] = PriorityLow
+		p.held[ctrl.Request{NamespacedName: key}] = PriorityDefault
 	}
 }
 

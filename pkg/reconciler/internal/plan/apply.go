@@ -217,7 +217,7 @@ func (w *work) reapplyDue(u *unit) bool {
 
 // adopt adopts an object that is not ours, if the policy allows it.
 func (w *work) adopt(u *unit) {
-	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == ownedByOther {
+	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == ownedByOther && u.live.Shared == "" {
 		// It was ours, and another owner has put its label or annotation on it. Adopting it
 		// again would start a conflict.
 		w.note(u.key, NoteReleased, "released: %s adopted it", u.owner)
