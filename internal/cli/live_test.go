@@ -64,6 +64,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 		"owner":          {"owner", "deployment/corner-web"},
 		"owner json":     {"owner", "deployment/corner-web", "-o", "json"},
 		"owner none":     {"owner", "secret/corner-database"},
+		"owner shared":   {"owner", "crd/promotions.shop.example.com"},
 		// Mistakes.
 		"unknown kind":     {"get", "shoops"},
 		"unknown kind two": {"tree", "deploymentt/x"},

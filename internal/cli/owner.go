@@ -20,7 +20,7 @@ type ownerOutput struct {
 	// Chain are the objects from the one that was asked for up to the dependent.
 	Chain      []objectReference `json:"chain"`
 	Reconciler string            `json:"reconciler,omitempty"`
-	// Named is the component as the dependent names it.
+	// Named is the component as the dependent names it. It is not set if all components of the reconciler share the object.
 	Named string `json:"named,omitempty"`
 	// Component is not set if it does not exist any more.
 	Component *componentSummary `json:"component,omitempty"`
@@ -38,7 +38,7 @@ func (f *frame) ownerCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "owner " + componentUse, Short: "Show which component an object belongs to",
 		Long: "Show which component an object of any type belongs to: by its labels and annotations or, for a Pod or a ReplicaSet, by those " +
-			"of the object that owner references lead to. The exit code is 1 if it belongs to none.",
+			"of the object that owner references lead to. A CustomResourceDefinition may belong to all components of an operator. The exit code is 1 if the object belongs to none.",
 		Example: "  corbel owner deployment/corner-web\n  corbel owner pod corner-web-5d4f8-x2x",
 		Args:    componentArguments,
 		RunE: func(c *cobra.Command, arguments []string) error {
@@ -81,7 +81,7 @@ func (f *frame) owner(ctx context.Context, arguments []string, o *output) error 
 	} else {
 		err = f.encode(o.format, ownerOutputOf(origin))
 	}
-	if err == nil && origin.Named == "" {
+	if err == nil && origin.Reconciler == "" {
 		return errNotSo
 	}
 	return err
@@ -99,8 +99,10 @@ func (f *frame) printOwner(origin inspect.Origin) error {
 		lines = append(lines, []cell{plain(text)})
 	}
 	switch {
-	case origin.Named == "":
+	case origin.Reconciler == "":
 		lines = append(lines, []cell{{text: branch(before, true) + "belongs to no component", whole: true}})
+	case origin.Named == "":
+		lines = append(lines, []cell{{text: branch(before, true) + "shared by all components of the operator " + origin.Reconciler, whole: true}})
 	case origin.Owner == nil:
 		lines = append(lines, []cell{{text: branch(before, true) + origin.Named + ", which does not exist any more", whole: true}})
 	default:

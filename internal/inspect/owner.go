@@ -23,9 +23,10 @@ type Origin struct {
 	Chain []*metav1.PartialObjectMetadata
 	// Owner is the component; nil if the chain ends with an object that has no owner, or if it does not exist any more.
 	Owner *Component
-	// Reconciler is the prefix of the labels and annotations of the dependent; it is empty if it has none.
+	// Reconciler is the prefix of the labels and annotations of the last object; it is empty if it has none.
 	Reconciler string
-	// Named is the component as the annotation of the dependent names it, such as "Shop market/corner".
+	// Named is the component as the annotation of the dependent names it, such as "Shop market/corner". It is empty for a
+	// definition that all components of the reconciler share.
 	Named string
 }
 
@@ -47,6 +48,12 @@ func (r *Reader) Owner(ctx context.Context, t Type, key client.ObjectKey) (Origi
 		}
 		object.SetGroupVersionKind(kind)
 		origin.Chain = append(origin.Chain, object)
+		for label := range object.GetLabels() {
+			if name, isShared := strings.CutSuffix(label, "/"+v1alpha1.LabelShared); isShared && kind.Kind == "CustomResourceDefinition" {
+				origin.Reconciler = name
+				return origin, nil
+			}
+		}
 		if reconciler, ref, ok := ownerOf(object); ok {
 			origin.Reconciler, origin.Named = reconciler, ref.String()
 			owner, err := r.componentNamed(ctx, ref)

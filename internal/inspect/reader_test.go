@@ -235,6 +235,28 @@ func TestTheOwnerOfAPodIsFoundByOwnerReferences(t *testing.T) {
 	}
 }
 
+// TestADefinitionThatIsSharedBelongsToItsReconciler has a definition with the owner of a component, from before it was shared, and
+// another object with a label of that name.
+func TestADefinitionThatIsSharedBelongsToItsReconciler(t *testing.T) {
+	definition, other := dependent("CustomResourceDefinition", "queues.queue.example.com"), dependent("ConfigMap", "other")
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetNamespace("")
+	for _, object := range []*unstructured.Unstructured{definition, other} {
+		object.SetLabels(map[string]string{"shop.example.com/owner-id": ownerID, "shop.example.com/shared": "true"})
+	}
+	s := newServer(shop(map[string]any{"state": "Ready"}), definition, other)
+	for _, test := range []struct {
+		object client.Object
+		named  string
+	}{{definition, ""}, {other, "Shop market/corner"}} {
+		kind := Type{GroupVersionKind: test.object.GetObjectKind().GroupVersionKind(), Namespaced: test.object.GetNamespace() != ""}
+		origin, err := s.Owner(t.Context(), kind, client.ObjectKeyFromObject(test.object))
+		if err != nil || origin.Reconciler != "shop.example.com" || origin.Named != test.named {
+			t.Errorf("%s: %+v %v", test.object.GetName(), origin, err)
+		}
+	}
+}
+
 func TestValuesOfSecretsDoNotLeave(t *testing.T) {
 	secret := dependent("Secret", "s")
 	secret.Object["data"] = map[string]any{"password": "Y2FuYXJ5"}
