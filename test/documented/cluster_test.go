@@ -126,7 +126,7 @@ func prepare(ctx context.Context, e *env.Environment) (*cluster, error) {
 	}
 	const shop = "apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: {name: corner, namespace: market}\nspec: {databaseSecret: corner-database}\n"
 	return &cluster{c, e.Program("kubectl"), e.Kubeconfig(), map[string]string{
-		"config/crd/shops.yaml": string(definition), "config/operator.yaml": string(content),
+		"config/crd/shops.yaml": string(definition), "deploy/files/shop.example.com_shops.yaml": string(definition),
 		"ops/alerts.yaml":    "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: shop-operator}\n",
 		"ops/dashboard.json": "{}", "ops/argocd-health.lua": "return nil", "ops/kube-state-metrics.yaml": "spec: {}",
 		"sample.yaml": shop, "shop.yaml": shop, "corner.yaml": shop, "paris.kubeconfig": "apiVersion: v1\nkind: Config\n",
