@@ -25,8 +25,7 @@ type Origin struct {
 	Owner *Component
 	// Reconciler is the prefix of the labels and annotations of the last object; it is empty if it has none.
 	Reconciler string
-	// Named is the component as the annotation of the dependent names it, such as "Shop market/corner". It is empty for a
-	// definition that all components of the reconciler share.
+	// Named is the component as the annotation of the dependent names it, such as "Shop market/corner"; it is empty for a shared definition.
 	Named string
 }
 
