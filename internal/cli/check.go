@@ -31,8 +31,8 @@ func (f *frame) checkCommand() *cobra.Command {
 	var allNamespaces bool
 	command := &cobra.Command{
 		Use: "check [KIND]", Short: "Check operators, their CustomResourceDefinitions and your rights",
-		Long: "Check whether the operators of components are alive, by the leases and Deployments that the components name; whether the " +
-			"CustomResourceDefinitions have what Corbel needs; whether a second operator of the same name holds a lease; and which rights you lack " +
+		Long: "Check whether the operators of components are alive, by the leases that the components name and the Deployments beside them; whether the " +
+			"CustomResourceDefinitions have what Corbel needs, and those that components share are accepted; whether a second operator of the same name holds a lease; and which rights you lack " +
 			"for the other commands. The exit code is 1 if there is a problem; a note is none.",
 		Example: "  corbel check\n  corbel check shops -A",
 		Args: func(_ *cobra.Command, arguments []string) error {

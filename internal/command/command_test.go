@@ -117,6 +117,14 @@ func TestConflictsOfAnUpdateAreAnError(t *testing.T) {
 	}
 }
 
+func TestANewProjectNamesTheFilesOfItsAuthor(t *testing.T) {
+	out := &bytes.Buffer{}
+	tellProject(out, "made/shop", scaffold.Report{Files: []string{"a", "b"}, Notes: []string{"look"}})
+	if want := "note: look\nmade/shop has these files, besides its source and what is generated: a, b\nnext: cd made/shop && make run\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
 // outputLine reports whether a line of a block is one that the command before it prints.
 func outputLine(line string) bool { return line != "" && !strings.HasPrefix(line, "$ ") }
 

@@ -35,8 +35,11 @@ func devCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the operator of the project in this folder, apply its samples, and start again after each change of a file",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr()) },
+		Long: "Run the operator as its service account on a control plane of its own, which \"corbel controlplane\" builds, unless KUBEBUILDER_ASSETS names a folder with all its programs.\n\n" +
+			"Ctrl-C ends the operator and the control plane, with all that is in it; bin/operator and bin/operator.log stay. With --kubeconfig the cluster keeps the chart of the operator, " +
+			"the samples and their objects: delete the samples before, while the operator runs; --once does so.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr()) },
 	}
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "use the current context of this file, in place of a control plane of its own")
 	command.Flags().BoolVar(&f.once, "once", false, "end when the samples are ready, and delete them")

@@ -167,7 +167,7 @@ func tellProject(out io.Writer, folder string, report scaffold.Report) {
 	for _, note := range report.Notes {
 		fmt.Fprintln(out, "note:", note)
 	}
-	fmt.Fprintf(out, "%s has %d files: %s\n", folder, len(report.Files), strings.Join(report.Files, ", "))
+	fmt.Fprintf(out, "%s has these files, besides its source and what is generated: %s\n", folder, strings.Join(report.Files, ", "))
 	fmt.Fprintf(out, "next: cd %s && make run\n", filepath.Clean(folder))
 }
 
