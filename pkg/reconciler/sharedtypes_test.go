@@ -253,6 +253,9 @@ func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
 	restarted := b.share(newer.crd, "1.10.0")
 	restarted.untilApplied(restarted.crd)
 	twin.awaitChanged()
+	if plan := twin.foresee(twin.traffic, reconciler.ApplyRequest{Owner: twin.owner(), Namespace: twin.namespace, Objects: []client.Object{twin.crd}}); strings.Contains(plan.String(), "is changed") {
+		t.Errorf("a plan says that it is written again:\n%s", plan)
+	}
 	if outcome := twin.mustApply(twin.crd); twin.column() != "newer" || len(outcome.Notes) != 1 || !strings.Contains(outcome.Notes[0].Message, "another content of the same version") {
 		t.Errorf("column %q, notes %v", twin.column(), outcome.Notes)
 	}
@@ -412,6 +415,18 @@ func TestAnOwnerChangesNoSharedType(t *testing.T) {
 	if _, err := s.apply(withColumn(crd, "own")); err == nil || !strings.Contains(err.Error(), "belongs to all components of the operator, which share it") {
 		t.Errorf("another content: %v", err)
 	}
+	// A definition that an owner has made its own stays its own, also when what it applies is stored.
+	kits := definition("burins", "Burin")
+	mine := s.as("mine").share(kits, "1.0.0")
+	mine.untilApplied(withColumn(kits, "own"))
+	for _, stored := range []bool{true, false} {
+		outcome, err := mine.engine.Apply(t.Context(), reconciler.ApplyRequest{
+			Owner: mine.owner(), Namespace: mine.namespace, Objects: []client.Object{withColumn(kits, "own")}, Stored: stored, Inventory: mine.inventory, Record: mine.record,
+		})
+		if mine.inventory = outcome.Inventory; err != nil || !outcome.Done() || mine.column() != "own" || mine.live().GetLabels()[engineName+"/owner-id"] == "" {
+			t.Errorf("stored %t: %v, column %q, labels %v", stored, err, mine.column(), mine.live().GetLabels())
+		}
+	}
 	labelled := crd.DeepCopy()
 	labelled.SetAnnotations(map[string]string{engineName + "/shared": "abc 9.0.0"})
 	if _, err := s.apply(labelled); err == nil || !strings.Contains(err.Error(), crd.GetName()+": metadata.annotations: "+engineName+"/shared is set by the operator only") {
@@ -456,6 +471,41 @@ func TestABreakingChangeOfASharedTypeIsRefused(t *testing.T) {
 	}
 }
 
+// TestAServerThatDoesNotAnswerIsAskedForOneSharedTypeOnly has an owner that needs three types.
+func TestAServerThatDoesNotAnswerIsAskedForOneSharedTypeOnly(t *testing.T) {
+	var asked atomic.Int32
+	config := rest.CopyConfig(env.Shared(t).Config())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			if !strings.Contains(r.URL.Path, "/customresourcedefinitions/") {
+				return next.RoundTrip(r)
+			}
+			asked.Add(1)
+			return nil, errors.New("no answer")
+		})
+	})
+	target, err := cluster.New(config, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(target.Close)
+	var shared []types.SharedType
+	var objects []client.Object
+	for _, name := range []string{"Awl", "Adze", "Auger"} {
+		crd := definition(strings.ToLower(name)+"s", name)
+		shared, objects = append(shared, types.SharedType{Name: crd.GetName(), Version: "1.0.0", Definition: crd}), append(objects, crd)
+	}
+	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{SharedTypes: shared}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t)
+	b.engine = engine
+	if outcome, err := b.apply(objects...); outcome.Done() || asked.Load() != 1 {
+		t.Errorf("%d requests, error %v", asked.Load(), err)
+	}
+}
+
 // TestASharedTypeThatMayNotBeWrittenIsUsedIfItIsServed acts as a user without any rights on definitions.
 func TestASharedTypeThatMayNotBeWrittenIsUsedIfItIsServed(t *testing.T) {
 	crd := definition("irons", "Iron")
@@ -482,7 +532,7 @@ func TestASharedTypeThatMayNotBeWrittenIsUsedIfItIsServed(t *testing.T) {
 }
 
 // writerOfConfigMaps returns a user who may write ConfigMaps in the namespace of the bench, and nothing else.
-func (b *bench) writerOfConfigMaps() string {
+func (b *bench) writerOfConfigMaps(more ...rbacv1.PolicyRule) string {
 	b.t.Helper()
 	name := "writer-" + b.namespace
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Rules: []rbacv1.PolicyRule{
@@ -490,9 +540,9 @@ func (b *bench) writerOfConfigMaps() string {
 	}}
 	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}}
-	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
-	}}
+	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: append(more,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+	)}
 	all := &rbacv1.ClusterRoleBinding{ObjectMeta: everywhere.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: binding.Subjects}
 	for _, object := range []client.Object{role, binding, everywhere, all} {
 		if err := b.Create(b.t.Context(), object); err != nil {
@@ -523,6 +573,12 @@ func TestAPlanSaysWhatBecomesOfSharedTypes(t *testing.T) {
 	if got := foresee(next, next.crd); len(got.Changes) != 0 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0].Message, "is changed (manifest changed)") {
 		t.Errorf("the next version:\n%s", got)
 	}
+	readers := next.writerOfConfigMaps(rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"}})
+	reader := s.as("reader").share(next.crd, "1.1.0", func(config *rest.Config) { config.Impersonate.UserName = readers })
+	reader.until("a plan of a user who may not change it", func() bool {
+		got := reader.foresee(reader.traffic, reconciler.ApplyRequest{Owner: reader.owner(), Namespace: reader.namespace, Objects: []client.Object{next.crd, config("one", "1")}})
+		return len(got.Changes) == 1 && got.Changes[0].Key.Kind == "ConfigMap" && len(got.Notes) == 1 && strings.Contains(got.Notes[0].Message, "is used as it is: replace")
+	})
 	breaking := crd.DeepCopy()
 	breaking.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
 	last := s.share(breaking, "2.0.0")
