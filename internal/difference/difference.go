@@ -35,7 +35,7 @@ func (p Place) String() string {
 	return p.Object + " differs in " + p.Path
 }
 
-// Between returns the places where two renderings differ, at most as many as the
+// Between returns the places where two renderings of untyped objects differ, at most as many as the
 // limit. The order of the objects means nothing. Objects that cannot be serialised
 // are equal to each other.
 func Between(first, second []client.Object, limit int) []Place {
@@ -139,10 +139,8 @@ func (c *comparison) maps(path string, a, b map[string]any) {
 	}
 }
 
-// read returns the serialised form as maps and lists. The object may be of any type
-// that a user wrote, so it may panic.
+// read returns the serialised form as maps and lists; nil if the object has none.
 func read(object client.Object) (value any) {
-	defer func() { _ = recover() }()
 	encoded, err := json.Marshal(object)
 	if err != nil {
 		return nil
@@ -155,20 +153,13 @@ func read(object client.Object) (value any) {
 	return value
 }
 
-func identify(object client.Object) (id string) {
-	defer func() { _ = recover() }()
+func identify(object client.Object) string {
 	return object.GetObjectKind().GroupVersionKind().String() + " " + describe(object)
 }
 
-// describe is the name of an object in messages; typed objects often do not say
-// their kind.
-func describe(object client.Object) (text string) {
-	text = "an object"
-	defer func() { _ = recover() }()
+// describe is the name of an object in messages.
+func describe(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		kind = reflect.Indirect(reflect.ValueOf(object)).Type().Name()
-	}
 	if object.GetNamespace() == "" {
 		return kind + " " + object.GetName()
 	}

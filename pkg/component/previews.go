@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -487,11 +486,7 @@ func manifestsOf(obj Component, name string, rendered rendering.Rendering, origi
 		return of, fmt.Errorf("the parameters of its manifests: %w", err)
 	}
 	for _, object := range rendered.Objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return of, fmt.Errorf("the manifest of %s: %w", object.GetName(), err)
-		}
-		of.Objects = append(of.Objects, preview.Manifest{File: origins.Of(object), Object: runtime.DeepCopyJSON(content)})
+		of.Objects = append(of.Objects, preview.Manifest{File: origins.Of(object), Object: object.(*unstructured.Unstructured).DeepCopy().Object})
 	}
 	return of, nil
 }

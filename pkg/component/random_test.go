@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -311,7 +310,6 @@ func TestAHistoryThatCannotBeWrittenFailsAComponentOnce(t *testing.T) {
 	p.renderer.Generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		return oneConfigMap("1"), nil
 	})
-	p.renderer.Scheme = clientgoscheme.Scheme
 	w := newWidget()
 	ctx := manifests.WithComponentDigest(t.Context(), "1")
 	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: 1, Digest: "a"}, Retention: revisions.Retention{Limit: 10}}

@@ -31,6 +31,11 @@ func oneConfigMap(value string) []client.Object {
 	return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"value": value}}}
 }
 
+func valueOf(objects []client.Object) string {
+	value, _, _ := unstructured.NestedString(objects[0].(*unstructured.Unstructured).Object, "data", "value")
+	return value
+}
+
 // render renders the dependents of a new widget.
 func render(ctx context.Context, h *handler[*widget]) ([]client.Object, error) {
 	w := newWidget()
@@ -62,7 +67,7 @@ func play(t *testing.T, h *handler[*widget], digests ...string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values = append(values, objects[0].(*corev1.ConfigMap).Data["value"])
+		values = append(values, valueOf(objects))
 	}
 	return values
 }
@@ -263,7 +268,7 @@ func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := objects[0].(*corev1.ConfigMap).Data["value"]; got != want {
+		if got := valueOf(objects); got != want {
 			t.Errorf("applied %s, want %s", got, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -255,7 +256,7 @@ func onlyStatusDiffers(before, after Component) error {
 func newRenderer[T Component](generator manifests.Generator, s settings, code *userCode[T], t *telemetry.Telemetry, now func() time.Time) *rendering.Renderer {
 	return &rendering.Renderer{
 		Generator: generator, Name: s.name, Patches: patchesOf, SecretPatches: s.secretPatches, Telemetry: t, Now: now,
-		Leading: code.leaderLock.leading,
+		Leading: code.leaderLock.leading, Scheme: scheme.Scheme,
 		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
 			return callUserCode(ctx, code, key, "generator", code.generateTimeout, generate)
 		},

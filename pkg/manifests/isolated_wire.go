@@ -18,9 +18,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -152,12 +152,16 @@ func doWork(ctx context.Context, encoded []byte, a *answer) error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(i.generator, scheme)); err != nil {
 		return err
 	}
+	var converted []*unstructured.Unstructured
+	err = protect(func() (err error) {
+		converted, err = untyped.List(objects, scheme)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	for n, object := range objects {
-		content, err := contentOf(object, scheme)
-		if err != nil {
-			return fmt.Errorf("object %d of %d (%T): %w", n+1, len(objects), object, err)
-		}
-		a.Objects = append(a.Objects, content)
+		a.Objects = append(a.Objects, converted[n].Object)
 		if w.Origins {
 			a.Origins = append(a.Origins, origins.Of(object))
 		}
@@ -184,28 +188,6 @@ func (w *work) context(ctx context.Context) (context.Context, *Origins) {
 		ctx = WithComponent(ctx, &unstructured.Unstructured{Object: w.Component})
 	}
 	return WithOrigins(ctx)
-}
-
-// contentOf is the serialised form of an object of any type.
-func contentOf(object client.Object, scheme *runtime.Scheme) (content map[string]any, err error) {
-	err = protect(func() error {
-		if u, ok := object.(*unstructured.Unstructured); ok {
-			content = u.Object
-			return nil
-		}
-		kind := object.GetObjectKind().GroupVersionKind()
-		if kind.Empty() {
-			if kind, err = apiutil.GVKForObject(object, scheme); err != nil {
-				return fmt.Errorf("it does not say its apiVersion and kind: %w", err)
-			}
-		}
-		if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
-			return err
-		}
-		(&unstructured.Unstructured{Object: content}).SetGroupVersionKind(kind)
-		return nil
-	})
-	return content, err
 }
 
 // decode makes objects or an error of an answer.

@@ -30,6 +30,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/scaffold/rules"
+	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -175,7 +176,7 @@ func (o Options[T]) rendered(ctx context.Context, files []string, in io.Reader, 
 		for _, remark := range remarks {
 			fmt.Fprintf(notes, "%s: %s\n", title, remark)
 		}
-		plain, err := untyped(scheme, objects)
+		plain, err := untyped.List(objects, scheme)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", title, err)
 		}
@@ -258,35 +259,6 @@ func addDefaults(value any, schema *apiextensionsv1.JSONSchemaProps) error {
 		}
 	}
 	return nil
-}
-
-// untyped returns objects with their kinds, and without the empty fields of Go types.
-func untyped(scheme *runtime.Scheme, objects []client.Object) ([]*unstructured.Unstructured, error) {
-	plain := make([]*unstructured.Unstructured, 0, len(objects))
-	for _, object := range objects {
-		if already, ok := object.(*unstructured.Unstructured); ok {
-			plain = append(plain, already)
-			continue
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return nil, err
-		}
-		u := &unstructured.Unstructured{Object: content}
-		if u.GetKind() == "" {
-			kind, err := apiutil.GVKForObject(object, scheme)
-			if err != nil {
-				return nil, err
-			}
-			u.SetGroupVersionKind(kind)
-		}
-		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		if status, _, _ := unstructured.NestedMap(u.Object, "status"); len(status) == 0 {
-			unstructured.RemoveNestedField(u.Object, "status")
-		}
-		plain = append(plain, u)
-	}
-	return plain, nil
 }
 
 // printMasked prints manifests without the values of Secrets.

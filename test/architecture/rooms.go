@@ -69,6 +69,7 @@ var rooms = []Room{
 	{Path: "internal/lease", Floor: 1, Kind: Data},
 	{Path: "internal/pods", Floor: 1, Kind: Data},
 	{Path: "internal/guard", Floor: 1, Kind: Open},
+	{Path: "internal/untyped", Floor: 1, Kind: Open},
 	{Path: "internal/metrics", Floor: 1, Kind: Open},
 	{Path: "internal/confidential", Floor: 1, Kind: Open},
 	{Path: "internal/trace", Floor: 1, Kind: Open, Beside: []string{"internal/confidential"}},

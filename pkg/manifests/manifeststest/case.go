@@ -4,8 +4,8 @@
 package manifeststest
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -69,48 +69,7 @@ func (c Case) render(ctx context.Context) ([]*unstructured.Unstructured, error) 
 }
 
 func (c Case) convertAll(rendered []client.Object) ([]*unstructured.Unstructured, error) {
-	var errs []error
-	objects := make([]*unstructured.Unstructured, 0, len(rendered))
-	for i, object := range rendered {
-		converted, err := c.convert(object)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("object %d of %d (%T %s): %w", i+1, len(rendered), object, object.GetName(), err))
-			continue
-		}
-		objects = append(objects, converted)
-	}
-	return objects, errors.Join(errs...)
-}
-
-// convert leaves out what Go types serialise although it is not set.
-func (c Case) convert(object client.Object) (*unstructured.Unstructured, error) {
-	if plain, ok := object.(*unstructured.Unstructured); ok {
-		return plain, nil
-	}
-	scheme := c.Scheme
-	if scheme == nil {
-		scheme = clientgoscheme.Scheme
-	}
-	kind := object.GetObjectKind().GroupVersionKind()
-	if kind.Empty() {
-		var err error
-		if kind, err = apiutil.GVKForObject(object, scheme); err != nil {
-			return nil, fmt.Errorf("its kind is not known; set apiVersion and kind, or Case.Scheme: %w", err)
-		}
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, err
-	}
-	converted := &unstructured.Unstructured{Object: content}
-	converted.SetGroupVersionKind(kind)
-	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp")
-	}
-	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
-		delete(content, "status")
-	}
-	return converted, nil
+	return untyped.List(rendered, cmp.Or(c.Scheme, clientgoscheme.Scheme))
 }
 
 // marshal is the text that is compared and kept in golden files.

@@ -81,7 +81,7 @@ func TestRenderReportsWhatGoesWrong(t *testing.T) {
 	}
 	render(nil, errors.New("broken")).wants(t, "render: broken")
 	r := render([]client.Object{configMap("a", ""), &widget.Widget{}}, nil)
-	r.wants(t, "object 2 of 2 (*widget.Widget ): its kind is not known; set apiVersion and kind, or Case.Scheme")
+	r.wants(t, "object 2 of 2 (*widget.Widget): it has no apiVersion and kind")
 	if len(r.errors) != 1 {
 		t.Errorf("the test goes on: %q", r.errors)
 	}

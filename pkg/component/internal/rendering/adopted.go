@@ -260,8 +260,8 @@ func isScalar(value any) bool {
 func (r *Renderer) withoutHooksThatRan(ctx context.Context, request Request, objects []client.Object, read *answers) ([]client.Object, error) {
 	var left []client.Object
 	for _, object := range objects {
-		hook, ok := object.(*unstructured.Unstructured)
-		if !ok || hook == nil || !r.ranForRevision(hook) || r.isForRollback(hook) {
+		hook := object.(*unstructured.Unstructured)
+		if !r.ranForRevision(hook) || r.isForRollback(hook) {
 			left = append(left, object)
 			continue
 		}

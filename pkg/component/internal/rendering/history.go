@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
@@ -45,37 +44,13 @@ func (r *Renderer) unsaved(ctx context.Context, request Request, last *Last, obj
 	}
 	set := &revisions.Set{Revision: request.Revision.Number, Digest: digest, Namespace: request.Namespace, Public: !confidential.Is(ctx)}
 	for _, object := range objects {
-		encoded, err := r.encode(object)
+		encoded, err := json.Marshal(object.(runtime.Unstructured).UnstructuredContent())
 		if err != nil {
 			return nil, nil
 		}
 		set.Objects = append(set.Objects, encoded)
 	}
 	return set, nil
-}
-
-// encode returns an object as JSON, with its kind.
-func (r *Renderer) encode(object client.Object) (encoded []byte, err error) {
-	defer func() { // the object may be of any type that a user wrote
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%T cannot be serialised: %v", object, value)
-		}
-	}()
-	if untyped, ok := object.(runtime.Unstructured); ok {
-		return json.Marshal(untyped.UnstructuredContent())
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, err
-	}
-	gvk := object.GetObjectKind().GroupVersionKind()
-	if gvk.Kind == "" || gvk.Version == "" {
-		if gvk, err = apiutil.GVKForObject(object, r.Scheme); err != nil {
-			return nil, err
-		}
-	}
-	content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
-	return json.Marshal(content)
 }
 
 // forApply returns the objects without those that only a rollback applies.
@@ -87,7 +62,7 @@ func (r *Renderer) forApply(objects []client.Object) []client.Object {
 }
 
 func (r *Renderer) isForRollback(object client.Object) bool {
-	return strings.EqualFold(annotationsOf(object)[r.Name+"/"+v1alpha1.AnnotationRunOn], runOnRollback)
+	return strings.EqualFold(object.GetAnnotations()[r.Name+"/"+v1alpha1.AnnotationRunOn], runOnRollback)
 }
 
 // Pin is an earlier revision that is applied in place of what the spec leads to.

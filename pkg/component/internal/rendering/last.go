@@ -5,10 +5,8 @@ package rendering
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -109,27 +107,10 @@ func (r *Last) findings() []string {
 func digestOfObjects(objects []client.Object) string {
 	parts := make([]string, 0, len(objects))
 	for _, object := range objects {
-		parts = append(parts, digestOfObject(object))
+		parts = append(parts, digest.Hasher{}.Manifest(object.(runtime.Unstructured).UnstructuredContent()))
 	}
 	slices.Sort(parts)
 	return digest.Combine(parts...)
-}
-
-// digestOfObject is empty for what cannot be read, which the engine refuses.
-func digestOfObject(object client.Object) (sum string) {
-	defer func() { _ = recover() }() // the object may be of any type that a user wrote
-	if value := reflect.ValueOf(object); object == nil || value.Kind() == reflect.Pointer && value.IsNil() {
-		return ""
-	}
-	if untyped, ok := object.(runtime.Unstructured); ok {
-		return digest.Hasher{}.Manifest(untyped.UnstructuredContent())
-	}
-	encoded, err := json.Marshal(object)
-	if err != nil {
-		return ""
-	}
-	// Typed objects often do not say their kind.
-	return digest.Combine(reflect.TypeOf(object).String(), string(encoded))
 }
 
 // inputsOf identifies the input of the generator: the digest of the component, which the

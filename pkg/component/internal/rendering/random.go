@@ -55,21 +55,18 @@ type objectID struct {
 	Name string `json:"name"`
 }
 
-// untyped are the objects that a path can lead into.
-type untyped struct {
+// byPath are the objects that a path can lead into.
+type byPath struct {
 	ids  []objectID // in the order of the rendering
 	byID map[objectID]*unstructured.Unstructured
 }
 
-// untypedOf leaves out typed objects and, of objects with the same name, which the engine
+// byPathOf leaves out, of objects with the same name, which the engine
 // refuses, all but the first.
-func untypedOf(objects []client.Object) untyped {
-	found := untyped{byID: map[objectID]*unstructured.Unstructured{}}
+func byPathOf(objects []client.Object) byPath {
+	found := byPath{byID: map[objectID]*unstructured.Unstructured{}}
 	for _, object := range objects {
-		u, ok := object.(*unstructured.Unstructured)
-		if !ok || u == nil {
-			continue
-		}
+		u := object.(*unstructured.Unstructured)
 		id := objectID{objectGroup{u.GetAPIVersion(), u.GetKind(), u.GetNamespace()}, u.GetName()}
 		if found.byID[id] == nil {
 			found.ids, found.byID[id] = append(found.ids, id), u
@@ -81,10 +78,10 @@ func untypedOf(objects []client.Object) untyped {
 // randomIn returns the parts of a rendering that are not in each of the other renderings of the
 // same input, or have other values there. They share their values with the objects.
 func randomIn(objects []client.Object, others ...[]client.Object) randomParts {
-	rendered := untypedOf(objects)
-	var again []untyped
+	rendered := byPathOf(objects)
+	var again []byPath
 	for _, other := range others {
-		again = append(again, untypedOf(other))
+		again = append(again, byPathOf(other))
 	}
 	var parts randomParts
 	named, fixed := map[objectGroup][]map[string]any{}, map[objectGroup][]string{}
@@ -182,7 +179,7 @@ func (p randomParts) has(earlier randomParts) bool {
 // follow the rendering when it changes from what it first was without being random.
 func (p randomParts) keep(earlier randomParts, objects []client.Object) randomParts {
 	kept := randomParts{Values: slices.Clone(p.Values), Groups: slices.Clone(p.Groups)}
-	places, rendered := map[string]bool{}, untypedOf(objects)
+	places, rendered := map[string]bool{}, byPathOf(objects)
 	for _, value := range p.Values {
 		places[value.place()] = true
 	}
@@ -222,7 +219,7 @@ func (p randomParts) keep(earlier randomParts, objects []client.Object) randomPa
 // restore gives the objects the values of the parts. What is not in the objects, because
 // they have another structure now, is left out.
 func (p randomParts) restore(objects []client.Object) {
-	rendered := untypedOf(objects)
+	rendered := byPathOf(objects)
 	for _, value := range p.Values {
 		object := rendered.byID[value.Object]
 		whole, isObject := value.Value.(map[string]any)

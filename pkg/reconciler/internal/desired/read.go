@@ -12,12 +12,13 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/jsonsize"
+	"github.com/corbel-run/corbel/internal/untyped"
 )
 
 // maxNesting bounds lists of lists.
@@ -57,70 +58,24 @@ func read(objects []client.Object, scheme *runtime.Scheme) ([]*item, error) {
 // contentOf returns a copy of the object as JSON-like values. Nothing that an
 // untyped object holds is lost: it is never converted to a Go type.
 func contentOf(obj client.Object, scheme *runtime.Scheme, left *byteBudget) (content map[string]any, err error) {
-	// Objects may be of any type that a user wrote.
-	defer func() {
-		if value := recover(); value != nil {
-			content, err = nil, fmt.Errorf("%T cannot be read: %v", obj, value)
-		}
-	}()
+	defer guard.Into(&err) // callers of the engine may hand it objects of any type
 	if value := reflect.ValueOf(obj); obj == nil || value.Kind() == reflect.Pointer && value.IsNil() {
 		return nil, errors.New("is nil")
 	}
 	switch o := obj.(type) {
 	case runtime.Unstructured:
 		return cloneMap(o.UnstructuredContent(), left)
-	case *metav1.PartialObjectMetadata:
-		return nil, errors.New("holds metadata only, so what to apply is not known")
 	default:
 		if size := jsonsize.Of(obj, maxBytes); size > int(*left) {
 			return nil, errAmount
 		} else {
 			*left -= byteBudget(size)
 		}
-		return convert(obj, scheme)
-	}
-}
-
-// convert converts a typed object to JSON-like values.
-func convert(obj client.Object, scheme *runtime.Scheme) (map[string]any, error) {
-	gvk := obj.GetObjectKind().GroupVersionKind()
-	if gvk.Kind == "" || gvk.Version == "" {
-		if scheme == nil {
-			return nil, fmt.Errorf("%T has no apiVersion and kind", obj)
-		}
-		kinds, _, err := scheme.ObjectKinds(obj)
+		converted, err := untyped.Of(obj, scheme)
 		if err != nil {
-			return nil, fmt.Errorf("%T has no apiVersion and kind: %w", obj, err)
+			return nil, fmt.Errorf("%T cannot be converted: %w", obj, err)
 		}
-		if len(kinds) != 1 {
-			return nil, fmt.Errorf("%T has no apiVersion and kind, and its type stands for %d kinds", obj, len(kinds))
-		}
-		gvk = kinds[0]
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("%T cannot be converted: %w", obj, err)
-	}
-	content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
-	dropEmptyTimestamps(content)
-	return content, nil
-}
-
-// dropEmptyTimestamps removes "creationTimestamp: null", which many Go types
-// have in their templates although it is not set.
-func dropEmptyTimestamps(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		if timestamp, found := v["creationTimestamp"]; found && timestamp == nil {
-			delete(v, "creationTimestamp")
-		}
-		for _, element := range v {
-			dropEmptyTimestamps(element)
-		}
-	case []any:
-		for _, element := range v {
-			dropEmptyTimestamps(element)
-		}
+		return converted.Object, nil
 	}
 }
 

@@ -125,10 +125,9 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 		{"a nil untyped object", typed(t, (*unstructured.Unstructured)(nil)), "object 1: is nil"},
 		{"an empty untyped object", typed(t, &unstructured.Unstructured{}), "object 1: kind is missing"},
 		{"an empty typed object", typed(t, &corev1.ConfigMap{}), "object 1 (ConfigMap): metadata.name is missing"},
-		{"metadata only", typed(t, &metav1.PartialObjectMetadata{}), "object 1: holds metadata only"},
-		{"a type that the scheme does not know", typed(t, &Twin{}), "object 1: *desired.Twin has no apiVersion and kind: "},
-		{"a typed object without scheme", input(&corev1.ConfigMap{}), "object 1: *v1.ConfigMap has no apiVersion and kind"},
-		{"an object that panics", typed(t, Rogue{}), "object 1: desired.Rogue cannot be read: "},
+		{"metadata only", typed(t, &metav1.PartialObjectMetadata{}), "object 1: *v1.PartialObjectMetadata cannot be converted: it holds metadata only"},
+		{"a type that the scheme does not know", typed(t, &Twin{}), "object 1: *desired.Twin cannot be converted: it has no apiVersion and kind: "},
+		{"an object that panics", typed(t, Rogue{}), "object 1: panicked: "},
 		{"a value without JSON", typed(t, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"list": []any{1, make(chan int)}}}}), "object 1: spec.list[1]: chan int has no form in JSON"},
 		{"a number without JSON", typed(t, &unstructured.Unstructured{Object: map[string]any{"spec": math.NaN()}}), "object 1: spec: NaN is not a number in JSON"},
 		{"a wrong number", typed(t, &unstructured.Unstructured{Object: map[string]any{"spec": json.Number("x")}}), `object 1: spec: "x" is not a number`},
@@ -143,7 +142,7 @@ func TestTypesUnderSeveralKindsMustSayWhich(t *testing.T) {
 	in := typed(t, &Twin{corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}})
 	in.Scheme.AddKnownTypeWithName(corev1.SchemeGroupVersion.WithKind("ConfigMapA"), &Twin{})
 	in.Scheme.AddKnownTypeWithName(corev1.SchemeGroupVersion.WithKind("ConfigMapB"), &Twin{})
-	expectMistake(t, in, "its type stands for 2 kinds")
+	expectMistake(t, in, "object 1: *desired.Twin cannot be converted: it has no apiVersion and kind: multiple GroupVersionKinds")
 
 	in.Objects = []client.Object{&Twin{corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package untyped
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// List returns the objects as maps. The error names all objects that cannot be converted.
+func List(objects []client.Object, scheme *runtime.Scheme) ([]*unstructured.Unstructured, error) {
+	converted := make([]*unstructured.Unstructured, len(objects))
+	var errs []error
+	for i, object := range objects {
+		var err error
+		if converted[i], err = Of(object, scheme); err != nil {
+			errs = append(errs, fmt.Errorf("object %d of %d (%T): %w", i+1, len(objects), object, err))
+		}
+	}
+	return converted, errors.Join(errs...)
+}
+
+// Of returns an object as a map, with apiVersion and kind, which the scheme knows if the object does not
+// hold them. An object that is a map already is not copied. Empty fields of Go types are left out.
+func Of(object client.Object, scheme *runtime.Scheme) (*unstructured.Unstructured, error) {
+	switch o := object.(type) {
+	case *unstructured.Unstructured:
+		if o.Object == nil {
+			return nil, errors.New("it is empty")
+		}
+		return o, nil
+	case runtime.Unstructured:
+		return &unstructured.Unstructured{Object: o.UnstructuredContent()}, nil
+	case *metav1.PartialObjectMetadata:
+		return nil, errors.New("it holds metadata only, so its manifest is not known")
+	}
+	kind := object.GetObjectKind().GroupVersionKind()
+	if kind.Kind == "" || kind.Version == "" {
+		var err error
+		if kind, err = apiutil.GVKForObject(object, scheme); err != nil {
+			return nil, fmt.Errorf("it has no apiVersion and kind: %w", err)
+		}
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	converted := &unstructured.Unstructured{Object: content}
+	converted.SetGroupVersionKind(kind)
+	dropEmptyTimestamps(content)
+	if status, ok := content["status"].(map[string]any); ok && len(status) == 0 {
+		delete(content, "status")
+	}
+	return converted, nil
+}
+
+// dropEmptyTimestamps removes "creationTimestamp: null", which many Go types
+// have in their templates although it is not set.
+func dropEmptyTimestamps(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if timestamp, found := v["creationTimestamp"]; found && timestamp == nil {
+			delete(v, "creationTimestamp")
+		}
+		for _, element := range v {
+			dropEmptyTimestamps(element)
+		}
+	case []any:
+		for _, element := range v {
+			dropEmptyTimestamps(element)
+		}
+	}
+}
