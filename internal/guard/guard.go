@@ -6,11 +6,14 @@ package guard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -50,12 +53,20 @@ func Into(err *error) {
 	}
 }
 
-// Call calls f in a goroutine of its own, and returns its error, a *types.PanicError or a
-// *NilPointerError.
-func Call(f func() error) error {
-	done := make(chan error, 1)
-	go call(f, func(err error) { done <- err })
-	return <-done
+// Log logs an error that is, or wraps, a panic with its stack. It ignores others.
+func Log(log logr.Logger, err error, message string, keysAndValues ...any) {
+	if panicked, ok := errors.AsType[*types.PanicError](err); ok {
+		log.Error(err, message, append(keysAndValues, "stack", string(panicked.Stack))...)
+	}
+}
+
+// Call calls f, and returns its error, a *types.PanicError or a *NilPointerError.
+func Call(f func() error) (err error) {
+	defer Into(&err)
+	if err = f(); isNilPointer(err) {
+		return &NilPointerError{Type: reflect.TypeOf(err)}
+	}
+	return err
 }
 
 // CallNamed is Call with the name of the code, such as "the handler", before what is wrong with it. An error that the code has
@@ -68,24 +79,6 @@ func CallNamed(name string, f func() error) error {
 		return fmt.Errorf("%s %w", name, err)
 	}
 	return err
-}
-
-// call hands the outcome of f to done, however f ends.
-func call(f func() error, done func(error)) {
-	var outcome error
-	returned := false
-	defer func() { done(outcome) }()
-	defer func() {
-		if value := recover(); value != nil {
-			outcome = &types.PanicError{Value: value, Stack: debug.Stack()}
-		} else if !returned {
-			outcome = &types.PanicError{Goexit: true, Stack: debug.Stack()}
-		}
-	}()
-	outcome = f()
-	if returned = true; isNilPointer(outcome) {
-		outcome = &NilPointerError{Type: reflect.TypeOf(outcome)}
-	}
 }
 
 func isNilPointer(err error) bool {
@@ -119,6 +112,9 @@ type (
 		call  func(passed time.Duration)
 	}
 )
+
+// errEnded is about code that calls runtime.Goexit, such as a hook that fails a test with t.Fatal.
+var errEnded = errors.New("ended its goroutine (runtime.Goexit) in place of returning")
 
 // never is longer than any call takes.
 const never = 1 << 62
@@ -157,13 +153,14 @@ func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout tim
 	done := make(chan answer, 1)
 	go func() {
 		defer cancel()
-		var value T
-		call(func() (err error) {
-			value, err = f(limited)
-			return err
-		}, func(err error) {
-			done <- answer{value, err}
+		got := answer{err: errEnded}
+		defer func() {
+			done <- got
 			g.finish(current)
+		}()
+		got.err = Call(func() (err error) {
+			got.value, err = f(limited)
+			return err
 		})
 	}()
 	slow, _ := ctx.Value(slowKey{}).(slow)

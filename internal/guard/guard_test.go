@@ -31,7 +31,6 @@ func TestForeignCodeEndsAsAnError(t *testing.T) {
 		{"panics with an error", func() error { panic(failure) }, "panicked: no"},
 		{"panics with nil", func() error { panic(nil) }, "panicked: panic called with nil argument"},
 		{"dereferences nil", func() error { var p *int; *p = 1; return nil }, "panicked: runtime error: invalid memory address or nil pointer dereference"},
-		{"ends its goroutine", func() error { runtime.Goexit(); return nil }, "ended its goroutine (runtime.Goexit) in place of returning"},
 		{"returns a nil pointer", func() error { var err *ownError; return err }, "returned an error of type *guard.ownError that is a nil pointer; return nil"},
 	}
 	for _, test := range tests {
@@ -49,6 +48,13 @@ func TestForeignCodeEndsAsAnError(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestACallThatEndsItsGoroutineIsWaitedForNoLonger(t *testing.T) {
+	_, err := Run(t.Context(), New(0), "key", "hook", 0, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
+	if !errors.Is(err, errEnded) {
+		t.Errorf("error %v", err)
 	}
 }
 

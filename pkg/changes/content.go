@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/guard"
 )
 
 // ContentChanged reports whether two states of an object differ in more than status and
@@ -44,12 +46,10 @@ func ContentChanged(oldObj, newObj client.Object) bool {
 
 // equal reports whether two values mean the same.
 func equal(a, b any) (same bool) {
-	defer func() {
-		if recover() != nil { // Semantic does not bear unexported fields
-			same = reflect.DeepEqual(a, b)
-		}
-	}()
-	return equality.Semantic.DeepEqual(a, b)
+	if guard.Call(func() error { same = equality.Semantic.DeepEqual(a, b); return nil }) != nil { // Semantic does not bear unexported fields
+		return reflect.DeepEqual(a, b)
+	}
+	return same
 }
 
 // AnythingChanged reports whether two states of an object differ at all.

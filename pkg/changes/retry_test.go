@@ -6,7 +6,6 @@ package changes
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -179,18 +178,13 @@ func TestResyncsComeWhenTheyAreDueAndNotBefore(t *testing.T) {
 }
 
 func TestAPanicIsAnErrorThatIsRetried(t *testing.T) {
-	for name, answer := range map[string]func(ReconcileRequest) (ReconcileResult, error){
-		"panic":  func(ReconcileRequest) (ReconcileResult, error) { panic("at the disco") },
-		"goexit": func(ReconcileRequest) (ReconcileResult, error) { runtime.Goexit(); return ReconcileResult{}, nil },
-	} {
-		s := newStand(t, false)
-		s.answer = answer
-		s.memory.appeared(configMap("1", "1", "a"))
-		for range 2 {
-			actions, after, err := s.reconcile()
-			if _, ok := errors.AsType[*types.PanicError](err); !ok || after != time.Second || len(actions) != 1 {
-				t.Errorf("%s: %v, %s, %v", name, actions, after, err)
-			}
+	s := newStand(t, false)
+	s.answer = func(ReconcileRequest) (ReconcileResult, error) { panic("at the disco") }
+	s.memory.appeared(configMap("1", "1", "a"))
+	for range 2 {
+		actions, after, err := s.reconcile()
+		if _, ok := errors.AsType[*types.PanicError](err); !ok || after != time.Second || len(actions) != 1 {
+			t.Errorf("%v, %s, %v", actions, after, err)
 		}
 	}
 }

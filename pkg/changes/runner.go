@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -222,12 +221,8 @@ func callGuarded(f func() (ReconcileResult, error)) (out ReconcileResult, err er
 // a panic would end the process.
 func guardedChanged(changed func(oldObj, newObj client.Object) bool) func(oldObj, newObj client.Object) bool {
 	return func(oldObj, newObj client.Object) (counts bool) {
-		defer func() {
-			if value := recover(); value != nil {
-				logf.Log.WithName("changes").Error(&types.PanicError{Value: value}, "option Changed", "stack", string(debug.Stack()))
-				counts = true
-			}
-		}()
-		return changed(oldObj, newObj)
+		err := guard.Call(func() error { counts = changed(oldObj, newObj); return nil })
+		guard.Log(logf.Log.WithName("changes"), err, "option Changed")
+		return counts || err != nil
 	}
 }

@@ -78,7 +78,7 @@ func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 			"spec: {group: test.corbel.run, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true}]}}"),
 			"CustomResourceDefinition widgets.test.corbel.run: ", "cannot manage it itself"),
 		manifest("the component itself", read("{apiVersion: test.corbel.run/v1, kind: Widget, metadata: {name: main}}"), "Widget ", "/main"),
-		broken("a generator that panics", "generator: panic: oh", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { panic("oh") }),
+		broken("a generator that panics", "generator: panicked: oh", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { panic("oh") }),
 		broken("a generator that returns nil objects", "generator: object 2 of 2 is nil", rendering(configMap("good", nil), nilMap).Generate),
 		broken("a generator that returns an error", "generator: value image is required", func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			return nil, errors.New("value image is required")

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -184,17 +183,13 @@ func digestsOf(c Component, name string, found []references.Found, generator str
 
 // parametersOf returns what the generator gets, as JSON. Maps are marshalled in the order
 // of their keys, so equal content is equal text.
-func parametersOf(c Component) (text []byte, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("the parameters of the component: %w", &manifests.PanicError{Value: value, Stack: debug.Stack()})
-		}
-	}()
+func parametersOf(c Component) ([]byte, error) {
 	var parameters map[string]any
 	if spec := c.GetSpec(); !isNil(spec) {
 		parameters = spec.ToUnstructured()
 	}
-	if text, err = json.Marshal(parameters); err != nil {
+	text, err := json.Marshal(parameters)
+	if err != nil {
 		return nil, fmt.Errorf("digest of the spec: %w", err)
 	}
 	return text, nil

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -307,16 +308,14 @@ func (h *handler[T]) listComponents(ctx context.Context, generator, namespace st
 // listedComponent returns what a roll-out has to know of a component. It is false if the component cannot be
 // decoded, or a method of it panics.
 func (h *handler[T]) listedComponent(generator string, item *unstructured.Unstructured) (c listed, ok bool) {
-	defer func() {
-		if recover() != nil {
-			ok = false
+	err := guard.Call(func() error {
+		obj := newComponent[T]()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, obj); err != nil {
+			return err
 		}
-	}()
-	obj := newComponent[T]()
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, obj) != nil {
-		return c, false
-	}
-	c.Component = h.fleetMember(obj, generator, h.isSkipped(obj))
-	c.said = conditions.Has(conditionsOf(obj), v1alpha1.ConditionRolloutStopped)
-	return c, true
+		c.Component = h.fleetMember(obj, generator, h.isSkipped(obj))
+		c.said = conditions.Has(conditionsOf(obj), v1alpha1.ConditionRolloutStopped)
+		return nil
+	})
+	return c, err == nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
@@ -140,7 +141,11 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 		}
 		planning.Go(func() {
 			defer func() { <-slots }()
-			plan, err := r.Plan(ctx, PlanRequest[T]{Key: key, Generator: generator})
+			var plan Plan
+			err := guard.Call(func() (err error) {
+				plan, err = r.Plan(ctx, PlanRequest[T]{Key: key, Generator: generator})
+				return err
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			report(key, plan, err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -80,25 +81,22 @@ func NewReconciler[T Component](name string, resourceGenerator manifests.Generat
 }
 
 // checkType finds out whether components can be made and understood.
-func checkType[T Component]() (err error) {
+func checkType[T Component]() error {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("component type %s: must be a pointer to a struct", t)
 	}
-	// Methods of an empty component that panic would panic in every reconcile.
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("component type %s: a method of an empty component panics: %v", t, value)
+	err := guard.CallNamed("a method of an empty component", func() error { // it would panic in every reconcile
+		component := newComponent[T]()
+		if component.GetStatus() == nil {
+			return errors.New("GetStatus must not return nil")
 		}
-	}()
-	component := newComponent[T]()
-	if component.GetStatus() == nil {
-		return fmt.Errorf("component type %s: GetStatus must not return nil", t)
-	}
-	if component.GetSpec() == nil {
-		return fmt.Errorf("component type %s: GetSpec must not return nil", t)
-	}
-	if err := finderFor[T]().Check(component.GetSpec()); err != nil {
+		if component.GetSpec() == nil {
+			return errors.New("GetSpec must not return nil")
+		}
+		return finderFor[T]().Check(component.GetSpec())
+	})
+	if err != nil {
 		return fmt.Errorf("component type %s: %w", t, err)
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -31,30 +32,27 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// report writes the verdict about the reconcile into the status, the events and the log.
+// report writes the verdict about the reconcile into the status, the events and the log. The panic of a
+// method of the component decides the verdict, whatever else happened.
 func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcome) result.Verdict {
 	var before telemetry.Summary
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
-	v := verdict.Evaluate(h.certainFacts(obj, outcome))
-	h.setVerdict(obj, v)
-	h.noteTurn(ctx, obj, outcome.Phase == lifecycle.PhaseSkip)
+	var v verdict.Verdict
+	err := guard.CallNamed("a method of the component", func() error {
+		v = verdict.Evaluate(h.factsOf(obj, outcome))
+		h.setVerdict(obj, v)
+		h.noteTurn(ctx, obj, outcome.Phase == lifecycle.PhaseSkip)
+		return nil
+	})
+	if err != nil {
+		if _, known := errors.AsType[*types.PanicError](outcome.Err); known {
+			err = outcome.Err
+		}
+		v = verdict.Evaluate(verdict.Facts{Deleting: !obj.GetDeletionTimestamp().IsZero(), Intervals: defaultIntervals, Err: err})
+		h.setVerdict(obj, v)
+	}
 	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
 	return v.Result()
-}
-
-// certainFacts returns the facts also if a method of the component panics: then the panic
-// decides the verdict, whatever else happened.
-func (h *handler[T]) certainFacts(obj T, outcome lifecycle.Outcome) (f verdict.Facts) {
-	defer func() {
-		if value := recover(); value != nil {
-			err := outcome.Err
-			if _, known := errors.AsType[*types.PanicError](err); !known {
-				err = fmt.Errorf("a method of the component panicked: %v", value)
-			}
-			f = verdict.Facts{Deleting: !obj.GetDeletionTimestamp().IsZero(), Intervals: defaultIntervals, Err: err}
-		}
-	}()
-	return h.factsOf(obj, outcome)
 }
 
 // factsOf collects what the verdict depends on.

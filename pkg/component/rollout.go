@@ -341,7 +341,6 @@ func failureOf(obj Component) string {
 // noteTurn notes what became of a component for the roll-out, and brings condition RolloutStopped in line
 // with it.
 func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
-	defer func() { _ = recover() }() // a method of the component may panic; the verdict says so
 	key, setter := client.ObjectKeyFromObject(obj), conditionsOf(obj)
 	condition := conditions.Get(setter, v1alpha1.ConditionRolloutStopped)
 	if h.fleet == nil || obj.GetDeletionTimestamp() != nil {

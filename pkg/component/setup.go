@@ -32,6 +32,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
@@ -252,12 +253,7 @@ func inShard(selector labels.Selector) predicate.Predicate {
 // and what the options and the generator add. The manager's own scheme is left
 // alone, because it may be in use already.
 func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Generator) (scheme *runtime.Scheme, err error) {
-	// A scheme panics when one kind is registered with two types.
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("scheme for the target cluster: %v", value)
-		}
-	}()
+	defer guard.Into(&err) // a scheme panics when one kind is registered with two types
 	scheme = runtime.NewScheme()
 	for gvk, t := range managers.AllKnownTypes() {
 		if object, ok := reflect.New(t).Interface().(runtime.Object); ok {
@@ -270,7 +266,7 @@ func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Gene
 		}
 	}
 	if err := manifests.AddToScheme(generator, scheme); err != nil {
-		return nil, fmt.Errorf("scheme of the resource generator: %w", err)
+		return nil, fmt.Errorf("resource generator: %w", err)
 	}
 	return scheme, nil
 }
@@ -279,7 +275,7 @@ func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Gene
 func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.GroupVersionKind, workers int) (*handler[T], error) {
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("scheme for the target cluster: %w", err)
 	}
 	handler := r.newHandler(about, gvk)
 	handler.telemetry = telemetry.New(telemetry.Options{

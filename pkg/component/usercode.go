@@ -25,7 +25,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/result"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // HookFunc is code of an operator that runs at a fixed point of a reconcile. The client is
@@ -98,10 +97,6 @@ func callUserCode[R any, T Component](ctx context.Context, code *userCode[T], ke
 	returned, err := guard.Run(ctx, code.guard, guarded, what, timeout, f)
 	if err == nil {
 		return returned, nil
-	}
-	if panicked, ok := errors.AsType[*types.PanicError](err); ok && !panicked.Goexit {
-		logf.FromContext(ctx).Error(nil, "contained a panic", "in", what, "value", panicked.Value, "stack", string(panicked.Stack))
-		return returned, fmt.Errorf("%s: %v", what, err) // it is logged once
 	}
 	return returned, fmt.Errorf("%s: %w", what, err)
 }

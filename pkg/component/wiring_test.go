@@ -58,7 +58,7 @@ func TestWiringMistakesAreErrorsOfTheSetup(t *testing.T) {
 		}, "GetSpec must not return nil"},
 		{"a component with methods that panic", func() error {
 			return NewReconciler[*explosive]("a", good, ReconcilerOptions{}).setUpNowhere()
-		}, "a method of an empty component panics: oh"},
+		}, "a method of an empty component panicked: oh"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { checkMistakes(t, test.setup(), test.err) })

@@ -5,14 +5,12 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/result"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // Commit makes the metadata and the status of the object durable. Call it before
@@ -81,7 +79,5 @@ type Forgetter interface {
 func contain(f func() error) error { return guard.CallNamed("the handler", f) }
 
 func logPanic(ctx context.Context, err error) {
-	if p, ok := errors.AsType[*types.PanicError](err); ok {
-		logf.FromContext(ctx).Error(err, "contained a panic", "stack", string(p.Stack))
-	}
+	guard.Log(logf.FromContext(ctx), err, "contained a panic")
 }

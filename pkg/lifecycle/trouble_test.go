@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -55,17 +54,6 @@ func TestPanicsAreContained(t *testing.T) {
 		if _, err := b.reconcile(); err != nil || b.read() != nil {
 			t.Errorf("the object is gone all the same: %v", err)
 		}
-	})
-	t.Run("Goexit", func(t *testing.T) {
-		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-			runtime.Goexit()
-			return result.Success, nil
-		}}
-		b := newBench(t, h, claimed)
-		if _, err := b.reconcile(); err == nil {
-			t.Error("the end of the goroutine counts as success")
-		}
-		b.wantReady(no, "Error", "the handler ended its goroutine (runtime.Goexit) in place of returning")
 	})
 	t.Run("an error that panics", func(t *testing.T) {
 		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return 0, evil{} }}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/guard"
 )
 
 // Digester is a generator or a transformer that reports what it renders from: files and options. With another
@@ -24,7 +25,7 @@ func Digest(g Generator) string { return digestOf(g) }
 
 func digestOf(v any) (sum string) {
 	digester, ok := v.(Digester)
-	if !ok || isNil(v) || protect(func() error { sum = digester.Digest(); return nil }) != nil {
+	if !ok || isNil(v) || guard.Call(func() error { sum = digester.Digest(); return nil }) != nil {
 		return ""
 	}
 	return sum

@@ -55,7 +55,7 @@ const (
 )
 
 // Generate calls the generator and converts everything it does wrong to an
-// error: a nil generator, a panic (PanicError), an early end of its goroutine,
+// error: a nil generator, a panic (types.PanicError),
 // nil objects, more than 100,000 objects, more than 256 MiB.
 func Generate(ctx context.Context, g Generator, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if isNil(g) {
@@ -65,7 +65,7 @@ func Generate(ctx context.Context, g Generator, namespace, name string, paramete
 	inner := context.WithValue(ctx, measuredKey, true)
 	outermost := ctx.Value(measuredKey) == nil
 	var objects []client.Object
-	err := protect(func() (err error) {
+	err := guard.Call(func() (err error) {
 		if objects, err = g.Generate(inner, namespace, name, parameters); err != nil {
 			return err
 		}
@@ -115,39 +115,6 @@ func checkObjects(objects []client.Object) error {
 	return errors.Join(errs...)
 }
 
-// PanicError is the error that a panic in a generator or a transformer becomes.
-type PanicError struct {
-	// Value is what panic was called with.
-	Value any
-	// Stack is the stack trace of the panic. It is not part of the message.
-	Stack []byte
-}
-
-// Error returns the value of the panic.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Unwrap returns the value of the panic if it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-// protect calls f, and makes errors of a panic, of the end of its goroutine, and of an error
-// that is a nil pointer.
-func protect(f func() error) error {
-	switch err := guard.Call(f).(type) {
-	case *types.PanicError:
-		if err.Goexit {
-			return fmt.Errorf("it %w", err)
-		}
-		return &PanicError{Value: err.Value, Stack: err.Stack}
-	case *guard.NilPointerError:
-		return fmt.Errorf("it %w", err)
-	default:
-		return err
-	}
-}
-
 // isNil reports whether v is nil or an interface around a nil pointer or function.
 func isNil(v any) bool {
 	if v == nil {
@@ -181,7 +148,7 @@ func AddToScheme(g Generator, scheme *runtime.Scheme) error {
 		return errNilGenerator
 	}
 	if builder, ok := g.(types.SchemeBuilder); ok {
-		return protect(func() error { return builder.AddToScheme(scheme) })
+		return guard.Call(func() error { return builder.AddToScheme(scheme) })
 	}
 	return nil
 }

@@ -159,8 +159,8 @@ func TestErrorsOfAnIsolatedGeneratorComeBack(t *testing.T) {
 		t.Errorf("what it prints gets between: %v", err)
 	}
 	_, err := misbehaving.Generate(t.Context(), "", "", do("panic"))
-	var p *manifests.PanicError
-	if !errors.As(err, &p) || err.Error() != `isolated generator "small": panic: no way` {
+	var p *types.PanicError
+	if !errors.As(err, &p) || err.Error() != `isolated generator "small": panicked: no way` {
 		t.Errorf("got the error %v", err)
 	}
 	_, err = misbehaving.Generate(t.Context(), "", "", do("fail"))

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -77,7 +78,7 @@ var texts = []key{reconcilerNameKey, componentNameKey, componentNamespaceKey, co
 
 func encodeWork(ctx context.Context, generator, namespace, name string, parameters types.Unstructurable) ([]byte, error) {
 	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}, Installation: IsComponentInstallation(ctx), RollbackHooks: IncludesRollbackHooks(ctx), Preview: IsPreview(ctx)}
-	err := protect(func() error {
+	err := guard.Call(func() error {
 		if !isNil(parameters) {
 			w.Parameters = parameters.ToUnstructured()
 		}
@@ -116,7 +117,7 @@ func answerWork(ctx context.Context, encoded []byte) []byte {
 	a := answer{}
 	if err := doWork(ctx, encoded, &a); err != nil {
 		a = answer{Error: err.Error(), Isolation: a.Isolation}
-		if p, ok := errors.AsType[*PanicError](err); ok {
+		if p, ok := errors.AsType[*types.PanicError](err); ok {
 			a.Panic = fmt.Sprint(p.Value)
 		}
 		if r, ok := errors.AsType[types.RetriableError](err); ok {
@@ -153,7 +154,7 @@ func doWork(ctx context.Context, encoded []byte, a *answer) error {
 		return err
 	}
 	var converted []*unstructured.Unstructured
-	err = protect(func() (err error) {
+	err = guard.Call(func() (err error) {
 		converted, err = untyped.List(objects, scheme)
 		return err
 	})
@@ -200,7 +201,7 @@ func (i *isolated) decode(ctx context.Context, encoded []byte) ([]client.Object,
 	case a.Isolation:
 		return nil, i.failed(errors.New(a.Error))
 	case a.Panic != "":
-		return nil, fmt.Errorf("isolated generator %q: %w", i.isolation.Name, &PanicError{Value: a.Panic})
+		return nil, fmt.Errorf("isolated generator %q: %w", i.isolation.Name, &types.PanicError{Value: a.Panic})
 	case a.Retriable:
 		return nil, types.NewRetriableError(confidential.At(fmt.Sprintf("isolated generator %q", i.isolation.Name), errors.New(a.Error)), a.RetryAfter)
 	case a.Error != "":

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/guard"
 )
 
 // Origins says which files objects come from, as far as their generators report it by
@@ -66,7 +68,7 @@ func KeepOrigins(ctx context.Context, before, after []client.Object) {
 		return
 	}
 	// The objects may be of any type that a user wrote; without origins one can live.
-	_ = protect(func() error {
+	_ = guard.Call(func() error {
 		known := map[string]string{}
 		for _, object := range before {
 			if origin := origins.Of(object); origin != "" {

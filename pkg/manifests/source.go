@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -29,7 +30,7 @@ type Sourcer interface {
 func Source(g Generator) v1alpha1.Source {
 	var source v1alpha1.Source
 	if sourcer, ok := g.(Sourcer); ok && !isNil(g) {
-		if err := protect(func() error { source = sourcer.Source(); return nil }); err != nil {
+		if err := guard.Call(func() error { source = sourcer.Source(); return nil }); err != nil {
 			return v1alpha1.Source{}
 		}
 	}
@@ -47,7 +48,7 @@ type DefaultValuer interface {
 func DefaultValues(g Generator) map[string]any {
 	var values map[string]any
 	if valuer, ok := g.(DefaultValuer); ok && !isNil(g) {
-		if err := protect(func() error { values = valuer.DefaultValues(); return nil }); err != nil {
+		if err := guard.Call(func() error { values = valuer.DefaultValues(); return nil }); err != nil {
 			return nil
 		}
 	}
@@ -71,7 +72,7 @@ type TypeSharer interface {
 func SharedTypes(g Generator) []types.SharedType {
 	var shared []types.SharedType
 	if sharer, ok := g.(TypeSharer); ok && !isNil(g) {
-		if err := protect(func() error { shared = sharer.SharedTypes(); return nil }); err != nil {
+		if err := guard.Call(func() error { shared = sharer.SharedTypes(); return nil }); err != nil {
 			return nil
 		}
 	}

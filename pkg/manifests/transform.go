@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -90,7 +91,7 @@ func (t *transformed) each(f func(Transformer) error) error {
 }
 
 func transformParameters(t ParameterTransformer, namespace, name string, parameters types.Unstructurable) (types.Unstructurable, error) {
-	err := protect(func() (err error) {
+	err := guard.Call(func() (err error) {
 		parameters, err = t.TransformParameters(namespace, name, parameters)
 		return err
 	})
@@ -101,8 +102,8 @@ func transformParameters(t ParameterTransformer, namespace, name string, paramet
 }
 
 // TransformObjects calls the transformer and converts everything it does wrong to an
-// error, as Generate does: a nil transformer, a panic (PanicError), an early end of its
-// goroutine, nil objects. Patches and expressions of package transform end when the
+// error, as Generate does: a nil transformer, a panic (types.PanicError),
+// nil objects. Patches and expressions of package transform end when the
 // context does. The origins of objects are kept.
 func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name string, objects []client.Object) ([]client.Object, error) {
 	if isNil(t) {
@@ -115,7 +116,7 @@ func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name 
 		}
 	}
 	var transformed []client.Object
-	err := protect(func() (err error) {
+	err := guard.Call(func() (err error) {
 		// A transformer may encode what it is given.
 		if err := checkAmount(objects); err != nil {
 			return err

@@ -73,10 +73,10 @@ func TestTransformReportsItsTransformers(t *testing.T) {
 		{"an error before", parameters(func(_, _ string, p types.Unstructurable) (types.Unstructurable, error) {
 			return p, errors.New("broken")
 		}), "transformer 2 of 2: broken"},
-		{"a panic before", parameters(func(string, string, types.Unstructurable) (types.Unstructurable, error) { panic("no") }), "transformer 2 of 2: panic: no"},
+		{"a panic before", parameters(func(string, string, types.Unstructurable) (types.Unstructurable, error) { panic("no") }), "transformer 2 of 2: panicked: no"},
 		{"a nil object", objects(func(_, _ string, o []client.Object) ([]client.Object, error) { return append(o, nil), nil }), "transformer 2 of 2: object 2 of 2 is nil"},
 		{"an error after", objects(func(string, string, []client.Object) ([]client.Object, error) { return nil, errors.New("broken") }), "transformer 2 of 2: broken"},
-		{"a panic after", objects(func(string, string, []client.Object) ([]client.Object, error) { panic("no") }), "transformer 2 of 2: panic: no"},
+		{"a panic after", objects(func(string, string, []client.Object) ([]client.Object, error) { panic("no") }), "transformer 2 of 2: panicked: no"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/internal/guard"
 )
 
 // Readiness is whether an object does what its manifest asks for.
@@ -139,11 +141,7 @@ func byType(obj *unstructured.Unstructured) Status {
 // compute calls kstatus, which panics if a status does not have the shape that
 // its type prescribes.
 func compute(obj *unstructured.Unstructured) (result *kstatus.Result, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			result, err = nil, fmt.Errorf("it has an unexpected shape (%v)", value)
-		}
-	}()
+	defer guard.Into(&err)
 	result, err = kstatus.Compute(obj)
 	if err == nil && result == nil {
 		err = fmt.Errorf("no rule applies")

@@ -110,11 +110,6 @@ func (p *Program) evaluateStatus(obj *unstructured.Unstructured, byType Status) 
 
 // evaluate reports whether the object is ready.
 func (p *Program) evaluate(obj *unstructured.Unstructured) (ready bool, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			ready, err = false, errors.New("the expression cannot be evaluated")
-		}
-	}()
 	value, _, err := p.program.Eval(map[string]any{"self": withoutValues(obj)})
 	if err != nil {
 		if strings.Contains(err.Error(), "cost limit exceeded") {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -184,13 +184,12 @@ type transientError interface {
 
 // run calls the task. A panic becomes an error.
 func run(ctx context.Context, task func(context.Context, Condition) (Condition, error), before Condition) (returned Condition, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the task panicked: %v", r)
-			logf.FromContext(ctx).Error(err, "a task panicked", "condition", before.Type, "stack", string(debug.Stack()))
-		}
-	}()
-	return task(ctx, *before.DeepCopy())
+	err = guard.CallNamed("the task", func() (err error) {
+		returned, err = task(ctx, *before.DeepCopy())
+		return err
+	})
+	guard.Log(logf.FromContext(ctx), err, "a task panicked", "condition", before.Type)
+	return returned, err
 }
 
 // name is the object for messages: kind, namespace and name.

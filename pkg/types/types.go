@@ -44,24 +44,17 @@ func (e RetriableError) Cause() error { return e.err }
 // RetryAfter returns the delay, or nil if the retry interval of the component applies.
 func (e RetriableError) RetryAfter() *time.Duration { return e.retryAfter }
 
-// PanicError is the error that a panic in a handler, a reconciler or a hook becomes. It does not
-// unwrap: a panic with an error is no answer.
+// PanicError is the error that a panic in a handler, a reconciler, a hook or a generator becomes. It
+// does not unwrap: a panic with an error is no answer.
 type PanicError struct {
 	// Value is the argument of panic.
 	Value any
 	// Stack is the stack trace. It belongs in the log and is not part of the message.
 	Stack []byte
-	// Goexit means that the goroutine was ended without a panic, by runtime.Goexit.
-	Goexit bool
 }
 
 // Error returns what happened, as the end of a sentence.
-func (e *PanicError) Error() string {
-	if e.Goexit {
-		return "ended its goroutine (runtime.Goexit) in place of returning"
-	}
-	return fmt.Sprintf("panicked: %v", e.Value)
-}
+func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
 // IsGone reports whether an answer of the API server proves that the object of this name does
 // not exist. The only proof is a Status with reason NotFound that names the object. A 404 without

@@ -50,7 +50,7 @@ var rooms = []Room{
 
 	{Path: "pkg/conditions", Floor: 1, Kind: Data, Clock: true},
 	{Path: "pkg/result", Floor: 1, Kind: Data, Beside: []string{"pkg/conditions", "internal/backoff"}},
-	{Path: "pkg/status", Floor: 1, Kind: Data, External: []string{
+	{Path: "pkg/status", Floor: 1, Kind: Data, Beside: []string{"internal/guard"}, External: []string{
 		"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/...",
 		"github.com/fluxcd/cli-utils/pkg/kstatus/status",
 		"github.com/google/cel-go/...",

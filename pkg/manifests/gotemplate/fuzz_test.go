@@ -36,7 +36,7 @@ func FuzzGenerate(f *testing.F) {
 		if errors.As(err, &late) && late.Busy {
 			t.Errorf("%q: not even interrupted", text)
 		}
-		var p *manifests.PanicError
+		var p *types.PanicError
 		if errors.As(err, &p) {
 			t.Errorf("%q: %v\n%s", text, err, p.Stack)
 		}

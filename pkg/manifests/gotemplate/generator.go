@@ -22,6 +22,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
@@ -215,11 +216,7 @@ func checkFunction(name string, f any) (err error) {
 	if value := reflect.ValueOf(f); value.Kind() != reflect.Func || value.IsNil() {
 		return fmt.Errorf("it is %T, want a function", f)
 	}
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%v", value)
-		}
-	}()
+	defer guard.Into(&err)
 	template.New("").Funcs(template.FuncMap{name: f})
 	return nil
 }

@@ -6,10 +6,8 @@ package gotemplate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"path"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -133,12 +131,7 @@ func (t *Texts) renderingFor(ctx context.Context) (*templates.Rendering, error) 
 	}), nil
 }
 
-func (t *Texts) renderOne(r *templates.Rendering, name string, data map[string]any) (text string, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%s: %w", name, &manifests.PanicError{Value: value, Stack: debug.Stack()})
-		}
-	}()
+func (t *Texts) renderOne(r *templates.Rendering, name string, data map[string]any) (string, error) {
 	data = maps.Clone(data)
 	data["Template"] = map[string]any{"Name": name, "BasePath": t.base}
 	return r.Execute(name, data)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -16,7 +15,6 @@ import (
 	"golang.org/x/text/message"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 )
 
@@ -48,12 +46,7 @@ func checkSchemas(c *chart.Chart, values map[string]any) error {
 	return errors.Join(errs...)
 }
 
-func checkSchema(data []byte, values map[string]any) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
-		}
-	}()
+func checkSchema(data []byte, values map[string]any) error {
 	compiled, err := compile(data)
 	if err != nil {
 		return fmt.Errorf("values.schema.json: %w", err)

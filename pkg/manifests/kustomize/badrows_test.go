@@ -72,7 +72,7 @@ func badFolders() []badFolder {
 		file("Z17 a tab", "a:\n\tb: 1\n", "a.yaml", "found character that cannot start any token"),
 		{name: "Z17 nothing in a kustomization", files: map[string]string{"kustomization.yaml": ""}, want: []string{"kustomization.yaml is empty"}},
 		decrypting("Z19 a wrong key", func([]byte, string) ([]byte, error) { return nil, errors.New("no key fits") }, "a.yaml: decrypt it: no key fits"),
-		decrypting("Z19 a decryptor that panics", func([]byte, string) ([]byte, error) { panic("no way") }, "a.yaml: decrypt it: panic: no way"),
+		decrypting("Z19 a decryptor that panics", func([]byte, string) ([]byte, error) { panic("no way") }, "panicked: no way"),
 		decrypting("Z19 what is decrypted is junk", func(_ []byte, name string) ([]byte, error) { return []byte("\tx: ["), nil }, "kustomization.yaml"),
 		file("Z17 a text", "just a text", "a.yaml"),
 		file("Z17 an object without a kind", "a: 1\n", "./a.yaml", "missing Resource metadata"),

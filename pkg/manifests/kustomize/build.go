@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
@@ -64,13 +64,11 @@ func build(ctx context.Context, p *plan, limits Limits) (built []*unstructured.U
 		defer openapi.ResetOpenAPI()
 	}
 	defer func() {
-		if value := recover(); value != nil {
-			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
-		}
 		if err != nil {
 			built, err = nil, fmt.Errorf("kustomization in folder %s: %w", p.folder, err)
 		}
 	}()
+	defer guard.Into(&err) // the library panics, such as for an empty file of crds
 	resources, err := krusty.MakeKustomizer(krustyOptions()).Run(p.files, path.Join("/", p.folder))
 	if err != nil {
 		return nil, 0, err

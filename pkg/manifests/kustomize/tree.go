@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -64,15 +63,10 @@ func readTree(fsys fs.FS, options Options) (*tree, error) {
 	return t, errors.Join(errs...)
 }
 
-func decrypt(d manifests.Decryptor, data []byte, name string) (plain []byte, err error) {
+func decrypt(d manifests.Decryptor, data []byte, name string) ([]byte, error) {
 	if d == nil {
 		return data, nil
 	}
-	defer func() {
-		if value := recover(); value != nil {
-			err = &manifests.PanicError{Value: value, Stack: debug.Stack()}
-		}
-	}()
 	return d.Decrypt(slices.Clone(data), name)
 }
 

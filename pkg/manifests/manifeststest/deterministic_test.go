@@ -51,7 +51,7 @@ func TestDeterministicFindsWhatIsNot(t *testing.T) {
 				panic("no")
 			}
 			return nil
-		}, []string{"a later rendering fails, the first one did not: panic: no"}},
+		}, []string{"a later rendering fails, the first one did not: panicked: no"}},
 		{"changed parameters", func(parameters map[string]any) []client.Object {
 			delete(parameters, "list")
 			return nil

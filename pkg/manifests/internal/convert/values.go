@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"runtime/debug"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -27,11 +25,6 @@ func Values(parameters types.Unstructurable) (values map[string]any, err error) 
 	if parameters == nil {
 		return map[string]any{}, nil
 	}
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("parameters: %w", &manifests.PanicError{Value: value, Stack: debug.Stack()})
-		}
-	}()
 	copied, err := clone(parameters.ToUnstructured(), 0)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)

@@ -52,11 +52,6 @@ type Extent struct {
 // ExtentOf returns the extent of a YAML stream without expanding it. The text after a
 // syntax error does not count. An alias inside of what it refers to is an error.
 func ExtentOf(data []byte) (total Extent, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("the YAML parser failed")
-		}
-	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var root yaml.Node

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/corbel-run/corbel/internal/guard"
 )
 
 // Document is one document of a stream that holds something.
@@ -65,7 +67,7 @@ func (o Options) Parse(data []byte) ([]Document, []*Error) {
 	number := 0
 	all := &stream{Options: o, size: len(data)}
 	for _, c := range split(data) {
-		parsed, err := all.parse(c)
+		parsed, err := all.parseSafely(c)
 		if err != nil {
 			number++
 			err.Document = number
@@ -114,14 +116,17 @@ type stream struct {
 	extent Extent // of what was read
 }
 
+// parseSafely is parse. A panic of the YAML library becomes an error.
+func (s *stream) parseSafely(c chunk) (documents []Document, err *Error) {
+	if failed := guard.Call(func() error { documents, err = s.parse(c); return nil }); failed != nil {
+		return nil, &Error{Line: c.content, Err: fmt.Errorf("the parser %w", failed)}
+	}
+	return documents, err
+}
+
 // parse reads what stands between two separators. That is one document, but for JSON
 // objects that follow each other.
-func (s *stream) parse(c chunk) (documents []Document, err *Error) {
-	defer func() {
-		if value := recover(); value != nil {
-			documents, err = nil, &Error{Line: c.content, Err: fmt.Errorf("the parser failed: %v", value)}
-		}
-	}()
+func (s *stream) parse(c chunk) ([]Document, *Error) {
 	node, err := parseNode(c)
 	if err != nil {
 		if documents, mistake, ok := parseJSON(c); ok {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // grace is how long a rendering may take to notice that its time has passed. Most
@@ -48,11 +47,6 @@ func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(co
 	switch failure := err.(type) { // the guard's own: what f returned may wrap that of another guard
 	case nil:
 		return result, nil
-	case *types.PanicError:
-		if failure.Goexit {
-			return none, fmt.Errorf("the rendering %w", failure)
-		}
-		return none, &manifests.PanicError{Value: failure.Value, Stack: failure.Stack}
 	case *guard.TimeoutError:
 		return none, &manifests.RenderTimeoutError{Generator: r.name, After: failure.After, Busy: true}
 	}

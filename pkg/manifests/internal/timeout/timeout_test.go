@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestRunReturnsWhatTheRenderingReturns(t *testing.T) {
@@ -29,16 +29,12 @@ func TestRunReturnsWhatTheRenderingReturns(t *testing.T) {
 	}
 }
 
-func TestRunConvertsPanicsAndExitsToErrors(t *testing.T) {
+func TestRunConvertsPanicsToErrors(t *testing.T) {
 	r := timeout.New("it")
 	_, err := timeout.Run(t.Context(), r, time.Minute, func(context.Context) (int, error) { panic("no") })
-	var p *manifests.PanicError
+	var p *types.PanicError
 	if !errors.As(err, &p) || len(p.Stack) == 0 {
 		t.Errorf("a panic: got the error %v", err)
-	}
-	_, err = timeout.Run(t.Context(), r, time.Minute, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
-	if err == nil || !strings.Contains(err.Error(), "ended its goroutine") {
-		t.Errorf("the end of the goroutine: got the error %v", err)
 	}
 }
 

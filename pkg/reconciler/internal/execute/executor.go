@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/cluster"
@@ -128,19 +128,20 @@ func (e *Executor) runStage(ctx context.Context, steps []plan.Step) []plan.Resul
 func (e *Executor) runStep(ctx context.Context, step plan.Step) (result plan.Result) {
 	ctx, span := e.options.Tracer.Start(ctx, "corbel.write")
 	answered := func(plan.Result) {}
-	defer func() {
-		if value := recover(); value != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", value), "executing a step",
-				"verb", step.Verb, "object", step.Key.String(), "stack", string(debug.Stack()))
-			result = failed(step, fmt.Errorf("internal error of the operator (%v); the outcome is not known, and the log has the stack", value))
+	err := guard.Call(func() error {
+		if step.Verb != plan.VerbDryRun {
+			answered = e.observer.BeginWrite(ctx, step)
 		}
-		answered(result)
-		e.report(ctx, span, step, result)
-	}()
-	if step.Verb != plan.VerbDryRun {
-		answered = e.observer.BeginWrite(ctx, step)
+		result = e.tryStep(ctx, step)
+		return nil
+	})
+	if err != nil {
+		guard.Log(log.FromContext(ctx), err, "executing a step", "verb", step.Verb, "object", step.Key.String())
+		result = failed(step, fmt.Errorf("internal error of the operator (%w); the outcome is not known, and the log has the stack", err))
 	}
-	return e.tryStep(ctx, step)
+	answered(result)
+	e.report(ctx, span, step, result)
+	return result
 }
 
 // tryStep executes one step. It neither records nor reports the result.

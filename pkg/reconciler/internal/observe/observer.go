@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
@@ -162,17 +163,15 @@ type batch struct {
 // observeSafely converts a panic, which only a bug in this repository can cause, to an
 // object that cannot be read.
 func (l *batch) observeSafely(ctx context.Context, request Request) (observation plan.Observation) {
-	defer func() {
-		if value := recover(); value != nil {
-			observation = unknown(fmt.Errorf("internal error of the operator (%v)", value))
-		}
-	}()
 	// A server that had an answer to none of as many requests as are under way at
 	// once is not asked hundreds of times more.
 	if l.unavailable.Load() >= int64(l.observer.options.Parallelism) {
 		return plan.Observation{Message: "cannot be read: the server does not answer, or has too much to do"}
 	}
-	return l.observe(ctx, request)
+	if err := guard.Call(func() error { observation = l.observe(ctx, request); return nil }); err != nil {
+		return unknown(fmt.Errorf("internal error of the operator (%w)", err))
+	}
+	return observation
 }
 
 func unknown(err error) plan.Observation {

@@ -4,14 +4,14 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -94,37 +94,19 @@ func (s *Store) notify(changes []Change) {
 		return
 	}
 	for _, change := range changes {
-		s.notifyOne(change)
+		contain(log.Log.WithName("watch"), "a mistake in the program that is notified of changes", func() { s.options.Changed(change) })
 	}
-}
-
-func (s *Store) notifyOne(change Change) {
-	defer func() {
-		if value := recover(); value != nil {
-			log.Log.WithName("watch").Error(mistake(value), "a mistake in the program that is notified of changes", "object", change.Key.String())
-		}
-	}()
-	s.options.Changed(change)
-}
-
-// mistake describes the value of a panic. It may be anything, also a value
-// of a Secret; so only what Go itself says is repeated.
-func mistake(value any) error {
-	if err, ok := value.(runtime.Error); ok {
-		return fmt.Errorf("%w at %s", err, debug.Stack())
-	}
-	return fmt.Errorf("panic with a %T at %s", value, debug.Stack())
 }
 
 // reduce makes the record of an object. A mistake in Reduce costs no more than a
 // record that cannot be used.
 func (s *Store) reduce(log logr.Logger, live *unstructured.Unstructured) (made *record) {
-	defer func() {
-		if value := recover(); value != nil {
-			log.Error(mistake(value), "a mistake in the program that reduces objects",
-				"kind", live.GetKind(), "namespace", live.GetNamespace(), "name", live.GetName())
-			made = unreadable(live, s.options.Label)
-		}
-	}()
-	return recordOf(s.options.Reduce(live))
+	log = log.WithValues("kind", live.GetKind(), "namespace", live.GetNamespace(), "name", live.GetName())
+	contain(log, "a mistake in the program that reduces objects", func() { made = recordOf(s.options.Reduce(live)) })
+	return cmp.Or(made, unreadable(live, s.options.Label))
+}
+
+// contain calls f, and logs a panic. Watches run in goroutines where it would end the process.
+func contain(log logr.Logger, message string, f func()) {
+	guard.Log(log, guard.Call(func() error { f(); return nil }), message)
 }
