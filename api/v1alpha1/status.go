@@ -159,7 +159,7 @@ const (
 	// What to do: nothing; the next reconcile follows at once.
 	ReasonFirstSeen = "FirstSeen"
 	// ReasonProcessing means that dependent objects are being applied or are not ready yet. The message names
-	// the first of them.
+	// the first of them, or the revision that has just started.
 	//
 	// Conditions: Ready Unknown, Reconciling True
 	// State: Processing

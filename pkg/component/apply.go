@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -172,6 +173,9 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.
 	if status.Revision != revision {
 		known.activity.StartRevision()
 		rendered = false
+		if status.IsReady() { // that was another revision, and a status may be written from now on
+			h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
+		}
 		// The revision is one of a roll-out.
 		updates = h.fleet != nil && !pinned.isSet() && len(status.History) > 1 && status.History[1].Generator != generator
 	}

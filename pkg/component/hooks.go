@@ -120,7 +120,7 @@ func (h *handler[T]) render(ctx context.Context, renderer *rendering.Renderer, o
 }
 
 // reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this
-// generation stays: the same rendering may lead to it again.
+// generation stays, but for one that an earlier revision is ready: the same rendering may lead to it again.
 func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit lifecycle.Commit, render func(context.Context) error) error {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)

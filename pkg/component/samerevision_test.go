@@ -64,6 +64,7 @@ type operated struct {
 	*testing.T
 	*handler[*widget]
 	engine  *fakeEngine
+	events  *eventLog
 	obj     *widget
 	renders int
 }
@@ -77,7 +78,7 @@ func operate(t *testing.T, options ReconcilerOptions) *operated {
 		}
 		return hash.Combine(string(text))
 	}}}
-	o.handler, _ = testHandler(t, o.engine)
+	o.handler, o.events = testHandler(t, o.engine)
 	o.settings = testSettings(t, options)
 	local := fake.NewClientBuilder().Build()
 	o.renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})

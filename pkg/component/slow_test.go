@@ -22,15 +22,17 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state    State
 		observed int64
+		counted  bool // the revision
 		refused  error
 		reported bool
 	}{
-		"a new component":            {StatePending, 0, nil, true},
-		"a new generation":           {StateReady, 1, nil, true},
-		"a generation that waits":    {StateProcessing, 2, nil, true},
-		"a generation that is ready": {StateReady, 2, nil, false},
-		"a generation that failed":   {StateError, 2, nil, false},
-		"a refused write":            {StatePending, 0, errors.New("conflict"), true},
+		"a new component":          {StatePending, 0, false, nil, true},
+		"a new generation":         {StateReady, 1, false, nil, true},
+		"a new revision":           {StateReady, 2, false, nil, true},
+		"a generation that waits":  {StateProcessing, 2, false, nil, true},
+		"a revision that is ready": {StateReady, 2, true, nil, false},
+		"a generation that failed": {StateError, 2, false, nil, false},
+		"a refused write":          {StatePending, 0, false, errors.New("conflict"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,6 +46,13 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 				obj := newWidget()
 				obj.Generation = 2
 				obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
+				if tc.counted {
+					digests, err := h.digestsOf(t.Context(), obj)
+					if err != nil {
+						t.Fatal(err)
+					}
+					obj.Status.startProcessing(obj.Generation, digests, h.now())
+				}
 				var said []string
 				commit := func(context.Context) error {
 					if _, _, message := obj.GetStatus().GetState(); strings.Contains(message, "rendered for") {

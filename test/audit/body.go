@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -23,7 +24,12 @@ type body struct {
 		Labels, Annotations                   map[string]string
 	}
 	Type   string
-	Status struct{ Inventory v1alpha1.Inventory }
+	Status struct {
+		Inventory  v1alpha1.Inventory
+		Revision   int64
+		History    []v1alpha1.RevisionStatus
+		Conditions []metav1.Condition
+	}
 }
 
 // key names an object without its version.

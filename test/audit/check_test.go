@@ -31,7 +31,9 @@ type line struct {
 	items  string // of a component's record: "a:u1 b:"
 	// definitions are those of the record, in the form of items.
 	definitions string
-	as          string
+	// ready is the status of condition Ready of a component, and revision the result of its revision; empty if it has neither.
+	ready, revision string
+	as              string
 }
 
 func (l line) event() env.AuditEvent {
@@ -53,7 +55,12 @@ func (l line) event() env.AuditEvent {
 			of, uid, _ := strings.Cut(text, ":")
 			objects["v1 CustomResourceDefinition shop/"+of] = fmt.Sprintf(`{"uid":%q}`, uid)
 		}
-		object["status"] = map[string]any{"inventory": map[string]any{"format": 3, "objects": objects}}
+		status := map[string]any{"inventory": map[string]any{"format": 3, "objects": objects}, "revision": 2}
+		if l.revision != "" {
+			status["history"] = []any{map[string]any{"revision": 2, "result": l.revision}, map[string]any{"revision": 1, "result": "Ready"}}
+			status["conditions"] = []any{map[string]any{"type": "Ready", "status": l.ready}}
+		}
+		object["status"] = status
 	}
 	for _, word := range strings.Fields(l.answer) {
 		key, value, _ := strings.Cut(word, "=")
@@ -90,6 +97,11 @@ func (l line) event() env.AuditEvent {
 
 func recorded(items string) line {
 	return line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main finalizer=" + name, items: items}
+}
+
+// status is a write of a component's status.
+func status(user, ready, revision string) line {
+	return line{user: user, verb: "patch", object: "Shop main", answer: "uid=uid-main finalizer=" + name, items: "a:u1", ready: ready, revision: revision}
 }
 
 // definition is a write to a definition that is shared or is going to be.
@@ -223,6 +235,11 @@ func TestForgedLogs(t *testing.T) {
 		}, want: []string{"S2"}},
 		{name: "a shared definition is written blindly", log: []line{definition("create", "uid=u1 shared=1.0.0"),
 			{user: "operator", verb: "patch", object: "CustomResourceDefinition a", answer: "uid=u1 shared=1.1.0 rv=2", sent: `{}`}}, want: []string{"S2"}},
+		{name: "a component says that it is ready with a revision that was ready", log: append(slices.Clone(good), status("operator", "True", "Ready"))},
+		{name: "a component says that it is not ready with a new revision", log: append(slices.Clone(good), status("operator", "Unknown", "Processing"))},
+		{name: "another client says that a component is ready", log: append(slices.Clone(good), status("other", "True", "Processing"))},
+		{name: "a component says that it is ready with a new revision", log: append(slices.Clone(good), status("operator", "True", "Processing")), want: []string{"S25"}},
+		{name: "a component says that it is ready with a revision that failed", log: append(slices.Clone(good), status("operator", "True", "Failed")), want: []string{"S25"}},
 		{name: "the finalizer goes too early", log: append(slices.Clone(good),
 			line{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main deleting", items: "a:u1"}), want: []string{"S12"}},
 	}

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -56,6 +59,7 @@ func (r *replay) ofComponent() {
 	now.forged = before != nil && before.uid == now.uid && (before.forged || !r.byOperator() && len(now.items) < len(before.items))
 	if r.byOperator() {
 		r.checkRecord(before, now, after)
+		r.checkReady(after)
 	}
 	if r.components[place] = now; after.Metadata.DeletionTimestamp != "" && len(now.finalizers) == 0 {
 		delete(r.components, place)
@@ -116,6 +120,15 @@ func (r *replay) checkRecord(before, now *component, after body) {
 	for k, o := range r.objects {
 		if o.exists() && o.owned.uid == now.uid && o.owned.owner == now.title && len(o.owned.others) == 0 {
 			r.violate("S12", "the finalizer goes, and %s exists and is ours", k)
+		}
+	}
+}
+
+// checkReady checks that a component that says that it is ready names no revision that was never ready.
+func (r *replay) checkReady(after body) {
+	for _, entry := range after.Status.History {
+		if entry.Revision == after.Status.Revision && entry.Result != v1alpha1.RevisionReady && meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady) {
+			r.violate("S25", "Ready is True, and revision %d, which the status names, is %s", entry.Revision, entry.Result)
 		}
 	}
 }

@@ -13,6 +13,7 @@
 //	S4   an object is dropped from the record only if it is gone or not ours any more
 //	S12  the finalizer is there before the record, and goes after everything else
 //	S18  requests for dependents are sent as the user that they should
+//	S25  a component that says that it is ready names a revision that was ready
 //
 // What an operator keeps for itself is no dependent, because it has neither the label nor the
 // annotation of one: the Secrets of large inventories, and the one of a component's revisions with

@@ -187,6 +187,7 @@ var mutants = []mutant{
 	{"the minReadySeconds of a workload do not count", "pkg/component/internal/verdict/availability.go", "own != nil {", "own != nil && false {", []string{verdictTests}},
 	{"pods that may not be listed hold back a component", "pkg/component/internal/verdict/availability.go", "if apierrors.IsForbidden(err) {", "if false && apierrors.IsForbidden(err) {", []string{verdictTests}},
 	{"a rule of its own for readiness does not count", "pkg/reconciler/desiredset.go", `d.Policies.ReadyWhen == "" && !byRule`, "(byRule || true)", []string{reconcilerTests}},
+	{"a status says Ready of a revision that has just started", "pkg/component/apply.go", "if status.IsReady() {", "if false {", []string{componentTests}},
 	{"the pods of a revision that was ready are read", "pkg/component/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
 	{"a container that was started late is a timeout", "pkg/component/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
 	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/availability.go", "crashes || worst.Problem != pods.Starting", "crashes", []string{verdictTests}},

@@ -89,8 +89,8 @@ type Activity struct {
 	// repaired since then.
 	logged   map[string]int
 	repaired bool
-	// started reports whether a revision was started that is not ready yet.
-	started bool
+	// started reports whether a revision was started that is not ready yet, and starts whether that is not reported yet.
+	started, starts bool
 	// installed reports whether the component was ready before.
 	installed bool
 	// transition is the last one that was logged.
@@ -120,7 +120,7 @@ func (a *Activity) Add(outcome reconciler.Outcome) {
 }
 
 // StartRevision records that another revision of the component is rendered.
-func (a *Activity) StartRevision() { a.started = true }
+func (a *Activity) StartRevision() { a.started, a.starts = true, true }
 
 // SetInstalled notes whether the component was ready before the present reconcile.
 func (a *Activity) SetInstalled(installed bool) { a.installed = installed }

@@ -130,13 +130,15 @@ func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before S
 	t.logVerdict(ctx, s, a, before.Reason, v)
 	t.population.Set(client.ObjectKeyFromObject(s.Object), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
 	NoteResult(ctx, resultOf(v))
+	starts := a.starts
+	a.starts = false
 	switch {
 	case v.State == v1alpha1.StateReady:
 		t.ReportActivity(ctx, s, a, Apply)
 		t.logTransition(ctx, s, a, a.completed(before))
 	case v.Reason == v1alpha1.ReasonApprovalRequired:
 		t.ReportActivity(ctx, s, a, Apply) // the revision before is repaired, which is no part of what is approved
-	case v.State == before.State && v.Reason == before.Reason:
+	case v.State == before.State && v.Reason == before.Reason && !starts:
 		// No transition, so no event: what was done is reported at the next one.
 	case !s.Object.GetDeletionTimestamp().IsZero():
 		t.ReportActivity(ctx, s, a, Delete)
