@@ -10,6 +10,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -30,12 +32,18 @@ import (
 // use the one that is built in share it; one that sets another needs it alone.
 var schema = semaphore.NewWeighted(math.MaxInt64)
 
+// loadSchema loads the schema that is built in. The library loads it late, and reads it in other builds without a lock meanwhile.
+func loadSchema() { openapi.SchemaForResourceType(kyaml.TypeMeta{}) }
+
+var loadFirst = sync.OnceFunc(loadSchema)
+
 // schemaPoll is how often a build that needs the schema alone looks whether it is free.
 const schemaPoll = 20 * time.Millisecond
 
 // acquireSchema waits for the schema. A build that needs it alone does not queue: it would
 // keep all others from starting until the slowest of those under way has ended.
 func acquireSchema(ctx context.Context, alone bool) (share int64, err error) {
+	loadFirst()
 	if !alone {
 		return 1, schema.Acquire(ctx, 1)
 	}
@@ -60,8 +68,12 @@ func build(ctx context.Context, p *plan, limits Limits) (built []*unstructured.U
 	}
 	defer schema.Release(share)
 	if p.setsSchema {
+		openapi.ResetOpenAPI()
 		// The library never goes back to the schema that is built in.
-		defer openapi.ResetOpenAPI()
+		defer func() {
+			openapi.ResetOpenAPI()
+			loadSchema()
+		}()
 	}
 	defer func() {
 		if err != nil {
