@@ -46,7 +46,7 @@ func TestTheTreeOfAComponentFollowsTheCluster(t *testing.T) {
 	p.shows("#heading", "Shop market/corner")
 	p.shows(".status", "14/14")
 	p.until(`document.title === 'Shop market/corner – Corbel'`)
-	p.until(`[...document.querySelectorAll('.tree h3')].map((e) => e.textContent).join() === 'hooks before,wave 0,wave 1'`)
+	p.until(`[...document.querySelectorAll('.tree h3')].map((e) => e.textContent).join() === 'shared by all components,hooks before,wave 0,wave 1'`)
 	p.until(row("Job", "corner-migration") + `.innerText.includes('Completed')`)
 	p.until(row("Deployment", "corner-web") + `.querySelectorAll('.pod').length === 2`)
 	if p.is(`document.body.innerText.includes('Suspend')`) {
