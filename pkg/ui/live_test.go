@@ -67,7 +67,7 @@ func reads(t *testing.T, _ *bed, p *browser) {
 	}
 	var shown tree
 	p.get("api/tree"+aboutCorner, &shown)
-	if titles := []string{shown.Stages[0].Title, shown.Stages[1].Title, shown.Stages[2].Title}; fmt.Sprint(titles) != "[hooks before wave 0 wave 1]" {
+	if titles := []string{shown.Stages[0].Title, shown.Stages[1].Title, shown.Stages[2].Title, shown.Stages[3].Title}; fmt.Sprint(titles) != "[shared by all components hooks before wave 0 wave 1]" {
 		t.Errorf("stages: %s", titles)
 	}
 	web := shown.find(t, "apps/Deployment/market/corner-web")
