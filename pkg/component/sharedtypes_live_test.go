@@ -326,3 +326,29 @@ func TestATypeOfOneComponentIsSharedFromNowOn(t *testing.T) {
 		t.Error("the definition is gone")
 	}
 }
+
+// TestARefusedSharedTypeLeavesAWayBack upgrades an operator to a chart whose definition breaks objects, and rolls the component back.
+func TestARefusedSharedTypeLeavesAWayBack(t *testing.T) {
+	f := newSharedFleet(t, "clamps", component.ReconcilerOptions{}, "main")
+	f.eventually("it is ready", f.allReady)
+	breaking := map[string]string{"crds/parts.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clamps.shared.corbel.run}
+spec:
+  group: shared.corbel.run
+  scope: Namespaced
+  names: {plural: clamps, singular: clamp, kind: Clamp, listKind: ClampList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+`}
+	f.run(chartWithCRDs(t, "clamps", "2.0.0", breaking), component.ReconcilerOptions{})
+	f.eventually("the change is refused", func() bool {
+		_, reason, _ := f.widget("main").Status.GetState()
+		return reason == v1alpha1.ReasonBreakingChange
+	})
+	f.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRollbackTo: "1"})
+	f.eventually("the component is ready with its first revision", f.allReady)
+	if version, _, _ := unstructured.NestedString(f.part("main").Object, "spec", "version"); version != "1.0.0" || f.column() != "v1.0.0" {
+		t.Errorf("version %s, column %s", version, f.column())
+	}
+}
