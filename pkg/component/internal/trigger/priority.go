@@ -225,7 +225,7 @@ func (p *prioritized) toPromote() (items []ctrl.Request) {
 	}
 	p.promoted = now
 	for item, at := range p.ready {
-		if _, busy := p.busy[item]; !busy && now.Sub(at) >= promoteAfter {
+		if now.Sub(at) >= promoteAfter {
 			items = append(items, item)
 		}
 	}

@@ -171,20 +171,3 @@ func TestWhatHasWaitedForAMinuteIsReconciled(t *testing.T) {
 		}
 	})
 }
-
-func TestARequestIsNotPromotedWhileItIsHandled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newControllerQueue(t)
-		q.dependentChanged("slow")
-		synctest.Wait()
-		slow, _, _ := q.GetWithPriority()
-		q.dependentChanged("slow") // it waits from now on, until its reconcile ends
-		time.Sleep(2 * promoteAfter)
-		q.dependentChanged("other")
-		synctest.Wait()
-		if got := q.take(t); got != "other" {
-			t.Errorf("%s is handled twice at once", got)
-		}
-		q.Done(slow)
-	})
-}
