@@ -334,12 +334,16 @@ func commonObjects(kinds []rules.Kind, shared []types.SharedType, one, another [
 		}
 		return gvk.Kind + " " + object.GetNamespace() + "/" + object.GetName()
 	}
+	same := map[string]bool{}
+	for _, object := range another {
+		same[title(object)] = true
+	}
+	for _, t := range shared {
+		delete(same, "CustomResourceDefinition "+t.Name)
+	}
 	common := []string{}
 	for _, object := range one {
-		name := title(object)
-		isSame := func(other client.Object) bool { return title(other) == name }
-		isShared := func(t types.SharedType) bool { return name == "CustomResourceDefinition "+t.Name }
-		if !strings.Contains(name, " /") && slices.ContainsFunc(another, isSame) && !slices.ContainsFunc(shared, isShared) {
+		if name := title(object); same[name] && !strings.Contains(name, " /") {
 			common = append(common, name)
 		}
 	}
