@@ -94,6 +94,10 @@ func (j joined) SharedTypes() (shared []types.SharedType) {
 // SharedTypes implements TypeSharer. A definition that cannot be transformed is not shared.
 func (t *transformed) SharedTypes() (shared []types.SharedType) {
 	for _, one := range SharedTypes(t.generator) {
+		if one.Definition == nil { // each component renders it
+			shared = append(shared, one)
+			continue
+		}
 		objects, err := t.transformObjects(context.Background(), "", "", []client.Object{one.Definition.DeepCopy()})
 		if err != nil || len(objects) != 1 {
 			continue
