@@ -72,7 +72,9 @@ func (g *Generator) arrange(ctx context.Context, c *chart.Chart, r rendered, rel
 		objects = append(objects, object.Unstructured)
 	}
 	for _, object := range objects {
-		m.dropNeeds(object.(*unstructured.Unstructured))
+		if m.prefix != "" {
+			dropNeeds(object.(*unstructured.Unstructured))
+		}
 	}
 	return objects, nil
 }
@@ -105,9 +107,9 @@ func (m marker) sequence(ctx context.Context, c *chart.Chart, objects []template
 
 // dropNeeds removes the annotation with two slashes in its name, which no API server
 // accepts.
-func (m marker) dropNeeds(object *unstructured.Unstructured) {
+func dropNeeds(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
-	if _, there := annotations[annotationNeedsGroup]; !there || m.prefix == "" {
+	if _, there := annotations[annotationNeedsGroup]; !there {
 		return
 	}
 	delete(annotations, annotationNeedsGroup)

@@ -118,7 +118,7 @@ func (g *Generator) SharedTypes() (shared []types.SharedType) {
 	for _, object := range objects {
 		isShared := func(first types.SharedType) bool { return first.Name == object.GetName() }
 		if object.GroupVersionKind().GroupKind() == definitionKind && !slices.ContainsFunc(shared, isShared) {
-			marker{prefix: "none"}.dropNeeds(object)
+			dropNeeds(object)
 			shared = append(shared, types.SharedType{Name: object.GetName(), Version: g.Source().Version, Definition: object})
 		}
 	}
