@@ -52,8 +52,8 @@ type ReconcilerOptions struct {
 	//
 	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
-	// SharedTypes are definitions that belong to the Reconciler and to none of the owners: an owner whose objects have one needs it, and
-	// neither records nor deletes it. Of two versions in the cluster the higher one stays.
+	// SharedTypes are CustomResourceDefinitions that belong to the Reconciler. An owner needs a definition if its objects contain it; the
+	// definition is not part of the owner's inventory, and is not deleted with the owner. A definition of a higher version is not replaced.
 	//
 	// Default: none
 	SharedTypes []types.SharedType

@@ -83,10 +83,10 @@ func newSharedTypes(r *Reconciler) *sharedTypes {
 	return s
 }
 
-// sharedOwner is the value of the label of shared types, by which the store knows them, and sharedRef stands for all owners among those
-// whose objects are repaired.
+// sharedOwner is the value of the label of shared types. The store uses it as the id of their owner.
 const sharedOwner = "true"
 
+// sharedRef is the owner of shared types in the history of repairs.
 var sharedRef = plan.OwnerRef{Kind: sharedOwner}
 
 // seen is an observation as the store keeps it.
@@ -177,6 +177,18 @@ func sharedKeys(in plan.Input) (keys []plan.Key) {
 	return keys
 }
 
+// sharedNeed is a shared type that a call needs, with what becomes of it.
+type sharedNeed struct {
+	*sharedType
+	desired *plan.Desired
+	// writable: the content is known.
+	writable bool
+	found    plan.Observation
+	// step is what is to be written; its verb is empty if nothing is. Then why says why the type is used as it is.
+	step plan.Step
+	why  string
+}
+
 // ensureShared creates and changes the shared types that the call needs, and adds to its input how they are. It returns an error only at
 // the end of the context, or if this process may not write any more.
 func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
@@ -187,14 +199,28 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 	if r.settings.changed != nil {
 		r.watched.set(c.in.Owner.ID, c.in.Owner.Ref, slices.Concat(keysOf(c.in.Input), keys))
 	}
+	var needs []*sharedNeed
 	for i := range c.in.Desired {
-		if d := &c.in.Desired[i]; d.Shared {
-			if err := r.shared.byName[d.Key.Name].ensure(ctx, r, c, d); err != nil {
-				return err
-			}
-			if isUnanswered(c.in.Live[d.Key]) {
-				return nil // each other request would wait for its own timeout
-			}
+		d := &c.in.Desired[i]
+		if !d.Shared {
+			continue
+		}
+		t := r.shared.byName[d.Key.Name]
+		t.mu.Lock() // all calls lock the types in the order of their names
+		defer t.mu.Unlock()
+		want, writable := t.mark(r, c, d)
+		justFailed := isUnanswered(t.live) && r.settings.now().Sub(t.at) < time.Second // while this call waited for another one
+		if want == t.want && (justFailed || t.isCurrent(ctx, r, d)) {
+			c.in.Live[d.Key] = t.live
+			continue
+		}
+		t.want, t.known = want, false
+		needs = append(needs, &sharedNeed{sharedType: t, desired: d, writable: writable})
+	}
+	for len(needs) > 0 {
+		var err error
+		if needs, err = r.attemptShared(ctx, c, needs); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -205,70 +231,114 @@ func isUnanswered(live plan.Observation) bool {
 	return live.Existence == plan.Unknown && !live.Forbidden
 }
 
-// ensure does so for one type.
-func (t *sharedType) ensure(ctx context.Context, r *Reconciler, c *call, d *plan.Desired) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	want, writable := t.mark(r, c, d)
-	justFailed := isUnanswered(t.live) && r.settings.now().Sub(t.at) < time.Second // while this call waited for another one
-	if want == t.want && (justFailed || t.isCurrent(ctx, r, d)) {
-		c.in.Live[d.Key] = t.live
-		return nil
+// attemptShared looks at the types, and writes those for which that is due. It returns those for which that has to be done again.
+func (r *Reconciler) attemptShared(ctx context.Context, c *call, needs []*sharedNeed) (again []*sharedNeed, err error) {
+	if err := r.decideShared(ctx, c, r.observer, needs); err != nil {
+		return nil, err
 	}
-	t.want, t.known = want, false
-	for again := true; again; {
-		var err error
-		if again, err = t.attempt(ctx, r, c, d, writable); err != nil {
-			return err
+	place, watched := r.shared.placeOf(ctx, r)
+	var steps []plan.Step
+	written := map[plan.Key]*sharedNeed{}
+	answered := map[plan.Key]func(*plan.Observation){}
+	for _, n := range needs {
+		if n.step.Verb != "" {
+			steps, written[n.step.Key] = append(steps, n.step), n
+			continue
+		}
+		if watched {
+			r.shared.store.Read(sharedOwner, place, n.Name, seen(n.found))
+		}
+		n.use(c, n.desired.Key, n.found, n.why, r.settings.now())
+	}
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	if err := c.in.confirmation.confirmStale(ctx); err != nil {
+		return nil, err
+	}
+	if watched {
+		for key, n := range written {
+			answered[key] = r.shared.store.Writing(sharedOwner, place, n.Name)
 		}
 	}
-	return nil
+	results := r.executor.Run(ctx, steps)
+	for _, result := range results {
+		if done := answered[result.Step.Key]; done != nil && result.Err == nil {
+			answer := seen(result.Observation)
+			done(&answer)
+		}
+	}
+	for _, done := range answered {
+		done(nil) // unless it was called
+	}
+	if err := errors.Join(ctx.Err(), c.in.confirmation.failure()); err != nil {
+		return nil, err
+	}
+	for _, result := range results {
+		if n := written[result.Step.Key]; n.fold(ctx, r, c, result) {
+			again = append(again, n)
+		}
+	}
+	return again, nil
 }
 
 // foresee adds to the input of a plan how the types will be, and notes what an apply would do first.
 func (p *previewing) foresee(ctx context.Context) error {
 	r, c := p.reconciler, p.call
+	if c.in.Cause != plan.Applying {
+		return nil
+	}
+	var needs []*sharedNeed
 	for i := range c.in.Desired {
-		d := &c.in.Desired[i]
-		if !d.Shared || c.in.Cause != plan.Applying {
-			continue
+		if d := &c.in.Desired[i]; d.Shared {
+			n := &sharedNeed{sharedType: r.shared.byName[d.Key.Name].copied(), desired: d}
+			n.want, n.writable = n.mark(r, c, d)
+			needs = append(needs, n)
 		}
-		real := r.shared.byName[d.Key.Name]
-		real.mu.Lock()
-		t := &sharedType{SharedType: real.SharedType, hashes: map[string]string{}, want: real.want, accepted: real.accepted, wrote: maps.Clone(real.wrote)}
-		real.mu.Unlock()
-		var writable bool
-		t.want, writable = t.mark(r, c, d)
-		step, live, note, err := t.decide(ctx, r, c, p.observer, d, writable)
-		if err != nil {
-			return err
+	}
+	if err := r.decideShared(ctx, c, p.observer, needs); err != nil {
+		return err
+	}
+	var steps []plan.Step
+	written := map[plan.Key]*sharedNeed{}
+	for _, n := range needs {
+		if c.in.Live[n.desired.Key] = n.found; n.step.Verb != "" {
+			steps, written[n.step.Key] = append(steps, n.step), n
 		}
-		if step.Verb != "" {
-			written, before := "created", live
+	}
+	for _, asked := range p.preview.Ask(ctx, steps, nil) {
+		step, n := asked.Result.Step, written[asked.Result.Step.Key]
+		c.in.Live[step.Key] = served
+		switch err := asked.Result.Err; {
+		case err == nil:
+			n.why = "is created"
 			if step.Verb == plan.VerbReplace {
-				written = "changed (" + string(step.Reason) + ")"
+				n.why = "is changed (" + string(step.Reason) + ")"
 			}
-			note, live = "is "+written+" by the first component that is reconciled, without approval or turn: all components share it", served
-			for _, asked := range p.preview.Ask(ctx, []plan.Step{step}, nil) {
-				switch err := asked.Result.Err; {
-				case err == nil:
-				case t.isUsable(ctx, r, c, d, before, err):
-					note = usedAsItIs(err)
-				default:
-					note = ""
-					c.noteFailure(d.Key, err)
-					p.refused = append(p.refused, PlannedChange{
-						Key: Key(d.Key), APIVersion: d.Key.GroupKind().WithVersion(d.Version).GroupVersion().String(), Class: ChangeRefused, Verb: string(step.Verb),
-						Reason: string(step.Reason), Message: err.Error(),
-					})
-				}
-			}
+			n.why += " by the first component that is reconciled, without approval or turn: all components share it"
+		case n.isUsable(ctx, r, c, n.desired, n.found, err):
+			n.why = usedAsItIs(err)
+		default:
+			c.noteFailure(step.Key, err)
+			p.refused = append(p.refused, PlannedChange{
+				Key: Key(step.Key), APIVersion: step.Key.GroupKind().WithVersion(step.Version).GroupVersion().String(), Class: ChangeRefused, Verb: string(step.Verb),
+				Reason: string(step.Reason), Message: err.Error(),
+			})
 		}
-		if c.in.Live[d.Key] = live; note != "" {
-			c.addNote(plan.Note{Key: d.Key, Message: note})
+	}
+	for _, n := range needs {
+		if n.why != "" {
+			c.addNote(plan.Note{Key: n.desired.Key, Message: n.why})
 		}
 	}
 	return nil
+}
+
+// copied returns what is known of the type, for a plan.
+func (t *sharedType) copied() *sharedType {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &sharedType{SharedType: t.SharedType, hashes: map[string]string{}, want: t.want, accepted: t.accepted, wrote: maps.Clone(t.wrote)}
 }
 
 // mark returns the mark of what is to be written. It is not writable if the content is not known.
@@ -304,41 +374,36 @@ func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler, d *plan.Desir
 	return true
 }
 
-// attempt looks at the type, and writes it if that is due. It reports whether that has to be done again.
-func (t *sharedType) attempt(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, writable bool) (again bool, err error) {
-	step, live, note, err := t.decide(ctx, r, c, r.observer, d, writable)
+// decideShared observes the types, and sets the step that is due for each, or how it is used and why.
+func (r *Reconciler) decideShared(ctx context.Context, c *call, by *observe.Observer, needs []*sharedNeed) error {
+	requests := make([]observe.Request, len(needs))
+	for i, n := range needs {
+		requests[i] = observe.Request{Key: n.desired.Key, Version: n.desired.Version, Desired: n.manifest(r), ForceRead: true}
+		if n.writable {
+			// What this process has not written may have changed while no process ran.
+			requests[i].Recorded = &v1alpha1.InventoryItem{Digest: n.desired.Digest, AppliedHash: cmp.Or(n.accepted, "unknown")}
+		}
+	}
+	observed, err := by.Observe(ctx, requests)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if step.Verb != "" {
-		return t.write(ctx, r, c, d, step, live)
+	conflicts := r.history.conflicts(sharedRef, r.settings.now())
+	for i, n := range needs {
+		_, contested := conflicts[n.desired.Key]
+		n.decide(ctx, r, c, observed[n.desired.Key], requests[i].Desired, contested)
 	}
-	if place, watched := r.shared.placeOf(ctx, r); watched {
-		r.shared.store.Read(sharedOwner, place, t.Name, seen(live))
-	}
-	t.use(c, d.Key, live, note, r.settings.now())
-	return false, nil
+	return nil
 }
 
-// decide observes the type, and returns the step that is due, or how the type is used and why.
-func (t *sharedType) decide(ctx context.Context, r *Reconciler, c *call, by *observe.Observer, d *plan.Desired, writable bool) (step plan.Step, live plan.Observation, note string, err error) {
-	request := observe.Request{Key: d.Key, Version: d.Version, Desired: t.desired(r, d, writable), ForceRead: true}
-	if writable {
-		// What this process has not written may have changed while no process ran.
-		request.Recorded = &v1alpha1.InventoryItem{Digest: d.Digest, AppliedHash: cmp.Or(t.accepted, "unknown")}
-	}
-	observed, err := by.Observe(ctx, []observe.Request{request})
-	if err != nil {
-		return step, live, "", err
-	}
-	live = observed[d.Key]
+// decide sets the step that is due for a type that was seen as live, or how it is used and why.
+func (n *sharedNeed) decide(ctx context.Context, r *Reconciler, c *call, live plan.Observation, manifest *plan.Desired, contested bool) {
 	// A stored set does not say whether its component has made the definition its own.
 	own := c.in.stored && live.Shared == "" && c.in.Owner.Owns(live.Ownership)
 	decision := shared.Decide(shared.Input{
-		Live: live, Want: t.want, Once: own || d.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: !writable,
-		Served: live.Forbidden && r.serves(ctx, d), Written: t.wrote[t.want.Hash], Drifted: live.Drift != nil && len(live.Drift.Fields) > 0,
+		Live: live, Want: n.want, Once: own || n.desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: !n.writable,
+		Served: live.Forbidden && r.serves(ctx, n.desired), Written: n.wrote[n.want.Hash], Drifted: live.Drift != nil && len(live.Drift.Fields) > 0,
 	})
-	_, contested := r.history.conflicts(sharedRef, r.settings.now())[d.Key]
 	switch {
 	case contested && decision.Verb == plan.VerbReplace && decision.Reason != plan.ReasonManifestChanged:
 		decision.Verb, decision.Note = "", "is used as it is for now: another client changes it again and again"
@@ -347,83 +412,67 @@ func (t *sharedType) decide(ctx context.Context, r *Reconciler, c *call, by *obs
 	case decision.Missing:
 		live = plan.Observation{Message: "does not exist, and the stored objects of this component do not say how to create it"}
 	}
-	return plan.Step{
-		Verb: decision.Verb, Key: d.Key, Version: d.Version, Reason: decision.Reason, Desired: request.Desired, UID: live.UID, ResourceVersion: live.ResourceVersion,
+	n.found, n.why = live, decision.Note
+	n.step = plan.Step{
+		Verb: decision.Verb, Key: n.desired.Key, Version: n.desired.Version, Reason: decision.Reason, Desired: manifest, UID: live.UID, ResourceVersion: live.ResourceVersion,
 		Ownership: live.Ownership, Finalizers: live.Finalizers, HasOwnerReferences: live.HasOwnerReferences, Carried: live.Carried, Drift: live.Drift,
-	}, live, decision.Note, nil
+	}
 }
 
 // served is a definition that may not be read, or not be created, and the type of which is served.
 var served = plan.Observation{Existence: plan.Present, Status: plan.Status{Readiness: plan.Ready}}
 
-// desired returns the object to send, with our label and annotation; without a manifest if that is not known.
-func (t *sharedType) desired(r *Reconciler, d *plan.Desired, writable bool) *plan.Desired {
-	wanted := *d.Unpacked()
+// manifest returns the object to send, with our label and annotation; without a manifest if that is not known.
+func (n *sharedNeed) manifest(r *Reconciler) *plan.Desired {
+	wanted := *n.desired.Unpacked()
 	wanted.Policies.Update, wanted.Policies.Adoption, wanted.Policies.AdoptFrom = v1alpha1.UpdatePolicyReplace, v1alpha1.AdoptionPolicyIfUnowned, nil
-	if !writable {
+	if !n.writable {
 		wanted.Manifest, wanted.Packed = nil, nil
 		return &wanted
 	}
-	if manifest := r.shared.objects()[t.Name].Manifest(); manifest != nil {
+	if manifest := r.shared.objects()[n.Name].Manifest(); manifest != nil {
 		wanted.Manifest = manifest
 	} else {
 		wanted.Manifest = wanted.Manifest.DeepCopy()
 	}
-	desired.SetShared(wanted.Manifest.Object, r.name, t.want.String())
+	desired.SetShared(wanted.Manifest.Object, r.name, n.want.String())
 	return &wanted
 }
 
-// write sends a step about the type, which was seen as live.
-func (t *sharedType) write(ctx context.Context, r *Reconciler, c *call, d *plan.Desired, step plan.Step, live plan.Observation) (again bool, err error) {
-	if err := c.in.confirmation.confirmStale(ctx); err != nil {
-		return false, err
-	}
-	answered := func(*plan.Observation) {}
-	if place, watched := r.shared.placeOf(ctx, r); watched {
-		answered = r.shared.store.Writing(sharedOwner, place, t.Name)
-	}
-	results := r.executor.Run(ctx, []plan.Step{step})
-	if len(results) == 1 && results[0].Err == nil {
-		answer := seen(results[0].Observation)
-		answered(&answer)
-	} else {
-		answered(nil)
-	}
-	if err := errors.Join(ctx.Err(), c.in.confirmation.failure()); err != nil || len(results) == 0 {
-		return false, err
-	}
-	result, now := results[0], r.settings.now()
+// fold adds the result of the step to the call. It reports whether the type has to be looked at again.
+func (n *sharedNeed) fold(ctx context.Context, r *Reconciler, c *call, result plan.Result) (again bool) {
+	key, now := n.desired.Key, r.settings.now()
 	for _, note := range result.Notes {
 		c.addNote(note)
 	}
 	switch err := result.Err; {
 	case err == nil:
-		if step.Verb == plan.VerbReplace && step.Reason != plan.ReasonManifestChanged {
-			r.history.add(sharedRef, d.Key, plan.Drift{}, now)
+		if n.step.Verb == plan.VerbReplace && n.step.Reason != plan.ReasonManifestChanged {
+			r.history.add(sharedRef, key, plan.Drift{}, now)
 		}
-		t.accepted, t.wrote[t.want.Hash] = result.Observation.AppliedHash, true
-		if c.steps[string(step.Verb)]++; step.Reason == plan.ReasonAdopted {
-			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteAdopted, Message: "adopted: all components of this operator share it"})
+		n.accepted, n.wrote[n.want.Hash] = result.Observation.AppliedHash, true
+		if c.steps[string(n.step.Verb)]++; n.step.Reason == plan.ReasonAdopted {
+			c.addNote(plan.Note{Key: key, Reason: plan.NoteAdopted, Message: "adopted: all components of this operator share it"})
 		}
-		if step.Reason == plan.ReasonDrifted && result.Observation.ResourceVersion != live.ResourceVersion { // it may have a field that the server drops
-			c.addNote(plan.Note{Key: d.Key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
+		if n.step.Reason == plan.ReasonDrifted && result.Observation.ResourceVersion != n.found.ResourceVersion { // it may have a field that the server drops
+			c.addNote(plan.Note{Key: key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + n.step.Drift.String()})
 		}
-		t.use(c, d.Key, result.Observation, "", now)
-	case execute.IsConflict(err) && c.looks[d.Key] < maxLooks:
-		c.looks[d.Key]++
-		return true, nil
-	case t.isUsable(ctx, r, c, d, live, err):
-		if live.Existence != plan.Present {
-			live = served
+		n.use(c, key, result.Observation, "", now)
+	case execute.IsConflict(err) && c.looks[key] < maxLooks:
+		c.looks[key]++
+		return true
+	case n.isUsable(ctx, r, c, n.desired, n.found, err):
+		if n.found.Existence != plan.Present {
+			n.found = served
 		}
-		t.use(c, d.Key, live, usedAsItIs(err), now)
-		t.known = t.known && execute.IsForbidden(err) // otherwise a component that needs the other content looks at it again
+		n.use(c, key, n.found, usedAsItIs(err), now)
+		n.known = n.known && execute.IsForbidden(err) // otherwise a component that needs the other content looks at it again
 	default:
-		c.in.Live[d.Key] = live
-		c.addRefusal(step, err)
-		c.noteFailure(d.Key, err)
+		c.in.Live[key] = n.found
+		c.addRefusal(n.step, err)
+		c.noteFailure(key, err)
 	}
-	return false, nil
+	return false
 }
 
 // isUsable reports whether the type is used although its definition could not be written: the identity may not do so, or the objects of a

@@ -28,7 +28,7 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// sharing is an engine with a shared type, whose requests are counted, and of which the notifications are kept.
+// sharing is an engine with a shared type. It records the requests and the notifications of the engine.
 type sharing struct {
 	*bench
 	*traffic
@@ -471,8 +471,9 @@ func TestABreakingChangeOfASharedTypeIsRefused(t *testing.T) {
 	}
 }
 
-// TestAServerThatDoesNotAnswerIsAskedForOneSharedTypeOnly has an owner that needs three types.
-func TestAServerThatDoesNotAnswerIsAskedForOneSharedTypeOnly(t *testing.T) {
+// TestSharedTypesAreReadAtOnce has an owner that needs three types, and a server that answers when it was asked for all of them.
+func TestSharedTypesAreReadAtOnce(t *testing.T) {
+	all := make(chan struct{})
 	var asked atomic.Int32
 	config := rest.CopyConfig(env.Shared(t).Config())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -480,7 +481,13 @@ func TestAServerThatDoesNotAnswerIsAskedForOneSharedTypeOnly(t *testing.T) {
 			if !strings.Contains(r.URL.Path, "/customresourcedefinitions/") {
 				return next.RoundTrip(r)
 			}
-			asked.Add(1)
+			if asked.Add(1) == 3 {
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-r.Context().Done():
+			}
 			return nil, errors.New("no answer")
 		})
 	})
@@ -501,7 +508,7 @@ func TestAServerThatDoesNotAnswerIsAskedForOneSharedTypeOnly(t *testing.T) {
 	}
 	b := newBench(t)
 	b.engine = engine
-	if outcome, err := b.apply(objects...); outcome.Done() || asked.Load() != 1 {
+	if outcome, err := b.apply(objects...); outcome.Done() || asked.Load() != 3 {
 		t.Errorf("%d requests, error %v", asked.Load(), err)
 	}
 }
@@ -575,9 +582,9 @@ func TestAPlanSaysWhatBecomesOfSharedTypes(t *testing.T) {
 	}
 	readers := next.writerOfConfigMaps(rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"}})
 	reader := s.as("reader").share(next.crd, "1.1.0", func(config *rest.Config) { config.Impersonate.UserName = readers })
-	reader.until("a plan of a user who may not change it", func() bool {
-		got := reader.foresee(reader.traffic, reconciler.ApplyRequest{Owner: reader.owner(), Namespace: reader.namespace, Objects: []client.Object{next.crd, config("one", "1")}})
-		return len(got.Changes) == 1 && got.Changes[0].Key.Kind == "ConfigMap" && len(got.Notes) == 1 && strings.Contains(got.Notes[0].Message, "is used as it is: replace")
+	reader.until("a plan of a user who may not change it", func() bool { // the rights take a moment
+		got, err := reader.engine.Plan(t.Context(), reconciler.ApplyRequest{Owner: reader.owner(), Namespace: reader.namespace, Objects: []client.Object{next.crd, config("one", "1")}})
+		return err == nil && len(got.Changes) == 1 && got.Changes[0].Key.Kind == "ConfigMap" && len(got.Notes) == 1 && strings.Contains(got.Notes[0].Message, "is used as it is: replace")
 	})
 	breaking := crd.DeepCopy()
 	breaking.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
