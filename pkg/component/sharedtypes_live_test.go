@@ -280,7 +280,8 @@ func TestASharedTypeIsThatOfTheOperatorBeforeARollout(t *testing.T) {
 	check("1.1.0")
 }
 
-// TestATypeOfOneComponentIsSharedFromNowOn upgrades an operator whose definition belongs to the first component, and stops the second.
+// TestATypeOfOneComponentIsSharedFromNowOn upgrades an operator with two components. Before the upgrade, the first component owns the
+// definition, and the second component is in conflict.
 func TestATypeOfOneComponentIsSharedFromNowOn(t *testing.T) {
 	chart := chartWithCRDs(t, "washers", "1.0.0", nil)
 	b := newBed(t, chart, component.ReconcilerOptions{})
@@ -327,7 +328,8 @@ func TestATypeOfOneComponentIsSharedFromNowOn(t *testing.T) {
 	}
 }
 
-// TestARefusedSharedTypeLeavesAWayBack upgrades an operator to a chart whose definition breaks objects, and rolls the component back.
+// TestARefusedSharedTypeLeavesAWayBack upgrades an operator to a chart with a breaking change of the definition. The component is rolled
+// back to the revision before.
 func TestARefusedSharedTypeLeavesAWayBack(t *testing.T) {
 	f := newSharedFleet(t, "clamps", component.ReconcilerOptions{}, "main")
 	f.eventually("it is ready", f.allReady)
