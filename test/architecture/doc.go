@@ -12,6 +12,7 @@
 //   - a package has no doc.go, or a public one no Example that runs;
 //   - a source lacks its license header, or a text names a path of one machine or
 //     unfinished work;
+//   - the public packages have more exported names, methods or fields than face.go allows;
 //   - tests reconcile objects and do not check the resulting conditions;
 //   - the documents name a package or a file that does not exist.
 //

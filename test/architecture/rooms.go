@@ -155,6 +155,7 @@ var rooms = []Room{
 	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
 	{Path: "hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
 	{Path: "hack/picture", Floor: supportFloor, Kind: Support},
+	{Path: "hack/face", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/component/componenttest", Floor: supportFloor, Kind: Support},
 	{Path: "hack/reference", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},

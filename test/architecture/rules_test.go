@@ -177,3 +177,36 @@ func TestLibraries(t *testing.T) {
 			want:  []string{"test/bed/a_test.go: imports bad.io, which belongs nowhere, because it is bad"}},
 	})
 }
+
+func TestSmallFace(t *testing.T) {
+	public := map[string]string{
+		"pkg/hands/doc.go": header + `package hands
+type Hand[T any] struct { Open bool; left bool; error; Nested struct { Deep int } }
+type Holder interface { Hold(); drop() }
+func (*Hand[T]) Wave() {}
+func (h hidden) Wave() {}
+type hidden struct { Field int }
+const ( First = 1; second = 2 )
+func Clap() {}
+func pause() {}
+`,
+		"pkg/hands/hands_test.go":      header + "package hands\nfunc TestClap() {}\n",
+		"pkg/hands/zz_generated.go":    header + "package hands\nfunc DeepCopy() {}\n",
+		"internal/tools/tools.go":      header + "package tools\nfunc Saw() {}\n",
+		"pkg/manifests/internal/in.go": header + "package in\nfunc In() {}\n",
+	}
+	want := Face{Package: "all", Names: 4, Methods: 2, Fields: 4}
+	if diff := cmp.Diff([]Face{{Package: "pkg/hands", Names: 4, Methods: 2, Fields: 4}, want}, faces(tree(t, public), house)); diff != "" {
+		t.Errorf("faces (-want +got):\n%s", diff)
+	}
+	less := func(change func(*Face)) func(*Tree) []Violation {
+		limit := want
+		change(&limit)
+		return func(t *Tree) []Violation { return SmallFace(t, house, limit) }
+	}
+	runRules(t, less(func(*Face) {}), []rule{{"as many as are accepted", public, nil}})
+	violated := []string{"the public packages: 4 exported names, 2 methods and 4 fields"}
+	runRules(t, less(func(f *Face) { f.Names-- }), []rule{{"more names", public, violated}})
+	runRules(t, less(func(f *Face) { f.Methods-- }), []rule{{"more methods", public, violated}})
+	runRules(t, less(func(f *Face) { f.Fields-- }), []rule{{"more fields", public, violated}})
+}
