@@ -104,19 +104,3 @@ func (j *jobs) check(t *testing.T, want []string) {
 		t.Errorf("Jobs that were created (-want +got):\n%s", diff)
 	}
 }
-
-func TestADryRunCreatesNoJob(t *testing.T) {
-	t.Parallel()
-	const manifest = `{"metadata": {"name": "work"}, "spec": {"template": {"metadata": {"annotations": {"version": "1"}}}}}`
-	counts := &jobs{}
-	for _, query := range []string{"?dryRun=All", "?fieldManager=test"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://test/apis/batch/v1/namespaces/test/jobs"+query, strings.NewReader(manifest))
-		if err != nil {
-			t.Fatal(err)
-		}
-		counts.note(r, &http.Response{StatusCode: http.StatusCreated})
-	}
-	if times := counts.created["work of version 1"]; times != 1 {
-		t.Errorf("counted %d times, want once", times)
-	}
-}
