@@ -25,7 +25,7 @@ var limitGroups = []limitGroup{
 		"pkg/manifests/helm", "pkg/manifests/gotemplate", "pkg/manifests/kustomize", "pkg/manifests/krm", "pkg/manifests/transform",
 	}},
 	{"Expressions", []string{"pkg/status"}},
-	{"Target clusters", []string{"internal/kubeconfig", "internal/target", "pkg/cluster", "pkg/component/internal/targets"}},
+	{"Target clusters", []string{"internal/kubeconfig", "internal/target", "internal/cluster", "pkg/component/internal/targets"}},
 	{"Messages, events and metrics", []string{"pkg/conditions", "internal/events", "internal/metrics"}},
 	{"Other controllers", []string{"pkg/changes", "pkg/lifecycle/external", "pkg/steps"}},
 	{"The page", []string{"pkg/ui"}},

@@ -24,11 +24,10 @@ var optionTypes = []struct{ folder, name string }{
 	{"pkg/manifests", "Isolation"},
 	{"pkg/lifecycle", "Options"}, {"pkg/lifecycle/external", "Options"},
 	{"pkg/changes", "Options"},
-	{"pkg/cluster", "Options"},
 }
 
 // otherOptions are structs by the name of Options that are parameters of single calls.
-var otherOptions = []string{"pkg/summarize.HelperOptions", "pkg/patch.HelperOptions", "pkg/cluster.ListOptions", "pkg/status.Options", "pkg/manifests/manifeststest.HelmOptions"}
+var otherOptions = []string{"pkg/summarize.HelperOptions", "pkg/patch.HelperOptions", "pkg/status.Options", "pkg/manifests/manifeststest.HelmOptions"}
 
 // numeric is a type that has a unit.
 var numeric = regexp.MustCompile(`^\*?(u?int(32|64)?|float64)$`)

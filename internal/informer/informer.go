@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/internal/cluster"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/test/env"
 )
 

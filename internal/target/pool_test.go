@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
-	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 var nowhere = &rest.Config{Host: "http://127.0.0.1:1"}

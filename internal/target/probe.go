@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/internal/cluster"
 )
 
 const (

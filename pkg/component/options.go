@@ -5,8 +5,10 @@ package component
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -23,7 +25,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -108,10 +110,11 @@ type ReconcilerOptions struct {
 	// Default: none
 	IgnoreFields []reconciler.IgnoreFields
 	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
-	// before every connection to one.
+	// before every connection to one, after names were resolved; the network is "tcp4" or "tcp6".
+	// An error refuses the address and says why.
 	//
-	// Default: cluster.DenyInternal
-	TargetDialPolicy cluster.DialPolicy
+	// Default: addresses of the machine, of its links and of metadata services are refused
+	TargetDialPolicy func(ctx context.Context, network string, address netip.AddrPort) error
 	// TargetConcurrency is how many components may be reconciled in the cluster of one kubeconfig at
 	// the same time, so that a cluster that does not answer delays few of them. A value below 1 is an
 	// error of SetupWithManager.

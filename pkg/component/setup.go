@@ -30,6 +30,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/guard"
@@ -37,7 +38,6 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"

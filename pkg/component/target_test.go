@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/trace"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
@@ -31,6 +33,12 @@ type Reconciler struct {
 	handovers handovers
 	watched   watchedOwners
 	shared    *sharedTypes
+}
+
+// NewTarget returns the cluster and the user of a configuration, for [NewReconciler]. It sends
+// no request. Throttling and timeouts of the configuration are replaced.
+func NewTarget(config *rest.Config) (cluster.Target, error) {
+	return cluster.New(config, cluster.Options{})
 }
 
 // NewReconciler returns a Reconciler that works on the target. The name is a

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )

@@ -5,7 +5,7 @@ package main
 
 // Packages with the tests that notice mutants.
 const (
-	clusterTests    = "./pkg/cluster"
+	clusterTests    = "./internal/cluster"
 	executeTests    = "./pkg/reconciler/internal/execute"
 	observeTests    = "./pkg/reconciler/internal/observe"
 	desiredTests    = "./pkg/reconciler/internal/desired"
@@ -31,8 +31,8 @@ const (
 // short, so that they seldom have to follow a change of the code.
 var mutants = []mutant{
 	// What a request says about what it is based on.
-	{"a DELETE without the uid", "pkg/cluster/write.go", "&metav1.Preconditions{UID: &uid}", "&metav1.Preconditions{}", []string{clusterTests}},
-	{"a DELETE without the resourceVersion", "pkg/cluster/write.go", "options.Preconditions.ResourceVersion = &resourceVersion", "_ = resourceVersion", []string{clusterTests}},
+	{"a DELETE without the uid", "internal/cluster/write.go", "&metav1.Preconditions{UID: &uid}", "&metav1.Preconditions{}", []string{clusterTests}},
+	{"a DELETE without the resourceVersion", "internal/cluster/write.go", "options.Preconditions.ResourceVersion = &resourceVersion", "_ = resourceVersion", []string{clusterTests}},
 	{"a step deletes without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", "step.UID, step.ResourceVersion", `step.UID, ""`, []string{executeTests}},
 	{"a write without the resourceVersion", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = step.ResourceVersion`, "_ = step.ResourceVersion", []string{executeTests}},
 	{"a write without the uid", "pkg/reconciler/internal/execute/write.go", `metadata["uid"] = string(step.UID)`, "_ = step.UID", []string{executeTests}},
@@ -87,14 +87,14 @@ var mutants = []mutant{
 	{"a PUT resets what has an owner by design", "pkg/reconciler/internal/execute/write.go", "keepPath(object.Object, live.Object, path)", "_ = path", []string{executeTests}},
 
 	// What a plan sends.
-	{"a write of a plan is stored", "pkg/cluster/dryrun.go", `params["dryRun"] = metav1.DryRunAll`, "_ = metav1.DryRunAll", []string{clusterTests}},
-	{"a DELETE of a plan is executed", "pkg/cluster/write.go", "options.DryRun = []string{metav1.DryRunAll}", "_ = metav1.DryRunAll", []string{clusterTests}},
+	{"a write of a plan is stored", "internal/cluster/dryrun.go", `params["dryRun"] = metav1.DryRunAll`, "_ = metav1.DryRunAll", []string{clusterTests}},
+	{"a DELETE of a plan is executed", "internal/cluster/write.go", "options.DryRun = []string{metav1.DryRunAll}", "_ = metav1.DryRunAll", []string{clusterTests}},
 
 	// What an answer proves.
 	{"Forbidden is absent", "pkg/types/types.go", "return status.Reason == metav1.StatusReasonNotFound &&", "return (status.Reason == metav1.StatusReasonNotFound || status.Reason == metav1.StatusReasonForbidden) &&", []string{clusterTests}},
-	{"any answer to a DELETE means gone", "pkg/cluster/write.go", "return false, object, nil", "return true, nil, nil", []string{clusterTests}},
-	{"aggregated servers are ignored when a type is gone", "pkg/cluster/definitions.go", "aggregated = true", "aggregated = false", []string{clusterTests}},
-	{"definitions are ignored when a type is gone", "pkg/cluster/definitions.go", "defined || kind == gk.Kind", `kind == ""`, []string{clusterTests}},
+	{"any answer to a DELETE means gone", "internal/cluster/write.go", "return false, object, nil", "return true, nil, nil", []string{clusterTests}},
+	{"aggregated servers are ignored when a type is gone", "internal/cluster/definitions.go", "aggregated = true", "aggregated = false", []string{clusterTests}},
+	{"definitions are ignored when a type is gone", "internal/cluster/definitions.go", "defined || kind == gk.Kind", `kind == ""`, []string{clusterTests}},
 
 	// What must not be lost.
 	{"a hook of a chart is applied with all others", "pkg/reconciler/internal/desired/unprocessed.go", `isHook && hook != "crd-install"`, `false && isHook && hook != ""`, []string{desiredTests}},
@@ -164,9 +164,9 @@ var mutants = []mutant{
 	{"a label alone proves an owner to a recovery", "pkg/reconciler/recover.go", "!ours || object.Labels", `ours && ref.Kind == "none" || object.Labels`, []string{reconcilerTests}},
 
 	// What an address and an answer may do to us.
-	{"an answer about another object is accepted", "pkg/cluster/objects.go", "if !same || uid != id.uid {", "if false && (!same || uid != id.uid) {", []string{clusterTests}},
-	{"a redirect is an answer", "pkg/cluster/transport.go", "response.StatusCode/100 == 3 && ", "false && ", []string{clusterTests}},
-	{"internal addresses are allowed", "pkg/cluster/dialpolicy.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
+	{"an answer about another object is accepted", "internal/cluster/objects.go", "if !same || uid != id.uid {", "if false && (!same || uid != id.uid) {", []string{clusterTests}},
+	{"a redirect is an answer", "internal/cluster/transport.go", "response.StatusCode/100 == 3 && ", "false && ", []string{clusterTests}},
+	{"internal addresses are allowed", "internal/cluster/dialpolicy.go", "if class.prefix.Contains(addr) {", "if false && class.prefix.Contains(addr) {", []string{clusterTests}},
 	{"a kubeconfig may run a program", "internal/kubeconfig/kubeconfig.go", `"token", "client-certificate-data"`, `"token", "exec", "client-certificate-data"`, []string{kubeconfigTests}},
 	{"answers about Secrets are repeated", "internal/confidential/answer.go", "return IsSecret(kind) || Is(ctx)", "return Is(ctx)", []string{secretsTests, executeTests}},
 	{"answers are repeated although a Secret was read", "internal/confidential/answer.go", "return IsSecret(kind) || Is(ctx)", "return IsSecret(kind)", []string{secretsTests, desiredTests}},

@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/owned"
-	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // carry copies fields of the live object to the body of a PUT. Both are

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/owned"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 

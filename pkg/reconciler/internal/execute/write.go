@@ -19,8 +19,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/confidential"
-	"github.com/corbel-run/corbel/pkg/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )

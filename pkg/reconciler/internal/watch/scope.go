@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/informer"
-	"github.com/corbel-run/corbel/pkg/cluster"
 )
 
 // minRetry and maxRetry bound the pauses between attempts that fail. They are shorter than

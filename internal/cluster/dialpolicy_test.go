@@ -23,7 +23,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/corbel-run/corbel/pkg/cluster"
+	"github.com/corbel-run/corbel/internal/cluster"
 )
 
 func TestInternalAddressesAreDenied(t *testing.T) {
