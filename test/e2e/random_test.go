@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/fstest"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/slice"
+)
+
+// randomChart is a chart with two objects in two waves that have the same random value.
+func randomChart(t *testing.T) *helm.Generator {
+	t.Helper()
+	g, err := helm.New(fstest.MapFS{
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: random\nversion: 1.0.0\n")},
+		"templates/all.yaml": {Data: []byte(`{{- $random := randAlphaNum 10 }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data: {random: {{ $random }}, value: "{{ .Values.value }}"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b, annotations: {` + reconcilerName + `/apply-order: "1"}}
+data: {random: {{ $random }}, value: "{{ .Values.value }}"}
+`)},
+	}, ".", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestACrashMakesNoRandomValueAnew kills the operator at every request of an installation and of
+// an upgrade of a chart with a random value. The next operator applies the value that the first
+// one may have applied.
+func TestACrashMakesNoRandomValueAnew(t *testing.T) {
+	t.Parallel()
+	for _, upgrade := range []bool{false, true} {
+		t.Run(map[bool]string{false: "install", true: "upgrade"}[upgrade], func(t *testing.T) {
+			t.Parallel()
+			var requests []string
+			t.Run("without a crash", func(t *testing.T) { requests = crashWithRandom(t, newCrasher(0, false), upgrade) })
+			cases, crashed := slice.FromEnvironment(t), 0
+			for i, p := range pointsOf(requests) {
+				if cases.Has(i) {
+					t.Run(p.String(), func(t *testing.T) {
+						g := newCrasher(p.at, p.after)
+						if crashWithRandom(t, g, upgrade); g.hasCrashed() {
+							crashed++
+						}
+					})
+				}
+			}
+			t.Logf("%d requests, %d crashed", len(requests), crashed)
+		})
+	}
+}
+
+// crashWithRandom returns the requests of the first operator for what it was in danger at.
+func crashWithRandom(t *testing.T, g *crasher, upgrade bool) []string {
+	f := newFixture(t)
+	first := f.startWith(t, randomChart(t), g.wrap)
+	var bundle *Bundle
+	if upgrade {
+		bundle = f.bundle(t, map[string]string{"value": "1"})
+		f.ready(t, bundle)
+		g.arm()
+		f.update(t, bundle, map[string]string{"value": "2"})
+	} else {
+		g.arm()
+		bundle = f.bundle(t, map[string]string{"value": "2"})
+	}
+	var requests []string
+	eventually(t, "the operator to crash or to finish", func(ctx context.Context) error {
+		requests = g.requests()
+		if g.hasCrashed() {
+			return nil
+		}
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		if state, _, message := bundle.Status.GetState(); state != component.StateReady || bundle.Status.ObservedGeneration != bundle.Generation {
+			return fmt.Errorf("%s: %s", state, message)
+		}
+		return nil
+	})
+	first.stop(t)
+	before := randomValues(t, f)
+	defer f.startWith(t, randomChart(t), g.count).stop(t)
+	f.ready(t, bundle)
+	after := randomValues(t, f)
+	if after["a"] == "" || after["a"] != after["b"] {
+		t.Errorf("the objects have different values: %v", after)
+	}
+	for name, value := range before {
+		if value != after[name] {
+			t.Errorf("%s had the value %s, and has %s", name, value, after[name])
+		}
+	}
+	return requests
+}
+
+// randomValues returns the random values of the revision with the value 2 that are applied.
+func randomValues(t *testing.T, f *fixture) map[string]string {
+	t.Helper()
+	list := read(t, func(ctx context.Context) (*corev1.ConfigMapList, error) {
+		list := &corev1.ConfigMapList{}
+		return list, f.List(ctx, list, client.InNamespace(f.namespace))
+	})
+	values := map[string]string{}
+	for _, object := range list.Items {
+		if object.Data["value"] == "2" {
+			values[object.Name] = object.Data["random"]
+		}
+	}
+	return values
+}
