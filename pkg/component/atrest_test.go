@@ -22,18 +22,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// randomly is a generator that renders something else every time.
-func randomly() manifests.Generator {
-	n := 0
-	return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-		n++
-		return []client.Object{&corev1.ConfigMap{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"value": fmt.Sprint(n)},
-		}}, nil
-	})
-}
-
 // pause runs reconciles with as much time between them, and returns what they wrote.
 func (b *bed) pause(reconciles int, between time.Duration) []string {
 	b.Helper()
@@ -43,36 +31,6 @@ func (b *bed) pause(reconciles int, between time.Duration) []string {
 		_, _ = b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
 	}
 	return b.writes()
-}
-
-func TestAComponentThatRendersSomethingRandomMakesAtMostEightWritesAnHour(t *testing.T) {
-	b := newBed(t, randomly(), component.ReconcilerOptions{})
-	b.create(widget.Spec{})
-	b.resetRequests()
-	b.until(component.StateReady)
-	writes := b.writes()
-	for hour := range 3 {
-		for range 4 {
-			writes = append(writes, b.pause(15, time.Minute)...)
-		}
-		limit := 8
-		if hour == 0 {
-			limit++ // it starts with the installation, which is kept in the history
-		}
-		if len(writes) > limit {
-			t.Errorf("hour %d: %d writes: %v", hour+1, len(writes), writes)
-		}
-		writes = nil
-	}
-	w := b.get()
-	if state, _, message := w.Status.GetState(); state != component.StateReady || message != "1 of 1 dependent objects are ready; "+
-		"two renderings of the same input are not the same: ConfigMap a differs in data.value; "+
-		"the manifests change with every rendering although nothing else does, so changes are applied at most once in 2h0m0s" {
-		t.Errorf("%s: %s", state, message)
-	}
-	if value, _ := b.configMap("a"); value == "1" {
-		t.Error("changes are never applied")
-	}
 }
 
 func TestAtRestNothingIsWritten(t *testing.T) {

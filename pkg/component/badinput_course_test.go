@@ -4,7 +4,6 @@
 package component_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -13,22 +12,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
-
-func TestAnAnnotationThatFlapsCostsOneWriteOfTheStatusEachTimeAndTouchesNoDependent(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
-	for i := range 20 {
-		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{"flap.example.com/seen": fmt.Sprint(i)} })
-		b.resetRequests()
-		w, _, err := b.reconcile()
-		if writes := b.writes(); !w.Status.IsReady() || err != nil || len(writes) > 1 || len(writes) == 1 && writes[0] != "patch widgets/status main" {
-			t.Fatalf("change %d: %v; writes: %v", i, err, writes)
-		}
-	}
-}
 
 func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *testing.T) {
 	first := configMap("first", func(c *corev1.ConfigMap) {

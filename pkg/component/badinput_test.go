@@ -8,7 +8,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,17 +86,6 @@ func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 			return nil, errors.New("line 1\n\tline 2\n" + strings.Repeat("x\n", 5000))
 		}),
 	}
-	for _, order := range []string{"40000", "-32769", "1e3", "0x10", "5 6", "", "５", "1.0"} {
-		for _, annotation := range []string{"apply-order", "delete-order", "purge-order"} {
-			tests = append(tests, manifest(annotation+" "+order, annotated("a", annotation, order), "/a: ", annotation))
-		}
-	}
-	for _, interval := range []string{"-1h", "0s", "1ns", "abc", "9999999999999h", ""} {
-		tests = append(tests, manifest("reapply-interval "+interval, annotated("a", "reapply-interval", interval), "/a: ", "reapply-interval"))
-	}
-	for annotation, value := range map[string]string{"ready-when": "self.", "status-hint": "sometimes", "ignore-fields": "data", "run-on": "sunday", "apply-oder": "1"} {
-		tests = append(tests, manifest(annotation+" "+value, annotated("a", annotation, value), "/a: ", annotation))
-	}
 	for _, test := range tests {
 		t.Run(test.name, test.run)
 	}
@@ -110,19 +98,6 @@ func nested(depth int) *unstructured.Unstructured {
 		inner = object{"apiVersion": "v1", "kind": "List", "items": []any{inner}}
 	}
 	return &unstructured.Unstructured{Object: inner}
-}
-
-func TestYAMLThatDoesNotParse(t *testing.T) {
-	generator, err := manifests.FromFS(fstest.MapFS{"broken.yaml": {Data: []byte("kind: [")}}, ".")
-	if err == nil {
-		t.Fatal("the broken file is no error")
-	}
-	b := newBed(t, generator, component.ReconcilerOptions{})
-	b.create(widget.Spec{})
-	w, _, _ := b.reconcile()
-	if _, _, message := w.Status.GetState(); !strings.Contains(message, "broken.yaml") {
-		t.Errorf("the message does not name the file: %s", message)
-	}
 }
 
 // The bounds of durations are in the schema: a value that cannot be decoded would

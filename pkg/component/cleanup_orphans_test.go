@@ -145,44 +145,6 @@ func TestOrphansAreRetriedLessAndLessOftenUntilAllAreRemoved(t *testing.T) {
 	})
 }
 
-func TestASecretOfAnOwnerThatCannotBeIsNotWhatOrphansAreTriedAgainFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLeftovers(t)
-		l.spill("", "forged") // a widget has a namespace
-		forged := l.secrets()
-		l.spill("shop", "second")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if err := l.handler.cleanUpOrphans(ctx); err != nil {
-			t.Error(err)
-		}
-		if len(l.listed) != 1 {
-			t.Errorf("%d attempts", len(l.listed))
-		}
-		if diff := cmp.Diff(forged, l.secrets()); len(forged) == 0 || diff != "" {
-			t.Errorf("what is left (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestTheSearchForOrphansEndsWithTheOperator(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLeftovers(t, "first")
-		l.refuse = func(string) error { return errors.New("the line is cut") }
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
-		defer cancel()
-		if err := l.handler.cleanUpOrphans(ctx); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(l.started); took != 3*time.Hour {
-			t.Errorf("it ended after %s", took)
-		}
-		if last := l.listed[len(l.listed)-1] - l.listed[len(l.listed)-2]; last != cleanupLimit || len(l.listed) > 30 {
-			t.Errorf("%d attempts, the last after %s", len(l.listed), last)
-		}
-	})
-}
-
 // lateMapper knows no type before a time.
 type lateMapper struct {
 	meta.RESTMapper

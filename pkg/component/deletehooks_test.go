@@ -5,7 +5,6 @@ package component_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,27 +39,5 @@ func TestObjectsThatRunBeforeTheDeletionAreRenderedForIt(t *testing.T) {
 		if _, exists := b.configMap(name); exists {
 			t.Errorf("config map %s was still there", name)
 		}
-	}
-}
-
-func TestDeleteHooksCanBeSkippedWhenNothingCanBeRendered(t *testing.T) {
-	broken := false
-	generator := func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-		if broken {
-			return nil, errors.New("the chart is gone")
-		}
-		return withHook(ctx, namespace, name, parameters)
-	}
-	b := newBed(t, manifests.GeneratorFunc(generator), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1", "first": "1"}})
-	b.until(component.StateReady)
-	broken = true
-	b.update(func(w *widget.Widget) {
-		w.Annotations = map[string]string{operatorName + "/skip-delete-hooks": "true"}
-	})
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	if _, exists := b.configMap("a"); exists {
-		t.Error("config map a was still there")
 	}
 }

@@ -4,33 +4,18 @@
 package component_test
 
 import (
-	"context"
-	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/types"
 )
-
-func TestTheDeletionOfAnObjectOfAnotherOwnerRequeuesItsWaiter(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyNever)})
-	theirs := &corev1.ConfigMap{ObjectMeta: b.object("a")}
-	b.check(b.client.Create(t.Context(), theirs))
-	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1"}})
-	b.expect(component.StateError, v1alpha1.ReasonOwnerConflict)
-	b.check(b.client.Delete(t.Context(), theirs))
-	b.expectRequeue("the end of the config map")
-	b.until(component.StateReady)
-}
 
 func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyIgnore)})
@@ -69,38 +54,6 @@ func TestTheEndOfANamespaceRequeuesItsWaiter(t *testing.T) {
 		ended = w.Status.IsReady()
 	}
 }
-
-func TestATypeThatIsInstalledRequeuesItsWaiter(t *testing.T) {
-	group := dnsName(t) + ".example.com"
-	b := newBed(t, manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-		return []client.Object{&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": group + "/v1", "kind": "Late", "metadata": map[string]any{"name": "late"},
-		}}}, nil
-	}), component.ReconcilerOptions{})
-	b.create(widget.Spec{
-		RequeueSpec: aDay, TypeSpec: component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: group, Kind: "Late"}}},
-	})
-	b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
-	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "lates." + group},
-		"spec": map[string]any{
-			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": "Late", "plural": "lates"},
-			"versions": []any{map[string]any{
-				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
-			}},
-		},
-	}}
-	b.check(b.client.Create(t.Context(), definition))
-	t.Cleanup(func() { b.check(b.client.Delete(context.Background(), definition)) })
-	b.expectRequeue("the definition")
-	b.until(component.StateReady)
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-}
-
-// dnsName is the name of the test as a part of a DNS name.
-func dnsName(t *testing.T) string { return strings.ToLower(t.Name()[:20]) }
 
 // cronJob returns an instance of a type that another client makes.
 func cronJob(b *bed) *batchv1.CronJob {

@@ -69,54 +69,8 @@ func TestARetriableErrorRequeuesAfterItsDelayOrTheRetryIntervalOrTheRequeueInter
 	}
 }
 
-func TestOtherErrorsOfTheGeneratorAreLeftToTheBackoffOfTheController(t *testing.T) {
-	b := newBed(t, failing(errors.New("no template")), component.ReconcilerOptions{})
-	b.create(widget.Spec{})
-	w, result, err := b.reconcile()
-	if state, reason, _ := w.Status.GetState(); err == nil || result.RequeueAfter != 0 || state != component.StateError || reason != v1alpha1.ReasonError {
-		t.Errorf("%s, %s; %+v, %v, want an error for the rate limiter", state, reason, result, err)
-	}
-}
-
 func failing(err error) manifests.Generator {
 	return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { return nil, err })
-}
-
-func TestProcessingBecomesAnErrorAfterTheTimeoutWhichStartsAnewWithEveryChange(t *testing.T) {
-	for name, test := range map[string]struct {
-		spec    widget.Spec
-		timeout time.Duration
-	}{
-		"the component's timeout":        {widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: interval(2 * time.Minute)}}, 2 * time.Minute},
-		"else the requeue interval":      {widget.Spec{RequeueSpec: component.RequeueSpec{RequeueInterval: interval(3 * time.Minute)}}, 3 * time.Minute},
-		"which is 10 minutes unless set": {widget.Spec{}, 10 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t, never(), component.ReconcilerOptions{})
-			test.spec.Values = map[string]string{"a": "1"}
-			b.create(test.spec)
-			b.until(component.StateProcessing)
-			b.forward += test.timeout - 30*time.Second
-			b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
-			b.forward += time.Minute
-			b.expect(component.StateError, v1alpha1.ReasonTimeout)
-			b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
-			b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
-			b.forward += test.timeout + time.Second
-			b.expect(component.StateError, v1alpha1.ReasonTimeout)
-		})
-	}
-}
-
-// never renders config maps that do not become ready.
-func never() manifests.Generator {
-	return manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-		objects, err := configMaps(ctx, namespace, name, parameters)
-		for _, object := range objects {
-			object.SetAnnotations(map[string]string{operatorName + "/ready-when": "false"})
-		}
-		return objects, err
-	})
 }
 
 // expect runs a reconcile and looks at its verdict.

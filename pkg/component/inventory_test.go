@@ -105,23 +105,6 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 	}
 }
 
-func TestADetachedComponentKeepsNoSecretOfTheInventory(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
-	b.create(widget.Spec{Values: many(0, 30)})
-	b.until(component.StateReady)
-	b.update(func(w *widget.Widget) {
-		w.Annotations = map[string]string{operatorName + "/management-policy": "detach-on-delete"}
-	})
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	if left := b.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets are still there", len(left))
-	}
-	if _, ok := b.configMap("config-29"); !ok {
-		t.Error("a config map was deleted")
-	}
-}
-
 // destroy removes a Secret of the inventory that holds items, against its finalizer.
 func (b *bed) destroy() {
 	b.Helper()
@@ -205,30 +188,5 @@ func (b *bed) eventually(what string, check func() error) {
 		if time.Now().After(deadline) {
 			b.Fatalf("waited %s for %s: %v", patience, what, err)
 		}
-	}
-}
-
-func TestSecretsOfTheInventoryGoWithAComponentThatAnotherFinalizerHeldLongest(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
-	b.create(widget.Spec{Values: many(0, 30)})
-	b.until(component.StateReady)
-	const foreign = "example.com/held"
-	b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, foreign) })
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.reconcile()
-	b.update(func(w *widget.Widget) { w.Finalizers = []string{foreign} })
-	for _, secret := range b.secrets() { // as the end of the namespace does
-		b.check(b.client.Delete(t.Context(), &secret))
-	}
-	for range 2 { // each change of the component is a reconcile
-		b.reconcile()
-		if len(b.secrets()) == 0 {
-			t.Fatal("the Secrets went before their component")
-		}
-	}
-	b.update(func(w *widget.Widget) { w.Finalizers = nil })
-	b.untilGone()
-	if left := b.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets are still there, the first with the finalizers %v", len(left), left[0].Finalizers)
 	}
 }

@@ -66,24 +66,6 @@ func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.
 	}
 }
 
-func TestAnInventoryOfANewerFormatIsRefused(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: many(0, 2)})
-	b.until(component.StateReady)
-	b.forge(func(inventory *v1alpha1.Inventory) { inventory.Format = v1alpha1.InventoryFormat + 1 })
-	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 1) })
-	b.resetRequests()
-	w, _, _ := b.reconcile()
-	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonInvalid || !strings.Contains(message, "format 4") {
-		t.Errorf("%s, %s: %s", state, reason, message)
-	}
-	for _, write := range b.writes() {
-		if !strings.HasPrefix(write, "patch widgets/status") {
-			t.Errorf("write: %s", write)
-		}
-	}
-}
-
 // forge changes the inventory in the status by hand.
 func (b *bed) forge(change func(inventory *v1alpha1.Inventory)) {
 	b.Helper()

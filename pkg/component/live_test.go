@@ -5,7 +5,6 @@ package component_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,11 +15,9 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestLifeOfAComponent(t *testing.T) {
@@ -71,32 +68,6 @@ func TestLifeOfAComponent(t *testing.T) {
 	}
 }
 
-func TestEventsOfAnInstall(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "2"}})
-	b.until(component.StateReady)
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		list := &eventsv1.EventList{}
-		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
-		var texts []string
-		for _, event := range list.Items {
-			texts = append(texts, event.Reason+": "+event.Note)
-			if event.Regarding.Name != "main" || event.ReportingController != operatorName {
-				t.Errorf("event %s is about %s and from %s", event.Reason, event.Regarding.Name, event.ReportingController)
-			}
-		}
-		if slices.Contains(texts, "Applied: created 2 objects") && slices.Contains(texts, "Ready: 2 of 2 dependent objects are ready") {
-			if len(texts) > 5 {
-				t.Errorf("too many events: %q", texts)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("events: %q", texts)
-		}
-	}
-}
-
 func TestAnInstallOfThousandObjectsMakesAtMostFiveEvents(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	values := map[string]string{}
@@ -121,50 +92,6 @@ func TestAnInstallOfThousandObjectsMakesAtMostFiveEvents(t *testing.T) {
 	if len(texts) > 5 || !slices.Contains(texts, "Applied: created 1000 objects") {
 		t.Errorf("%d events: %q", len(texts), texts)
 	}
-}
-
-func TestSuspension(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}, Values: map[string]string{"a": "1"}})
-	w, result, err := b.reconcile()
-	if state, reason, _ := w.Status.GetState(); err != nil || result.RequeueAfter != 0 || state != component.StateSuspended || reason != v1alpha1.ReasonSuspended {
-		t.Errorf("%s, %s; %+v, %v", state, reason, result, err)
-	}
-	if _, ok := b.configMap("a"); ok {
-		t.Error("something was created")
-	}
-	b.update(func(w *widget.Widget) { w.Spec.Suspend = false })
-	b.until(component.StateReady)
-
-	b.update(func(w *widget.Widget) { w.Spec.Suspend = true; w.Spec.Values["a"] = "2" })
-	b.reconcile()
-	if value, _ := b.configMap("a"); value != "1" {
-		t.Errorf("config map a became %q", value)
-	}
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	if _, ok := b.configMap("a"); ok {
-		t.Error("suspension affects the deletion")
-	}
-}
-
-func TestRetriableErrors(t *testing.T) {
-	ready := false
-	b := newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
-		if !ready {
-			return nil, types.NewRetriableError(errors.New("the database is not there yet"), new(7*time.Second))
-		}
-		return configMaps(ctx, namespace, name, p)
-	}), component.ReconcilerOptions{})
-	b.create(widget.Spec{})
-	w, result, err := b.reconcile()
-	state, reason, message := w.Status.GetState()
-	if err != nil || result.RequeueAfter != 7*time.Second || state != component.StatePending || reason != v1alpha1.ReasonRetrying ||
-		!strings.Contains(message, "the database is not there yet") {
-		t.Errorf("%s, %s: %s; %+v, %v", state, reason, message, result, err)
-	}
-	ready = true
-	b.until(component.StateReady)
 }
 
 func TestHooksOfALife(t *testing.T) {

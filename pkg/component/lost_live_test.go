@@ -152,7 +152,7 @@ func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
 		"with kept revisions":     {values: 3},
 		"without":                 {values: 3, options: component.ReconcilerOptions{RevisionHistoryLimit: &none}},
 		"an inventory in Secrets": {values: 30},
-		"detached":                {values: 3, left: 3, configure: func(b *bed) { b.setPolicy("detach-on-delete") }},
+		"detached":                {values: 30, left: 30, configure: func(b *bed) { b.setPolicy("detach-on-delete") }},
 		"after its status was written while nothing was done": {values: 3, configure: func(b *bed) {
 			b.patchStatus(statusEmptied)
 			b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
@@ -192,20 +192,5 @@ func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
 				t.Errorf("%d objects and %d Secrets are left", left, len(secrets))
 			}
 		})
-	}
-}
-
-func TestAComponentThatWaitsIsNotSearchedFor(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-		return nil, types.NewRetriableError(errors.New("not yet"), nil)
-	}), component.ReconcilerOptions{})
-	b.create(widget.Spec{})
-	for range 3 {
-		b.reconcile()
-	}
-	b.anew()
-	b.reconcile()
-	if searches := b.searches(); searches > 0 {
-		t.Errorf("%d searches", searches)
 	}
 }

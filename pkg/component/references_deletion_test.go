@@ -91,28 +91,6 @@ func (n *nosy) install(happens func()) {
 	n.check(n.client.Delete(n.Context(), n.get()))
 }
 
-func TestADeletionIsNotHeldUpByReferencesThatAreNotNeededAnyMore(t *testing.T) {
-	for name, happens := range map[string]func(n *nosy){
-		"the Secret is gone": func(n *nosy) {
-			n.check(n.client.Delete(n.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "creds"}}))
-		},
-		"its key is gone": func(n *nosy) {
-			n.check(n.client.Update(n.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "creds"}}))
-		},
-		"the reference cannot be":  func(n *nosy) { n.update(func(w *widget.Widget) { w.Spec.Password.Name = "kube-system/creds" }) },
-		"another key is asked for": func(n *nosy) { n.update(func(w *widget.Widget) { w.Spec.Password.Key = "pin" }) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := newNosy(t)
-			n.install(func() { happens(n) })
-			n.untilGone()
-			if _, left := n.configMap("a"); left || len(n.hooks) == 0 || n.hooks[0] != "" {
-				t.Errorf("still there: %t; the hook was called %d times", left, len(n.hooks))
-			}
-		})
-	}
-}
-
 func TestADeletionWaitsForAReferenceThatCannotBeReadAndNamesIt(t *testing.T) {
 	n := newNosy(t)
 	n.install(n.revoke)
@@ -136,31 +114,4 @@ func TestADeletionWaitsForAReferenceThatCannotBeReadAndNamesIt(t *testing.T) {
 	if _, left := n.configMap("a"); left || len(n.hooks) == 0 || n.hooks[0] != canary {
 		t.Errorf("still there: %t; the hook was called %d times", left, len(n.hooks))
 	}
-}
-
-func TestADeletionThatWaitsForAReferenceCanBeAbandoned(t *testing.T) {
-	n := newNosy(t)
-	n.install(n.revoke)
-	n.expect(component.StateDeleting, v1alpha1.ReasonDeletionBlocked)
-	n.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
-	n.untilGone()
-	if _, there := n.configMap("a"); !there {
-		t.Error("what should stay is gone")
-	}
-	n.wantEvent("Abandoned", "ConfigMap "+n.namespace+"/a")
-}
-
-func TestAComponentThatNeverCouldReadItsReferencesHasNothingToWaitFor(t *testing.T) {
-	n := newNosy(t)
-	n.revoke()
-	n.create(widget.Spec{Values: map[string]string{"a": "1"}, Password: &component.SecretKeyReference{Name: "creds"}})
-	n.eventually("the component to complain", func() error {
-		w, _, _ := n.reconcile()
-		if state, reason, message := w.Status.GetState(); state != component.StateError || !strings.Contains(message, "spec.password: read Secret") {
-			return fmt.Errorf("%s, %s: %s", state, reason, message)
-		}
-		return nil
-	})
-	n.check(n.client.Delete(t.Context(), n.get()))
-	n.untilGone()
 }

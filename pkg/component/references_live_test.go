@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -128,34 +126,6 @@ func TestWhatIsLoadedIsNeverWrittenIntoTheComponentNorIntoEvents(t *testing.T) {
 			t.Errorf("%T holds the secret", object)
 		}
 	}
-}
-
-func TestWhatIsMissingIsNamedAllAtOnceAndWaitedFor(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(referring), component.ReconcilerOptions{})
-	b.createSecret("creds", map[string]string{"user": "x"})
-	b.create(referringSpec())
-	b.resetRequests()
-	w, result, err := b.reconcile()
-	state, reason, message := w.Status.GetState()
-	if err != nil || state != component.StatePending || reason != v1alpha1.ReasonRetrying || result.RequeueAfter != 10*time.Second {
-		t.Errorf("%s, %s; %+v, %v", state, reason, result, err)
-	}
-	for _, want := range []string{
-		"Secret " + b.namespace + "/creds has none of the keys password, token", "ConfigMap " + b.namespace + "/settings does not exist",
-		"ConfigMap " + b.namespace + "/texts does not exist", `widgets.test.corbel.run "other" not found`,
-	} {
-		if !strings.Contains(message, want) {
-			t.Errorf("the message does not say %q: %s", want, message)
-		}
-	}
-	for _, write := range b.writes() {
-		if !strings.HasPrefix(write, "patch widgets") && !strings.Contains(write, "digest-key") {
-			t.Errorf("something was written: %s", write)
-		}
-	}
-	b.check(b.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "creds"}}))
-	b.createReferred()
-	b.until(component.StateReady)
 }
 
 func TestWhatIsMissingDoesNotHoldUpADeletion(t *testing.T) {

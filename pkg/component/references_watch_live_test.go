@@ -84,15 +84,6 @@ func TestWhatAComponentRefersToReconcilesItWhenItChanges(t *testing.T) {
 	rendered("settings.size", "4")
 }
 
-func TestAReferenceThatWasMissingRequeuesWhenItAppears(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Settings: &component.ConfigMapReference{Name: "settings"}})
-	b.until(component.StatePending)
-	b.check(b.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
-	b.expectRequeue("the config map")
-	b.until(component.StateReady)
-}
-
 func TestAKubeconfigThatIsReferredToRequeuesWhenItChanges(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.createSecret("kubeconfig", map[string]string{"value": "none"})

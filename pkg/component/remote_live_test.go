@@ -26,7 +26,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
@@ -176,49 +175,6 @@ func TestAbandonEndsADeletionAndReportsWhatStays(t *testing.T) {
 		t.Error("config map a is gone")
 	}
 	b.expectEvent("Abandoned", "orphaned 3 objects in the cluster ", ": ConfigMap "+b.namespace+"/a, ConfigMap "+b.namespace+"/b, Namespace "+b.namespace)
-}
-
-func TestAbandonEndsALocalDeletionThatIsBlocked(t *testing.T) {
-	b := &remoteBed{bed: newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})}
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w := b.until(component.StateReady)
-	b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/mine") })
-	b.check(b.client.Delete(t.Context(), w))
-	b.expect(v1alpha1.ReasonDeletionBlocked, "example.com/mine")
-	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
-	if _, _, err := b.reconcile(); err != nil {
-		t.Error(err)
-	}
-	if w := b.get(); slices.Contains(w.Finalizers, operatorName) {
-		t.Errorf("finalizers %v", w.Finalizers)
-	}
-	if _, ok := b.configMap("a"); !ok {
-		t.Error("config map a is gone")
-	}
-	b.update(func(w *widget.Widget) { w.Finalizers = nil })
-}
-
-func TestADeletionWaitsForAClusterThatIsDown(t *testing.T) {
-	b := newRemoteBed(t, env.New(t, env.Options{}))
-	b.install()
-	b.check(b.there.KillAPIServer())
-	b.check(b.client.Delete(t.Context(), b.get()))
-	w := b.expect(v1alpha1.ReasonDeletionBlocked, "the target cluster cannot be reached: dial 127.0.0.1:")
-	if !slices.Contains(w.Finalizers, operatorName) {
-		t.Error("the finalizer is gone")
-	}
-	b.resetRequests()
-	for range 3 {
-		b.reconcile()
-	}
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes while nothing changes: %q", writes)
-	}
-	b.check(b.there.RestartAPIServer(t.Context()))
-	b.untilGone()
-	if _, ok := b.farConfigMap("a"); ok {
-		t.Error("config map a was still there")
-	}
 }
 
 func TestAddressesOfThisMachineAreRefusedUnlessAllowed(t *testing.T) {

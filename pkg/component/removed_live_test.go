@@ -102,22 +102,3 @@ func failOnce(b *bed, _ func()) {
 	b.update(func(w *widget.Widget) { delete(w.Spec.Values, "fail") })
 	b.until(component.StateReady)
 }
-
-// TestALongDeletionIsFinalizedAtOnce lets a deletion take longer than a component that was listed counts as read just now.
-func TestALongDeletionIsFinalizedAtOnce(t *testing.T) {
-	deletions := 0
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) {
-		b.reconciler.WithPreDeleteHook(func(context.Context, client.Client, *widget.Widget) error {
-			<-time.After(5100 * time.Millisecond)
-			return nil
-		})
-		b.reconciler.WithPostDeleteHook(func(context.Context, client.Client, *widget.Widget) error { deletions++; return nil })
-	})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	if deletions != 1 {
-		t.Errorf("the component was deleted %d times", deletions)
-	}
-}

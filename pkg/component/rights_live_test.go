@@ -4,7 +4,6 @@
 package component_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // grant gives rights in the namespace of the test to a user or, with the prefix of
@@ -61,84 +59,6 @@ func (b *bed) restricted(user string, wrap ...transport.WrapperFunc) ctrl.Manage
 		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: b.manager.GetControllerOptions(),
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 	}))(b)
-}
-
-func TestAnOperatorWithRightsInOneNamespaceOnlyWorksThere(t *testing.T) {
-	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	const user = "tenant-operator"
-	b.grant(user, append(slices.Clone(ownRights), rule("", "configmaps", "get list watch create update patch delete"))...)
-	manager := b.restricted(user)
-	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
-		OperatorNamespace: &b.namespace, ClusterUID: new("a-name-of-this-cluster"),
-	})
-	b.check(r.SetupWithManager(manager))
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.start(manager)
-	seen := func() (string, component.State) {
-		w := b.get()
-		state, reason, message := w.Status.GetState()
-		return string(state) + ", " + reason + ": " + message, state
-	}
-	b.comesTo(func() (string, bool) { text, state := seen(); return text, state == component.StateReady })
-	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"b": "2"} })
-	b.comesTo(func() (string, bool) {
-		_, pruned := b.configMap("a")
-		value, _ := b.configMap("b")
-		text, state := seen()
-		return text, !pruned && value == "2" && state == component.StateReady
-	})
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.comesTo(func() (string, bool) {
-		list := &widget.WidgetList{}
-		b.check(b.client.List(t.Context(), list))
-		left := slices.ContainsFunc(list.Items, func(w widget.Widget) bool { return w.Namespace == b.namespace })
-		_, exists := b.configMap("b")
-		return "still there", !left && !exists
-	})
-}
-
-func TestAnOperatorThatMayNotReadTheUIDOfTheClusterSaysWhatToDo(t *testing.T) {
-	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	const user = "nosy-operator"
-	b.grant(user, ownRights...)
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{OperatorNamespace: &b.namespace})
-	b.check(b.reconciler.SetupWithManager(b.restricted(user)))
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w, _, _ := b.reconcile()
-	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonForbidden || !strings.Contains(message, "give the operator the right to get it, or set the option ClusterUID") {
-		t.Errorf("%s: %s", reason, message)
-	}
-}
-
-func TestTheDefaultServiceAccountWritesForComponentsThatNameNone(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
-	deployer, other := "system:serviceaccount:"+b.namespace+":deployer", "system:serviceaccount:"+b.namespace+":other"
-	// Rights in the namespace are enough: it is the operator that identifies the cluster.
-	b.grant(deployer, rule("", "configmaps", "get list watch create update patch delete"))
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.resetRequests()
-	b.until(component.StateReady)
-	writers := func() []string {
-		var writers []string
-		for _, e := range b.events()[b.since:] {
-			if e.User == b.user && e.Resource == "configmaps" && e.Verb != "get" {
-				writers = append(writers, e.Impersonated)
-			}
-		}
-		return slices.Compact(writers)
-	}
-	if got := writers(); !slices.Equal(got, []string{deployer}) {
-		t.Errorf("config maps were written by %q", got)
-	}
-	b.update(func(w *widget.Widget) { w.Spec.ServiceAccountName = "other"; w.Spec.Values["a"] = "2" })
-	b.resetRequests()
-	w, _, err := b.reconcile()
-	if _, _, message := w.Status.GetState(); w.Status.State == component.StateReady || !strings.Contains(message, other) {
-		t.Errorf("a service account without rights: %v; %s", err, message)
-	}
-	if value, _ := b.configMap("a"); value != "1" {
-		t.Errorf("the config map became %q", value)
-	}
 }
 
 func TestAllRefusalsOfAPassAreNamedAsRules(t *testing.T) {

@@ -397,22 +397,6 @@ func (b *bed) image() string {
 	return web.Spec.Template.Spec.Containers[0].Image
 }
 
-func TestWithoutTheOptionNothingIsRolledBack(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
-	b.until(component.StateReady)
-	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
-	b.until(component.StateProcessing)
-	b.forward += 11 * time.Minute
-	w := b.until(component.StateError)
-	for range 3 {
-		w, _, _ = b.reconcile()
-	}
-	if diff := cmp.Diff([]string{"2 Failed", "1 Ready"}, results(w)); diff != "" || b.image() != "broken" {
-		t.Errorf("image %s, history (-want +got):\n%s", b.image(), diff)
-	}
-}
-
 // loseHistory deletes the Secret of the revisions.
 func (b *bed) loseHistory() {
 	b.Helper()
@@ -442,30 +426,6 @@ func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
 	if w := b.get(); w.Status.Rollback != nil || b.image() != "broken" || w.Status.Revision != 2 {
 		t.Errorf("%+v, image %s, revision %d", w.Status.Rollback, b.image(), w.Status.Revision)
 	}
-}
-
-func TestTheEarliestRevisionOfAFullHistoryCanBeAppliedAgain(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RevisionHistoryLimit: new(2)})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
-	b.setValues(map[string]string{"a": "2"})
-	b.rollBack(1)
-	b.untilRevision(3)
-	if value, _ := b.configMap("a"); value != "1" {
-		t.Errorf("config map a is %q", value)
-	}
-	b.resetRequests()
-	b.anewWith(component.ReconcilerOptions{RevisionHistoryLimit: new(2)})
-	if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil || len(b.writes()) > 0 {
-		t.Errorf("after a restart: %s, %v, writes %v", w.Status.State, err, b.writes())
-	}
-}
-
-// anewWith replaces the operator by another process.
-func (b *bed) anewWith(options component.ReconcilerOptions) {
-	b.Helper()
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), options)
-	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
 }
 
 func TestAForgedRollbackIsDropped(t *testing.T) {

@@ -405,48 +405,6 @@ func TestCanariesArePinnedPromotedAndRolledOutFirst(t *testing.T) {
 	f.checkAllConditions()
 }
 
-func TestAComponentThatIsRolledBackKeepsItsPlaceAndIsTriedAgain(t *testing.T) {
-	f := newUpgradedFleet(t, 3, widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: time.Second}}})
-	options := component.ReconcilerOptions{Rollout: atMost(1), RollbackOnFailure: true}
-	f.run(versionBroken, options)
-	f.eventually("c00 is rolled back", func() bool {
-		return slices.Equal(results(f.widget("c00")), []string{"3 Ready to 1", "2 Failed", "1 Ready"})
-	})
-	f.wantWith("broken")
-	f.wantWith("1", f.names...)
-
-	// The next version begins with it. While it waits, it stays rolled back.
-	f.set("c00", v1alpha1.AnnotationRollout, "pin")
-	ready := version{number: "2", ready: "true"}
-	f.run(ready, options)
-	f.wantWith("2", "c01", "c02")
-	if _, reason, message := f.widget("c00").Status.GetState(); reason != v1alpha1.ReasonRolledBack || !strings.Contains(message, "rollout is pin") {
-		t.Errorf("%s: %s", reason, message)
-	}
-	f.set("c00", v1alpha1.AnnotationRollout, "")
-	f.wantWith("2", f.names...)
-	f.eventually("c00 is ready", func() bool { return f.widget("c00").Status.IsReady() })
-
-	// One that was rolled back by hand waits for a place when that ends.
-	f.set("c00", v1alpha1.AnnotationRollbackTo, "1")
-	f.wantWith("1", "c00")
-	f.set("c00", v1alpha1.AnnotationRollbackTo, "")
-	f.wantWith("2", f.names...)
-	f.checkAllConditions()
-}
-
-func TestAPauseDelaysTheNextComponent(t *testing.T) {
-	f := newUpgradedFleet(t, 3, widget.Spec{})
-	options := component.ReconcilerOptions{Rollout: atMost(1)}
-	options.Rollout.Pause = 3 * time.Second
-	started := time.Now()
-	f.run(version{number: "2", ready: "true"}, options)
-	f.eventually("all are ready with version 2", func() bool { return f.count("2", component.StateReady) == 3 })
-	if took := time.Since(started); took < 2*options.Rollout.Pause-2*time.Second { // the times in a status have no fractions
-		t.Errorf("it took %s", took)
-	}
-}
-
 // eventsOf returns the events of a reason in the namespace.
 func (f *upgradedFleet) eventsOf(reason string) (texts []string) {
 	f.Helper()

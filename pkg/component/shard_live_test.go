@@ -4,10 +4,6 @@
 package component_test
 
 import (
-	"errors"
-	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,14 +11,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/test/wire"
 )
 
 // shards are two operators of one kind, each with its own components.
 type shards struct {
 	*bed
 	operators map[string]*component.Reconciler[*widget.Widget]
-	broken    atomic.Bool // the reads of components by the operator of shard a
 }
 
 // newShards makes a component of shard a with an inventory in Secrets.
@@ -46,14 +40,7 @@ func (s *shards) restart(shard string) {
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": shard}},
 	})
 	component.SetInventoryThreshold(r, 3000)
-	s.check(r.SetupWithManager(newManagerVia(s.T, s.env, s.user, func(next http.RoundTripper) http.RoundTripper {
-		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
-			if shard == "a" && s.broken.Load() && strings.Contains(request.URL.Path, "/widgets/main") {
-				return nil, errors.New("the line is cut")
-			}
-			return next.RoundTrip(request)
-		})
-	})))
+	s.check(r.SetupWithManager(newManager(s.T, s.env, s.user)))
 	s.operators[shard] = r
 }
 
@@ -146,47 +133,4 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 			}
 		})
 	}
-}
-
-func TestAnOperatorThatCannotReadAComponentThatLeftItsShardRemovesNothing(t *testing.T) {
-	s := newShards(t)
-	s.move("b", many(0, 30))
-	s.resetRequests()
-	s.broken.Store(true)
-	s.look("a")
-	s.broken.Store(false)
-	s.look("a")
-	s.untouched()
-	s.reconcileUntilReady("b")
-	s.wantNoEvent("InventoryRebuilt")
-}
-
-// An operator that remembers a component which was taken away by force cleans up
-// after that one, and not after another one of its name in another shard.
-func TestAComponentOfTheSameNameInAnotherShardKeepsItsInventory(t *testing.T) {
-	s := newShards(t)
-	w := s.get()
-	w.Finalizers = nil
-	s.check(s.client.Update(t.Context(), w))
-	s.check(s.client.Delete(t.Context(), w))
-	s.check(s.client.Create(t.Context(), &widget.Widget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main", Labels: map[string]string{"shard": "b"}},
-		Spec:       widget.Spec{Values: many(0, 35)},
-	}))
-	uid := s.reconcileUntilReady("b").UID
-	s.look("a")
-	for _, secret := range s.secrets() {
-		if owner := secret.OwnerReferences[0].UID; owner == uid && secret.DeletionTimestamp != nil {
-			t.Errorf("Secret %s of the new component is being deleted", secret.Name)
-		} else if owner != uid {
-			t.Errorf("Secret %s of the old component is still there", secret.Name)
-		}
-	}
-	s.restart("b")
-	s.resetRequests()
-	s.reconcileUntilReady("b")
-	s.untouched()
-	s.wantNoEvent("InventoryRebuilt")
-	s.check(s.client.Delete(t.Context(), s.get()))
-	s.untilGone()
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
@@ -209,45 +208,6 @@ func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
 	}
 }
 
-// TestShardsShareAType has two operators of one chart, each with a component of its own.
-func TestShardsShareAType(t *testing.T) {
-	shard := func(name string) component.ReconcilerOptions {
-		return component.ReconcilerOptions{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}}
-	}
-	f := newSharedFleet(t, "dowels", shard("one"), "one", "two")
-	run := func(version string, names ...string) {
-		t.Helper()
-		var all []func()
-		for _, name := range names {
-			f.stop = nil
-			f.run(chartWithCRDs(t, f.plural, version, nil), shard(name))
-			all = append(all, f.stop)
-		}
-		f.stop = func() {
-			for _, stop := range all {
-				stop()
-			}
-		}
-	}
-	first := f.stop
-	run("1.0.0", "two")
-	f.eventually("both are ready", f.allReady)
-	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create"}) {
-		t.Errorf("for the installation: %v", got)
-	}
-	first()
-	f.stop()
-	run("1.1.0", f.names...)
-	f.eventually("both have the next version", func() bool { return f.allReady() && f.version("one") == "1.1.0" && f.version("two") == "1.1.0" })
-	for _, name := range f.names { // once more
-		f.edit(name, "edited")
-	}
-	f.eventually("both are ready again", f.allReady)
-	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
-		t.Errorf("with the upgrade, and at rest: %v, column %s", got, f.column())
-	}
-}
-
 // TestASharedTypeIsThatOfTheOperatorBeforeARollout upgrades the operator of components that are pinned: they keep their stored set, and
 // the definition is that of the chart. Then one goes on as a canary that does not become ready, and one waits for it.
 func TestASharedTypeIsThatOfTheOperatorBeforeARollout(t *testing.T) {
@@ -278,54 +238,6 @@ func TestASharedTypeIsThatOfTheOperatorBeforeARollout(t *testing.T) {
 	f.set("canary", v1alpha1.AnnotationRollout, "")
 	f.set("later", v1alpha1.AnnotationRollout, "")
 	check("1.1.0")
-}
-
-// TestATypeOfOneComponentIsSharedFromNowOn upgrades an operator with two components. Before the upgrade, the first component owns the
-// definition, and the second component is in conflict.
-func TestATypeOfOneComponentIsSharedFromNowOn(t *testing.T) {
-	chart := chartWithCRDs(t, "washers", "1.0.0", nil)
-	b := newBed(t, chart, component.ReconcilerOptions{})
-	f := &sharedFleet{&upgradedFleet{bed: b, names: []string{"first", "second"}}, "washers"}
-	create := func(name string) {
-		f.check(f.client.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}))
-	}
-	create("first")
-	f.run(manifests.GeneratorFunc(chart.Generate), component.ReconcilerOptions{}) // it does not say what is shared
-	f.eventually("the first is ready", func() bool { return f.isReady("first") })
-	create("second")
-	f.eventually("the second is in conflict", func() bool {
-		_, reason, _ := f.widget("second").Status.GetState()
-		return reason == v1alpha1.ReasonOwnerConflict
-	})
-	if f.definition().GetLabels()[operatorName+"/owner-id"] == "" {
-		t.Fatal("the definition has no owner")
-	}
-	before := f.part("first").GetResourceVersion()
-	f.resetRequests()
-	f.run(chart, component.ReconcilerOptions{})
-	f.eventually("both are ready", f.allReady)
-	labels := f.definition().GetLabels()
-	if labels[operatorName+"/shared"] != "true" || labels[operatorName+"/owner-id"] != "" || f.part("first").GetResourceVersion() != before {
-		t.Errorf("labels %v", labels)
-	}
-	for _, write := range f.writes() {
-		if isDependent := strings.Contains(write, "shared.corbel.run") || strings.HasSuffix(write, " first"); isDependent && !strings.Contains(write, "widgets") &&
-			write != "update customresourcedefinitions washers.shared.corbel.run" && write != "create washers second" {
-			t.Errorf("the upgrade sends %s", write)
-		}
-	}
-	for _, name := range f.names {
-		for _, item := range f.widget(name).Status.Inventory.Items {
-			if item.Kind == "CustomResourceDefinition" {
-				t.Errorf("%s has the definition on record", name)
-			}
-		}
-		f.check(f.client.Delete(t.Context(), f.widget(name)))
-	}
-	f.eventually("they are gone", func() bool { return f.widget("first").Name == "" && f.widget("second").Name == "" })
-	if f.definition() == nil {
-		t.Error("the definition is gone")
-	}
 }
 
 // TestARefusedSharedTypeLeavesAWayBack upgrades an operator to a chart with a breaking change of the definition. The component is rolled

@@ -139,21 +139,6 @@ func TestTheDependentsOfALargeInventoryAreCounted(t *testing.T) {
 	expect("when it is gone", map[string]float64{})
 }
 
-func TestTheDependentsOfALargeInventoryAreCountedBeforeItIsRead(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
-	b.create(widget.Spec{Values: many(0, 30)})
-	b.until(component.StateReady)
-	b.update(func(w *widget.Widget) {
-		w.Annotations = map[string]string{operatorName + "/management-policy": "skip"}
-	})
-	before := b.dependents()
-	b.anew() // with a population of its own
-	b.reconcile()
-	if got := since(before, b.dependents()); !maps.Equal(got, map[string]float64{"Applied": 30}) {
-		t.Errorf("counted are %v", got)
-	}
-}
-
 // checkLabels fails if a label of our metrics has a value that names an object.
 func (b *bed) checkLabels(names ...string) {
 	b.Helper()

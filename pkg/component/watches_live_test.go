@@ -11,17 +11,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -184,45 +181,4 @@ func TestInOneNamespaceAnEventRepairsDriftAndWithoutWatchesItIsRepairedLater(t *
 	b.tamper("e", "kubectl-edit")
 	b.comesToHold("e", "1", nothing)
 	b.comesToBeReady()
-}
-
-func TestDependentsThatMayNotBeListedOrWatchedAreReadLessOften(t *testing.T) {
-	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	b.tenant("blind-tenant", (&watchWire{}).wrap, "get create update patch delete")
-	soon := component.RequeueSpec{RequeueInterval: &types.Duration{Duration: time.Second}}
-	b.create(widget.Spec{RequeueSpec: soon, Values: map[string]string{"a": "1", "b": "1"}})
-	b.comesToBeReady()
-	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2", "c": "2"} })
-	b.comesToBeReady()
-	if _, exists := b.configMap("b"); exists {
-		t.Error("what was dropped is still there")
-	}
-	b.tamper("a", "kubectl-edit")
-	b.comesToHold("a", "2", nothing)
-	b.check(b.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("c")}))
-	b.comesToHold("c", "2", nothing)
-	b.comesToBeReady()
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.comesTo(func() (string, bool) {
-		list := &widget.WidgetList{}
-		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
-		_, a := b.configMap("a")
-		_, c := b.configMap("c")
-		return fmt.Sprintf("%d components, a: %t, c: %t", len(list.Items), a, c), len(list.Items) == 0 && !a && !c
-	})
-	b.since = b.firstEvent
-	refused := 0
-	for _, request := range b.sent("configmaps") {
-		verb, _, _ := strings.Cut(request, " ")
-		switch {
-		case verb != "list" && verb != "watch":
-		case strings.HasSuffix(request, ": 403"):
-			refused++
-		default:
-			t.Errorf("it was not refused: %s", request)
-		}
-	}
-	if refused == 0 {
-		t.Error("no watch was tried")
-	}
 }
