@@ -28,6 +28,9 @@ CORBEL_SLICE ?= 1/64
 CORBEL_SLICE_OFFSET := $(or $(CORBEL_SLICE_OFFSET),$(shell hack/slice-offset.sh))
 export CORBEL_SLICE CORBEL_SLICE_OFFSET
 
+# go.work has the root module and cmd/corbel. These targets work in other modules of the repository.
+bin/tools/controller-gen bin/bench ui-screenshots helmparity test-ops test-mount test-browser bench-browser: export GOWORK := off
+
 # Time limits: a test that hangs ends with a stack trace.
 UNIT_TIMEOUT ?= 30m
 LIVE_TIMEOUT ?= 90m
@@ -112,23 +115,23 @@ test-live: assets bin/gotest
 # A module of its own: Helm's commands depend on much that users shall not get.
 .PHONY: helmparity
 helmparity: bin/gotest ## Compare rendered charts with those of helm template (CORBEL_HELM_CHARTS=folder: more charts).
-	cd test/helmparity && $(GO) vet ./... && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+	cd test/helmparity && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
 # A module of its own: the query engine of Prometheus and an interpreter of Lua.
 .PHONY: test-ops
 test-ops: bin/gotest ## Test the alerts, the dashboard and the health checks that corbel init writes.
-	cd test/ops && $(GO) vet ./... && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+	cd test/ops && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
 # A module of its own: the filter of controller-runtime needs the library of API servers.
 .PHONY: test-mount
 test-mount: assets bin/gotest ## Test the page of corbel ui in a manager, behind a filter that authenticates.
-	cd test/mount && $(GO) vet ./... && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+	cd test/mount && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
 # A module of its own: a client of the browser. The tests are skipped where there is none.
 .PHONY: test-browser
 test-browser: assets bin/gotest ## Test the page of corbel ui in a real browser (CHROMIUM=program; otherwise as the PATH has it).
 	@for program in "$$CHROMIUM" chromium chromium-browser google-chrome; do \
-		if command -v "$$program" >/dev/null; then cd test/browser && $(GO) vet ./... && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...; exit; fi; \
+		if command -v "$$program" >/dev/null; then cd test/browser && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...; exit; fi; \
 	done; echo '--- SKIP: test/browser: there is no Chromium'
 
 .PHONY: modelcheck
@@ -167,7 +170,7 @@ soak: assets ## Disturb 200 components for SOAK=10m under a storm of faults, and
 .PHONY: bench-micro
 bench-micro: ## Run the benchmarks of single functions (BENCH=regexp).
 	$(call on,bench,$(GO) test -vet=off -short -run=NoTests -bench '$(or $(BENCH),.)' -benchmem -p 1 -timeout 60m)
-	cd test/helmparity && $(GO) test -vet=off -run=NoTests -bench '$(or $(BENCH),.)' -benchmem
+	cd test/helmparity && GOWORK=off $(GO) test -vet=off -run=NoTests -bench '$(or $(BENCH),.)' -benchmem
 
 .PHONY: bench-browser
 bench-browser: assets ## Measure how quick the page of corbel ui is in a real browser.
@@ -185,7 +188,7 @@ adopt-charts: assets bin/bench ## Install the charts of a folder with Helm, take
 
 .PHONY: scaffold-fleet
 scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), and run N=20 of them on a control plane, CRASHES=5 of these with crashes.
-	@$(WITH_ASSETS) $(GO) run ./hack/scaffoldfleet -charts "$(CHARTS)" -limit $(or $(LIMIT),0) -rights $(or $(N),20) -crashes $(or $(CRASHES),5) -faults $(or $(FAULTS),0)
+	@$(WITH_ASSETS) $(GO) run ./cmd/corbel/hack/scaffoldfleet -charts "$(CHARTS)" -limit $(or $(LIMIT),0) -rights $(or $(N),20) -crashes $(or $(CRASHES),5) -faults $(or $(FAULTS),0)
 
 ##@ Check
 
@@ -204,24 +207,16 @@ fmt-check:
 
 .PHONY: vet
 vet:
-	$(GO) vet ./...
+	GO='$(GO)' hack/modules.sh vet
 
 .PHONY: staticcheck
 staticcheck: bin/tools/staticcheck
-	bin/tools/staticcheck ./...
+	hack/modules.sh staticcheck
 
 .PHONY: verify
 verify: ## Check that generated files and go.mod are up to date, then lint.
 	hack/verify-generated.sh
-	$(GO) mod tidy -diff
-	cd hack/tools && $(GO) mod tidy -diff
-	cd hack/controlplane && $(GO) mod tidy -diff
-	cd test/helmparity && $(GO) mod tidy -diff
-	cd test/ops && $(GO) mod tidy -diff
-	cd test/mount && $(GO) mod tidy -diff
-	cd test/browser && $(GO) mod tidy -diff
-	cd test/bench/flux && $(GO) mod tidy -diff && $(GO) vet ./...
-	cd test/bench/helm && $(GO) mod tidy -diff
+	GO='$(GO)' hack/modules.sh tidy
 	@$(MAKE) --no-print-directory lint controlplane-vet
 
 ##@ Build

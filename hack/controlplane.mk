@@ -24,7 +24,7 @@ CONTROLPLANE_LDFLAGS := -s -w \
 	-X k8s.io/component-base/version.gitTreeState=clean
 
 # The nested module's tests use the flags of the binary, so that both share one build cache.
-CONTROLPLANE_GO := cd hack/controlplane && $(GO)
+CONTROLPLANE_GO := cd hack/controlplane && GOWORK=off $(GO)
 
 .PHONY: controlplane
 controlplane: $(addprefix $(CONTROLPLANE_DIR)/,$(CONTROLPLANE_PROGRAMS)) ## Build the real control plane into bin/k8s (once; minutes on a cold cache).

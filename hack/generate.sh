@@ -29,4 +29,4 @@ done
 "$generator" object:headerFile=hack/boilerplate.go.txt crd paths=./pkg/component/testdata/widget \
 	output:crd:dir=pkg/component/testdata/crds
 
-"${GO:-go}" run ./hack/reference
+"${GO:-go}" run ./cmd/corbel/hack/reference

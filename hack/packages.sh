@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The Corbel Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Prints the packages with tests, by what the tests need.
+# Prints the packages with tests, of both modules of go.work, by what the tests need.
 # Usage: packages.sh pure|closed|open|mixed|live|bench...
 #
 #   pure   no control plane
@@ -17,14 +17,15 @@
 # files: if several run at a time, the longest must not be the last.
 set -euo pipefail
 
-module=$(go list -m)
+module=$(awk '$1 == "module" { print $2 }' go.mod)
+both="./... ./cmd/corbel/..."
 
 # Packages that take a minute or more.
-slow="internal/command pkg/component/componenttest examples/shop examples/bucket"
+slow="cmd/corbel/internal/command pkg/component/componenttest examples/shop examples/bucket"
 
 # Each line: the package and whether the binary of its tests contains test/env.
 tested() {
-	go list -test -f '{{.ImportPath}} {{len .TestGoFiles}} {{len .XTestGoFiles}}{{range .Deps}} {{.}}{{end}}' ./... |
+	go list -test -f '{{.ImportPath}} {{len .TestGoFiles}} {{len .XTestGoFiles}}{{range .Deps}} {{.}}{{end}}' $both |
 		awk -v env="$module/test/env" -v m="$module/" -v slow="$slow" '
 			BEGIN { n = split(slow, list, " "); for (i = 1; i <= n; i++) more[m list[i]] = 50 }
 			$2 !~ /^\[/ { files[$1] = $2 + $3 + more[$1] }
@@ -46,7 +47,7 @@ pure() {
 
 # The packages with benchmarks, as folders.
 benchmarked() {
-	folders=$(go list -f '{{.Dir}}' ./...)
+	folders=$(go list -f '{{.Dir}}' $both)
 	for folder in $folders; do
 		if grep -qs '^func Benchmark' "$folder"/*_test.go; then echo "./${folder#"$PWD"/}"; fi
 	done
@@ -57,9 +58,9 @@ for set in "$@"; do
 	pure) tested | awk '$2 == 0 { print $1 }' ;;
 	closed) pure 1 ;;
 	open) pure 0 ;;
-	mixed) tested | awk -v m="$module" '$2 == 1 && (index($1, m "/test/") != 1 || $1 == m "/test/documented") { print $1 }' ;;
+	mixed) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") != 1 { print $1 }' ;;
 	# Benchmarks have their own target; their package may hold tests all the same.
-	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 && $1 != m "/test/documented" { print $1 }' ;;
+	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 { print $1 }' ;;
 	bench) benchmarked ;;
 	*) echo "packages.sh: unknown set of packages: $set" >&2; exit 2 ;;
 	esac

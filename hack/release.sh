@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Nested modules that others build from their tag. The rest are for tests and tools of this repository.
-nested=(hack/controlplane)
+nested=(cmd/corbel hack/controlplane)
 
 version=${1:-}
 number='(0|[1-9][0-9]*)'
@@ -29,6 +29,8 @@ for module in . "${nested[@]}"; do
 	*) [[ $path == */"$major" ]] || problems+=("the module $path has no version $version: its path must end in /$major") ;;
 	esac
 done
+required=$(awk '$1 == "github.com/corbel-run/corbel" { print $2 }' cmd/corbel/go.mod)
+[ "$required" = "$version" ] || problems+=("cmd/corbel/go.mod requires $required of the root module: require $version there and in go.work")
 branch=$(git symbolic-ref --quiet --short HEAD || echo "a commit without a branch")
 [ "$branch" = main ] || problems+=("$branch is checked out: check out main")
 [ -z "$(git status --porcelain)" ] || problems+=("files are changed or not tracked: commit or remove them")

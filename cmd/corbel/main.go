@@ -11,8 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/corbel-run/corbel/internal/cli"
-	"github.com/corbel-run/corbel/internal/command"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/cli"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/command"
 )
 
 func main() {

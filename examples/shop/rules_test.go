@@ -19,7 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/scaffold/rules"
+	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -36,12 +36,12 @@ var unused = map[string]string{
 
 func TestTheOperatorRunsWithTheRulesThatAreGeneratedForItsChart(t *testing.T) {
 	b := openBed(t)
-	kinds, unknown, err := rules.ScanChart(chart, "chart")
+	kinds, unknown, err := rbacrules.ScanChart(chart, "chart")
 	b.check(err)
 	if len(unknown) > 0 {
 		t.Errorf("unknown: %q", unknown)
 	}
-	operator := rules.Operator{Account: "generated-" + b.namespace, Group: shopv1alpha1.GroupVersion.Group, Resource: "shops", Namespace: b.namespace}
+	operator := rbacrules.Operator{Account: "generated-" + b.namespace, Group: shopv1alpha1.GroupVersion.Group, Resource: "shops", Namespace: b.namespace}
 	text, err := operator.YAML(kinds)
 	b.check(err)
 	var granted []rbacv1.PolicyRule

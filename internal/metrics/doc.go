@@ -6,5 +6,5 @@
 //
 // A label never holds the name or the namespace of an object, so that the number
 // of series does not depend on how many components there are: values that could be
-// anything are folded into "Other". hack/reference writes a page about them.
+// anything are folded into "Other". cmd/corbel/hack/reference writes a page about them.
 package metrics

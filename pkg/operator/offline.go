@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/difference"
-	"github.com/corbel-run/corbel/internal/scaffold/rules"
+	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -358,11 +358,11 @@ func (o Options[T]) printRights(objects []*unstructured.Unstructured, namespace,
 			resource = cmp.Or(plural, resource)
 		}
 	}
-	kinds := rules.OfObjects(objects)
+	kinds := rbacrules.OfObjects(objects)
 	for i := range kinds {
 		kinds[i].Optional = false // the objects are there, so their kinds are needed
 	}
-	text, err := rules.Operator{Account: account, Group: kind.Group, Resource: resource, Namespace: namespace, Namespaced: o.Reconciler.Namespaced}.YAML(kinds)
+	text, err := rbacrules.Operator{Account: account, Group: kind.Group, Resource: resource, Namespace: namespace, Namespaced: o.Reconciler.Namespaced}.YAML(kinds)
 	if err != nil {
 		return err
 	}

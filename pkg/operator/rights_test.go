@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/corbel-run/corbel/internal/scaffold/rules"
+	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -26,7 +26,7 @@ import (
 )
 
 // installed returns the operator of widgets, with the rules that are generated for it, as its chart installs it.
-func installed(t *testing.T, name string, o rules.Operator, reconciler component.ReconcilerOptions) (componenttest.Operator[*widget.Widget], []rbacv1.PolicyRule) {
+func installed(t *testing.T, name string, o rbacrules.Operator, reconciler component.ReconcilerOptions) (componenttest.Operator[*widget.Widget], []rbacv1.PolicyRule) {
 	t.Helper()
 	config := env.Shared(t).Config()
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
@@ -34,7 +34,7 @@ func installed(t *testing.T, name string, o rules.Operator, reconciler component
 	}
 	namespace := name + "-system"
 	o.Account, o.Namespace, o.Group, o.Resource = name, "{{ .Release.Namespace }}", "test.corbel.run", "widgets"
-	text, err := o.YAML([]rules.Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}})
+	text, err := o.YAML([]rbacrules.Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +78,11 @@ func changed(w *widget.Widget) { w.Spec.Values = map[string]string{"other": "2"}
 
 func TestAnOperatorOfOneNamespaceNeedsRolesOnly(t *testing.T) {
 	for name, test := range map[string]struct {
-		rules   rules.Operator
+		rules   rbacrules.Operator
 		options component.ReconcilerOptions
 	}{
-		"confined":          {rules.Operator{Namespaced: true}, component.ReconcilerOptions{Namespaced: true}},
-		"confined-deployer": {rules.Operator{Namespaced: true, Deployer: "deployer"}, component.ReconcilerOptions{Namespaced: true, DefaultServiceAccount: new("deployer")}},
+		"confined":          {rbacrules.Operator{Namespaced: true}, component.ReconcilerOptions{Namespaced: true}},
+		"confined-deployer": {rbacrules.Operator{Namespaced: true, Deployer: "deployer"}, component.ReconcilerOptions{Namespaced: true, DefaultServiceAccount: new("deployer")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			operator, granted := installed(t, name, test.rules, test.options)
@@ -109,7 +109,7 @@ func TestAnOperatorOfOneNamespaceNeedsRolesOnly(t *testing.T) {
 
 func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 	const name = "acting"
-	operator, granted := installed(t, name, rules.Operator{Deployer: "deployer"}, component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+	operator, granted := installed(t, name, rbacrules.Operator{Deployer: "deployer"}, component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
 	for _, rule := range granted {
 		for _, verb := range rule.Verbs {
 			if verb == "impersonate" {

@@ -26,7 +26,7 @@ var (
 	pathInText = regexp.MustCompile("`((?:api|pkg|internal|cmd|test|hack|examples|docs|\\.ci)/[A-Za-z0-9_./-]*)`")
 	// nameInText is a function or a type that a document names as code, with the file or folder that
 	// it is in.
-	nameInText = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)` in `((?:pkg|internal)/[A-Za-z0-9_./-]*)`")
+	nameInText = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)` in `((?:pkg|internal|cmd)/[A-Za-z0-9_./-]*)`")
 	// codeOf labels a block of code that must also be in a file, where it is compiled.
 	codeOf = regexp.MustCompile("(?s)<!-- code of (\\S+) -->\n```go\n(.*?)\n```")
 	// goBlock is a block of Go, with the line above it.

@@ -30,7 +30,7 @@ func (f Face) String() string {
 // faceLimit is the greatest sum that the public packages may have. Lower it with the sum.
 var faceLimit = Face{Package: "all", Names: 722, Methods: 331, Fields: 663}
 
-// Faces counts the exported identifiers of the public packages of this repository, without
+// Faces counts the exported identifiers of the public packages of the root module, without
 // generated files. The last face is the sum.
 func Faces(t *Tree) []Face { return faces(t, rooms) }
 
@@ -38,7 +38,7 @@ func faces(t *Tree, rooms []Room) []Face {
 	var all []Face
 	sum := Face{Package: "all"}
 	for _, p := range t.ours() {
-		if room, ok := roomOf(rooms, p.Path); !ok || !isPublic(room) {
+		if room, ok := roomOf(rooms, p.Path); !ok || !isPublic(room) || p.Module != "." {
 			continue
 		}
 		face := Face{Package: p.Path}

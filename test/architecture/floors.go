@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Floors checks that every package of ours has a room and that imports between
-// rooms point down, or along an edge that the room lists.
+// Floors checks that every package of ours has a room, that imports between rooms and between the folders at the root point
+// down, or along an edge that the room lists, and that the root module imports no other module of ours.
 func Floors(t *Tree, rooms []Room) []Violation {
 	var found []Violation
 	for _, p := range t.ours() {
@@ -21,7 +21,11 @@ func Floors(t *Tree, rooms []Room) []Violation {
 		}
 		for _, file := range p.Files {
 			for _, imported := range t.localImports(file) {
-				if what := forbiddenEdge(rooms, room, imported, file.Test); what != "" {
+				what := forbiddenEdge(rooms, room, imported, file.Test)
+				if module := t.moduleOf(imported); p.Module == "." && module != "." {
+					what = "imports " + imported + " of the module " + module + ": the root module imports no other module of the repository"
+				}
+				if what != "" {
 					found = append(found, violation(file.Path, "%s", what))
 				}
 			}
@@ -38,6 +42,8 @@ func forbiddenEdge(rooms []Room, from Room, imported string, test bool) string {
 		return "" // reported where it is
 	case to.Path == from.Path || slices.Contains(from.Beside, to.Path):
 		return ""
+	case !test && folderOrder(from.Path) < folderOrder(to.Path):
+		return "imports " + imported + ", which is in a folder above it: see folders in test/architecture/rooms.go"
 	case to.Kind == Support && !test && from.Kind != Support:
 		return "imports " + imported + ", which is for tests"
 	case test || to.Floor < from.Floor || from.Kind == Support:
@@ -48,6 +54,20 @@ func forbiddenEdge(rooms []Room, from Room, imported string, test bool) string {
 	default:
 		return "imports " + imported + ", which is above it: imports point down; declare an interface here, or move the code up"
 	}
+}
+
+// folderOrder returns the place of the folder at the root that a package is in.
+func folderOrder(name string) int {
+	top, _, _ := strings.Cut(name, "/")
+	return slices.IndexFunc(folders, func(line []string) bool { return slices.Contains(line, top) })
+}
+
+// moduleOf returns the folder of the module of a package.
+func (t *Tree) moduleOf(name string) string {
+	if at := slices.IndexFunc(t.Packages, func(p *Package) bool { return p.Path == name }); at >= 0 {
+		return t.Packages[at].Module
+	}
+	return "."
 }
 
 // localImports are the packages of ours that a file imports, as folders.

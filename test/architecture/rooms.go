@@ -40,7 +40,10 @@ type Room struct {
 // supportFloor is above everything: tests may use everything.
 const supportFloor = 7
 
-// rooms are all rooms. A package of this module without a room fails the test.
+// folders are the folders at the root, by what may import what: those of one line import each other, and those before them.
+var folders = [][]string{{"api"}, {"pkg", "internal"}, {"test"}, {"cmd", "examples"}, {"hack"}}
+
+// rooms are all rooms. A package of the modules in go.work without a room fails the test.
 var rooms = []Room{
 	// It only describes the module.
 	{Path: ".", Floor: 0, Kind: Data},
@@ -135,35 +138,40 @@ var rooms = []Room{
 
 	{Path: "internal/planview", Floor: 5, Kind: Open, Beside: []string{"pkg/component"}},
 	{Path: "pkg/operator", Floor: 6, Kind: Open},
-	{Path: "internal/inspect", Floor: 6, Kind: Open},
-	{Path: "internal/steering", Floor: 6, Kind: Open, Beside: []string{"internal/inspect"}},
-	{Path: "internal/why", Floor: 6, Kind: Open},
-	{Path: "pkg/ui", Floor: 6, Kind: Open, Beside: []string{"internal/inspect", "internal/steering", "internal/why"}},
-	{Path: "internal/cli", Floor: 6, Kind: Open, Beside: []string{"internal/inspect", "internal/steering", "internal/why", "pkg/ui"}},
 	{Path: "internal/deploy", Floor: 4, Kind: Open},
-	{Path: "internal/scaffold/rules", Floor: 4, Kind: Open},
-	{Path: "internal/scaffold/values", Floor: 4, Kind: Open},
-	{Path: "internal/scaffold", Floor: 5, Kind: Open, Beside: []string{"pkg/component"}},
-	{Path: "internal/command/remote", Floor: 5, Kind: Open},
+	{Path: "internal/rbacrules", Floor: 4, Kind: Open},
+
+	// The module of the command.
+	{Path: "cmd/corbel/internal/scaffold/values", Floor: 4, Kind: Open},
+	{Path: "cmd/corbel/internal/scaffold", Floor: 5, Kind: Open, Beside: []string{"pkg/component"}},
+	{Path: "cmd/corbel/internal/command/remote", Floor: 5, Kind: Open},
+	{Path: "cmd/corbel/internal/inspect", Floor: 6, Kind: Open},
+	{Path: "cmd/corbel/internal/steering", Floor: 6, Kind: Open, Beside: []string{"cmd/corbel/internal/inspect"}},
+	{Path: "cmd/corbel/internal/why", Floor: 6, Kind: Open},
+	{Path: "cmd/corbel/ui", Floor: 6, Kind: Open, Beside: []string{"cmd/corbel/internal/inspect", "cmd/corbel/internal/steering", "cmd/corbel/internal/why"}},
+	{Path: "cmd/corbel/internal/cli", Floor: 6, Kind: Open, Beside: []string{
+		"cmd/corbel/internal/inspect", "cmd/corbel/internal/steering", "cmd/corbel/internal/why", "cmd/corbel/ui",
+	}},
 	// It starts a control plane for an operator under development.
-	{Path: "internal/command", Floor: 6, Kind: Open, Beside: []string{"internal/cli", "test/env"}},
-	{Path: "cmd/corbel", Floor: 6, Kind: Open, Beside: []string{"internal/cli", "internal/command"}},
+	{Path: "cmd/corbel/internal/command", Floor: 6, Kind: Open, Beside: []string{"cmd/corbel/internal/cli", "test/env"}},
+	{Path: "cmd/corbel", Floor: 6, Kind: Open, Beside: []string{"cmd/corbel/internal/cli", "cmd/corbel/internal/command"}},
+
 	// The demo of an example starts a control plane, like a test.
 	{Path: "examples/...", Floor: 6, Kind: Open, Beside: []string{"test/env", "pkg/operator"}},
 
 	// What make runs: it is no part of the library.
 	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
-	{Path: "hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
+	{Path: "cmd/corbel/hack/reference", Floor: supportFloor, Kind: Support},
+	{Path: "cmd/corbel/hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
 	{Path: "hack/picture", Floor: supportFloor, Kind: Support},
 	{Path: "hack/face", Floor: supportFloor, Kind: Support},
-	{Path: "pkg/component/componenttest", Floor: supportFloor, Kind: Support},
-	{Path: "hack/reference", Floor: supportFloor, Kind: Support},
+	{Path: "pkg/component/componenttest", Floor: supportFloor, Kind: Support, Beside: []string{"test/wire"}},
 	{Path: "pkg/conditions/conditionstest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/manifests/manifeststest", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/reconciler/internal/model", Floor: supportFloor, Kind: Support},
 	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
 	{Path: "test/audit", Floor: supportFloor, Kind: Support},
-	{Path: "test/documented", Floor: supportFloor, Kind: Support},
+	{Path: "cmd/corbel/test/documented", Floor: supportFloor, Kind: Support},
 	{Path: "test/mutants", Floor: supportFloor, Kind: Support},
 	{Path: "test/env", Floor: supportFloor, Kind: Support},
 	{Path: "test/slice", Floor: supportFloor, Kind: Support},
@@ -197,6 +205,6 @@ func roomOf(rooms []Room, path string) (Room, bool) {
 
 // isPublic reports whether users import the package, so that it needs an Example.
 func isPublic(room Room) bool {
-	inside := strings.HasPrefix(room.Path, "pkg/") || strings.HasPrefix(room.Path, "api/")
+	inside := strings.HasPrefix(room.Path, "pkg/") || strings.HasPrefix(room.Path, "api/") || strings.HasPrefix(room.Path, "cmd/corbel/")
 	return inside && room.Kind != Support && !slices.Contains(strings.Split(room.Path, "/"), "internal")
 }

@@ -19,6 +19,8 @@ var house = []Room{
 	{Path: "pkg/hands", Floor: 2, Kind: Open},
 	{Path: "internal/tools", Floor: 2, Kind: Open},
 	{Path: "examples/...", Floor: 3, Kind: Open},
+	{Path: "internal/roof", Floor: 4, Kind: Open},
+	{Path: "cmd/tool", Floor: 5, Kind: Open},
 	{Path: "test/bed", Floor: supportFloor, Kind: Support},
 }
 
@@ -97,6 +99,21 @@ func TestFloors(t *testing.T) {
 			want:  []string{"pkg/words/deep: the package has no room"}},
 		{name: "a nested module has its own layers",
 			files: map[string]string{"hack/x/go.mod": "module example.com/x\n", "hack/x/a.go": "package x\nimport _ \"$/pkg/hands\"\n"}},
+		{name: "an import between folders at the root must not point up",
+			files: map[string]string{"internal/roof/a.go": "package roof\nimport _ \"$/examples/shop\"\n"},
+			want:  []string{"internal/roof/a.go: imports examples/shop, which is in a folder above it"}},
+		{name: "a module of the workspace has rooms",
+			files: map[string]string{
+				"go.work": "use (\n\t.\n\t./cmd/tool\n)\n", "cmd/tool/go.mod": "module $/cmd/tool\n",
+				"cmd/tool/a.go": "package main\nimport _ \"$/pkg/hands\"\n", "cmd/tool/shed/a.go": "package shed\n",
+			},
+			want: []string{"cmd/tool/shed: the package has no room"}},
+		{name: "not even tests of the root module import another module",
+			files: map[string]string{
+				"cmd/tool/go.mod": "module $/cmd/tool\n", "cmd/tool/a.go": "package tool\n",
+				"pkg/hands/a_test.go": "package hands\nimport _ \"$/cmd/tool\"\n",
+			},
+			want: []string{"pkg/hands/a_test.go: imports cmd/tool of the module cmd/tool: the root module imports no other module"}},
 	})
 }
 

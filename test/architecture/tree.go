@@ -37,8 +37,8 @@ type Package struct {
 	Path  string
 	Name  string
 	Files []*File
-	// Nested packages belong to a module inside this one.
-	Nested bool
+	// Module is the folder of the module of the package.
+	Module string
 }
 
 // File is one Go source.
@@ -57,7 +57,11 @@ type Import struct{ Path, Name string }
 // Text is the content of a file.
 type Text struct{ Path, Content string }
 
-var moduleLine = regexp.MustCompile(`(?m)^module\s+(\S+)`)
+var (
+	moduleLine = regexp.MustCompile(`(?m)^module\s+(\S+)`)
+	// useLine is a folder below the root in go.work.
+	useLine = regexp.MustCompile(`(?m)^\t\./(\S+)$`)
+)
 
 // Load reads the tree below root. Folders that are not sources (bin, testdata,
 // vendor, hidden ones except .ci) are passed by.
@@ -86,7 +90,7 @@ func Load(root fs.FS) (*Tree, error) {
 	}); err != nil {
 		return nil, err
 	}
-	t.findNested()
+	t.findModules()
 	return t, nil
 }
 
@@ -129,22 +133,33 @@ func (t *Tree) packageAt(folder string) *Package {
 	return t.Packages[index]
 }
 
-// findNested finds the packages of modules inside the module.
-func (t *Tree) findNested() {
+// findModules finds the modules of the packages.
+func (t *Tree) findModules() {
+	for _, p := range t.Packages {
+		p.Module = "."
+	}
 	for _, text := range t.Texts {
 		folder, base := path.Split(text.Path)
 		if base != "go.mod" || folder == "" {
 			continue
 		}
 		for _, p := range t.Packages {
-			p.Nested = p.Nested || strings.HasPrefix(p.Path+"/", folder)
+			if strings.HasPrefix(p.Path+"/", folder) {
+				p.Module = path.Clean(folder)
+			}
 		}
 	}
 }
 
-// ours returns the packages of the root module.
+// ours returns the packages of the modules in go.work.
 func (t *Tree) ours() []*Package {
-	return slices.DeleteFunc(slices.Clone(t.Packages), func(p *Package) bool { return p.Nested })
+	modules := []string{"."}
+	if work, ok := t.text("go.work"); ok {
+		for _, match := range useLine.FindAllStringSubmatch(work.Content, -1) {
+			modules = append(modules, match[1])
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(t.Packages), func(p *Package) bool { return !slices.Contains(modules, p.Module) })
 }
 
 func parseFile(name string, content []byte) (*File, error) {

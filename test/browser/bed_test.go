@@ -28,12 +28,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corbel-run/corbel/cmd/corbel/ui"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/pkg/ui"
 	"github.com/corbel-run/corbel/test/env"
 )
 

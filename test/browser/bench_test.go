@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/ui"
+	"github.com/corbel-run/corbel/cmd/corbel/ui"
 )
 
 func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams {

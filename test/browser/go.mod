@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/chromedp/cdproto v0.0.0-20260321001828-e3e3800016bc
 	github.com/chromedp/chromedp v0.15.1
-	github.com/corbel-run/corbel v0.0.0
+	github.com/corbel-run/corbel v0.1.0
 	github.com/go-logr/logr v1.4.4
 	golang.org/x/sync v0.24.0
 	k8s.io/api v0.37.2
@@ -27,6 +27,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/chromedp/sysutil v1.1.0 // indirect
+	github.com/corbel-run/corbel/cmd/corbel v0.0.0
 	github.com/cyphar/filepath-securejoin v0.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
@@ -102,3 +103,5 @@ require (
 )
 
 replace github.com/corbel-run/corbel => ../..
+
+replace github.com/corbel-run/corbel/cmd/corbel => ../../cmd/corbel

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/ui"
+	"github.com/corbel-run/corbel/cmd/corbel/ui"
 )
 
 // largest is how large a screenshot may be, in bytes.

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/ui"
+	"github.com/corbel-run/corbel/cmd/corbel/ui"
 )
 
 var corner = func(tab string) string { return hashOf(shopType, market, "corner", tab) }

@@ -3,7 +3,7 @@ module github.com/corbel-run/corbel/test/mount
 go 1.26.0
 
 require (
-	github.com/corbel-run/corbel v0.0.0
+	github.com/corbel-run/corbel v0.1.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -17,6 +17,7 @@ require (
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/corbel-run/corbel/cmd/corbel v0.0.0
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
@@ -99,3 +100,5 @@ require (
 )
 
 replace github.com/corbel-run/corbel => ../..
+
+replace github.com/corbel-run/corbel/cmd/corbel => ../../cmd/corbel

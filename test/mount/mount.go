@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
-	"github.com/corbel-run/corbel/pkg/ui"
+	"github.com/corbel-run/corbel/cmd/corbel/ui"
 )
 
 // AddPage serves the page at /corbel/ on a listener, which has to be one with TLS: requests have a token. All who may

@@ -25,7 +25,7 @@ const controller = "shop.shop.example.com"
 // rendered returns a file as corbel init writes it for the project.
 func rendered(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "internal/scaffold/templates/ops", name+".tmpl"))
+	text, err := os.ReadFile(filepath.Join(root, "cmd/corbel/internal/scaffold/templates/ops", name+".tmpl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,6 +193,6 @@ func TestTheGuideShowsTheHealthCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(guide), "```lua\n"+string(rendered(t, "argocd-health.lua"))+"```\n") {
-		t.Error("docs/howto-argocd.md does not show internal/scaffold/templates/ops/argocd-health.lua.tmpl as it is")
+		t.Error("docs/howto-argocd.md does not show cmd/corbel/internal/scaffold/templates/ops/argocd-health.lua.tmpl as it is")
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/scaffold/rules"
+	"github.com/corbel-run/corbel/internal/rbacrules"
 )
 
 // TestRights goes through the lifecycle of TestLifecycle with an operator that acts as a user
@@ -85,18 +85,18 @@ func listed(rules []rbacv1.PolicyRule) string {
 // useless returns those of the unused rules that nothing can use. The kinds are those of the chart, and of the
 // objects that the operator created. Without a chart only the verbs are looked at: the kinds depend on the generator.
 func (i *Installed[T]) useless(unused []rbacv1.PolicyRule) (useless []rbacv1.PolicyRule, err error) {
-	var kinds []rules.Kind
+	var kinds []rbacrules.Kind
 	complete := i.operator.Chart != nil
 	if complete {
 		var unknown []string
-		if kinds, unknown, err = rules.ScanChart(i.operator.Chart, "."); err != nil {
+		if kinds, unknown, err = rbacrules.ScanChart(i.operator.Chart, "."); err != nil {
 			return nil, err
 		}
 		complete = len(unknown) == 0
 	}
 	if !complete {
 		for _, r := range unused {
-			kinds = append(kinds, rules.Kind{Group: r.APIGroups[0], Resource: r.Resources[0], Namespaced: true})
+			kinds = append(kinds, rbacrules.Kind{Group: r.APIGroups[0], Resource: r.Resources[0], Namespaced: true})
 		}
 	}
 	created := map[schema.GroupKind]bool{} // in a namespace or not; the sample may hold kinds that are in no template
@@ -114,10 +114,10 @@ func (i *Installed[T]) useless(unused []rbacv1.PolicyRule) (useless []rbacv1.Pol
 			return nil, fmt.Errorf("find the kind of %s: %w", resource.GroupResource(), err)
 		}
 		if namespaced, ok := created[kind.GroupKind()]; ok {
-			kinds = append(kinds, rules.Kind{Group: resource.Group, Resource: resource.Resource, Namespaced: namespaced})
+			kinds = append(kinds, rbacrules.Kind{Group: resource.Group, Resource: resource.Resource, Namespaced: namespaced})
 		}
 	}
-	uses := rules.Operator{Group: i.kind.Group, Resource: i.resource.Resource}.Uses(kinds)
+	uses := rbacrules.Operator{Group: i.kind.Group, Resource: i.resource.Resource}.Uses(kinds)
 	for _, r := range unused {
 		var verbs []string
 		for _, verb := range r.Verbs {

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/corbel-run/corbel/internal/metrics"
+)
+
+// labelHelp explains a label of metrics.
+type labelHelp struct {
+	// label is the name, and metric the only metric that has this meaning; empty: all.
+	label, metric, help string
+	// folder and typ are the type of the constants that are the values; empty if there is none.
+	folder, typ string
+	// otherwise is written for a value that is empty.
+	otherwise string
+}
+
+var labelHelps = []labelHelp{
+	{label: "controller", help: "The name of the controller: kind and group of the component, such as `shop.shop.example.com`; the name of the reconciler if package reconciler is used without a component."},
+	{label: "result", help: "What came out of the reconcile.", folder: "internal/metrics", typ: "Result"},
+	{label: "phase", metric: "corbel_phase_duration_seconds", help: "The part of the reconcile.", folder: "internal/metrics", typ: "Phase"},
+	{label: "phase", metric: "corbel_dependents", help: "The phase in the inventory; a large inventory that this process has not read yet, or could not write, counts as `Applied`.",
+		folder: "api/v1alpha1", typ: "Phase", otherwise: "Applied"},
+	{label: "state", help: "The state of the component.", folder: "api/v1alpha1", typ: "State"},
+	{label: "reason", metric: "corbel_components", help: "The reason of condition Ready, see [conditions.md](conditions.md); `Other` for further ones."},
+	{label: "verb", metric: "corbel_writes_total", help: "What the plan asked for.", folder: ofPlan, typ: "Verb"},
+	{label: "verb", metric: "corbel_write_errors_total", help: "What the plan asked for; `dry-run` comes before the deletion of an object that is recreated.", folder: ofPlan, typ: "Verb"},
+	{label: "reason", metric: "corbel_writes_total", help: "Why the plan asked for the write.", folder: ofPlan, typ: "Reason"},
+	{label: "class", help: "Why the write failed.", folder: "pkg/reconciler/internal/execute", typ: "Class"},
+	{label: "verb", metric: "corbel_requests_total", help: "The verb of the request: `read`, `watch`, `create`, `update`, `patch`, `apply`, `delete` or `other`."},
+	{label: "code", help: "The class of the answer: `2xx`, `3xx`, `4xx` or `5xx`; `error` if there was none."},
+}
+
+// metrics writes the page of the metrics.
+func (r *reference) metrics() (*page, error) {
+	p := newPage("Metrics", "The metrics that Corbel registers with the registry of controller-runtime; [Metrics](../metrics.md) says what to watch.")
+	p.table("name", "type", "labels", "meaning")
+	for _, m := range metrics.Declared() {
+		if m.Help == "" {
+			r.lack("metric %s lacks a help", m.Name)
+		}
+		p.row(code(m.Name), m.Type, strings.Join(m.Labels, ", "), escape(m.Help))
+		for _, label := range m.Labels {
+			if !slices.ContainsFunc(labelHelps, func(h labelHelp) bool { return h.label == label && cmp.Or(h.metric, m.Name) == m.Name }) {
+				r.lack("label %s of metric %s has no row in cmd/corbel/hack/reference/metrics.go", label, m.Name)
+			}
+		}
+	}
+	p.line("\n## Labels")
+	p.table("label", "of", "meaning", "values")
+	for _, h := range labelHelps {
+		var values []string
+		for _, c := range r.all(func(c *constantOf) bool { return h.typ != "" && c.pkg.path == h.folder && c.typ == h.typ }) {
+			values = append(values, code(cmp.Or(c.text(), h.otherwise)))
+		}
+		if h.typ != "" && len(values) == 0 {
+			r.lack("type %s of package %s has no constants", h.typ, h.folder)
+		}
+		of := "all metrics that have it"
+		if h.metric != "" {
+			of = code(h.metric)
+		}
+		p.row(code(h.label), of, h.help, strings.Join(values, ", "))
+	}
+	return p, nil
+}

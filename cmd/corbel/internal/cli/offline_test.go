@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+)
+
+// fleet is a server with many components. It answers lists page by page.
+type fleet struct {
+	client.WithWatch
+	size  int
+	pages int
+	fails int // the page that is not answered
+}
+
+func (s *fleet) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	if s.pages++; s.pages == s.fails {
+		return errors.New("the page is lost")
+	}
+	begin, _ := strconv.Atoi(o.Continue)
+	end := min(begin+int(o.Limit), s.size)
+	found := list.(*unstructured.UnstructuredList)
+	found.SetResourceVersion("1")
+	for i := begin; i < end; i++ {
+		items := map[string]any{}
+		for j := range 40 {
+			items[fmt.Sprintf("v1 ConfigMap fleet/c%d-%d", i, j)] = `{"uid":"0b1f8a52-6a39-4a41-9a0f-6a6f0e3f3c55"}`
+		}
+		found.Items = append(found.Items, unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "shop.example.com/v1alpha1", "kind": "Shop",
+			"metadata": map[string]any{"namespace": "fleet", "name": fmt.Sprintf("shop-%05d", i), "generation": int64(1)},
+			"status": map[string]any{
+				"observedGeneration": int64(1), "reconciler": "shop.example.com", "state": "Ready", "progress": "40/40", "revision": int64(3), "inventory": map[string]any{"format": int64(3), "objects": items},
+				"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Ready", "message": "40 of 40 dependent objects are ready", "lastTransitionTime": "2026-01-01T00:00:00Z"}},
+			},
+		}})
+	}
+	if end < s.size {
+		found.SetContinue(strconv.Itoa(end))
+	}
+	return nil
+}
+
+func (s *fleet) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if s.size == 0 {
+		return apierrors.NewNotFound(schema.GroupResource{Group: "shop.example.com", Resource: "shops"}, key.Name)
+	}
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	return nil
+}
+
+// served is what the discovery of tests answers.
+func served(kinds ...metav1.APIResource) discovery.DiscoveryInterface {
+	return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{GroupVersion: "shop.example.com/v1alpha1", APIResources: kinds}}}}
+}
+
+var shopResource = metav1.APIResource{
+	Name: "shops", SingularName: "shop", Kind: "Shop", Namespaced: true, Verbs: []string{"get", "list", "watch"}, Categories: []string{inspect.Category},
+}
+
+// offline runs a command on a server of tests.
+func offline(t *testing.T, server client.WithWatch, kinds discovery.DiscoveryInterface, change func(*frame), arguments ...string) answer {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return runAs(t.Context(), func(f *frame) {
+		f.connection = &connection{client: server, reader: &inspect.Reader{Client: server, Mapper: apimeta.NewDefaultRESTMapper(nil), Discovery: kinds}}
+		f.now = func() time.Time { return time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC) }
+		if change != nil {
+			change(f)
+		}
+	}, append(arguments, "--kubeconfig", kubeconfig, "--namespace", "fleet")...)
+}
+
+func TestALargeFleetIsListedPageByPage(t *testing.T) {
+	server := &fleet{size: 10_000}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	started := time.Now()
+	var peak uint64
+	got := offline(t, server, served(shopResource), func(f *frame) {
+		f.Out = measuring{f.Out, func() {
+			runtime.ReadMemStats(&after)
+			peak = max(peak, after.HeapAlloc)
+		}}
+	}, "get", "shops")
+	if lines := strings.Count(got.out, "\n"); got.code != 0 || lines != 10_001 {
+		t.Errorf("code %d, %d lines: %.300s", got.code, lines, got.err)
+	}
+	if server.pages != 20 {
+		t.Errorf("%d requests", server.pages)
+	}
+	const limit = 200 << 20 // all of them at once would be more than 400 MiB
+	if used := int64(peak) - int64(before.HeapAlloc); used > limit {
+		t.Errorf("%d MiB are used", used>>20)
+	}
+	t.Logf("10,000 components: %s, %d MiB", time.Since(started).Round(time.Millisecond), (int64(peak)-int64(before.HeapAlloc))>>20)
+}
+
+func TestWhatWasReadBeforeAPageFailsIsPrinted(t *testing.T) {
+	for _, format := range []string{"", "wide", "name", "json", "yaml"} {
+		arguments := []string{"get", "shops"}
+		if format != "" {
+			arguments = append(arguments, "-o", format)
+		}
+		got := offline(t, &fleet{size: 1500, fails: 2}, served(shopResource), nil, arguments...)
+		if read := strings.Count(got.out, "shop-00"); got.code != CodeNo || read != 500 || !strings.Contains(got.err, "error: list shops.shop.example.com: the page is lost") {
+			t.Errorf("-o %q: code %d, %d components: %s", format, got.code, read, got.err)
+		}
+	}
+}
+
+// measuring calls a function with each write.
+type measuring struct {
+	to interface{ Write([]byte) (int, error) }
+	at func()
+}
+
+func (m measuring) Write(text []byte) (int, error) {
+	m.at()
+	return m.to.Write(text)
+}
+
+func TestANarrowTerminalCutsTheMessageOnly(t *testing.T) {
+	server := &fleet{size: 2}
+	for width, want := range map[int]string{
+		0:  "READY   STATE   PROGRESS   REVISION   AGE         MESSAGE\nShop   shop-00000   True    Ready   40/40      3          <unknown>   40 of 40 dependent objects are ready\n",
+		40: "AGE\nShop   shop-00000   True    Ready   40/40      3          <unknown>\n",
+		90: "<unknown>   40 of 40 dependent…\n",
+	} {
+		got := offline(t, server, served(shopResource), func(f *frame) { f.width = func() int { return width } }, "get")
+		if !strings.Contains(got.out, want) {
+			t.Errorf("width %d: lacks\n%s\n%s", width, want, got.out)
+		}
+	}
+}
+
+func TestColoursAreForTerminals(t *testing.T) {
+	server := &fleet{size: 1}
+	got := offline(t, server, served(shopResource), func(f *frame) { f.colors = func() bool { return true } }, "get")
+	if !strings.Contains(got.out, "\x1b[32mReady\x1b[0m   40/40") {
+		t.Errorf("%q", got.out)
+	}
+	if got := offline(t, server, served(shopResource), nil, "get"); strings.Contains(got.out, "\x1b") {
+		t.Errorf("%q", got.out)
+	}
+}
+
+func TestTextsOfObjectsDoNotControlTheTerminal(t *testing.T) {
+	var out bytes.Buffer
+	f := newFrame(genericiooptions.IOStreams{Out: &out})
+	if err := f.rows([][]cell{{plain("a\x1b[2J\r\nb"), plain("c")}}); err != nil || out.String() != `a\u001b[2J b   c`+"\n" {
+		t.Errorf("%v %q", err, out.String())
+	}
+}
+
+func TestKindsAreResolvedAsKubectlDoes(t *testing.T) {
+	other := shopResource
+	other.Name, other.SingularName, other.Kind, other.ShortNames = "stalls", "stall", "Stall", []string{"st"}
+	for name, want := range map[string]string{
+		"shops": "", "shop": "", "Shop": "", "SHOPS": "", "shop.shop.example.com": "", "shops.v1alpha1.shop.example.com": "", "st": "",
+		"shoop": "did you mean shops?", "stal": "did you mean stalls?", "zzz": "types of components are shops, stalls",
+	} {
+		got := offline(t, &fleet{}, served(shopResource, other), nil, "get", name)
+		if (want == "") != (got.code == 0) || !strings.Contains(got.err, want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := offline(t, &fleet{}, served(), nil, "get"); got.code != 1 || !strings.Contains(got.err, "no operator that is built with Corbel is installed") {
+		t.Errorf("no types: %v", got)
+	}
+}
+
+func TestANameAloneIsFoundByGet(t *testing.T) {
+	for _, arguments := range [][]string{{"get", "corner"}, {"get", "corner", "-o", "name"}} {
+		if got := offline(t, &fleet{size: 1}, served(shopResource), nil, arguments...); got.code != 0 || !strings.Contains(got.out, "corner") {
+			t.Errorf("%s: %+v", arguments, got)
+		}
+	}
+	if got := offline(t, &fleet{size: 1}, served(shopResource), nil, "get", "corner", "-A"); got.code != 1 || !strings.Contains(got.err, "no type \"corner\"") {
+		t.Errorf("a name in all namespaces: %+v", got)
+	}
+}
+
+func TestANameThatSeveralComponentsHaveIsRefused(t *testing.T) {
+	other := shopResource
+	other.Name, other.SingularName, other.Kind = "stalls", "stall", "Stall"
+	got := offline(t, &fleet{size: 1}, served(shopResource, other), nil, "history", "corner")
+	const want = "error: \"corner\" may mean shops.shop.example.com/corner or stalls.shop.example.com/corner: write KIND/NAME\n"
+	if got.code != 1 || got.err != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAPluginOfKubectlSaysSo(t *testing.T) {
+	for program, want := range map[string]string{"/usr/bin/kubectl-corbel": "kubectl corbel get", "kubectl-corbel.exe": "kubectl corbel get", "corbel": "corbel get"} {
+		var out bytes.Buffer
+		command := newCommand(newFrame(genericiooptions.IOStreams{Out: &out, ErrOut: &out}), program)
+		command.SetArgs([]string{"get", "--help"})
+		if err := command.Execute(); err != nil || !strings.Contains(out.String(), "Usage:\n  "+want+" ") ||
+			!strings.Contains(out.String(), "Examples:\n  "+want+" -A\n") || strings.Index(out.String(), "--watch ") > strings.Index(out.String(), "--kubeconfig ") {
+			t.Errorf("%s: %v\n%s", program, err, out.String())
+		}
+	}
+}
+
+func TestAnErrorHasACode(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		code int
+		text string
+	}{
+		"none":        {},
+		"an error":    {fmt.Errorf("it broke"), 1, "error: it broke\n"},
+		"differences": {errNotSo, 1, ""},
+		"of a diff":   {answering(fmt.Errorf("it broke")), 2, "error: it broke\n"},
+		"Ctrl-C":      {answering(fmt.Errorf("list: %w", context.Canceled)), 130, ""},
+	} {
+		var out bytes.Buffer
+		if code := Report(test.err, &out); code != test.code || out.String() != test.text {
+			t.Errorf("%s: %d %q", name, code, out.String())
+		}
+	}
+}
+
+func TestFilesAreOfferedForFlagsWithFilesOnly(t *testing.T) {
+	for begin, want := range map[string]string{"rollback a --to ": ":4\n", "approve a --plan ": ":4\n", "owner ": ":4\n", "plan -f ": ":0\n"} {
+		if got := runAs(t.Context(), nil, append([]string{"__complete"}, strings.Split(begin, " ")...)...); !strings.HasPrefix(got.out, want) {
+			t.Errorf("%s: %q", begin, got.out)
+		}
+	}
+}
+
+func TestFlagsAreTheSameOnEachMachine(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, command := range newCommand(newFrame(genericiooptions.IOStreams{}), "corbel").Commands() {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if strings.Contains(flag.DefValue+flag.Usage, home) {
+				t.Errorf("%s --%s: %s", command.Name(), flag.Name, flag.DefValue)
+			}
+		})
+		if command.Short == "" || command.Example == "" {
+			t.Errorf("%s lacks a sentence or an example", command.Name())
+		}
+	}
+}
+
+func TestAMistakeInACommandThatAnswersIsNoAnswer(t *testing.T) {
+	for _, command := range []string{"why", "owner", "diff", "check", "rbac", "wait"} {
+		for _, mistake := range [][]string{{"--no-such-flag"}, {"a", "b", "c", "d"}} {
+			got := runAs(t.Context(), nil, append([]string{command}, mistake...)...)
+			if got.code != CodeTrouble || got.err == "" {
+				t.Errorf("%s %s: %+v", command, mistake, got)
+			}
+		}
+	}
+}

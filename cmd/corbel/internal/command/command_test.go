@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/corbel-run/corbel/cmd/corbel/internal/command/remote"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+// corbel runs the command, and returns what it prints.
+func corbel(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command, out := New(), &bytes.Buffer{}
+	command.SetArgs(args)
+	command.SetOut(out)
+	command.SetErr(out)
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// shopChart is the chart of the example.
+func shopChart(t *testing.T) string {
+	t.Helper()
+	chart, err := filepath.Abs("../../../../examples/shop/chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chart
+}
+
+func TestBadInputIsExplainedAndNothingIsWritten(t *testing.T) {
+	chart := shopChart(t)
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no arguments":       {[]string{"init"}, []string{"FOLDER is missing", "name one source"}},
+		"two sources":        {[]string{"init", "shop", "--go", "--from-chart", chart}, []string{"name one source"}},
+		"no chart":           {[]string{"init", "shop", "--from-chart", "none", "--kind", "Shop", "--group", "shop.example.com"}, []string{"there is no file or folder none"}},
+		"several mistakes":   {[]string{"init", "shop", "--from-chart", chart, "--kind", "shop", "--group", "shop"}, []string{"--kind", "--group"}},
+		"an unknown value":   {[]string{"init", "shop", "--from-chart", chart, "--kind", "Shop", "--group", "shop.example.com", "--field", "image,replica"}, []string{"replica", "replicas"}},
+		"a cluster kind":     {[]string{"init", "shop", "--from-chart", chart, "--kind", "Shop", "--group", "shop.example.com", "--namespaced"}, []string{"--namespaced", "CustomResourceDefinition"}},
+		"no registry":        {[]string{"init", "shop", "--from-chart", "oci://127.0.0.1:1/shop", "--kind", "Shop", "--group", "shop.example.com"}, []string{"oci://127.0.0.1:1/shop cannot be fetched", "check the address and the network"}},
+		"remote manifests":   {[]string{"init", "shop", "--from-yaml", "https://example.com/shop", "--kind", "Shop", "--group", "shop.example.com"}, []string{"only charts are fetched"}},
+		"no project":         {[]string{"init", "--update"}, []string{"is not a project of corbel init"}},
+		"a fixed flag":       {[]string{"init", "--update", "--kind", "Shop"}, []string{"--kind cannot be changed by --update"}},
+		"a remote update":    {[]string{"init", "--update", "--from-chart", "oci://127.0.0.1:1/shop"}, []string{"cannot be fetched"}},
+		"no table of fields": {[]string{"fields"}, []string{"is not a project of corbel init"}},
+		"nothing to run":     {[]string{"dev"}, []string{"is not the project of an operator"}},
+		"a bad checkout":     {[]string{"init", "shop", "--go", "--corbel", "."}, []string{"is no checkout"}},
+		"an unknown command": {[]string{"initialise"}, []string{"unknown command"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			t.Chdir(folder)
+			_, err := corbel(t, test.args...)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("lacks %q: %v", want, err)
+				}
+			}
+			if entries, err := os.ReadDir(folder); err != nil || len(entries) > 0 {
+				t.Errorf("left: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestAFetchedChartIsASource(t *testing.T) {
+	packed := []byte("\x1f\x8b and more")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(packed) }))
+	defer server.Close()
+	folder, progress := t.TempDir(), &bytes.Buffer{}
+	f := initFlags{chart: server.URL + "/shop-1.2.0.tgz?token=secret", remote: remote.Client{PlainHTTP: true}}
+	source, err := f.source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if source, err = f.fetch(t.Context(), progress, source, folder); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(source.Path); err != nil || !bytes.Equal(text, packed) {
+		t.Errorf("got %q, %v", text, err)
+	}
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(packed))
+	want := scaffold.Source{Form: scaffold.FormChart, Path: filepath.Join(folder, "chart.tgz"), Origin: server.URL + "/shop-1.2.0.tgz", Digest: digest}
+	if source != want || !strings.Contains(progress.String(), digest) {
+		t.Errorf("got %+v, and printed %q", source, progress)
+	}
+}
+
+func TestConflictsOfAnUpdateAreAnError(t *testing.T) {
+	out := &bytes.Buffer{}
+	err := tellUpdate(out, scaffold.Report{Files: []string{"a", "b"}, Conflicts: []string{"b"}})
+	if err == nil || out.String() != "changed: a\nconflict: b\nnext: resolve the conflicts, then make generate golden test\n" {
+		t.Errorf("got %v, and printed %q", err, out)
+	}
+	if err := tellUpdate(out, scaffold.Report{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestANewProjectNamesTheFilesOfItsAuthor(t *testing.T) {
+	out := &bytes.Buffer{}
+	tellProject(out, "made/shop", scaffold.Report{Files: []string{"a", "b"}, Notes: []string{"look"}})
+	if want := "note: look\nmade/shop has these files, besides its source and what is generated: a, b\nnext: cd made/shop && make run\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+// outputLine reports whether a line of a block is one that the command before it prints.
+func outputLine(line string) bool { return line != "" && !strings.HasPrefix(line, "$ ") }
+
+// The commands of the tutorial are run, one after the other, and have to print the lines that follow them.
+func TestTheTutorial(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	text, err := os.ReadFile("../../../../docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	assets, err := env.Assets(programs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, bin := t.TempDir(), t.TempDir()
+	if output, err := exec.Command("go", "build", "-o", filepath.Join(bin, "corbel"), "../..").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if err := os.CopyFS(filepath.Join(work, "shop"), os.DirFS(shopChart(t))); err != nil {
+		t.Fatal(err)
+	}
+	folder, printed, ran := work, "", 0
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			line = strings.TrimSpace(line)
+			if outputLine(line) && !strings.Contains(printed, line) {
+				t.Errorf("it does not print %q, but\n%s", line, printed)
+			}
+			shell, isCommand := strings.CutPrefix(line, "$ ")
+			if !isCommand {
+				continue
+			}
+			ran++
+			if to, isChange := strings.CutPrefix(shell, "cd "); isChange {
+				folder = filepath.Join(folder, to)
+				continue
+			}
+			command := exec.CommandContext(t.Context(), "bash", "-c", shell)
+			command.Dir = folder
+			command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), env.AssetsVariable+"="+assets)
+			output, err := command.CombinedOutput()
+			if printed = string(output); err != nil {
+				t.Fatalf("%s: %v\n%s", shell, err, printed)
+			}
+		}
+	}
+	if ran < 10 {
+		t.Errorf("only %d commands were found", ran)
+	}
+}
+
+func TestTheProgramHasAVersion(t *testing.T) {
+	command, out := New(), &bytes.Buffer{}
+	command.SetOut(out)
+	command.SetArgs([]string{"--version"})
+	if err := command.Execute(); err != nil || !strings.HasPrefix(out.String(), "corbel version ") {
+		t.Errorf("%v: %q", err, out)
+	}
+}

@@ -1,0 +1,413 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logf.Log.WithSink(logf.NullLogSink{}))
+	os.Exit(env.Main(m, env.Options{Cluster: true}))
+}
+
+const (
+	operatorName = "test.corbel.run"
+	// patience is far more than anything here takes on a machine that is not overloaded.
+	patience = 2 * time.Minute
+)
+
+// bed is a cluster with a few operators of one type.
+type bed struct {
+	*testing.T
+	client    client.Client
+	config    *rest.Config
+	collector Collector
+	requests  *atomic.Int64 // of the collector, without discovery
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	e := env.Shared(t)
+	if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../pkg/component/testdata/crds"}}); err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{T: t, config: e.Config(), requests: &atomic.Int64{}}
+	b.config.QPS = -1
+	b.client = newClient(t, b.config)
+	counted := rest.CopyConfig(b.config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			if !discovery.MatchString(r.URL.Path) {
+				b.requests.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	b.collector = Collector{Reader: newClient(t, counted)}
+	return b
+}
+
+var discovery = regexp.MustCompile(`^/(?:api|apis)(?:/[^/]+)?(?:/[^/]+)?$`)
+
+func newClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, widget.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func (b *bed) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// apply creates the objects of a text.
+func (b *bed) apply(namespace, text string) {
+	b.Helper()
+	for _, object := range parse(b, text) {
+		if object.GetNamespace() == "" && namespace != "" {
+			object.SetNamespace(namespace)
+		}
+		b.check(b.client.Create(b.Context(), object))
+	}
+}
+
+func parse(t testing.TB, text string) []client.Object {
+	t.Helper()
+	var objects []client.Object
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			t.Fatalf("%v in:\n%s", err, document)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// startOperator runs an operator for the components in some namespaces, until the returned function is called.
+func (b *bed) startOperator(home string, namespaces []string, render func(namespace string, values map[string]string) string) (stop func()) {
+	b.Helper()
+	lock, err := component.NewLeaderLock(b.config, home, operatorName)
+	b.check(err)
+	caches := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		caches[namespace] = cache.Config{}
+	}
+	manager, err := ctrl.NewManager(b.config, ctrl.Options{
+		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)}, Cache: cache.Options{DefaultNamespaces: caches},
+		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
+		// The machine may be busy.
+		LeaseDuration: new(60 * time.Second), RenewDeadline: new(40 * time.Second), RetryPeriod: new(time.Second),
+	})
+	b.check(err)
+	generator := manifests.GeneratorFunc(func(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+		spec := parameters.(*widget.Spec)
+		return parse(b, render(namespace, spec.Values)), nil
+	})
+	reconciler := component.NewReconciler[*widget.Widget](operatorName, generator, component.ReconcilerOptions{
+		OperatorNamespace: &home, LeaderLock: lock,
+	})
+	b.check(reconciler.SetupWithManager(manager))
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	var done atomic.Bool
+	stop = func() {
+		cancel()
+		if done.CompareAndSwap(false, true) {
+			b.check(<-ended)
+		}
+	}
+	b.Cleanup(stop)
+	return stop
+}
+
+func (b *bed) createNamespace(name string) {
+	b.Helper()
+	b.check(b.client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+func (b *bed) widget(namespace string) *widget.Widget {
+	b.Helper()
+	w := &widget.Widget{}
+	b.check(b.client.Get(b.Context(), client.ObjectKey{Namespace: namespace, Name: "main"}, w))
+	return w
+}
+
+// until polls, with a deadline.
+func (b *bed) until(what string, condition func() bool) {
+	b.Helper()
+	deadline := time.Now().Add(patience)
+	for !condition() {
+		if time.Now().After(deadline) {
+			b.Fatalf("%s: not within %s", what, patience)
+		}
+		select {
+		case <-b.Context().Done():
+			b.Fatal(b.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// explain reads the component and explains it, and compares the number of requests with what was sent.
+func (b *bed) explain(namespace string, collector Collector, ahead time.Duration) Chain {
+	b.Helper()
+	before := b.requests.Load()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
+	b.check(b.collector.Reader.Get(b.Context(), client.ObjectKey{Namespace: namespace, Name: "main"}, object))
+	w := &widget.Widget{}
+	content, err := object.MarshalJSON()
+	b.check(err)
+	b.check(json.Unmarshal(content, w))
+	facts := Facts{Object: object, Status: w.Status.Status, Reconciler: operatorName}
+	chain, err := collector.Explain(b.Context(), facts, func() time.Time { return time.Now().Add(ahead) })
+	b.check(err)
+	if sent := int(b.requests.Load() - before); collector == b.collector && (sent != chain.Requests || sent > MaxRequests) {
+		b.Errorf("%s: %d requests were sent, the chain says %d, and at most %d are allowed", namespace, sent, chain.Requests, MaxRequests)
+	}
+	return chain
+}
+
+// checkConditions checks the conditions of all components that are left.
+func (b *bed) checkConditions() {
+	b.Helper()
+	list := &widget.WidgetList{}
+	b.check(b.client.List(b.Context(), list))
+	for i := range list.Items {
+		w := &list.Items[i]
+		if len(w.Status.Conditions) > 0 {
+			conditionstest.Check(b, conditions.For(w, &w.Status.Conditions))
+		}
+	}
+}
+
+func readyOf(w *widget.Widget) metav1.Condition {
+	if ready := apimeta.FindStatusCondition(w.Status.Conditions, "Ready"); ready != nil {
+		return *ready
+	}
+	return metav1.Condition{}
+}
+
+func TestTheCauseIsNamed(t *testing.T) {
+	started := time.Now()
+	b := newBed(t)
+	all := scenarios()
+	texts := map[string]func(map[string]string) string{}
+	var namespaces []string
+	for _, home := range []string{"operator", "down", "silent"} {
+		b.createNamespace(home)
+	}
+	for i := range all {
+		s := &all[i]
+		b.createNamespace(s.namespace)
+		texts[s.namespace] = s.manifests
+		if s.operator == "" {
+			namespaces = append(namespaces, s.namespace)
+		}
+		if s.before != nil {
+			s.before(b)
+		}
+	}
+	render := func(namespace string, values map[string]string) string { return texts[namespace](values) }
+	b.startOperator("operator", namespaces, render)
+	stopDown := b.startOperator("down", []string{"s23"}, render)
+	stopSilent := b.startOperator("silent", []string{"s24", "s25"}, render)
+	for i := range all {
+		s := &all[i]
+		w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main", Annotations: s.annotations}, Spec: s.spec}
+		b.check(b.client.Create(b.Context(), w))
+	}
+	for i := range all {
+		if all[i].ready {
+			b.until(all[i].namespace+" is Ready", func() bool { return readyOf(b.widget(all[i].namespace)).Status == metav1.ConditionTrue })
+		}
+		if all[i].after != nil {
+			all[i].after(b)
+		}
+	}
+	b.apply("down", deployment("test-operator", "", "replicas: 0"))
+	b.apply("silent", deployment("test-operator", "", ""))
+	stopDown()
+	stopSilent()
+	for _, namespace := range []string{"s23", "s24"} {
+		w := b.widget(namespace)
+		w.Spec.Values = map[string]string{"phase": "2"}
+		b.check(b.client.Update(b.Context(), w))
+	}
+	t.Logf("all is seeded after %s", time.Since(started).Round(time.Millisecond))
+
+	right, most := 0, 0
+	var recorded []row
+	for _, s := range all {
+		chain, wrong := b.judge(s)
+		most = max(most, chain.Requests)
+		if wrong == "" {
+			right++
+		} else {
+			t.Errorf("%s: %s\n%s\nReady says: %s", s.name, wrong, chain.Text(time.Now()), readyOf(b.widget(s.namespace)).Message)
+		}
+		if s.describe {
+			recorded = append(recorded, b.record(s, chain))
+		}
+	}
+	t.Logf("%d of %d causes are named, with %d requests at most, after %s", right, len(all), most, time.Since(started).Round(time.Millisecond))
+	b.checkConditions()
+	b.checkRights()
+	compareTable(t, recorded)
+}
+
+// judge waits until the explanation is as expected; it returns what is wrong if that does not come.
+func (b *bed) judge(s scenario) (chain Chain, wrong string) {
+	b.Helper()
+	deadline := time.Now().Add(min(patience, time.Minute))
+	for {
+		if s.disturb != nil {
+			s.disturb(b)
+		}
+		chain = b.explain(s.namespace, b.collector, s.ahead)
+		if wrong = s.compare(chain, readyOf(b.widget(s.namespace)).Message); wrong == "" || time.Now().After(deadline) {
+			return chain, wrong
+		}
+		select {
+		case <-b.Context().Done():
+			return chain, wrong
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// compare returns what is not as expected.
+func (s scenario) compare(chain Chain, ready string) string {
+	cause := chain.Cause()
+	if s.ready && s.code == "" {
+		if !chain.Ready || len(chain.Notices) == 0 || !strings.Contains(chain.Notices[0], s.object) || !strings.Contains(chain.Command, s.command) {
+			return "it is not noticed that the operator does not run"
+		}
+		return ""
+	}
+	for what, pair := range map[string][2]string{
+		"code": {string(s.code), string(chain.Code)}, "field": {s.field, cause.Field},
+	} {
+		if pair[0] != pair[1] {
+			return fmt.Sprintf("the %s is %q, want %q", what, pair[1], pair[0])
+		}
+	}
+	switch {
+	case !strings.HasPrefix(cause.Object.String(), s.object):
+		return fmt.Sprintf("the object is %q, want %q", cause.Object, s.object)
+	case !strings.Contains(chain.Command, s.command):
+		return fmt.Sprintf("the command is %q, want %q", chain.Command, s.command)
+	case !strings.Contains(cause.Message, s.message):
+		return fmt.Sprintf("the message is %q, want %q", cause.Message, s.message)
+	case s.heldBack != "" && !strings.Contains(strings.Join(chain.HeldBack, ", "), s.heldBack):
+		return fmt.Sprintf("held back is %q, want %q", chain.HeldBack, s.heldBack)
+	}
+	if s.pod {
+		return sameWords(chain, ready)
+	}
+	return ""
+}
+
+// sameWords compares what the condition and the chain say about a pod.
+func sameWords(chain Chain, ready string) string {
+	_, said, ok := strings.Cut(ready, "; pod ")
+	if !ok {
+		return "the condition does not name a pod yet: " + ready
+	}
+	name, said, _ := strings.Cut(said, ": ")
+	said, _, _ = strings.Cut(said, "; ")
+	said = strings.TrimSuffix(said, "…")
+	for _, link := range chain.Links {
+		if link.Object.Kind == "Pod" && link.Object.Name == name && strings.HasPrefix(link.Message, said) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("the condition says of pod %s %q, which is in no link", name, said)
+}
+
+// checkRights explains as a user who may read nothing but the component.
+func (b *bed) checkRights() {
+	b.Helper()
+	b.apply("", `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: widgets-reader}
+rules: [{apiGroups: [test.corbel.run], resources: [widgets], verbs: [get, list]}, {apiGroups: [apps], resources: [deployments], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: widgets-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: widgets-reader}
+subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]
+`)
+	alice := rest.CopyConfig(b.config)
+	alice.Impersonate = rest.ImpersonationConfig{UserName: "alice"}
+	collector := Collector{Reader: newClient(b.T, alice)}
+	want := []string{"Lease operator/test.corbel.run: alice may not get leases",
+		"objects of kind Pod in namespace s01: alice may not list pods"}
+	var chain Chain
+	b.until("what may not be read is named", func() bool {
+		chain = b.explain("s01", collector, 0)
+		return strings.Join(chain.Unknown, "\n") == strings.Join(want, "\n")
+	})
+	if cause := chain.Cause(); cause.Object.String() != "Deployment s01/web" || chain.Command != "kubectl -n s01 describe deployment web" {
+		b.Errorf("without rights the cause is %+v, and the command %q", cause, chain.Command)
+	}
+}

@@ -1,0 +1,305 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package documented
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	yamlv3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+)
+
+// root is the repository.
+const root = "../../../.."
+
+// page is a document in Markdown.
+type page struct {
+	name  string // its path in the repository
+	lines []string
+}
+
+// pages returns all documents of the repository.
+func pages(t *testing.T) []page {
+	t.Helper()
+	var found []page
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (base == "bin" || base == "testdata" || len(base) > 1 && base[0] == '.'):
+			return fs.SkipDir
+		case entry.IsDir() || path.Ext(name) != ".md":
+			return nil
+		}
+		content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		found = append(found, page{name: name, lines: strings.Split(string(content), "\n")})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 20 {
+		t.Fatalf("there are %d documents only: something is not seen", len(found))
+	}
+	return found
+}
+
+// block is a block of code between two fences.
+type block struct {
+	language string // empty: none is given
+	label    string // the comment in the line above it
+	line     int    // of the fence above it, counted from 1
+	text     string
+}
+
+var (
+	// fence begins and ends a block. It may be indented, inside of a list.
+	fence = regexp.MustCompile("^( *)```([a-z]*)$")
+	// labelled is the line above a block that says more about it.
+	labelled = regexp.MustCompile("^ *<!-- (.*) -->$")
+)
+
+// split returns the blocks of a document, and its lines with those of blocks empty.
+func (p page) split() (blocks []block, prose []string) {
+	var current *block
+	indent := ""
+	for i, line := range p.lines {
+		match := fence.FindStringSubmatch(line)
+		switch {
+		case current == nil && match == nil:
+			prose = append(prose, line)
+			continue
+		case current == nil:
+			indent, current = match[1], &block{language: match[2], line: i + 1}
+			if i > 0 {
+				if label := labelled.FindStringSubmatch(p.lines[i-1]); label != nil {
+					current.label = label[1]
+				}
+			}
+		case match != nil && match[2] == "":
+			blocks, current = append(blocks, *current), nil
+		default:
+			current.text += strings.TrimPrefix(line, indent) + "\n"
+		}
+		prose = append(prose, "")
+	}
+	return blocks, prose
+}
+
+// TestEveryYAMLBlockParses reads the YAML of all documents as the API server does: a field that is
+// defined more than once is a mistake.
+func TestEveryYAMLBlockParses(t *testing.T) {
+	total := 0
+	for _, p := range pages(t) {
+		blocks, _ := p.split()
+		for _, b := range blocks {
+			if b.language != "yaml" {
+				continue
+			}
+			total++
+			if err := parseYAML(b.text); err != nil {
+				t.Errorf("%s:%d: %v", p.name, b.line, err)
+			}
+		}
+	}
+	if total < 5 {
+		t.Errorf("there are %d blocks only: something is not seen", total)
+	}
+}
+
+// parseYAML reads a stream of documents.
+func parseYAML(text string) error {
+	decoder := yamlv3.NewDecoder(strings.NewReader(text))
+	for i := 1; ; i++ {
+		var node yamlv3.Node
+		switch err := decoder.Decode(&node); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		document, err := yamlv3.Marshal(&node)
+		if err != nil {
+			return err
+		}
+		var content any
+		if err := yaml.UnmarshalStrict(document, &content); err != nil {
+			return fmt.Errorf("document %d: %w", i, err)
+		}
+	}
+}
+
+func TestParseYAML(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"a: 1\n---\nb: {c: [d]}\n": true,
+		"a: 1\n---\na: 1\na: 2\n":  false,
+		"a: {{ .Values.a }}\n":     false,
+		"a: b: c\n":                false,
+	} {
+		if err := parseYAML(text); (err == nil) != ok {
+			t.Errorf("%q: got the error %v", text, err)
+		}
+	}
+}
+
+var (
+	// link is a link in the form [text](target), or an image.
+	link = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	// inlineCode is no place for links.
+	inlineCode = regexp.MustCompile("`[^`]*`")
+	heading    = regexp.MustCompile(`^#{1,6} +(.*?) *$`)
+	// linkText is the text of a link in a heading.
+	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// TestEveryLinkHasATarget finds links to files that do not exist, and to headings that their
+// document does not have.
+func TestEveryLinkHasATarget(t *testing.T) {
+	all := pages(t)
+	anchors := map[string]map[string]bool{}
+	for _, p := range all {
+		anchors[p.name] = p.anchors()
+	}
+	total := 0
+	for _, p := range all {
+		for number, targets := range p.links() {
+			for _, target := range targets {
+				total++
+				if problem := deadLink(p.name, target, anchors); problem != "" {
+					t.Errorf("%s:%d: the link to %s: %s", p.name, number, target, problem)
+				}
+			}
+		}
+	}
+	if total < 50 {
+		t.Errorf("there are %d links only: something is not seen", total)
+	}
+}
+
+// links returns the targets of relative links, by the number of their line.
+func (p page) links() map[int][]string {
+	found := map[int][]string{}
+	_, prose := p.split()
+	for i, line := range prose {
+		for _, match := range link.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, ""), -1) {
+			if !strings.Contains(match[1], ":") {
+				found[i+1] = append(found[i+1], match[1])
+			}
+		}
+	}
+	return found
+}
+
+// anchors returns the names by which the headings of a document can be linked to.
+func (p page) anchors() map[string]bool {
+	found := map[string]bool{}
+	_, prose := p.split()
+	for _, line := range prose {
+		match := heading.FindStringSubmatch(line)
+		if match == nil {
+			continue
+		}
+		name := anchorOf(match[1])
+		for n, unique := 1, name; ; n++ {
+			if !found[unique] {
+				found[unique] = true
+				break
+			}
+			unique = fmt.Sprintf("%s-%d", name, n)
+		}
+	}
+	return found
+}
+
+// anchorOf returns the anchor of a heading, as GitHub makes it: in lower case, with hyphens in
+// place of spaces, and without punctuation.
+func anchorOf(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, linkText.ReplaceAllString(heading, "$1"))
+}
+
+// deadLink says what is wrong with a link in a document; it is empty if nothing is.
+func deadLink(document, target string, anchors map[string]map[string]bool) string {
+	name, anchor, anchored := strings.Cut(target, "#")
+	file := document
+	if name != "" {
+		file = path.Join(path.Dir(document), name)
+	}
+	if known, isPage := anchors[file]; isPage {
+		if anchored && !known[anchor] {
+			return "the document has no such heading"
+		}
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(file))); err != nil || strings.HasPrefix(file, "..") {
+		return "the file does not exist"
+	}
+	return ""
+}
+
+func TestLinksAndAnchors(t *testing.T) {
+	p := page{name: "docs/a.md", lines: strings.Split("# A `b` and *c*: d\n## Same\n## Same\n[x](b.md#y) `[z](w.md)` ![p](p.svg)\n```\n# no heading\n[q](q.md)\n```\n[web](https://example.com)", "\n")}
+	if diff := cmp.Diff(map[string]bool{"a-b-and-c-d": true, "same": true, "same-1": true}, p.anchors()); diff != "" {
+		t.Errorf("anchors (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[int][]string{4: {"b.md#y", "p.svg"}}, p.links()); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	anchors := map[string]map[string]bool{"README.md": {"there": true}, "docs/a.md": {"here": true}}
+	for target, ok := range map[string]bool{
+		"#here": true, "#there": false, "../README.md#there": true, "../README.md#here": false, "../LICENSE": true, "missing.md": false, "../../x": false,
+	} {
+		if problem := deadLink("docs/a.md", target, anchors); (problem == "") != ok {
+			t.Errorf("%s: %q", target, problem)
+		}
+	}
+}
+
+// TestPicturesAreWellFormed reads all pictures of the documents as XML.
+func TestPicturesAreWellFormed(t *testing.T) {
+	files, err := filepath.Glob(root + "/docs/*.svg")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("found %d pictures: %v", len(files), err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wellFormed(bytes.NewReader(content)); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// wellFormed reads XML to its end.
+func wellFormed(reader io.Reader) error {
+	for decoder := xml.NewDecoder(reader); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}

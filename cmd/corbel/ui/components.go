@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+)
+
+// componentSummary is a component as a list shows it.
+type componentSummary struct {
+	Type       string      `json:"type"`
+	Kind       string      `json:"kind"`
+	APIVersion string      `json:"apiVersion"`
+	Namespace  string      `json:"namespace,omitempty"`
+	Name       string      `json:"name"`
+	UID        types.UID   `json:"uid"`
+	Generation int64       `json:"generation"`
+	State      string      `json:"state"`
+	Ready      bool        `json:"ready"`
+	UpToDate   bool        `json:"upToDate"`
+	Reason     string      `json:"reason,omitempty"`
+	Message    string      `json:"message,omitempty"`
+	Progress   string      `json:"progress,omitempty"`
+	Revision   int64       `json:"revision,omitempty"`
+	Created    metav1.Time `json:"created"`
+	Deleting   bool        `json:"deleting,omitempty"`
+	Suspended  bool        `json:"suspended,omitempty"`
+	RolledBack string      `json:"rolledBack,omitempty"` // the revision of the annotation
+	Drifted    string      `json:"drifted,omitempty"`    // what the operator reports, and leaves as it is
+	Reconciler string      `json:"reconciler,omitempty"`
+}
+
+func componentOf(c inspect.Component) componentSummary {
+	ready := c.Ready()
+	state, message := c.Summary()
+	drifted := ""
+	if condition := apimeta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionDrifted); condition != nil && condition.Status == metav1.ConditionTrue {
+		drifted = condition.Message
+	}
+	return componentSummary{
+		Type: c.Type.String(), Kind: c.Type.Kind, APIVersion: c.Type.GroupVersion().String(),
+		Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(), UID: c.Object.GetUID(), Generation: c.Object.GetGeneration(),
+		State: state, Ready: ready.Status == metav1.ConditionTrue, UpToDate: c.Status.ObservedGeneration == c.Object.GetGeneration(),
+		Reason: ready.Reason, Message: message, Progress: c.Status.Progress, Revision: c.Status.Revision,
+		Created: c.Object.GetCreationTimestamp(), Deleting: c.Object.GetDeletionTimestamp() != nil,
+		Suspended:  c.Status.State == v1alpha1.StateSuspended,
+		RolledBack: c.Annotation(v1alpha1.AnnotationRollbackTo), Drifted: drifted, Reconciler: c.Reconciler,
+	}
+}
+
+// address is how requests name it.
+func (c componentSummary) address() address { return address{c.Type, c.Namespace, c.Name} }
+
+// gone is a component that does not exist any more.
+func (c componentSummary) gone() componentSummary {
+	return componentSummary{Type: c.Type, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
+}
+
+// componentList is the answer with all components.
+type componentList struct {
+	Items    []componentSummary `json:"items"`
+	Problems []string           `json:"problems"`
+}
+
+// components lists what the watches of all pages have.
+func (s *Server) components(r *http.Request) (any, error) {
+	s.fleet.acquire()
+	defer s.fleet.release()
+	list, err := s.fleet.list(r.Context())
+	if err != nil {
+		return nil, refused{http.StatusBadGateway, err.Error()}
+	}
+	slices.SortFunc(list.Items, func(a, b componentSummary) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
+	})
+	return list, nil
+}

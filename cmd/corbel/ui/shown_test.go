@@ -1,0 +1,478 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ui
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+)
+
+var shopKind = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Shop"}
+
+// offline is a server for objects that no API server has checked.
+func offline(t testing.TB, objects ...client.Object) *Server {
+	t.Helper()
+	mapper := apimeta.NewDefaultRESTMapper(nil)
+	mapper.Add(shopKind, apimeta.RESTScopeNamespace)
+	for _, kind := range []string{"ConfigMap", "Secret", "Pod", "Event"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), apimeta.RESTScopeNamespace)
+	}
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, apimeta.RESTScopeNamespace)
+	var typed []client.Object
+	odd := []*unstructured.Unstructured{} // as they are
+	for _, object := range objects {
+		if u, ok := object.(*unstructured.Unstructured); ok {
+			odd = append(odd, u)
+		} else {
+			typed = append(typed, object)
+		}
+	}
+	c := interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(mapper).WithObjects(typed...).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			into, ok := object.(*unstructured.Unstructured)
+			for _, u := range odd {
+				if ok && u.GetKind() == into.GetKind() && u.GetName() == key.Name {
+					into.Object = runtime.DeepCopyJSON(u.Object)
+					return nil
+				}
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			into, ok := list.(*unstructured.UnstructuredList)
+			if !ok {
+				return c.List(ctx, list, options...)
+			}
+			for _, u := range odd {
+				if u.GetKind()+"List" == into.GetKind() {
+					into.Items = append(into.Items, unstructured.Unstructured{Object: runtime.DeepCopyJSON(u.Object)})
+				}
+			}
+			return nil
+		},
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+			w, err := c.Watch(ctx, list, options...)
+			if err == nil {
+				context.AfterFunc(ctx, w.Stop) // as a watch of a server
+			}
+			return w, err
+		},
+	})
+	s, err := New(unreachable, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
+		GroupVersion: "shop.example.com/v1", APIResources: []metav1.APIResource{{Name: "shops", Kind: "Shop", Namespaced: true, Verbs: []string{"get", "list"}, Categories: []string{inspect.Category}}},
+	}}}}
+	s.cluster.client = c
+	s.cluster.again = func() *inspect.Reader { return &inspect.Reader{Client: c, Mapper: mapper, Discovery: kinds} }
+	t.Cleanup(s.Close)
+	return s
+}
+
+// refusing lets requests fail: "get Shop market/corner", "list PodList market".
+func refusing(s *Server, refuse func(request string) error) {
+	c := interceptor.NewClient(s.cluster.client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if err := refuse(fmt.Sprintf("get %s %s", object.GetObjectKind().GroupVersionKind().Kind, key)); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			in := (&client.ListOptions{}).ApplyOptions(options).Namespace
+			if err := refuse(fmt.Sprintf("list %s %s", list.GetObjectKind().GroupVersionKind().Kind, in)); err != nil {
+				return err
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	again := s.cluster.again
+	s.cluster.client = c
+	s.cluster.again = func() *inspect.Reader {
+		reader := again()
+		reader.Client = c
+		return reader
+	}
+}
+
+func (s *Server) answer(path string) (int, string) { return s.answerTo(http.MethodGet, path, "") }
+
+func (s *Server) answerTo(method, path, body string) (int, string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("X-Corbel", "1")
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+const about = "?type=shops.shop.example.com&namespace=market&name=corner"
+
+const ownerID = "b7l5rv2kqmbhkl5h3xsvjvzgzs2ud4tc"
+
+// corner is a component with a status, and with dependents "v1 ConfigMap market/name".
+func corner(message string, dependents ...string) *unstructured.Unstructured {
+	objects := map[string]any{}
+	for _, name := range dependents {
+		objects[name] = `{"uid":"x"}`
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "shop.example.com/v1", "kind": "Shop", "metadata": map[string]any{"namespace": "market", "name": "corner", "uid": "shop-uid"},
+		"spec": map[string]any{"text": message},
+		"status": map[string]any{
+			"reconciler": "shop.example.com", "ownerID": ownerID, "state": "Error", "inventory": map[string]any{"format": int64(3), "objects": objects},
+			"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "Error", "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}},
+		},
+	}}
+}
+
+func dependentNamed(kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	u.SetNamespace("market")
+	u.SetName(name)
+	u.SetLabels(map[string]string{"shop.example.com/owner-id": ownerID})
+	u.SetAnnotations(map[string]string{"shop.example.com/owner": "shop.example.com/Shop/market/corner/shop-uid"})
+	return u
+}
+
+func TestTextsOfObjectsAreDataInAnswers(t *testing.T) {
+	const hostile = "<img src=x onerror=alert(1)></script>\u2028&\n\ndata: x\x00\xff"
+	pod := dependentNamed("Pod", "pod")
+	pod.Object["status"] = map[string]any{"phase": "Failed", "message": hostile, "reason": hostile}
+	happened := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: "e"}, Message: hostile, Reason: hostile, Type: hostile, InvolvedObject: corev1.ObjectReference{UID: "shop-uid", Kind: hostile}}
+	s := offline(t, corner(hostile, "v1 Pod market/pod"), pod, happened)
+	for _, path := range []string{"components", "tree" + about, "why" + about, "events" + about, "spec" + about, "history" + about, "tree?type=" + "%3Cimg%3E" + "&name=x", "none%3Cimg%3E"} {
+		_, text := s.answer("/api/" + path)
+		if strings.ContainsAny(text, "<>&\u2028\n") || !json.Valid([]byte(text)) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	q := newQueue()
+	q.put("a", event{hostile[:4], change{"set", componentSummary{Message: hostile}}})
+	for _, e := range q.take() {
+		if data, err := json.Marshal(e.data); err != nil || strings.ContainsAny(string(data), "<>\n") {
+			t.Errorf("%s %v", data, err)
+		}
+	}
+}
+
+func TestValuesOfSecretsAreInNoAnswer(t *testing.T) {
+	encoded := base64.StdEncoding.EncodeToString([]byte(canary))
+	secret := dependentNamed("Secret", "keys")
+	secret.Object["data"] = map[string]any{"key": encoded}
+	secret.Object["stringData"] = map[string]any{"key": canary}
+	secret.SetAnnotations(map[string]string{
+		"shop.example.com/owner": "shop.example.com/Shop/market/corner/shop-uid", corev1.LastAppliedConfigAnnotation: canary, "example.com/copy": canary,
+	})
+	secret.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "shop.example.com", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:shop.example.com/owner-id":{}}}}`)},
+		{Manager: "kubectl-edit", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}},"f:stringData":{"f:key":{}},"f:metadata":{"f:annotations":{"f:example.com/copy":{}}}}`)},
+	})
+	s := offline(t, corner("a message", "v1 Secret market/keys"), secret)
+	status, text := s.answer("/api/tree" + about)
+	if status != http.StatusOK || !strings.Contains(text, `"manager":"kubectl-edit"`) || !strings.Contains(text, "***") {
+		t.Fatalf("%d %s", status, text)
+	}
+	for _, path := range []string{"tree" + about, "why" + about, "events" + about, "history" + about} {
+		if _, text := s.answer("/api/" + path); strings.Contains(text, canary) || strings.Contains(text, encoded) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	if status, text := s.answer("/api/spec?type=secrets&namespace=market&name=keys"); status != http.StatusNotFound {
+		t.Errorf("the spec of a Secret: %d %s", status, text)
+	}
+}
+
+// Objects of a cluster may have any form: a server of another version, or a type without a schema, admits it.
+func TestNoObjectMakesTheServerPanic(t *testing.T) {
+	odd := []any{nil, "text", int64(7), 1.5, true, []any{}, []any{nil, "x", map[string]any{}}, map[string]any{}, map[string]any{"a": nil}}
+	reconciler := "shop.example.com"
+	for _, value := range odd {
+		for _, path := range [][]string{{"status"}, {"status", "conditions"}, {"status", "inventory"}, {"status", "inventory", "objects"}, {"status", "history"},
+			{"status", "rollback"}, {"status", "observedGeneration"}, {"status", "state"}, {"spec"}, {"metadata", "annotations"}, {"metadata", "managedFields"}, {"metadata", "creationTimestamp"}} {
+			c := corner("a message", "v1 ConfigMap market/a")
+			set(c.Object, value, path...)
+			s := offline(t, c)
+			for _, answer := range []string{"GET tree", "GET why", "GET history", "GET events", "GET spec", "POST diff"} {
+				method, name, _ := strings.Cut(answer, " ")
+				if status, text := s.answerTo(method, "/api/"+name+about, `{"revision":1}`); !json.Valid([]byte(text)) || status == http.StatusForbidden {
+					t.Errorf("%s with %v at %s: %d %s", answer, value, path, status, text)
+				}
+			}
+		}
+		for _, path := range [][]string{{"status"}, {"status", "conditions"}, {"status", "replicas"}, {"status", "phase"}, {"status", "containerStatuses"}, {"spec"}, {"spec", "replicas"},
+			{"spec", "template"}, {"data"}, {"metadata", "managedFields"}, {"metadata", "annotations"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}} {
+			for _, kind := range []string{"Deployment", "Pod", "Secret", "Job", "Unknown"} {
+				object := dependentNamed(kind, "a").Object
+				set(object, value, path...)
+				component := inspect.Component{Object: corner("a"), Reconciler: reconciler}
+				d := component.Assess(v1alpha1.InventoryItem{Kind: kind, Name: "a"}, &unstructured.Unstructured{Object: object})
+				if _, err := json.Marshal(dependentOf(d, []*unstructured.Unstructured{{Object: object}})); err != nil {
+					t.Errorf("%s with %v at %s: %v", kind, value, path, err)
+				}
+			}
+		}
+	}
+}
+
+// set sets a field, whatever is there.
+func set(object map[string]any, value any, path ...string) {
+	for _, name := range path[:len(path)-1] {
+		below, ok := object[name].(map[string]any)
+		if !ok {
+			below = map[string]any{}
+			object[name] = below
+		}
+		object = below
+	}
+	object[path[len(path)-1]] = value
+}
+
+func TestAPanicIsAnError(t *testing.T) {
+	if err := guarded(func() error { panic("of a test") }); err == nil || err.Error() != "panicked: of a test" {
+		t.Error(err)
+	}
+}
+
+func TestAPageThatReadsSlowlyGetsTheLatestOfEachThing(t *testing.T) {
+	q := newQueue()
+	for i := range 10_000 {
+		q.put(fmt.Sprint(i%3), event{"component", i})
+	}
+	if events := q.take(); len(events) != 3 || events[0].data != 9997 || events[1].data != 9998 || events[2].data != 9999 {
+		t.Errorf("%v", events)
+	}
+	if events := q.take(); len(events) != 0 {
+		t.Errorf("%v", events)
+	}
+}
+
+func TestNoEventIsSentBeforeOneThatIsOlder(t *testing.T) {
+	for name, test := range map[string]struct{ keys, want []string }{
+		"a dependent that changes after the tree":  {[]string{"dependent a", "tree", "dependent a"}, []string{"tree 1", "dependent a 2"}},
+		"a dependent that changed before the tree": {[]string{"dependent a", "tree"}, []string{"tree 1"}},
+		"a tree after another":                     {[]string{"tree", "dependent a", "component c", "tree"}, []string{"component c 2", "tree 3"}},
+	} {
+		q := newQueue()
+		for i, key := range test.keys {
+			q.put(key, event{key, i})
+		}
+		var got []string
+		for _, e := range q.take() {
+			got = append(got, fmt.Sprint(e.name, " ", e.data))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestATreeThatCannotBeReadSaysWhy(t *testing.T) {
+	set := func(name string) *unstructured.Unstructured {
+		object := dependentNamed("StatefulSet", name)
+		object.SetAPIVersion("apps/v1")
+		object.SetUID(types.UID(name))
+		return object
+	}
+	pod := dependentNamed("Pod", "db-0")
+	pod.SetOwnerReferences([]metav1.OwnerReference{{UID: "db", Controller: new(true)}})
+	s := offline(t, corner("a message", "apps/v1 StatefulSet market/db", "apps/v1 StatefulSet other/cache"), set("db"), set("cache"), pod)
+	refused := ""
+	refuse := func(string) error { return errors.New("refused by the test") }
+	refusing(s, func(request string) error {
+		if refused != "" && strings.HasPrefix(request, refused) {
+			return refuse(request)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	l := newLive(s, address{"shops.shop.example.com", "market", "corner"}, newQueue())
+	t.Cleanup(l.running.Wait)
+	t.Cleanup(cancel)
+	for _, step := range []struct {
+		refused  string
+		panics   bool
+		failures int
+		want     string
+	}{
+		{"get Shop", false, 1, "problem refused by the test"},
+		{"", false, 0, "tree"},
+		{"", false, 0, ""},
+		{"get Shop", true, 1, "problem panicked"},
+		{"get StatefulSet", true, 2, "problem panicked"}, // in a goroutine of its own
+		{"", false, 0, "tree"},
+		{"list PodList other", false, 0, "tree refused by the test"},
+		{"list PodList other", false, 0, ""},
+		{"", false, 0, "tree"},
+	} {
+		refused = step.refused
+		refuse = func(string) error { return errors.New("refused by the test") }
+		if step.panics {
+			refuse = func(string) error { panic("of the test") }
+		}
+		_ = l.readAll(ctx)
+		var got []string
+		for _, e := range l.queue.take() {
+			data, err := json.Marshal(e.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, e.name+" "+string(data))
+		}
+		name, text, _ := strings.Cut(step.want, " ")
+		if all := strings.Join(got, "\n"); l.failures != step.failures || !strings.HasPrefix(all, name) || !strings.Contains(all, text) || name == "" && all != "" {
+			t.Errorf("%+v: %d failures, %s", step, l.failures, all)
+		}
+	}
+	// What can be read of the pods is shown, and what cannot stays.
+	db, cache := l.shown["apps/StatefulSet/market/db"], l.shown["apps/StatefulSet/other/cache"]
+	db.sent.Pods, cache.sent.Pods = nil, podsOf([]*unstructured.Unstructured{dependentNamed("Pod", "before")})
+	refused = "list PodList other"
+	l.readPods(ctx)
+	if len(db.sent.Pods) != 1 || db.sent.Pods[0].Name != "db-0" || len(cache.sent.Pods) != 1 {
+		t.Errorf("pods: %+v and %+v", db.sent.Pods, cache.sent.Pods)
+	}
+}
+
+func TestDiscoveryIsAskedOnceForAllCallers(t *testing.T) {
+	s := offline(t)
+	again, asked, answer := s.cluster.again, make(chan struct{}, 10), make(chan struct{})
+	s.cluster.again = func() *inspect.Reader {
+		asked <- struct{}{}
+		<-answer
+		return again()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	impatient, patient := make(chan error, 1), make(chan error, 1)
+	wait := func(ctx context.Context, done chan<- error) {
+		_, err := s.cluster.known(ctx, time.Hour)
+		done <- err
+	}
+	go wait(ctx, impatient)
+	go wait(t.Context(), patient)
+	<-asked
+	cancel()
+	if err := <-impatient; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(answer)
+	if err := <-patient; err != nil || len(asked) > 0 {
+		t.Errorf("%v, and discovery was asked %d times more", err, len(asked))
+	}
+}
+
+func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
+	s := offline(t, corner("a message"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	t.Cleanup(cancel)
+	q := newQueue()
+	state := &fleetState{complete: make(chan struct{}), queues: map[*queue]bool{q: true}, types: map[string]*typeState{}}
+	f := s.fleet
+	f.state = state
+	known, err := s.cluster.known(ctx, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := known.types[0]
+	another.Version = "v2"
+	for _, step := range []struct {
+		what   string
+		types  []inspect.Type
+		isPart bool
+		gone   bool
+		kind   string
+	}{
+		{"the first time", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
+		{"the same again", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
+		{"not all could be listed", nil, true, false, "shop.example.com/v1, Kind=Shop"},
+		{"another version", []inspect.Type{another}, false, false, "shop.example.com/v2, Kind=Shop"},
+		{"none", nil, false, true, ""},
+	} {
+		f.update(state, func() {
+			f.followTypes(ctx, state, &running, &knownTypes{reader: known.reader, types: step.types, isPart: step.isPart})
+		})
+		list, err := f.list(ctx) // when each type was listed
+		if err != nil || len(list.Items) == 0 != step.gone {
+			t.Errorf("%s: %+v %v", step.what, list, err)
+		}
+		f.update(state, func() {
+			kind := ""
+			for _, followed := range state.types {
+				kind += followed.kind.String()
+			}
+			if kind != step.kind {
+				t.Errorf("%s: %q is followed", step.what, kind)
+			}
+		})
+		for _, e := range q.take() {
+			if c, ok := e.data.(change); ok && c.Op == "gone" != step.gone {
+				t.Errorf("%s: %+v", step.what, c)
+			}
+		}
+	}
+}
+
+func TestAClusterThatCannotBeReachedIsNamed(t *testing.T) {
+	s := newServer(t, Options{})
+	for path, want := range map[string]string{"/api/components": "cannot be reached", "/api/tree" + about: "connection refused"} {
+		started := time.Now()
+		if status, text := s.answer(path); status != http.StatusBadGateway || !strings.Contains(text, want) || time.Since(started) > patience {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+func TestATypeThatMayNotBeListedDoesNotHideOthers(t *testing.T) {
+	f := newFleet(nil, "")
+	f.state = &fleetState{complete: make(chan struct{}), queues: map[*queue]bool{}, types: map[string]*typeState{
+		"shops.shop.example.com": {tried: true, items: map[address]componentSummary{{"shops.shop.example.com", "market", "corner"}: {Name: "corner"}}},
+		"toys.shop.example.com":  {tried: true, problem: "Toys cannot be listed: you may not"},
+	}}
+	f.state.checkComplete()
+	if list, err := f.list(t.Context()); err != nil || len(list.Items) != 1 || len(list.Problems) != 1 {
+		t.Errorf("%+v %v", list, err)
+	}
+	q := newQueue()
+	f.state.queues[q] = true
+	for i, step := range []struct {
+		problem string
+		events  int
+	}{{"Toys cannot be listed: you may not", 0}, {"", 1}, {"", 0}, {"Toys cannot be listed: not now", 1}} {
+		f.state.setProblem(f.state.types["toys.shop.example.com"], step.problem)
+		if events := q.take(); len(events) != step.events || len(events) > 0 && len(events[0].data.([]string)) > len(step.problem) {
+			t.Errorf("%d: %v", i, events)
+		}
+	}
+}

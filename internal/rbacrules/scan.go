@@ -1,0 +1,305 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rbacrules
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// ScanChart returns the kinds of objects that the templates of a chart and of its sub-charts can render, and
+// those of its folders crds. Unknown are the places where a kind is computed in a way that cannot be
+// read. A template that does not parse is an error.
+func ScanChart(files fs.FS, dir string) (kinds []Kind, unknown []string, err error) {
+	s := &scanner{defines: map[string]string{}}
+	// Values that cannot be read are reported when the chart is loaded.
+	text, _ := fs.ReadFile(files, path.Join(dir, "values.yaml"))
+	_ = yaml.Unmarshal(text, &s.values)
+	if err := s.read(files, dir, ""); err != nil {
+		return nil, nil, err
+	}
+	// Definitions of one file are used by others, so all are parsed first.
+	for _, f := range s.files {
+		if err := s.parse(f); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, t := range s.texts {
+		s.scan(t)
+	}
+	slices.Sort(s.unknown)
+	return complete(s.kinds, s.defined), slices.Compact(s.unknown), nil
+}
+
+// file is a template or a definition.
+type file struct{ name, text string }
+
+// scanner collects what is found.
+type scanner struct {
+	files   []file
+	defines map[string]string // flattened, by name
+	values  map[string]any    // the defaults of the chart
+	texts   []file            // flattened templates
+	kinds   []Kind
+	defined []Kind
+	unknown []string
+}
+
+// read reads the files of a chart, and of its sub-charts, which may be packed. The prefix names the
+// chart in messages.
+func (s *scanner) read(files fs.FS, dir, prefix string) error {
+	return fs.WalkDir(files, dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative := strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")
+		if placeOf(relative) == "" {
+			return nil
+		}
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		return s.take(prefix, relative, content)
+	})
+}
+
+// placeOf returns which folder of a chart, or of a sub-chart that is a folder, a file is in: templates, crds, or
+// charts if it is a packed sub-chart; empty if it is another one.
+func placeOf(name string) string {
+	for {
+		folder, rest, found := strings.Cut(name, "/")
+		switch {
+		case !found:
+			return ""
+		case folder == "templates", folder == "crds":
+			return folder
+		case folder == "charts" && path.Ext(rest) == ".tgz" && !strings.Contains(rest, "/"):
+			return folder
+		case folder != "charts":
+			return ""
+		}
+		_, name, _ = strings.Cut(rest, "/") // the folder of the sub-chart
+	}
+}
+
+// take takes a file of a chart.
+func (s *scanner) take(prefix, name string, content []byte) error {
+	switch placeOf(name) {
+	case "templates":
+		s.files = append(s.files, file{prefix + name, string(content)})
+	case "crds":
+		s.readDefinitions(prefix+name, content)
+	case "charts":
+		return s.readPacked(content, prefix+name+"/")
+	}
+	return nil
+}
+
+// maxPacked bounds a packed sub-chart.
+const maxPacked = 100 << 20
+
+// readPacked reads a packed sub-chart.
+func (s *scanner) readPacked(content []byte, prefix string) error {
+	unzipped, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return fmt.Errorf("%s: it is no packed chart: %w", prefix, err)
+	}
+	for archive := tar.NewReader(io.LimitReader(unzipped, maxPacked)); ; {
+		header, err := archive.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", prefix, err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			return fmt.Errorf("%s: %w", prefix, err)
+		}
+		_, name, _ := strings.Cut(header.Name, "/")
+		if err := s.take(prefix, name, text); err != nil {
+			return err
+		}
+	}
+}
+
+// readDefinitions reads a file of the folder crds, which is no template.
+func (s *scanner) readDefinitions(name string, content []byte) {
+	for _, document := range separator.Split(string(content), -1) {
+		object := &unstructured.Unstructured{}
+		if yaml.Unmarshal([]byte(document), &object.Object) != nil || object.GetKind() == "" {
+			continue // Helm refuses it when the chart is loaded
+		}
+		k := kindIn(object.GetAPIVersion(), object.GetKind())
+		k.Origins = []string{name}
+		s.kinds = append(s.kinds, k)
+		s.defined = append(s.defined, definedBy(object)...)
+	}
+}
+
+// parse flattens a template and the definitions in it.
+func (s *scanner) parse(f file) error {
+	trees, err := parseTemplate(f.name, f.text)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s does not parse", f.name), err)
+	}
+	for _, match := range looked.FindAllStringSubmatch(f.text, -1) {
+		if k := kindIn(match[1], match[2]); k.isValid() {
+			k.Read, k.Origins = true, []string{f.name}
+			s.kinds = append(s.kinds, k)
+		}
+	}
+	isTemplate := !strings.HasPrefix(path.Base(f.name), "_") && path.Base(f.name) != "NOTES.txt"
+	for name, tree := range trees {
+		text := flatten(f.text, tree.Root)
+		if name != f.name {
+			s.defines[name] += text
+		}
+		if name != f.name || isTemplate {
+			s.texts = append(s.texts, file{f.name, text})
+		}
+	}
+	return nil
+}
+
+var (
+	separator = regexp.MustCompile(`(?m)^---.*$`)
+	// topLevel is a line with an apiVersion or a kind of an object, and nested one in a list.
+	topLevel = regexp.MustCompile(`(?m)^(apiVersion|kind):[ \t]*(.*)$`)
+	nested   = regexp.MustCompile(`(?m)^[ \t-]*(apiVersion|kind):[ \t]*(.*)$`)
+	// list is the kind of an object that holds others.
+	list = regexp.MustCompile(`(?m)^kind:[ \t]*["']?List["']?[ \t]*$`)
+	// testHook marks an object that is not rendered.
+	testHook = regexp.MustCompile(`(?m)helm\.sh/hook["']?:[ \t]*["']?(test|test-success|test-failure)["']?[ \t]*$`)
+	// looked is a call of the function lookup with a literal type.
+	looked = regexp.MustCompile(`lookup\s+"([^"]+)"\s+"([A-Za-z]+)"`)
+	// crdField is a field of a definition that is a template.
+	crdField = regexp.MustCompile(`(?m)^[ \t]*(group|plural|kind|scope):[ \t]*["']?([A-Za-z0-9.-]+)["']?[ \t]*$`)
+)
+
+// scan finds the kinds in the documents of a flattened template.
+func (s *scanner) scan(t file) {
+	for _, document := range separator.Split(t.text, -1) {
+		if testHook.MatchString(document) {
+			continue
+		}
+		line := topLevel
+		if list.MatchString(document) {
+			line = nested
+		}
+		var versions, kinds []string // that belong together
+		add := func() {
+			for _, kind := range kinds {
+				s.add(t.name, versions, kind, len(kinds) > 1)
+			}
+		}
+		for _, match := range line.FindAllStringSubmatch(document, -1) {
+			switch {
+			case match[1] == "kind":
+				kinds = append(kinds, match[2])
+			case len(kinds) > 0:
+				add()
+				versions, kinds = []string{match[2]}, nil
+			default:
+				versions = append(versions, match[2])
+			}
+		}
+		add()
+		if strings.Contains(document, "CustomResourceDefinition") {
+			s.define(document)
+		}
+	}
+}
+
+// add notes the kinds that a pair of apiVersions and kind may be. If there are other kinds, the
+// apiVersion of one may be that of another.
+func (s *scanner) add(origin string, versions []string, kind string, others bool) {
+	kinds, complete := s.valuesOf(kind, kindName)
+	if !complete {
+		s.unknown = append(s.unknown, origin+": kind: "+readable(kind))
+	}
+	for _, name := range kinds {
+		if name == "List" {
+			continue
+		}
+		var groups []string
+		for _, version := range versions {
+			found, _ := s.valuesOf(version, groupVersion)
+			groups = append(groups, found...)
+		}
+		var found []Kind
+		for _, version := range groups {
+			found = append(found, kindIn(version, name))
+		}
+		if found = consistent(Merge(found, nil)); len(found) == 0 {
+			found = builtIn(name)
+		}
+		if others && slices.ContainsFunc(found, func(k Kind) bool { return !k.Optional }) {
+			found = slices.DeleteFunc(found, func(k Kind) bool { return k.Optional }) // another kind has that apiVersion
+		}
+		if len(found) == 0 {
+			s.unknown = append(s.unknown, origin+": apiVersion of "+name)
+		}
+		for _, k := range found {
+			k.Origins = []string{origin}
+			s.kinds = append(s.kinds, k)
+		}
+	}
+}
+
+// consistent leaves out pairs of the apiVersion of one branch with the kind of another: kinds that a
+// group of Kubernetes does not have.
+func consistent(kinds []Kind) []Kind {
+	return slices.DeleteFunc(kinds, func(k Kind) bool {
+		return k.Optional && ofKubernetes(k.Group) && !slices.Contains(removed, k.Kind)
+	})
+}
+
+// ofKubernetes reports whether Kubernetes itself serves the group, so that its kinds are known.
+func ofKubernetes(group string) bool {
+	for elsewhere := range servedElsewhere {
+		if elsewhere.Group == group {
+			return true
+		}
+	}
+	return clientgoscheme.Scheme.IsGroupRegistered(group)
+}
+
+// define notes the kind of a definition that is a template, as far as it is literal.
+func (s *scanner) define(document string) {
+	k := Kind{Namespaced: true}
+	for _, match := range crdField.FindAllStringSubmatch(document, -1) {
+		switch value := match[2]; match[1] {
+		case "group":
+			if k.Group == "" {
+				k.Group = value
+			}
+		case "plural":
+			k.Resource = value
+		case "kind":
+			if value != "CustomResourceDefinition" && k.Kind == "" {
+				k.Kind = value
+			}
+		case "scope":
+			k.Namespaced = value != "Cluster"
+		}
+	}
+	if k.Group != "" && k.isValid() {
+		s.defined = append(s.defined, k)
+	}
+}

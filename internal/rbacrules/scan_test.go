@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rbacrules
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// scanned returns the kinds of a chart as texts.
+func scanned(t *testing.T, files map[string]string) (kinds, unknown []string) {
+	t.Helper()
+	tree := fstest.MapFS{}
+	for name, text := range files {
+		tree["chart/"+name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	found, unknown, err := ScanChart(tree, "chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts(found), unknown
+}
+
+func texts(kinds []Kind) (all []string) {
+	for _, k := range kinds {
+		text := k.Resource
+		if k.Group != "" {
+			text += "." + k.Group
+		}
+		for _, sign := range []struct {
+			text string
+			set  bool
+		}{{" optional", k.Optional}, {" cluster", !k.Namespaced}, {" defined", k.Defined}, {" read", k.Read}} {
+			if sign.set {
+				text += sign.text
+			}
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestTheKindsOfAChart(t *testing.T) {
+	for name, test := range map[string]struct {
+		files         map[string]string
+		want, unknown []string
+	}{
+		"both branches of an if, and the documents of a range": {
+			files: map[string]string{"templates/all.yaml": `
+{{- if .Values.ingress.enabled }}
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: a}
+{{- else if .Values.gateway -}}
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+{{- else }}
+apiVersion: v1
+kind: Service
+{{- end }}
+{{- range .Values.extra }}
+---
+apiVersion: v1
+kind: ConfigMap
+{{- end }}
+`},
+			want: []string{"configmaps", "services", "httproutes.gateway.networking.k8s.io optional", "ingresses.networking.k8s.io"},
+		},
+		"a version that depends on the cluster": {
+			files: map[string]string{"templates/pdb.yaml": `
+{{- if .Capabilities.APIVersions.Has "policy/v1" }}
+apiVersion: policy/v1
+{{- else }}
+apiVersion: policy/v1beta1
+{{- end }}
+kind: PodDisruptionBudget
+`},
+			want: []string{"poddisruptionbudgets.policy"},
+		},
+		"a version from a helper": {
+			files: map[string]string{
+				"templates/_helpers.tpl": `{{- define "version" -}}{{- if .x -}}monitoring.coreos.com/v1{{- else -}}azmonitoring.coreos.com/v1{{- end -}}{{- end -}}`,
+				"templates/a.yaml":       "apiVersion: {{ include \"version\" . }}\nkind: ServiceMonitor\n",
+				"templates/b.yaml":       "apiVersion: {{ include \"common.capabilities.deployment.apiVersion\" . | quote }}\nkind: Deployment\n",
+			},
+			want: []string{"deployments.apps", "servicemonitors.azmonitoring.coreos.com optional", "servicemonitors.monitoring.coreos.com optional"},
+		},
+		"kinds that are chosen": {
+			files: map[string]string{"templates/a.yaml": `apiVersion: apps/v1
+kind: {{ if .Values.daemon }}DaemonSet{{ else }}Deployment{{ end }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ ternary "Role" "ClusterRole" .Values.namespaced }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ if .Values.cluster }}Cluster{{ end }}RoleBinding
+---
+apiVersion: apps/v1
+kind: {{ .Values.kind | default "StatefulSet" }}
+---
+apiVersion: {{ .Values.apiVersion }}
+kind: {{ .Values.object }}
+`},
+			want: []string{
+				"daemonsets.apps", "deployments.apps", "statefulsets.apps", "clusterrolebindings.rbac.authorization.k8s.io cluster",
+				"clusterroles.rbac.authorization.k8s.io cluster", "rolebindings.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io",
+			},
+			unknown: []string{
+				`templates/a.yaml: kind: {{ .Values.kind | default "StatefulSet" }}`, "templates/a.yaml: kind: {{ .Values.object }}",
+			},
+		},
+		"what is looked up": {
+			files: map[string]string{
+				"templates/_helpers.tpl": `{{- define "a" }}{{ (lookup "v1" "Secret" .Release.Namespace "a").data }}{{ lookup "v1" "Node" "" "" }}{{ end -}}`,
+				"templates/a.yaml":       "apiVersion: v1\nkind: Secret\n",
+			},
+			want: []string{"nodes cluster read", "secrets"},
+		},
+		"kinds and versions of different branches": {
+			files: map[string]string{"templates/a.yaml": `{{ if .Values.job }}
+apiVersion: batch/v1
+{{ else }}
+apiVersion: apps/v1
+{{ end }}
+{{ if .Values.job }}
+kind: Job
+{{ else }}
+kind: Deployment
+{{ end }}
+---
+apiVersion: policy/v1beta1
+kind: PodSecurityPolicy
+---
+{{ if .Values.monitor }}
+apiVersion: monitoring.coreos.com/v1
+{{ else }}
+apiVersion: v1
+{{ end }}
+{{ if .Values.monitor }}
+kind: PodMonitor
+{{ else }}
+kind: Service
+{{ end }}
+---
+apiVersion: {{ if .Values.serverless }}serving.knative.dev/v1{{ else }}v1{{ end }}
+kind: Service
+---
+{{ if .Values.policy }}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+{{ else }}
+apiVersion: apiregistration.k8s.io/v1
+{{ end }}
+kind: Secret
+`},
+			want: []string{
+				"secrets", "services", "deployments.apps", "jobs.batch", "podmonitors.monitoring.coreos.com optional", "poddisruptionbudgets.policy", "podsecuritypolicies.policy optional cluster",
+				"services.serving.knative.dev optional",
+			},
+		},
+		"the default of a value": {
+			files: map[string]string{
+				"values.yaml":      "monitor: {apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor}",
+				"templates/a.yaml": "apiVersion: {{ .Values.monitor.apiVersion }}\nkind: {{ .Values.monitor.kind | quote }}\n",
+			},
+			want:    []string{"servicemonitors.monitoring.coreos.com optional"},
+			unknown: []string{"templates/a.yaml: kind: {{ .Values.monitor.kind | quote }}"},
+		},
+		"what is no object of its own": {
+			files: map[string]string{
+				"templates/a.yaml": `apiVersion: v1
+kind: ServiceAccount
+---
+apiVersion: apps/v1
+kind: StatefulSet
+spec:
+  volumeClaimTemplates:
+  - kind: PersistentVolumeClaim
+    apiVersion: v1
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  annotations:
+    "helm.sh/hook": test
+`,
+				"templates/NOTES.txt": "kind: Nothing\n", "README.md": "kind: Nothing\n", "values.yaml": "kind: Nothing\n",
+			},
+			want: []string{"serviceaccounts", "statefulsets.apps"},
+		},
+		"a list": {
+			files: map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n- apiVersion: batch/v1\n  kind: Job\n"},
+			want:  []string{"secrets", "jobs.batch"},
+		},
+		"definitions and their objects": {
+			files: map[string]string{
+				"crds/gear.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: example.com, scope: Cluster, names: {kind: Gear, plural: geari}}\n" +
+					"---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: example.com, scope: Namespaced, names: {kind: Cog, plural: cogs}}\n",
+				"templates/a.yaml": "apiVersion: example.com/v1\nkind: Gear\n",
+			},
+			want: []string{"customresourcedefinitions.apiextensions.k8s.io cluster", "cogs.example.com defined", "geari.example.com cluster"},
+		},
+		"a definition that is a template": {
+			files: map[string]string{"templates/crd.yaml": `{{ if .Values.crds }}
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gears.example.com}
+spec:
+  group: example.com
+  names:
+    kind: Gear
+    plural: gears
+  scope: Cluster
+{{ end }}`},
+			want: []string{"customresourcedefinitions.apiextensions.k8s.io cluster", "gears.example.com cluster defined"},
+		},
+		"sub-charts": {
+			files: map[string]string{
+				"files/templates/a.j2": "{% if %}kind: Nothing{{ if }}", "files/b.tgz": "no chart",
+				"charts/one/charts/deep/templates/a.yaml": "apiVersion: batch/v1\nkind: Job\n",
+				"charts/one/templates/a.yaml":             "apiVersion: v1\nkind: ConfigMap\n",
+				"charts/two.tgz":                          packed(t, map[string]string{"two/templates/a.yaml": "apiVersion: v1\nkind: Secret\n", "two/values.yaml": "kind: X"}),
+			},
+			want: []string{"configmaps", "secrets", "jobs.batch"},
+		},
+		"names that no server has": {
+			files: map[string]string{
+				"crds/a.yaml":      `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: example.com, names: {kind: Gear, plural: 'x], verbs: ["*"'}}}`,
+				"templates/a.yaml": `{{ lookup "*/v1" "Secret" "" "" }}`,
+			},
+			want: []string{"customresourcedefinitions.apiextensions.k8s.io cluster"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, unknown := scanned(t, test.files)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("kinds (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.unknown, unknown, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("unknown (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// packed returns a packed chart.
+func packed(t *testing.T, files map[string]string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zipped)
+	for name, text := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestATemplateThatDoesNotParseIsNamed(t *testing.T) {
+	files := fstest.MapFS{"chart/templates/a.yaml": {Data: []byte("{{ if }}")}}
+	if _, _, err := ScanChart(files, "chart"); err == nil || !strings.Contains(err.Error(), "templates/a.yaml does not parse") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRenderedKindsAreMerged(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	merged := Merge([]Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Origins: []string{"a"}}}, OfObjects([]*unstructured.Unstructured{object}))
+	want := []Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Origins: []string{"a"}, Rendered: true}}
+	if diff := cmp.Diff(want, merged); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
