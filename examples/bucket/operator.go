@@ -8,8 +8,8 @@ import (
 
 	"github.com/corbel-run/corbel/examples/bucket/api/v1alpha1"
 	"github.com/corbel-run/corbel/examples/bucket/service"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // buckets says how a Bucket is kept at the service.
@@ -54,8 +54,8 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case service.IsInvalid(err):
-		return lifecycle.NewError(err, lifecycle.SeverityError, "Invalid")
+		return result.NewError(err, result.SeverityError, "Invalid")
 	default:
-		return &lifecycle.Error{Severity: lifecycle.SeverityWarning, Reason: "ServiceFailed", Retry: lifecycle.RetryFast, Err: err}
+		return &result.Error{Severity: result.SeverityWarning, Reason: "ServiceFailed", Retry: result.RetryFast, Err: err}
 	}
 }

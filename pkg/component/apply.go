@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -30,7 +30,7 @@ import (
 // A full reconcile finds out what that is: it loads references, runs hooks and renders. A
 // reconcile uses the fast path if nothing but dependents changed: it uses what the last full
 // one has found out.
-func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit session.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
 	h.remembered(obj).planned, h.remembered(obj).unasked = false, false
 	fast := h.triggers.StartReconcile(key)
@@ -155,7 +155,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit lifecycle
 // It reports whether the manifests of the revision were rendered before. An approved revision is
 // durable before anything else, because a part of it that was applied would not be as approved; and so is
 // one of a roll-out, because the next leader has to count it.
-func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.Commit, next digests, pinned pin, approved bool) (rendered bool, err error) {
+func (h *handler[T]) startRevision(ctx context.Context, obj T, commit session.Commit, next digests, pinned pin, approved bool) (rendered bool, err error) {
 	status := obj.GetStatus()
 	status.Source = h.sourceOf(obj, pinned)
 	revision, rendered := status.Revision, status.processing().manifests != ""
@@ -194,7 +194,7 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit lifecycle.
 }
 
 // applyFast reconciles on the fast path.
-func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Commit, known prepared) (result.Result, error) {
+func (h *handler[T]) applyFast(ctx context.Context, obj T, commit session.Commit, known prepared) (result.Result, error) {
 	t, err := h.connect(ctx, obj, known.access)
 	if err != nil {
 		return result.Empty, err
@@ -215,7 +215,7 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit lifecycle.Comm
 }
 
 // applySet applies a set, and remembers it. Before is what was remembered.
-func (h *handler[T]) applySet(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, objects []client.Object) (reconciler.Outcome, error) {
+func (h *handler[T]) applySet(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, objects []client.Object) (reconciler.Outcome, error) {
 	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
 	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
 		known.size = known.desired.Size()
@@ -241,7 +241,7 @@ func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
-func (h *handler[T]) repairLast(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []reconciler.AwaitedObject, why error) (result.Result, error) {
+func (h *handler[T]) repairLast(ctx context.Context, obj T, commit session.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []reconciler.AwaitedObject, why error) (result.Result, error) {
 	h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
 	status := obj.GetStatus()
 	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
@@ -284,7 +284,7 @@ func (h *handler[T]) repairLast(ctx context.Context, obj T, commit lifecycle.Com
 
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
-func (h *handler[T]) apply(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
+func (h *handler[T]) apply(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
 	if err := h.noteRendered(obj, known.config.namespace, rendered); err != nil {
 		return reconciler.Outcome{}, err
 	}

@@ -17,11 +17,11 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -122,7 +122,7 @@ func (p Plan) summary() string {
 }
 
 // applyUnapproved keeps the current revision as it is while the next one waits for its approval.
-func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet) (result.Result, error) {
+func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet) (result.Result, error) {
 	status := obj.GetStatus()
 	if status.Revision == 0 {
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/internal/session"
 )
 
 const (
@@ -122,17 +122,17 @@ func (r *bulkReader[T]) shown(ctx context.Context, key client.ObjectKey) (*metav
 	return shown, r.cache.Get(ctx, key, shown)
 }
 
-// read reads a component together with others, if many wait. It is lifecycle.Options.Recent.
-func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (lifecycle.Read, bool) {
+// read reads a component together with others, if many wait. It is session.Options.Recent.
+func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (session.Read, bool) {
 	if _, ok := r.takeGone(key); ok {
 		// If there is another one of the same name by now, its creation is still to be shown.
 		if _, err := r.shown(ctx, key); apierrors.IsNotFound(err) {
-			return lifecycle.Read{Gone: true}, true
+			return session.Read{Gone: true}, true
 		}
 	}
 	if r.urgent(key) { // a list of many takes longer
 		r.noteAlone(key)
-		return lifecycle.Read{}, false
+		return session.Read{}, false
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -151,14 +151,14 @@ func (r *bulkReader[T]) read(ctx context.Context, key client.ObjectKey, obj T) (
 			r.missed++
 		}
 		r.missing[key] = true // so that it is not looked for by another list at once
-		return lifecycle.Read{}, false
+		return session.Read{}, false
 	}
 	if shown, ok := r.version(ctx, key); !ok || shown != found.GetResourceVersion() {
-		return lifecycle.Read{}, false
+		return session.Read{}, false
 	}
 	*uses++
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(found).Elem())
-	return lifecycle.Read{At: at}, true
+	return session.Read{At: at}, true
 }
 
 // find takes a component from what was listed after a time, or is listed now. It returns when that was, or until when a component that

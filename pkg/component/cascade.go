@@ -20,8 +20,9 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // A client asks the server to orphan dependents with the propagation policy Orphan, as kubectl delete --cascade=orphan
@@ -89,7 +90,7 @@ func (c *cascades) of(obj client.Object) (orphan, seen bool) {
 
 // detachOrphans gives a component that is deleted with the propagation policy Orphan the management policy
 // detach-on-delete, which makes the wish durable. The component is reconciled again under that policy.
-func (h *handler[T]) detachOrphans(ctx context.Context, obj T, commit lifecycle.Commit) error {
+func (h *handler[T]) detachOrphans(ctx context.Context, obj T, commit session.Commit) error {
 	orphan, seen := h.cascades.of(obj)
 	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
 		var err error
@@ -110,7 +111,7 @@ func (h *handler[T]) detachOrphans(ctx context.Context, obj T, commit lifecycle.
 	if err := commit(ctx); err != nil {
 		return err
 	}
-	return &lifecycle.RequeueError{After: time.Millisecond, Err: errors.New("the deletion orphans the dependent objects")}
+	return &result.RequeueError{After: time.Millisecond, Err: errors.New("the deletion orphans the dependent objects")}
 }
 
 // revisionsOf returns the component as the store of the revisions identifies it.

@@ -16,19 +16,19 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // delete removes the dependent objects, unless something blocks that.
-func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit) (result.Result, error) {
+func (h *handler[T]) delete(ctx context.Context, obj T, commit session.Commit) (result.Result, error) {
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	if err := h.detachOrphans(ctx, obj, commit); err != nil {
 		return result.Empty, err
@@ -43,7 +43,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit lifecycle.Commit)
 		return result.Empty, h.blocked(obj, h.about(obj, err).Error()+h.abandonHint(obj))
 	}
 	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.Missing...))
-	if _, later := errors.AsType[*lifecycle.RequeueError](err); later {
+	if _, later := errors.AsType[*result.RequeueError](err); later {
 		return result.Empty, err
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Connection, commit lifecycle.Commit, managedTypes []reconciler.TypeInfo, digests digests) error {
+func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests digests) error {
 	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 
 // finalize orphans the dependents that are kept, and removes the Secrets of the inventory and of the revisions: the
 // garbage collector may have taken their ownerReferences off. A refusal does not hold up the deletion.
-func (h *handler[T]) finalize(ctx context.Context, obj T, commit lifecycle.Commit) error {
+func (h *handler[T]) finalize(ctx context.Context, obj T, commit session.Commit) error {
 	if h.isAbandoned(obj) {
 		h.reportAbandoned(ctx, obj)
 	} else if err := h.orphanDependents(ctx, obj, commit); err != nil {
@@ -349,13 +349,13 @@ func (h *handler[T]) abandonHint(obj T) string {
 // orphanDependents removes our labels and annotations from everything that a component orphans
 // by its management policy, so that it does not look owned by a component that is gone.
 // Dependents of a component under the policy skip are not touched.
-func (h *handler[T]) orphanDependents(ctx context.Context, obj T, commit lifecycle.Commit) error {
-	if lifecycle.PolicyFromContext(ctx) != lifecycle.DetachOnDelete || isEmpty(obj) {
+func (h *handler[T]) orphanDependents(ctx context.Context, obj T, commit session.Commit) error {
+	if session.PolicyFromContext(ctx) != v1alpha1.ManagementPolicyDetachOnDelete || isEmpty(obj) {
 		return nil
 	}
 	absent := h.loadReferences(ctx, obj)
 	t, err := h.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.Failed, absent.Missing)...))
-	if _, later := errors.AsType[*lifecycle.RequeueError](err); later {
+	if _, later := errors.AsType[*result.RequeueError](err); later {
 		return err
 	}
 	if err != nil {

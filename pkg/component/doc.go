@@ -16,9 +16,9 @@
 //
 // # One reconcile
 //
-// A reconcile is a session of pkg/lifecycle, and follows this course:
+// A reconcile follows this course:
 //
-//	finalizer                    lifecycle: durable before anything else happens
+//	finalizer                    session: durable before anything else happens
 //	options and interfaces       resolved to valid settings; mistakes stall the component
 //	post-read hooks
 //	digest of the component      a changed digest is a new revision and restarts the timeout
@@ -27,7 +27,7 @@
 //	generator                    renders the dependent objects
 //	pkg/reconciler               plans, makes the inventory durable in the status, writes
 //	post-reconcile hooks         when everything is applied and ready
-//	status                       lifecycle: one write, if anything changed; what it says is the verdict,
+//	status                       session: one write, if anything changed; what it says is the verdict,
 //	                             one pure function from facts to state, conditions, result
 //
 // In deletion hooks run before and after the dependents are deleted. Whatever

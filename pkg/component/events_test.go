@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -43,7 +43,7 @@ func reportReconcile(t *testing.T, h *handler[*widget], obj *widget, err error) 
 	if err == nil {
 		res = result.Success
 	}
-	_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err})
+	_ = h.report(t.Context(), obj, session.Outcome{Phase: session.PhaseApply, Result: res, Err: err})
 }
 
 func TestEventsComeWithTransitions(t *testing.T) {

@@ -15,12 +15,12 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -28,7 +28,7 @@ import (
 // one reconcile to the next only saves requests and words.
 type handler[T Component] struct {
 	// sessions reads components and writes their status.
-	sessions *lifecycle.Sessions[T]
+	sessions *session.Sessions[T]
 
 	// reads reads components together.
 	reads *bulkReader[T]

@@ -15,10 +15,10 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -121,7 +121,7 @@ func (h *handler[T]) render(ctx context.Context, renderer *rendering.Renderer, o
 
 // reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this
 // generation stays, but for one that an earlier revision is ready: the same rendering may lead to it again.
-func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit lifecycle.Commit, render func(context.Context) error) error {
+func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit session.Commit, render func(context.Context) error) error {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

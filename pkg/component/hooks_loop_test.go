@@ -20,8 +20,8 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -50,7 +50,7 @@ func newLooped(t *testing.T, h *handler[*widget], obj *widget) *looped {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&widget{}).WithObjects(obj).Build()
 	h.local = c
 	var err error
-	h.sessions, err = lifecycle.NewSessions(lifecycle.Options[*widget]{
+	h.sessions, err = session.New(session.Options[*widget]{
 		Client: c, Finalizer: h.settings.finalizer, New: newComponent[*widget], Conditions: conditionsOf[*widget],
 		ObservedGenerationAlways: true,
 	})

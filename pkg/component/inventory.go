@@ -26,9 +26,9 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -59,7 +59,7 @@ type storedInventory struct {
 
 // openInventory reads the inventory, wherever it is kept, and rebuilds what was lost of
 // it. The fast path does not look whether the Secrets are as they were.
-func (h *handler[T]) openInventory(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, policies reconciler.Policies, fastPath bool) (*storedInventory, error) {
+func (h *handler[T]) openInventory(ctx context.Context, obj T, commit session.Commit, t targets.Connection, policies reconciler.Policies, fastPath bool) (*storedInventory, error) {
 	lock := h.settings.leaderLock
 	if err := lock.leading(); err != nil {
 		return nil, err

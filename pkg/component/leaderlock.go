@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // LeaderLock is a lock for the leader election of a manager, which knows how old
@@ -123,7 +123,7 @@ func (l *LeaderLock) leadingFor(ahead time.Duration) error {
 // superseded ends a reconcile that this process may not make any more, or that is about
 // something else by now. There is no verdict then, and nothing is written.
 func superseded(format string, args ...any) error {
-	return &lifecycle.RequeueError{After: creating, Err: fmt.Errorf("%w: %w", patch.ErrConflict, fmt.Errorf(format, args...))}
+	return &result.RequeueError{After: creating, Err: fmt.Errorf("%w: %w", patch.ErrConflict, fmt.Errorf(format, args...))}
 }
 
 // creating is how long objects may be created after a check.

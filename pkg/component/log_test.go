@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -50,11 +50,11 @@ func (s *logStory) reconcile(outcome reconciler.Outcome, fails error) {
 	s.Helper()
 	s.engine.outcome, s.engine.err = outcome, fails
 	res, err := s.h.createOrUpdate(s.ctx(), s.obj, noCommit)
-	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Result: res, Err: err})
+	_ = s.h.report(s.ctx(), s.obj, session.Outcome{Phase: session.PhaseApply, Result: res, Err: err})
 }
 
 func (s *logStory) suspend() {
-	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseSkip})
+	_ = s.h.report(s.ctx(), s.obj, session.Outcome{Phase: session.PhaseSkip})
 }
 
 func (s *logStory) expect(what string, want ...string) {
@@ -154,6 +154,6 @@ func TestTheDeletionOfASuspendedComponentIsNoResume(t *testing.T) {
 	s.obj.DeletionTimestamp = &metav1.Time{Time: s.now}
 	s.engine.outcome = reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "Gone", "is being deleted")}}
 	res, err := s.h.delete(s.ctx(), s.obj, noCommit)
-	_ = s.h.report(s.ctx(), s.obj, lifecycle.Outcome{Phase: lifecycle.PhaseDelete, Result: res, Err: err})
+	_ = s.h.report(s.ctx(), s.obj, session.Outcome{Phase: session.PhaseDelete, Result: res, Err: err})
 	s.expect("a deletion", `"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -54,7 +53,7 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 }
 
 func TestTheManagementPolicyOfTheOptionsAppliesUnlessTheComponentSaysOtherwise(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{ManagementPolicy: new(lifecycle.Skip)})
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{ManagementPolicy: new(v1alpha1.ManagementPolicySkip)})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
 	if _, there := b.configMap("a"); there {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -62,7 +62,7 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 				if _, err := o.reconcile(v); err != nil {
 					t.Fatal(err)
 				}
-				o.report(t.Context(), o.obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply})
+				o.report(t.Context(), o.obj, session.Outcome{Phase: session.PhaseApply})
 			}
 			before := o.obj.Status.Revision
 			if !o.obj.Status.IsReady() || before != int64(len(test.first)) {
@@ -84,7 +84,7 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 				return nil
 			})
 			check("when the process stops")
-			o.report(t.Context(), o.obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err})
+			o.report(t.Context(), o.obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 			check("at the end")
 			if !slices.Contains(o.events.lines, "Normal|Applied|Apply|created 2 objects") {
 				t.Errorf("no event says at once what was done: %q", o.events.lines)

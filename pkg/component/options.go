@@ -26,7 +26,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -81,8 +80,8 @@ type ReconcilerOptions struct {
 	// ManagementPolicy is which changes to the dependents of a component are allowed at all. The
 	// annotation management-policy of the component takes precedence.
 	//
-	// Default: lifecycle.Manage
-	ManagementPolicy *lifecycle.ManagementPolicy
+	// Default: v1alpha1.ManagementPolicyManage
+	ManagementPolicy *v1alpha1.ManagementPolicy
 	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for all
 	// components in it that have none of their own. The operator then needs the right to get, list
 	// and watch namespaces, and reads the namespace in every reconcile. If it cannot be read, nothing
@@ -251,7 +250,7 @@ type settings struct {
 	finalizer      string
 	serviceAccount string // empty: no impersonation by default
 	policies       reconciler.Policies
-	management     lifecycle.ManagementPolicy
+	management     v1alpha1.ManagementPolicy
 	ofNamespaces   bool // management policies may stand on namespaces, too
 	readyWhen      []reconciler.ReadyWhen
 	ignoreFields   []reconciler.IgnoreFields

@@ -13,7 +13,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -28,7 +27,7 @@ func TestOptions(t *testing.T) {
 		err            string
 	}{
 		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
-			management: lifecycle.Manage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -36,7 +35,7 @@ func TestOptions(t *testing.T) {
 		{name: "empty is unspecified", reconcilerName: "shop.example.com", options: ReconcilerOptions{
 			FieldOwner: new(""), Finalizer: new(""), DefaultServiceAccount: new(""),
 		}, want: settings{
-			management: lifecycle.Manage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -46,10 +45,10 @@ func TestOptions(t *testing.T) {
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
 			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), DriftPolicy: new(v1alpha1.DriftPolicyReport), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
 			SharedTypes:       []string{"shops.example.com"},
-			TargetConcurrency: new(3), RevisionHistoryLimit: new(3), MinReadySeconds: new(0), RollbackOnFailure: true, ManagementPolicy: new(lifecycle.Skip), NamespaceManagementPolicies: true,
+			TargetConcurrency: new(3), RevisionHistoryLimit: new(3), MinReadySeconds: new(0), RollbackOnFailure: true, ManagementPolicy: new(v1alpha1.ManagementPolicySkip), NamespaceManagementPolicies: true,
 		}, want: settings{
 			sharedTypes: []string{"shops.example.com"},
-			management:  lifecycle.Skip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			management:  v1alpha1.ManagementPolicySkip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride, Drift: v1alpha1.DriftPolicyReport,
 				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
@@ -58,7 +57,7 @@ func TestOptions(t *testing.T) {
 		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
 		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
 		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
-			management: lifecycle.Manage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
+			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -73,7 +72,7 @@ func TestOptions(t *testing.T) {
 			},
 			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), DriftPolicy: new(v1alpha1.DriftPolicy("v")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
 			SharedTypes:       []string{"shops.example.com", "Shops.example.com", "shops", "shops.example", "shops.example.com", ""},
-			TargetConcurrency: new(0), MinReadySeconds: new(-1), ManagementPolicy: new(lifecycle.ManagementPolicy("w")),
+			TargetConcurrency: new(0), MinReadySeconds: new(-1), ManagementPolicy: new(v1alpha1.ManagementPolicy("w")),
 		}, err: `TargetConcurrency 0|MinReadySeconds -1|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount "x y"|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
 			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field` +
 			`|SharedTypes "Shops.example.com": must be the name|SharedTypes "shops": must be|SharedTypes "shops.example": must be|SharedTypes "shops.example.com": is there twice|SharedTypes "": must be`},

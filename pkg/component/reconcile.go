@@ -14,88 +14,88 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // reconcile reconciles one component: it reads the component, does what its phase asks for,
 // and writes its status.
 func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
-	session, err := h.sessions.Open(ctx, key, h.settingsOf)
+	s, err := h.sessions.Open(ctx, key, h.settingsOf)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	obj, stale := session.Object, isStale(session.ReadAt())
+	obj, stale := s.Object, isStale(s.ReadAt())
 	sent := creations{}
-	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
+	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		obj.GetStatus().dropForeign()
 		if h.former(obj) == "" {
 			obj.GetStatus().Reconciler = h.settings.name
 		}
-		if err := adoptInventory(ctx, obj, session.Commit); err != nil {
+		if err := adoptInventory(ctx, obj, s.Commit); err != nil {
 			return result.Empty, err
 		}
-		h.noteLost(obj, session.Claiming())
-		if session.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
+		h.noteLost(obj, s.Claiming())
+		if s.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
 			h.memory.takeRendered(key)
 		}
 		h.warnOfUnknownAnnotations(obj)
 		known := h.remembered(obj)
 		known.transient = false
-		if err := h.noteReadAt(ctx, obj, session.ReadAt()); err != nil {
+		if err := h.noteReadAt(ctx, obj, s.ReadAt()); err != nil {
 			return result.Empty, err
 		}
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
 		if sent.component != obj.GetUID() {
 			sent = creations{component: obj.GetUID(), last: h.now()}
 		}
-		switch session.Phase {
-		case lifecycle.PhaseClaim, lifecycle.PhaseApply:
+		switch s.Phase {
+		case session.PhaseClaim, session.PhaseApply:
 			h.noteFirstSeen(obj)
 			// The status that this is the first reconcile becomes durable with the record of the objects.
-			if err := session.ClaimMetadata(ctx); err != nil {
+			if err := s.ClaimMetadata(ctx); err != nil {
 				return result.Empty, err
 			}
-			if session.Phase == lifecycle.PhaseClaim && isEmpty(obj) {
+			if s.Phase == session.PhaseClaim && isEmpty(obj) {
 				sent.last = time.Time{} // nothing is created before the claim
 			}
-			return h.createOrUpdate(ctx, obj, session.Commit)
-		case lifecycle.PhaseDelete:
+			return h.createOrUpdate(ctx, obj, s.Commit)
+		case session.PhaseDelete:
 			// Without the lock, another process may create objects, too, and so may an operator whose place this one takes.
 			known.soleWriter = h.settings.leaderLock != nil && h.settings.formerName(obj) == "" && !sent.mayBeUnderWay(h.now())
-			return h.delete(ctx, obj, session.Commit)
-		case lifecycle.PhaseSkip:
+			return h.delete(ctx, obj, s.Commit)
+		case session.PhaseSkip:
 			h.suspend(obj)
 		}
 		return result.Empty, nil
 	})
-	session.Finalize(ctx, func(ctx context.Context) error {
+	s.Finalize(ctx, func(ctx context.Context) error {
 		h.noteLost(obj, false)
 		// After a deletion, which was confirmed, the inventory in memory is newer than that of the server.
-		if stale && session.Phase == lifecycle.PhaseFinalize {
+		if stale && s.Phase == session.PhaseFinalize {
 			if err := h.confirm(obj)(ctx); err != nil {
 				return err
 			}
 		}
-		return h.finalize(ctx, obj, session.Commit)
+		return h.finalize(ctx, obj, s.Commit)
 	})
-	if session.Gone && session.Phase == lifecycle.PhaseFinalize {
+	if s.Gone && s.Phase == session.PhaseFinalize {
 		h.reads.noteGone(obj)
 	}
-	if session.Gone {
+	if s.Gone {
 		late := h.memory.entryOf(key).creations
 		h.forgetComponent(ctx, key)
-		if session.Phase == lifecycle.PhaseFinalize {
+		if s.Phase == session.PhaseFinalize {
 			late = sent
 			late.ended = sent.mayBeUnderWay(h.now())
 		}
 		h.eraseLateRevisions(ctx, key, late)
 	}
 	priority := trigger.PriorityDefault
-	answer, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
-		h.noteLost(obj, session.Claiming()) // perhaps the session had an error before
+	answer, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
+		h.noteLost(obj, s.Claiming()) // perhaps the session had an error before
 		verdict := h.report(ctx, obj, outcome)
 		if verdict.Err == nil && verdict.Reason != v1alpha1.ReasonProcessing && verdict.Reason != v1alpha1.ReasonDeletionProcessing {
 			priority = trigger.PriorityLow
@@ -106,13 +106,13 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		h.remembered(obj).creations = sent
 		// What a hook has written into the status may be needed by the next reconcile.
 		if h.remembered(obj).transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == v1alpha1.ReasonProcessing {
-			session.Postpone(transientFor)
+			s.Postpone(transientFor)
 		}
 		return verdict
 	})
-	if !session.Gone {
+	if !s.Gone {
 		h.noteUpdated(key, err)
-		if version, sent, ok := session.LastVersion(); ok {
+		if version, sent, ok := s.LastVersion(); ok {
 			h.reads.noteWrite(key, version, sent)
 		}
 	}
@@ -124,7 +124,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 
 // adoptInventory gives the inventory of a component that SAP component-operator-runtime has made the form of this
 // package, before anything else is done. The rest of its status means the same here, or is dropped by the definition.
-func adoptInventory(ctx context.Context, obj Component, commit lifecycle.Commit) error {
+func adoptInventory(ctx context.Context, obj Component, commit session.Commit) error {
 	if !obj.GetStatus().Inventory.Adopt() {
 		return nil
 	}
@@ -157,8 +157,8 @@ const transientFor = time.Second
 
 // settingsOf returns what the component says about its reconcile. One that is abandoned can be
 // deleted, whatever else is wrong with it.
-func (h *handler[T]) settingsOf(obj T) lifecycle.Settings {
-	return lifecycle.Settings{Suspended: h.isSuspended(obj), Orphan: h.isAbandoned(obj)}
+func (h *handler[T]) settingsOf(obj T) session.Settings {
+	return session.Settings{Suspended: h.isSuspended(obj), Orphan: h.isAbandoned(obj)}
 }
 
 // noteFirstSeen records in the status of a new component that it is reconciled.

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -78,11 +78,11 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 // reconcileOnce runs CreateOrUpdate or Delete and report, as reconcile does.
 func reconcileOnce(t *testing.T, h *handler[*widget], obj *widget) result.Verdict {
 	t.Helper()
-	outcome := lifecycle.Outcome{Phase: lifecycle.PhaseApply}
+	outcome := session.Outcome{Phase: session.PhaseApply}
 	if obj.DeletionTimestamp.IsZero() {
 		outcome.Result, outcome.Err = h.createOrUpdate(t.Context(), obj, noCommit)
 	} else {
-		outcome.Phase = lifecycle.PhaseDelete
+		outcome.Phase = session.PhaseDelete
 		outcome.Result, outcome.Err = h.delete(t.Context(), obj, noCommit)
 	}
 	verdict := h.report(t.Context(), obj, outcome)

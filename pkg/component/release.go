@@ -14,10 +14,10 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -37,7 +37,7 @@ const reasonIdentityGone = "IdentityGone"
 // releaseTerminating empties the inventory of a component in a deletion that is forbidden, if all objects in it live in
 // namespaces of the local cluster that are being deleted, or if the identity will not come back. Otherwise it reports
 // false.
-func (h *handler[T]) releaseTerminating(ctx context.Context, obj T, t targets.Connection, commit lifecycle.Commit) (bool, error) {
+func (h *handler[T]) releaseTerminating(ctx context.Context, obj T, t targets.Connection, commit session.Commit) (bool, error) {
 	access, err := accessOf(obj, h.settings)
 	if err != nil || access.Kubeconfig != nil {
 		return false, nil

@@ -22,11 +22,11 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -34,14 +34,14 @@ import (
 
 // report writes the verdict about the reconcile into the status, the events and the log. The panic of a
 // method of the component decides the verdict, whatever else happened.
-func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcome) result.Verdict {
+func (h *handler[T]) report(ctx context.Context, obj T, outcome session.Outcome) result.Verdict {
 	var before telemetry.Summary
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
 	var v verdict.Verdict
 	err := guard.CallNamed("a method of the component", func() error {
 		v = verdict.Evaluate(h.factsOf(obj, outcome))
 		h.setVerdict(obj, v)
-		h.noteTurn(ctx, obj, outcome.Phase == lifecycle.PhaseSkip)
+		h.noteTurn(ctx, obj, outcome.Phase == session.PhaseSkip)
 		return nil
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *handler[T]) report(ctx context.Context, obj T, outcome lifecycle.Outcom
 }
 
 // factsOf collects what the verdict depends on.
-func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome) verdict.Facts {
+func (h *handler[T]) factsOf(obj T, outcome session.Outcome) verdict.Facts {
 	var f verdict.Facts
 	unfinished, isUnfinished := errors.AsType[*verdict.UnfinishedError](outcome.Err)
 	if isUnfinished {
@@ -70,9 +70,9 @@ func (h *handler[T]) factsOf(obj T, outcome lifecycle.Outcome) verdict.Facts {
 	case isUnfinished:
 	case outcome.Err != nil:
 		f.Err = outcome.Err
-	case outcome.Phase == lifecycle.PhaseSkip:
+	case outcome.Phase == session.PhaseSkip:
 		f.Skipped, f.SkippedFor = h.skipOf(obj, outcome, f.RegularRequeue())
-	case outcome.Phase == lifecycle.PhaseClaim && outcome.Result != result.Success:
+	case outcome.Phase == session.PhaseClaim && outcome.Result != result.Success:
 		f.Claimed = true
 	case f.Deleting:
 		f.Done = "nothing is left"
@@ -148,8 +148,8 @@ func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
 }
 
 // skipOf returns why a reconcile did not touch the dependents, and when to look again.
-func (h *handler[T]) skipOf(obj T, outcome lifecycle.Outcome, regular time.Duration) (message string, after time.Duration) {
-	if outcome.Policy == lifecycle.Skip {
+func (h *handler[T]) skipOf(obj T, outcome session.Outcome, regular time.Duration) (message string, after time.Duration) {
+	if outcome.Policy == v1alpha1.ManagementPolicySkip {
 		return "the management policy of the component is skip", regular
 	}
 	s, _ := h.suspensionOf(obj)

@@ -17,8 +17,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -64,7 +64,7 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	ctx := logf.IntoContext(t.Context(), log.logger())
 	obj := newWidget()
 	_, err := h.createOrUpdate(ctx, obj, func(context.Context) error { return nil })
-	_ = h.report(ctx, obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err})
+	_ = h.report(ctx, obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 	state, reason, message := obj.GetStatus().GetState()
 	if state != StateError || reason != v1alpha1.ReasonForbidden {
 		t.Errorf("%s, %s", state, reason)
@@ -86,7 +86,7 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 	report := func(after time.Duration, err error) (State, string) {
 		t.Helper()
 		h.now = func() time.Time { return start.Add(after) }
-		_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err})
+		_ = h.report(t.Context(), obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 		state, reason, _ := obj.GetStatus().GetState()
 		return state, reason
 	}
@@ -126,7 +126,7 @@ func TestAForbiddenImpersonationNamesTheAccountAndTheRule(t *testing.T) {
 			obj := newWidget()
 			obj.Namespace, obj.Spec.ServiceAccountName = "shop", c.account
 			err := fmt.Errorf("generator: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, c.account, errors.New(c.answer)))
-			_ = h.report(t.Context(), obj, lifecycle.Outcome{Phase: lifecycle.PhaseApply, Err: err})
+			_ = h.report(t.Context(), obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 			_, reason, message := obj.GetStatus().GetState()
 			if reason != v1alpha1.ReasonForbidden || !strings.HasPrefix(message, c.want) || !strings.Contains(message, c.answer) {
 				t.Errorf("%s: %s", reason, message)

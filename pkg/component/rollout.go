@@ -22,12 +22,12 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -194,7 +194,7 @@ const waitsForTurn = "the next version waits for its turn"
 
 // applyHeld keeps the current revision as it is while the next one waits for its turn. If it is there because
 // a later one failed, that stays so.
-func (h *handler[T]) applyHeld(ctx context.Context, obj T, commit lifecycle.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, rolledBack *v1alpha1.Rollback) (result.Result, error) {
+func (h *handler[T]) applyHeld(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, rolledBack *v1alpha1.Rollback) (result.Result, error) {
 	status := obj.GetStatus()
 	current := status.currentRevision()
 	known.digest, known.held = status.processing().component, true
@@ -392,9 +392,9 @@ func (h *handler[T]) noteUpdated(key client.ObjectKey, err error) {
 func (h *handler[T]) isSkipped(obj T) bool {
 	policy := h.settings.management
 	if own := obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationManagementPolicy]; own != "" {
-		policy = lifecycle.ManagementPolicy(own)
+		policy = v1alpha1.ManagementPolicy(own)
 	}
-	return strings.EqualFold(string(policy), string(lifecycle.Skip)) || h.isSuspended(obj)
+	return strings.EqualFold(string(policy), string(v1alpha1.ManagementPolicySkip)) || h.isSuspended(obj)
 }
 
 // listed is a component that was listed.

@@ -36,13 +36,13 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -111,14 +111,14 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 		return r.setupError(err)
 	}
 	if r.settings.ofNamespaces {
-		lifecycle.WatchNamespaces(mgr, blder, gvk, r.settings.name)
+		session.WatchNamespaces(mgr, blder, gvk, r.settings.name)
 	}
 	if running.handler.previews != nil {
 		blder.Watches(newComponent[T](), running.handler.previews.events(), builder.OnlyMetadata, builder.WithPredicates(inShard(r.settings.selector)))
 	}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
-	significant := predicate.Or(lifecycle.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), approvalIsForeign(r.settings.fieldOwner))
+	significant := predicate.Or(session.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), approvalIsForeign(r.settings.fieldOwner))
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
 		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), significant, inShard(r.settings.selector), running.handler.cascades.noted(), running.triggers.NoteEdits())).
@@ -338,7 +338,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 		}
 	}
 	handler.reads.scheme = mgr.GetScheme()
-	handler.sessions, err = lifecycle.NewSessions(r.sessionOptions(about, handler))
+	handler.sessions, err = session.New(r.sessionOptions(about, handler))
 	return handler, err
 }
 
@@ -364,8 +364,8 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 	}
 }
 
-func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) lifecycle.Options[T] {
-	options := lifecycle.Options[T]{
+func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) session.Options[T] {
+	options := session.Options[T]{
 		Version: h.reads.version,
 		Recent:  h.reads.read,
 

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 )
 
 func TestTheHistoryHasTheLastRevisions(t *testing.T) {
@@ -78,7 +78,7 @@ func TestTheTimeoutDoesNotEndTheFirstStartOfAContainer(t *testing.T) {
 	for settling, timedOut := range map[time.Duration]bool{0: true, 10 * time.Second: true, 2 * time.Minute: false} {
 		obj := newWidget()
 		obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-h.intervals(obj).Timeout - time.Minute)}
-		f := h.factsOf(obj, lifecycle.Outcome{Err: &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api", Settling: settling}}})
+		f := h.factsOf(obj, session.Outcome{Err: &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api", Settling: settling}}})
 		if f.TimedOut != timedOut {
 			t.Errorf("settling %v: timed out %t", settling, f.TimedOut)
 		}

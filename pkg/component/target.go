@@ -22,8 +22,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -49,7 +49,7 @@ func (h *handler[T]) connect(ctx context.Context, obj T, access target.Access) (
 	if errors.Is(err, target.ErrBusy) {
 		telemetry.NoteResult(ctx, metrics.ResultPending)
 		after := backoff.Jitter(busyDelay, verdict.Jitter, backoff.Random())
-		return targets.Connection{}, &lifecycle.RequeueError{After: after, Err: err}
+		return targets.Connection{}, &result.RequeueError{After: after, Err: err}
 	}
 	if err == nil {
 		h.targets.SetEngine(h.owner(obj), t)

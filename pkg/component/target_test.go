@@ -17,7 +17,6 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -78,7 +77,7 @@ func TestAComponentWithABusyTargetIsRequeued(t *testing.T) {
 		} else {
 			_, err = h.delete(t.Context(), obj, noCommit)
 		}
-		if later, ok := errors.AsType[*lifecycle.RequeueError](err); !ok || later.After <= 0 || later.After > 11*time.Second {
+		if later, ok := errors.AsType[*result.RequeueError](err); !ok || later.After <= 0 || later.After > 11*time.Second {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -21,8 +22,8 @@ import (
 // assessing is a reconciler that uses sessions, and sets its own conditions.
 type assessing struct {
 	*handler
-	sessions *lifecycle.Sessions[*widget.Widget]
-	assess   func(*widget.Widget, lifecycle.Outcome) (result.Result, error)
+	sessions *session.Sessions[*widget.Widget]
+	assess   func(*widget.Widget, session.Outcome) (result.Result, error)
 	// postpone is for how long the status may be postponed.
 	postpone time.Duration
 	// lost are the answers of LostStatus, and readAt those of ReadAt.
@@ -33,38 +34,38 @@ type assessing struct {
 }
 
 func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	session, err := j.sessions.Open(ctx, request.NamespacedName, func(w *widget.Widget) lifecycle.Settings {
-		return lifecycle.Settings{Suspended: j.Suspended(w), Orphan: j.Orphaned(w)}
+	s, err := j.sessions.Open(ctx, request.NamespacedName, func(w *widget.Widget) session.Settings {
+		return session.Settings{Suspended: j.Suspended(w), Orphan: j.Orphaned(w)}
 	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	w := session.Object
-	j.lost, j.readAt = append(j.lost, session.LostStatus()), append(j.readAt, session.ReadAt())
-	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
-		switch session.Phase {
-		case lifecycle.PhaseSkip:
+	w := s.Object
+	j.lost, j.readAt = append(j.lost, s.LostStatus()), append(j.readAt, s.ReadAt())
+	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
+		switch s.Phase {
+		case session.PhaseSkip:
 			return result.Empty, j.UpdateStatus(ctx, w)
-		case lifecycle.PhaseDelete:
-			return j.Delete(ctx, w, session.Commit)
+		case session.PhaseDelete:
+			return j.Delete(ctx, w, s.Commit)
 		default:
-			if err := session.Claim(ctx); err != nil {
+			if err := s.Claim(ctx); err != nil {
 				return result.Empty, err
 			}
-			return j.CreateOrUpdate(ctx, w, session.Commit)
+			return j.CreateOrUpdate(ctx, w, s.Commit)
 		}
 	})
-	session.Finalize(ctx, func(context.Context) error { return nil })
-	if session.Gone {
+	s.Finalize(ctx, func(context.Context) error { return nil })
+	if s.Gone {
 		j.ForgetObject(ctx, request.NamespacedName)
 	}
-	out, err := session.Close(ctx, func(outcome lifecycle.Outcome) result.Verdict {
+	out, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
 		j.calls = append(j.calls, "Assess "+string(outcome.Phase))
-		session.Postpone(j.postpone)
+		s.Postpone(j.postpone)
 		res, err := j.assess(w, outcome)
 		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
 	})
-	version, _, ok := session.LastVersion()
+	version, _, ok := s.LastVersion()
 	if !ok {
 		version = ""
 	}
@@ -77,14 +78,14 @@ func newAssessing(t *testing.T, h *handler, change func(*widget.Widget)) (*bench
 	b := newBench(t, h, change)
 	j := &assessing{
 		handler: h,
-		assess: func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
+		assess: func(w *widget.Widget, outcome session.Outcome) (result.Result, error) {
 			w.Status.Phase = "Assessed"
 			conditions.MarkTrue(w, "Ready", "AllWell", "as assessed")
 			return result.Success, nil
 		},
 	}
 	var err error
-	if j.sessions, err = lifecycle.NewSessions(b.options); err != nil {
+	if j.sessions, err = session.New(b.options); err != nil {
 		t.Fatal(err)
 	}
 	b.loop = j
@@ -106,8 +107,8 @@ func TestAssessDecidesOnConditionsAndResult(t *testing.T) {
 	j.apply = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 		return result.Success, errors.New("refused")
 	}
-	j.assess = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
-		if outcome.Phase != lifecycle.PhaseApply || outcome.Result != result.Success || outcome.Err == nil {
+	j.assess = func(w *widget.Widget, outcome session.Outcome) (result.Result, error) {
+		if outcome.Phase != session.PhaseApply || outcome.Result != result.Success || outcome.Err == nil {
 			t.Errorf("assessed %+v", outcome)
 		}
 		conditions.MarkFalse(w, "Ready", "Hopeless", "translated")
@@ -148,7 +149,7 @@ func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 func TestAssessGetsPanics(t *testing.T) {
 	h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { panic("boom") }}
 	b, j := newAssessing(t, h, claimed)
-	j.assess = func(w *widget.Widget, outcome lifecycle.Outcome) (result.Result, error) {
+	j.assess = func(w *widget.Widget, outcome session.Outcome) (result.Result, error) {
 		if _, ok := errors.AsType[*types.PanicError](outcome.Err); !ok {
 			t.Errorf("assessed %v", outcome.Err)
 		}
@@ -163,7 +164,7 @@ func TestAssessGetsPanics(t *testing.T) {
 
 func TestAfterAPanicInAssessTheStandardConditionsAreSet(t *testing.T) {
 	b, j := newAssessing(t, &handler{}, claimed)
-	j.assess = func(*widget.Widget, lifecycle.Outcome) (result.Result, error) { panic("unjust") }
+	j.assess = func(*widget.Widget, session.Outcome) (result.Result, error) { panic("unjust") }
 	if _, err := b.reconcile(); err == nil {
 		t.Error("the error is lost")
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -90,7 +91,7 @@ type bench struct {
 	recorder *events.FakeRecorder
 	loop     reconcile.Reconciler
 	handler  *handler
-	options  lifecycle.Options[*widget.Widget]
+	options  session.Options[*widget.Widget]
 }
 
 func newBench(t *testing.T, h *handler, change func(*widget.Widget)) *bench {
@@ -107,14 +108,14 @@ func newBench(t *testing.T, h *handler, change func(*widget.Widget)) *bench {
 // use makes the loop anew with another handler.
 func (b *bench) use(h lifecycle.Handler[*widget.Widget]) {
 	b.Helper()
-	b.options = lifecycle.Options[*widget.Widget]{Client: b.server, Finalizer: finalizer, Recorder: b.recorder, RequeueInterval: interval, Jitter: -1}
+	b.options = session.Options[*widget.Widget]{Client: b.server, Finalizer: finalizer, Recorder: b.recorder, RequeueInterval: interval, Jitter: -1}
 	b.rebuild(h)
 }
 
 func (b *bench) rebuild(h lifecycle.Handler[*widget.Widget]) {
 	b.Helper()
 	var err error
-	if b.loop, err = lifecycle.NewReconciler(h, b.options); err != nil {
+	if b.loop, err = lifecycle.NewReconcilerOf(h, b.options); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -42,14 +42,14 @@
 //
 // # Errors
 //
-// An [Error] says how bad it is and when the object is requeued:
+// A result.Error says how bad it is and when the object is requeued:
 //
 //	severity  Ready    also         returned  requeued, by default
 //	Info      Unknown  Reconciling  no        fast: 1 s, doubling up to 30 s
 //	Warning   False    Reconciling  yes       slow: 5 s, doubling up to 3 min
 //	Error     False    Stalled      no        very slow: at the requeue interval
 //
-// The contextual errors of pkg/result work as well, and any other error requeues the object
+// The other contextual errors of pkg/result work as well, and any other error requeues the object
 // after 200 ms, doubling up to two minutes. No outcome is final: whatever came out, the
 // object is requeued after the requeue interval at the latest (only one that its handler
 // calls suspended waits for a change), and an object that makes no progress can always be deleted, by
@@ -58,7 +58,5 @@
 // # More than a handler can say
 //
 // Ready, Reconciling and Stalled are worded from the result and the error of the handler.
-// [Suspender], [Orphaner], [Finalizer] and [Forgetter] are optional. A reconciler that words
-// the conditions itself, or decides itself when an object is reconciled again, uses
-// [Sessions] in place of a Handler and the Reconciler.
+// [Suspender], [Orphaner], [Finalizer] and [Forgetter] are optional.
 package lifecycle

@@ -7,9 +7,7 @@ import (
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -41,7 +39,7 @@ type Handler[T client.Object] interface {
 	// nothing is left; then our finalizer is removed.
 	Delete(ctx context.Context, obj T, commit Commit) (result.Result, error)
 	// UpdateStatus only looks. It is called in place of CreateOrUpdate while
-	// the object is suspended or under the policy Skip.
+	// the object is suspended or under the policy skip.
 	UpdateStatus(ctx context.Context, obj T) error
 }
 
@@ -72,12 +70,4 @@ type Forgetter interface {
 	// more: it was handed to another operator, or is being deleted and does not bear our
 	// finalizer. It may be called more than once, and for objects that the handler never saw.
 	ForgetObject(ctx context.Context, key client.ObjectKey)
-}
-
-// contain calls f and makes a *types.PanicError of a panic: an ordinary error, which the condition
-// of the object shows and which is tried again. Goroutines that f starts are not contained.
-func contain(f func() error) error { return guard.CallNamed("the handler", f) }
-
-func logPanic(ctx context.Context, err error) {
-	guard.Log(logf.FromContext(ctx), err, "contained a panic")
 }

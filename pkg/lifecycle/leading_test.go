@@ -41,7 +41,7 @@ func TestAProcessThatDoesNotLeadStartsNoReconcileAndEndsThePresentOne(t *testing
 	quiet("deposed before the reconcile", 5*time.Second)
 	deposed = nil
 	h.apply = func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
-		deposed = &lifecycle.RequeueError{After: time.Second, Err: errors.New("another client leads")}
+		deposed = &result.RequeueError{After: time.Second, Err: errors.New("another client leads")}
 		return result.Empty, errors.New("broken")
 	}
 	quiet("deposed before the verdict", time.Second, "get")
@@ -72,7 +72,7 @@ func TestAProcessThatDoesNotLeadStartsNoReconcileAndEndsThePresentOne(t *testing
 }
 
 func TestARequeueErrorWithoutADelayDoesNotSpin(t *testing.T) {
-	for _, why := range []*lifecycle.RequeueError{{Err: errors.New("no free slot")}, {After: -time.Second}} {
+	for _, why := range []*result.RequeueError{{Err: errors.New("no free slot")}, {After: -time.Second}} {
 		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
 			return result.Empty, why
 		}}

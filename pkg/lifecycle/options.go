@@ -4,29 +4,17 @@
 package lifecycle
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"reflect"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validation"
-	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
-const (
-	defaultRequeueInterval = 10 * time.Minute
-	defaultJitter          = 0.1
-)
-
-// Options configure a Reconciler or Sessions.
+// Options configure a Reconciler.
 type Options[T client.Object] struct {
 	// Name is the prefix of the annotations that it reads, as in
 	// "buckets.example.com/management-policy". It should be a DNS name that belongs to the author of
@@ -48,8 +36,8 @@ type Options[T client.Object] struct {
 	Finalizer string
 	// ManagementPolicy applies to objects for which no annotation says something else.
 	//
-	// Default: Manage
-	ManagementPolicy ManagementPolicy
+	// Default: manage
+	ManagementPolicy v1alpha1.ManagementPolicy
 	// Namespaces reads the annotation of an object's namespace. Like Reader it should not be a cache.
 	//
 	// Default: none: only the annotation of the object itself counts; SetupWithManager takes the API reader of the manager, unless IgnoreNamespaces is set
@@ -66,11 +54,11 @@ type Options[T client.Object] struct {
 	//
 	// Default: none; the operator reconciles all objects
 	OperatorNamespace string
-	// RateLimiter is that of the controller. With it, errors that have a retry class requeue the
-	// object as that says; without, as the controller's own rate limiter says.
+	// RateLimiter is that of the controller, made by NewRateLimiter. With it, errors that have a retry
+	// class requeue the object as that says; without, as the controller's own rate limiter says.
 	//
 	// Default: none; SetupWithManager makes one
-	RateLimiter *RateLimiter
+	RateLimiter *session.RateLimiter
 	// MaxConcurrentReconciles is how many objects are reconciled at the same time by a controller of
 	// SetupWithManager.
 	//
@@ -104,33 +92,6 @@ type Options[T client.Object] struct {
 	// Unit: share of the delay
 	// Default: 0.1
 	Jitter float64
-	// Leading returns an error if another process may act in place of this one by now. It is asked
-	// before each reconcile, each write of the object and its finalization; it should cost nothing.
-	// Its error ends the reconcile without a verdict: nothing is written, no event is sent, and the
-	// object is requeued after five seconds, or when a RequeueError says.
-	//
-	// Default: this process may always act
-	Leading func() error
-	// Version returns the resourceVersion of an object that the watch of the controller has shown last; false if it
-	// has shown none.
-	//
-	// Default: none; every session reads its object
-	Version func(ctx context.Context, key client.ObjectKey) (resourceVersion string, ok bool)
-	// Recent returns a read of an object that was made earlier and is still valid, in the object that it is
-	// given; false if there is none.
-	//
-	// Default: none; every session reads its object by the Reader
-	Recent func(ctx context.Context, key client.ObjectKey, obj T) (Read, bool)
-	// Elsewhere says that another operator has claimed an object, for a Warning event with the reason OwnerConflict; it is empty if
-	// none has. Nothing is written to such an object, but that a finalizer which this process has just put on it is removed.
-	//
-	// Default: none; operators claim objects by OperatorNamespace only
-	Elsewhere func(obj T) string
-	// Former is the finalizer of another operator whose place this one takes for an object; empty if there is none. It is
-	// removed in the write that claims, and in a deletion it counts as ours.
-	//
-	// Default: none
-	Former func(obj T) string
 	// PersistSpec also writes changes of the spec.
 	//
 	// Default: false: they stay in memory, because the spec belongs to the user
@@ -142,91 +103,30 @@ type Options[T client.Object] struct {
 	ObservedGenerationAlways bool
 }
 
-// Read is a read of an object.
-type Read struct {
-	// At is when it was asked for, or until when the object is known to be unchanged since.
-	At time.Time
-	// Gone: the object does not exist.
-	Gone bool
-}
+// NewRateLimiter returns the rate limiter of a controller's queue that knows the retry class of
+// the error that a Reconciler has just returned. Errors without a class are held back for 200 ms,
+// doubling up to two minutes. Give it to the controller and, as option RateLimiter, to the
+// Reconciler. SetupWithManager does both.
+func NewRateLimiter() *session.RateLimiter { return session.NewRateLimiter() }
 
-// complete checks the options and fills in the defaults. All mistakes are in the
-// one error.
-func (o *Options[T]) complete() error {
-	var errs []error
-	if o.Client == nil {
-		errs = append(errs, errors.New("option Client is missing"))
+// ofSessions returns the options of the sessions.
+func (o *Options[T]) ofSessions() session.Options[T] {
+	return session.Options[T]{
+		Name:                     o.Name,
+		Client:                   o.Client,
+		Reader:                   o.Reader,
+		Finalizer:                o.Finalizer,
+		ManagementPolicy:         o.ManagementPolicy,
+		Namespaces:               o.Namespaces,
+		OperatorNamespace:        o.OperatorNamespace,
+		RateLimiter:              o.RateLimiter,
+		FieldOwner:               o.FieldOwner,
+		Recorder:                 o.Recorder,
+		New:                      o.New,
+		Conditions:               o.Conditions,
+		RequeueInterval:          o.RequeueInterval,
+		Jitter:                   o.Jitter,
+		PersistSpec:              o.PersistSpec,
+		ObservedGenerationAlways: o.ObservedGenerationAlways,
 	}
-	errs = append(errs, o.completeName()...)
-	if problems := validation.ValidateFinalizerName(o.Finalizer, nil); o.Finalizer == "" || len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("option Finalizer is no valid finalizer: %q", o.Finalizer))
-	}
-	if o.RequeueInterval < 0 {
-		errs = append(errs, fmt.Errorf("option RequeueInterval is negative: %s", o.RequeueInterval))
-	}
-	errs = append(errs, o.completeType())
-	if o.Reader == nil {
-		o.Reader = o.Client
-	}
-	if o.Leading == nil {
-		o.Leading = func() error { return nil }
-	}
-	none := func(T) string { return "" }
-	if o.Elsewhere == nil {
-		o.Elsewhere = none
-	}
-	if o.Former == nil {
-		o.Former = none
-	}
-	o.FieldOwner = cmp.Or(o.FieldOwner, o.Finalizer)
-	o.RequeueInterval = cmp.Or(o.RequeueInterval, defaultRequeueInterval)
-	o.Jitter = max(cmp.Or(o.Jitter, defaultJitter), 0)
-	return errors.Join(errs...)
-}
-
-// completeName checks the name and what needs it.
-func (o *Options[T]) completeName() []error {
-	var errs []error
-	if problems := apivalidation.IsDNS1123Subdomain(o.Name); o.Name != "" && len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("option Name %q: %s", o.Name, strings.Join(problems, ", ")))
-	}
-	if o.Finalizer == "" && o.Name != "" {
-		o.Finalizer = o.Name + "/finalizer"
-	}
-	o.ManagementPolicy = cmp.Or(o.ManagementPolicy, Manage)
-	policy, err := ParseManagementPolicy(string(o.ManagementPolicy))
-	if err != nil {
-		errs = append(errs, fmt.Errorf("option ManagementPolicy: %w", err))
-	}
-	o.ManagementPolicy = policy
-	if problems := apivalidation.IsDNS1123Label(o.OperatorNamespace); o.OperatorNamespace != "" && len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("option OperatorNamespace %q: %s", o.OperatorNamespace, strings.Join(problems, ", ")))
-	}
-	if o.Name == "" && (o.Namespaces != nil || o.OperatorNamespace != "") {
-		errs = append(errs, errors.New("option Name is missing: the annotations of the options Namespaces and OperatorNamespace need it"))
-	}
-	return errs
-}
-
-// early takes the jitter off a delay.
-func (o *Options[T]) early(delay time.Duration) time.Duration {
-	return delay - time.Duration(float64(delay)*o.Jitter*backoff.Random())
-}
-
-// completeType finds out how to make objects and how to reach their conditions.
-func (o *Options[T]) completeType() error {
-	t := reflect.TypeFor[T]()
-	if o.New == nil {
-		if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-			return fmt.Errorf("option New is missing, and %s is not a pointer to a struct", t)
-		}
-		o.New = func() T { return reflect.New(t.Elem()).Interface().(T) }
-	}
-	if o.Conditions == nil {
-		if !t.Implements(reflect.TypeFor[conditions.Setter]()) {
-			return fmt.Errorf("option Conditions is missing, and %s is not a conditions.Setter", t)
-		}
-		o.Conditions = func(obj T) conditions.Setter { return any(obj).(conditions.Setter) }
-	}
-	return nil
 }

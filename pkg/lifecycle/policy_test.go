@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -46,7 +48,7 @@ func (n *namespaces) Get(_ context.Context, key client.ObjectKey, obj client.Obj
 }
 
 // named makes the loop know annotations.
-func (b *bench) named(change func(*lifecycle.Options[*widget.Widget])) {
+func (b *bench) named(change func(*session.Options[*widget.Widget])) {
 	b.Helper()
 	b.options.Name = name
 	if change != nil {
@@ -89,8 +91,8 @@ func TestThePolicyOfTheObjectCountsBeforeThatOfItsNamespaceAndThatBeforeTheOptio
 			if tc.unreadable {
 				reader.err = errors.New("forbidden")
 			}
-			b.named(func(o *lifecycle.Options[*widget.Widget]) {
-				o.Namespaces, o.ManagementPolicy = reader, lifecycle.ManagementPolicy(tc.option)
+			b.named(func(o *session.Options[*widget.Widget]) {
+				o.Namespaces, o.ManagementPolicy = reader, v1alpha1.ManagementPolicy(tc.option)
 			})
 			out, err := b.reconcile()
 			if tc.unreadable && tc.want == "" {
@@ -172,24 +174,26 @@ func TestAnObjectCanBeOrphanedIfItsHandlerPanics(t *testing.T) {
 }
 
 func TestAHandlerKnowsThePolicyThatItWorksUnder(t *testing.T) {
-	var got lifecycle.ManagementPolicy
+	var got v1alpha1.ManagementPolicy
 	h := &handler{apply: func(ctx context.Context, _ *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
-		got = lifecycle.PolicyFromContext(ctx)
+		got = session.PolicyFromContext(ctx)
 		return result.Success, nil
 	}}
 	b := newBench(t, h, claimed)
-	b.named(func(o *lifecycle.Options[*widget.Widget]) { o.ManagementPolicy = lifecycle.DetachOnDelete })
-	if _, err := b.reconcile(); err != nil || got != lifecycle.DetachOnDelete {
+	b.named(func(o *session.Options[*widget.Widget]) {
+		o.ManagementPolicy = v1alpha1.ManagementPolicyDetachOnDelete
+	})
+	if _, err := b.reconcile(); err != nil || got != v1alpha1.ManagementPolicyDetachOnDelete {
 		t.Errorf("%s, %v", got, err)
 	}
-	if got := lifecycle.PolicyFromContext(t.Context()); got != lifecycle.Manage {
+	if got := session.PolicyFromContext(t.Context()); got != v1alpha1.ManagementPolicyManage {
 		t.Errorf("elsewhere %s", got)
 	}
 }
 
 func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
-	b.named(func(o *lifecycle.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
+	b.named(func(o *session.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +202,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 		t.Errorf("metadata %+v", w.ObjectMeta)
 	}
 	one := b.loop
-	b.named(func(o *lifecycle.Options[*widget.Widget]) { o.OperatorNamespace = "two" })
+	b.named(func(o *session.Options[*widget.Widget]) { o.OperatorNamespace = "two" })
 	<-b.recorder.Events
 	for _, life := range []func(){func() {}, b.delete} {
 		life()
@@ -228,7 +232,7 @@ func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 
 func TestOfTwoOperatorsThatReconcileANewObjectOneClaimsIt(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
-	b.named(func(o *lifecycle.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
+	b.named(func(o *session.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
 	b.handler.claim = func(context.Context, *widget.Widget) error {
 		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{ownerMark: "two"} })
 		return nil

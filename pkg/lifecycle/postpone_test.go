@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/test/widget"
@@ -23,7 +24,7 @@ func newPostponing(t *testing.T) (b *bench, j *assessing, shown *func() (string,
 	show := func() (string, bool) { return b.read().ResourceVersion, true }
 	b.options.Version = func(context.Context, client.ObjectKey) (string, bool) { return show() }
 	var err error
-	if j.sessions, err = lifecycle.NewSessions(b.options); err != nil {
+	if j.sessions, err = session.New(b.options); err != nil {
 		t.Fatal(err)
 	}
 	j.postpone = time.Hour
@@ -66,12 +67,12 @@ func TestAStatusIsPostponedOnlyForALimitedTime(t *testing.T) {
 func TestASessionGoesOnHoweverLongAgoItsObjectWasRead(t *testing.T) {
 	b, j, _ := newPostponing(t)
 	at := time.Now().Add(-time.Minute)
-	b.options.Recent = func(_ context.Context, _ client.ObjectKey, w *widget.Widget) (lifecycle.Read, bool) {
+	b.options.Recent = func(_ context.Context, _ client.ObjectKey, w *widget.Widget) (session.Read, bool) {
 		*w = *b.read()
-		return lifecycle.Read{At: at}, true
+		return session.Read{At: at}, true
 	}
 	var err error
-	if j.sessions, err = lifecycle.NewSessions(b.options); err != nil {
+	if j.sessions, err = session.New(b.options); err != nil {
 		t.Fatal(err)
 	}
 	b.mustReconcile()

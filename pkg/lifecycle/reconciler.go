@@ -9,8 +9,11 @@ import (
 	"reflect"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -18,7 +21,7 @@ import (
 // concurrent use with different objects, as a controller does.
 type Reconciler[T client.Object] struct {
 	handler  Handler[T]
-	sessions *Sessions[T]
+	sessions *session.Sessions[T]
 }
 
 var _ reconcile.Reconciler = (*Reconciler[client.Object])(nil)
@@ -26,9 +29,9 @@ var _ reconcile.Reconciler = (*Reconciler[client.Object])(nil)
 // NewReconciler returns a Reconciler for the handler. The error names every mistake in the
 // options.
 func NewReconciler[T client.Object](handler Handler[T], options Options[T]) (*Reconciler[T], error) {
-	sessions, err := NewSessions(options)
+	sessions, err := session.New(options.ofSessions())
 	if v := reflect.ValueOf(handler); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		err = errors.Join(setupError[T](errors.New("the handler is nil")), err)
+		err = errors.Join(session.SetupError[T](errors.New("the handler is nil")), err)
 	}
 	if err != nil {
 		return nil, err
@@ -38,46 +41,47 @@ func NewReconciler[T client.Object](handler Handler[T], options Options[T]) (*Re
 
 // Reconcile reconciles one object. It never panics for what a handler does.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	session, err := r.sessions.Open(ctx, request.NamespacedName, r.settingsOf)
+	s, err := r.sessions.Open(ctx, request.NamespacedName, r.settingsOf)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	obj := session.Object
-	session.Run(ctx, func(ctx context.Context) (result.Result, error) {
-		switch session.Phase {
-		case PhaseSkip:
+	obj := s.Object
+	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
+		switch s.Phase {
+		case session.PhaseSkip:
 			return result.Empty, r.handler.UpdateStatus(ctx, obj)
-		case PhaseClaim, PhaseApply:
+		case session.PhaseClaim, session.PhaseApply:
 			// A handler may have to claim more than it did when the object was new.
 			if err := r.handler.Claim(ctx, obj); err != nil {
 				return result.Empty, err
 			}
-			if err := session.Claim(ctx); err != nil {
+			if err := s.Claim(ctx); err != nil {
 				return result.Empty, err
 			}
-			return r.handler.CreateOrUpdate(ctx, obj, session.Commit)
-		case PhaseDelete:
-			return r.handler.Delete(ctx, obj, session.Commit)
+			return r.handler.CreateOrUpdate(ctx, obj, s.Commit)
+		case session.PhaseDelete:
+			return r.handler.Delete(ctx, obj, s.Commit)
 		default:
 			return result.Empty, nil
 		}
 	})
-	session.Finalize(ctx, func(ctx context.Context) error {
+	s.Finalize(ctx, func(ctx context.Context) error {
 		if finalizer, ok := r.handler.(Finalizer[T]); ok {
 			return finalizer.Finalize(ctx, obj)
 		}
 		return nil
 	})
-	if forgetter, ok := r.handler.(Forgetter); ok && session.Gone {
-		logPanic(ctx, contain(func() error {
+	if forgetter, ok := r.handler.(Forgetter); ok && s.Gone {
+		err := guard.CallNamed("the handler", func() error {
 			forgetter.ForgetObject(ctx, request.NamespacedName)
 			return nil
-		}))
+		})
+		guard.Log(logf.FromContext(ctx), err, "contained a panic")
 	}
-	return session.Close(ctx, nil)
+	return s.Close(ctx, nil)
 }
 
-func (r *Reconciler[T]) settingsOf(obj T) (settings Settings) {
+func (r *Reconciler[T]) settingsOf(obj T) (settings session.Settings) {
 	if s, ok := r.handler.(Suspender[T]); ok {
 		settings.Suspended = s.Suspended(obj)
 	}

@@ -27,18 +27,18 @@ func failing(err *error) *handler {
 
 func TestEachErrorShowsItsSeverityAndRequeuesAsItsClassSays(t *testing.T) {
 	for _, tc := range []struct {
-		severity             lifecycle.Severity
+		severity             result.Severity
 		ready                metav1.ConditionStatus
 		reconciling, stalled bool
 		returned             bool
 		delays               []time.Duration
 	}{
-		{lifecycle.SeverityInfo, unknown, true, false, false, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
-		{lifecycle.SeverityWarning, no, true, false, true, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}},
-		{lifecycle.SeverityError, no, false, true, false, []time.Duration{interval, interval, interval}},
+		{result.SeverityInfo, unknown, true, false, false, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
+		{result.SeverityWarning, no, true, false, true, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}},
+		{result.SeverityError, no, false, true, false, []time.Duration{interval, interval, interval}},
 	} {
 		t.Run(string(tc.severity), func(t *testing.T) {
-			var cause error = lifecycle.NewError(errors.New("no answer"), tc.severity, "NoAnswer")
+			var cause error = result.NewError(errors.New("no answer"), tc.severity, "NoAnswer")
 			b := newBench(t, failing(&cause), claimed)
 			limiter := lifecycle.NewRateLimiter()
 			b.options.RateLimiter = limiter
@@ -72,7 +72,7 @@ func TestEachErrorShowsItsSeverityAndRequeuesAsItsClassSays(t *testing.T) {
 }
 
 func TestAChangeOfTheObjectResetsItsDelays(t *testing.T) {
-	var cause error = lifecycle.NewError(errors.New("no answer"), lifecycle.SeverityInfo, "NoAnswer")
+	var cause error = result.NewError(errors.New("no answer"), result.SeverityInfo, "NoAnswer")
 	b := newBench(t, failing(&cause), claimed)
 	for _, want := range []time.Duration{time.Second, 2 * time.Second} {
 		if out, _ := b.reconcile(); out.RequeueAfter != want {
@@ -118,9 +118,9 @@ func TestNoStateIsFinal(t *testing.T) {
 			nil, errors.New("plain"), reconcile.TerminalError(errors.New("terminal")),
 			result.NewStalling(errors.New("stalled"), ""), result.NewWaiting(errors.New("waiting"), "", 0),
 			&result.Generic{Ignore: true, Err: errors.New("ignored")},
-			lifecycle.NewError(errors.New("info"), lifecycle.SeverityInfo, ""),
-			lifecycle.NewError(errors.New("warning"), lifecycle.SeverityWarning, ""),
-			lifecycle.NewError(errors.New("error"), lifecycle.SeverityError, ""),
+			result.NewError(errors.New("info"), result.SeverityInfo, ""),
+			result.NewError(errors.New("warning"), result.SeverityWarning, ""),
+			result.NewError(errors.New("error"), result.SeverityError, ""),
 		} {
 			for _, deleting := range []bool{false, true} {
 				outcome := func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return res, err }

@@ -5,27 +5,18 @@ package lifecycle
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/session"
 )
 
 // defaultConcurrency is how many objects are reconciled at the same time, unless the
@@ -64,18 +55,18 @@ func SetupWithManagerAndBuilder[T client.Object](mgr ctrl.Manager, blder *ctrl.B
 		return err
 	}
 	if options.Name == "" {
-		return fmt.Errorf("set up the lifecycle of %s: option Name is missing", r.sessions.kind)
+		return fmt.Errorf("set up the lifecycle of %s: option Name is missing", r.sessions.Kind)
 	}
-	gvk, err := apiutil.GVKForObject(r.sessions.options.New(), mgr.GetScheme())
+	gvk, err := apiutil.GVKForObject(r.sessions.Options.New(), mgr.GetScheme())
 	if err != nil {
-		return fmt.Errorf("set up the lifecycle of %s: %w", r.sessions.kind, err)
+		return fmt.Errorf("set up the lifecycle of %s: %w", r.sessions.Kind, err)
 	}
-	if r.sessions.options.Namespaces != nil {
-		WatchNamespaces(mgr, blder, gvk, options.Name)
+	if r.sessions.Options.Namespaces != nil {
+		session.WatchNamespaces(mgr, blder, gvk, options.Name)
 	}
 	return blder.
 		// The watch needs no more than metadata.
-		For(r.sessions.options.New(), builder.OnlyMetadata, builder.WithPredicates(Significant(r.sessions.options.Finalizer))).
+		For(r.sessions.Options.New(), builder.OnlyMetadata, builder.WithPredicates(session.Significant(r.sessions.Options.Finalizer))).
 		Named(strings.ToLower(gvk.GroupKind().String())).
 		Complete(r)
 }
@@ -103,95 +94,4 @@ func (o *Options[T]) controllerOptions(mgr ctrl.Manager) controller.Options {
 		chosen.MaxConcurrentReconciles = cmp.Or(chosen.MaxConcurrentReconciles, defaultConcurrency)
 	}
 	return chosen
-}
-
-// WatchNamespaces makes a controller reconcile the objects of a kind in a namespace when
-// the annotation <name>/management-policy of the namespace is added, changed or removed.
-// The controller must watch the metadata of that kind, as with builder.OnlyMetadata.
-// SetupWithManager calls it.
-func WatchNamespaces(mgr ctrl.Manager, blder *ctrl.Builder, kind schema.GroupVersionKind, name string) {
-	annotation := policyAnnotation(name)
-	blder.Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(inNamespace(mgr.GetClient(), kind, annotation)),
-		builder.OnlyMetadata, builder.WithPredicates(annotationChanged(annotation)))
-}
-
-// inNamespace finds the objects for which the annotation of their namespace counts.
-func inNamespace(reader client.Reader, kind schema.GroupVersionKind, annotation string) handler.MapFunc {
-	return func(ctx context.Context, namespace client.Object) []reconcile.Request {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := reader.List(ctx, list, client.InNamespace(namespace.GetName())); err != nil {
-			// The objects are requeued at their requeue interval anyway.
-			logf.FromContext(ctx).Error(err, "cannot list the objects of a namespace whose management policy changed", "namespace", namespace.GetName())
-			return nil
-		}
-		var requests []reconcile.Request
-		for i := range list.Items {
-			if _, own := list.Items[i].Annotations[annotation]; !own {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-			}
-		}
-		return requests
-	}
-}
-
-// annotationChanged lets updates pass that add, change or remove an annotation. What a
-// namespace has from the beginning concerns no object that is not reconciled anyway.
-func annotationChanged(annotation string) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			if e.ObjectOld == nil || e.ObjectNew == nil {
-				return false
-			}
-			before, had := e.ObjectOld.GetAnnotations()[annotation]
-			after, has := e.ObjectNew.GetAnnotations()[annotation]
-			return before != after || had != has
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
-
-// Significant lets events pass after which a reconcile of an object may do something
-// else than the one before: it was created or deleted, or its spec, labels or annotations changed, our finalizer was taken
-// away or, if it is not there, any, by which another operator may have claimed the object, or in deletion the finalizers changed. A change of the status
-// is nothing of that kind; most of them are our own. Nor is a change of the annotations to ignore.
-func Significant(finalizer string, ignored ...string) predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld != nil && e.ObjectNew != nil && changed(e.ObjectOld, e.ObjectNew, finalizer, ignored)
-		},
-	}
-}
-
-func changed(before, after client.Object, finalizer string, ignored []string) bool {
-	switch {
-	case before.GetUID() != after.GetUID(), before.GetGeneration() != after.GetGeneration():
-		return true
-	case before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero():
-		return true
-	case !maps.Equal(without(before.GetAnnotations(), ignored), without(after.GetAnnotations(), ignored)):
-		return true
-	case !maps.Equal(before.GetLabels(), after.GetLabels()):
-		// They are no part of the generation, but a handler may use them.
-		return true
-	}
-	// While our finalizer is there, those of others matter to the deletion only, and we know of the addition of our own.
-	left := after.GetFinalizers()
-	lost := !slices.Contains(left, finalizer) && slices.ContainsFunc(before.GetFinalizers(), func(f string) bool { return !slices.Contains(left, f) })
-	deleting := !after.GetDeletionTimestamp().IsZero()
-	return lost || deleting && !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
-}
-
-// without returns annotations without those to ignore.
-func without(annotations map[string]string, ignored []string) map[string]string {
-	if len(ignored) == 0 {
-		return annotations
-	}
-	annotations = maps.Clone(annotations)
-	for _, key := range ignored {
-		delete(annotations, key)
-	}
-	return annotations
 }

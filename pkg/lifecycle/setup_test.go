@@ -262,7 +262,7 @@ func TestServerRequeuesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *tes
 }
 
 func TestServerSeesAnErrorRequeueAsItsClassSays(t *testing.T) {
-	h, sent := &steady{fail: &lifecycle.Error{Severity: lifecycle.SeverityWarning, Reason: "NoAnswer", After: 100 * time.Millisecond, Err: errors.New("no answer")}}, &writes{}
+	h, sent := &steady{fail: &result.Error{Severity: result.SeverityWarning, Reason: "NoAnswer", After: 100 * time.Millisecond, Err: errors.New("no answer")}}, &writes{}
 	c := operate(t, h, lifecycle.Options[*widget.Widget]{Name: name}, sent)
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "failing"}}
 	if err := c.Create(t.Context(), w); err != nil {

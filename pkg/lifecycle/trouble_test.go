@@ -119,7 +119,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 		"its type is not served":    {err: apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", own, "a", "404 page not found", 0, true)},
 		"another object changed":    {err: apierrors.NewConflict(others, "a", errors.New("no"))},
 		"something else has failed": {err: errors.Join(apierrors.NewConflict(own, "a", errors.New("no")), errors.New("refused"))},
-		"it has a meaning":          {err: lifecycle.NewError(apierrors.NewNotFound(own, "a"), lifecycle.SeverityWarning, "Lost")},
+		"it has a meaning":          {err: result.NewError(apierrors.NewNotFound(own, "a"), result.SeverityWarning, "Lost")},
 	} {
 		for _, deleting := range []bool{false, true} {
 			h := &handler{
@@ -145,7 +145,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 func TestAReconcileThatWaitsForASlotWritesNothing(t *testing.T) {
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
 		w.Status.Phase = "Working"
-		return result.Success, fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: 3 * time.Second, Err: errors.New("another client has the slot")})
+		return result.Success, fmt.Errorf("enter: %w", &result.RequeueError{After: 3 * time.Second, Err: errors.New("another client has the slot")})
 	}}
 	b := newBench(t, h, claimed)
 	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) {

@@ -10,7 +10,8 @@
 // error, which may carry context: [Stalling] (no retry helps until a user changes
 // something), [Waiting] (retry after a while, nothing has failed), [Generic]
 // (an ordinary failure, or one to be ignored), [Event] (an ordinary failure). A
-// types.RetriableError is a Waiting.
+// types.RetriableError is a Waiting. The Reconciler of pkg/lifecycle also knows [Error], which
+// has a severity and a class of retries, and [RequeueError], which ends a reconcile without a verdict.
 //
 // [Compute] is the truth table. It is pure; the meaning of "success" in time comes from a
 // [RuntimeResultBuilder]: [AlwaysRequeueResultBuilder] for "again in ten minutes",

@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/steps"
 )
 
@@ -93,9 +93,9 @@ func TestTheKeyOutlivesEveryEndButSuccess(t *testing.T) {
 		"a panic": {func(*server) steps.Task {
 			return func(steps.Condition) (steps.Condition, error) { panic("after the creation") }
 		}, steps.ConditionError},
-		"a warning":                    {fails(lifecycle.NewError(errors.New("503"), lifecycle.SeverityWarning, "ServiceFailed")), steps.ConditionError},
+		"a warning":                    {fails(result.NewError(errors.New("503"), result.SeverityWarning, "ServiceFailed")), steps.ConditionError},
 		"a commit that met a conflict": {fails(fmt.Errorf("commit: %w", patch.ErrConflict)), steps.ConditionInitialized},
-		"not now":                      {fails(fmt.Errorf("enter: %w", &lifecycle.RequeueError{After: time.Second, Err: errors.New("not leading")})), steps.ConditionInitialized},
+		"not now":                      {fails(fmt.Errorf("enter: %w", &result.RequeueError{After: time.Second, Err: errors.New("not leading")})), steps.ConditionInitialized},
 		"the task's own Error":         {returns(func(c *steps.Condition) { c.Status = steps.ConditionError }), steps.ConditionError},
 		"a condition made anew":        {returns(func(c *steps.Condition) { *c = steps.Condition{Type: step, Status: steps.ConditionError} }), steps.ConditionError},
 		"still locked":                 {returns(func(c *steps.Condition) { c.Status = steps.ConditionLocked }), steps.ConditionError},

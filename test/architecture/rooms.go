@@ -121,7 +121,8 @@ var rooms = []Room{
 	{Path: "pkg/manifests/transform", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests", "pkg/manifests/internal/convert"}},
 	{Path: "pkg/summarize", Floor: 3, Kind: Open},
 
-	{Path: "pkg/lifecycle", Floor: 4, Kind: Open},
+	{Path: "internal/session", Floor: 4, Kind: Open},
+	{Path: "pkg/lifecycle", Floor: 4, Kind: Open, Beside: []string{"internal/session"}},
 	{Path: "pkg/lifecycle/external", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 	{Path: "internal/helmrelease", Floor: 4, Kind: Open},
 	{Path: "pkg/changes", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},

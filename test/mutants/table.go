@@ -15,7 +15,7 @@ const (
 	definitionTests = "./pkg/reconciler/internal/definition"
 	reconcilerTests = "./pkg/reconciler"
 	componentTests  = "./pkg/component"
-	lifecycleTests  = "./pkg/lifecycle"
+	sessionTests    = "./internal/session"
 	manifestsTests  = "./pkg/manifests"
 	eventsTests     = "./internal/events"
 	inventoryTests  = "./internal/inventory"
@@ -195,6 +195,6 @@ var mutants = []mutant{
 
 	// Which process acts, and when.
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},
-	{"an object that was never claimed is deleted", "pkg/lifecycle/phase.go", "case f.deleting && !f.claimed:", "case false:", []string{lifecycleTests}},
-	{"a suspended component is applied", "pkg/lifecycle/phase.go", "case f.suspended || f.policy == Skip:", "case false:", []string{lifecycleTests}},
+	{"an object that was never claimed is deleted", "internal/session/phase.go", "case f.deleting && !f.claimed:", "case false:", []string{sessionTests}},
+	{"a suspended component is applied", "internal/session/phase.go", "case f.suspended || f.policy == v1alpha1.ManagementPolicySkip:", "case false:", []string{sessionTests}},
 }

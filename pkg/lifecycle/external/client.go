@@ -16,7 +16,7 @@ import (
 // methods do not wait for work that the API does in the background, and end with their
 // context, which they have for the option Timeout. They may set fields of the object's
 // status, but not its Record. For errors with a severity and a retry class
-// see lifecycle.Error.
+// see result.Error.
 type Client[T Object] interface {
 	// Observe looks for the resource by the Record of the object: by its Name if that
 	// is known, else by its Token. That it does not exist has to be the answer of
@@ -78,7 +78,7 @@ type RefusedError struct {
 }
 
 // Refused returns a RefusedError for the answer of the API. Wrap it for a severity:
-// lifecycle.NewError(external.Refused(err), lifecycle.SeverityError, "Invalid").
+// result.NewError(external.Refused(err), result.SeverityError, "Invalid").
 func Refused(err error) *RefusedError { return &RefusedError{Err: err} }
 
 // Error returns the answer of the API.

@@ -62,8 +62,8 @@ func (h *Handler[T]) UpdateStatus(ctx context.Context, obj T) error {
 	if err != nil || observed.Exists || obj.GetExternal().Phase != PhaseCreated {
 		return err
 	}
-	missing := lifecycle.NewError(errors.New("the external resource is gone"), lifecycle.SeverityWarning, ReasonMissing)
-	missing.Retry = lifecycle.RetryVerySlow
+	missing := result.NewError(errors.New("the external resource is gone"), result.SeverityWarning, ReasonMissing)
+	missing.Retry = result.RetryVerySlow
 	return missing
 }
 
@@ -219,7 +219,7 @@ func (h *Handler[T]) factsOf(obj T, observed Observation, deleting bool) facts {
 
 // inProgress is for work of the API.
 func inProgress(reason, message string, after time.Duration) error {
-	err := lifecycle.NewError(errors.New(cmp.Or(message, "the API is at work")), lifecycle.SeverityInfo, reason)
+	err := result.NewError(errors.New(cmp.Or(message, "the API is at work")), result.SeverityInfo, reason)
 	err.After = after
 	return err
 }

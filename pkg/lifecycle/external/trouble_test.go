@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // clumsy is a Client with some methods that do something else.
@@ -95,7 +95,7 @@ func TestARefusalAfterALostAnswerKeepsTheToken(t *testing.T) {
 	v, _, _ := b.reconcile()
 	token := v.Status.External.Token
 	c.create = func(context.Context, *vault) (external.Operation, error) {
-		return external.Operation{}, lifecycle.NewError(external.Refused(errors.New("busy")), lifecycle.SeverityError, "Busy")
+		return external.Operation{}, result.NewError(external.Refused(errors.New("busy")), result.SeverityError, "Busy")
 	}
 	v, _, _ = b.reconcile()
 	b.want(v, "Busy", external.PhaseCreating, 0, 0)

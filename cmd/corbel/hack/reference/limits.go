@@ -14,7 +14,7 @@ type limitGroup struct {
 var limitGroups = []limitGroup{
 	{"Components", []string{
 		"pkg/component", "pkg/component/internal/references", "pkg/component/internal/verdict", "pkg/component/internal/rendering", "pkg/component/internal/telemetry",
-		"pkg/result", "pkg/lifecycle", "internal/backoff", "internal/lease", "pkg/reconciler", "pkg/reconciler/internal/policy", "pkg/reconciler/internal/plan",
+		"pkg/result", "internal/session", "internal/backoff", "internal/lease", "pkg/reconciler", "pkg/reconciler/internal/policy", "pkg/reconciler/internal/plan",
 	}},
 	{"Objects and inventories", []string{"pkg/manifests", "pkg/reconciler/internal/desired", "internal/inventory", "api/v1alpha1", "pkg/reconciler/internal/execute", "pkg/reconciler/internal/observe"}},
 	{"History", []string{"internal/revisions"}},

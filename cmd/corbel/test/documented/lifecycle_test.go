@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -32,17 +33,15 @@ var (
 	_ func(ctrl.Manager, handler, options) error                     = lifecycle.SetupWithManager[*MyKind]
 	_ func(ctrl.Manager, *ctrl.Builder, handler, options) error      = lifecycle.SetupWithManagerAndBuilder[*MyKind]
 	_                                                                = lifecycle.Options[*MyKind]{
-		Finalizer: "example.com/mykind", OperatorNamespace: "operators", ManagementPolicy: lifecycle.Manage,
+		Finalizer: "example.com/mykind", OperatorNamespace: "operators", ManagementPolicy: v1alpha1.ManagementPolicyManage,
 	}
 
-	_                                                          = []lifecycle.ManagementPolicy{lifecycle.Manage, lifecycle.Skip, lifecycle.DetachOnDelete}
-	_ func(string) (lifecycle.ManagementPolicy, error)         = lifecycle.ParseManagementPolicy
-	_ func(context.Context) lifecycle.ManagementPolicy         = lifecycle.PolicyFromContext
-	_ func(error, lifecycle.Severity, string) *lifecycle.Error = lifecycle.NewError
+	_                                                    = []v1alpha1.ManagementPolicy{v1alpha1.ManagementPolicyManage, v1alpha1.ManagementPolicySkip, v1alpha1.ManagementPolicyDetachOnDelete}
+	_ func(error, result.Severity, string) *result.Error = result.NewError
 
-	_ error = &lifecycle.Error{
-		Severity: lifecycle.SeverityWarning, Reason: "WaitingForOwner", Retry: lifecycle.RetryFast, After: time.Second, Err: errors.New(""),
+	_ error = &result.Error{
+		Severity: result.SeverityWarning, Reason: "WaitingForOwner", Retry: result.RetryFast, After: time.Second, Err: errors.New(""),
 	}
-	_ = []lifecycle.Severity{lifecycle.SeverityInfo, lifecycle.SeverityWarning, lifecycle.SeverityError}
-	_ = []lifecycle.Retry{lifecycle.RetryFast, lifecycle.RetrySlow, lifecycle.RetryVerySlow}
+	_ = []result.Severity{result.SeverityInfo, result.SeverityWarning, result.SeverityError}
+	_ = []result.Retry{result.RetryFast, result.RetrySlow, result.RetryVerySlow}
 )

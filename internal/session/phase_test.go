@@ -1,14 +1,18 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package session
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+)
 
 // TestStageOf is the whole truth table: the facts that are not in a row are false,
-// and the policy is Manage unless it says otherwise.
+// and the policy is manage unless it says otherwise.
 func TestStageOf(t *testing.T) {
-	const unknown = ManagementPolicy("unknown")
+	const unknown = v1alpha1.ManagementPolicy("unknown")
 	for _, tc := range []struct {
 		name string
 		facts
@@ -30,19 +34,19 @@ func TestStageOf(t *testing.T) {
 		{"deleted and detached", facts{deleting: true, claimed: true, orphan: true}, PhaseFinalize},
 		{"deleted, detached and suspended", facts{deleting: true, claimed: true, orphan: true, suspended: true}, PhaseFinalize},
 
-		{"skip and new: not even claimed", facts{policy: Skip}, PhaseSkip},
-		{"skip", facts{claimed: true, policy: Skip}, PhaseSkip},
-		{"skip and suspended", facts{claimed: true, suspended: true, policy: Skip}, PhaseSkip},
-		{"skip, deleted before it was claimed", facts{deleting: true, policy: Skip}, PhaseIgnore},
-		{"skip and deleted: orphaned", facts{deleting: true, claimed: true, policy: Skip}, PhaseFinalize},
-		{"skip, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: Skip}, PhaseFinalize},
+		{"skip and new: not even claimed", facts{policy: v1alpha1.ManagementPolicySkip}, PhaseSkip},
+		{"skip", facts{claimed: true, policy: v1alpha1.ManagementPolicySkip}, PhaseSkip},
+		{"skip and suspended", facts{claimed: true, suspended: true, policy: v1alpha1.ManagementPolicySkip}, PhaseSkip},
+		{"skip, deleted before it was claimed", facts{deleting: true, policy: v1alpha1.ManagementPolicySkip}, PhaseIgnore},
+		{"skip and deleted: orphaned", facts{deleting: true, claimed: true, policy: v1alpha1.ManagementPolicySkip}, PhaseFinalize},
+		{"skip, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: v1alpha1.ManagementPolicySkip}, PhaseFinalize},
 
-		{"detach-on-delete and new", facts{policy: DetachOnDelete}, PhaseClaim},
-		{"detach-on-delete", facts{claimed: true, policy: DetachOnDelete}, PhaseApply},
-		{"detach-on-delete and suspended", facts{claimed: true, suspended: true, policy: DetachOnDelete}, PhaseSkip},
-		{"detach-on-delete, deleted before it was claimed", facts{deleting: true, policy: DetachOnDelete}, PhaseIgnore},
-		{"detach-on-delete and deleted: orphaned", facts{deleting: true, claimed: true, policy: DetachOnDelete}, PhaseFinalize},
-		{"detach-on-delete, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: DetachOnDelete}, PhaseFinalize},
+		{"detach-on-delete and new", facts{policy: v1alpha1.ManagementPolicyDetachOnDelete}, PhaseClaim},
+		{"detach-on-delete", facts{claimed: true, policy: v1alpha1.ManagementPolicyDetachOnDelete}, PhaseApply},
+		{"detach-on-delete and suspended", facts{claimed: true, suspended: true, policy: v1alpha1.ManagementPolicyDetachOnDelete}, PhaseSkip},
+		{"detach-on-delete, deleted before it was claimed", facts{deleting: true, policy: v1alpha1.ManagementPolicyDetachOnDelete}, PhaseIgnore},
+		{"detach-on-delete and deleted: orphaned", facts{deleting: true, claimed: true, policy: v1alpha1.ManagementPolicyDetachOnDelete}, PhaseFinalize},
+		{"detach-on-delete, deleted and suspended", facts{deleting: true, claimed: true, suspended: true, policy: v1alpha1.ManagementPolicyDetachOnDelete}, PhaseFinalize},
 
 		{"unknown policy and new", facts{policy: unknown}, PhasePaused},
 		{"unknown policy", facts{claimed: true, policy: unknown}, PhasePaused},
@@ -54,13 +58,13 @@ func TestStageOf(t *testing.T) {
 		{"another client's", facts{elsewhere: true}, PhaseIgnore},
 		{"another client's with a finalizer like ours", facts{elsewhere: true, claimed: true}, PhaseIgnore},
 		{"another client's under deletion", facts{elsewhere: true, claimed: true, deleting: true}, PhaseIgnore},
-		{"another client's under deletion, to be orphaned", facts{elsewhere: true, claimed: true, deleting: true, orphan: true, policy: DetachOnDelete}, PhaseIgnore},
+		{"another client's under deletion, to be orphaned", facts{elsewhere: true, claimed: true, deleting: true, orphan: true, policy: v1alpha1.ManagementPolicyDetachOnDelete}, PhaseIgnore},
 		{"another client's, suspended", facts{elsewhere: true, claimed: true, suspended: true}, PhaseIgnore},
 		{"another client's under an unknown policy", facts{elsewhere: true, claimed: true, policy: unknown}, PhaseIgnore},
 	} {
 		switch tc.policy {
 		case "":
-			tc.policy = Manage
+			tc.policy = v1alpha1.ManagementPolicyManage
 		case unknown:
 			tc.policy = ""
 		}
@@ -73,7 +77,7 @@ func TestStageOf(t *testing.T) {
 // everyFact calls f with every combination of facts.
 func everyFact(f func(facts)) {
 	for bits := range 32 {
-		for _, policy := range []ManagementPolicy{"", Manage, Skip, DetachOnDelete} {
+		for _, policy := range []v1alpha1.ManagementPolicy{"", v1alpha1.ManagementPolicyManage, v1alpha1.ManagementPolicySkip, v1alpha1.ManagementPolicyDetachOnDelete} {
 			f(facts{
 				elsewhere: bits&1 != 0, deleting: bits&2 != 0, claimed: bits&4 != 0,
 				suspended: bits&8 != 0, orphan: bits&16 != 0, policy: policy,
@@ -90,8 +94,8 @@ func TestStagesKeepTheirPromises(t *testing.T) {
 		for promise, broken := range map[string]bool{
 			"an object of another client is left alone":         f.elsewhere && phase != PhaseIgnore,
 			"nothing is done while the policy is unknown":       f.policy == "" && acts,
-			"skip creates, updates and deletes nothing":         f.policy == Skip && acts,
-			"detach-on-delete deletes nothing":                  f.policy == DetachOnDelete && phase == PhaseDelete,
+			"skip creates, updates and deletes nothing":         f.policy == v1alpha1.ManagementPolicySkip && acts,
+			"detach-on-delete deletes nothing":                  f.policy == v1alpha1.ManagementPolicyDetachOnDelete && phase == PhaseDelete,
 			"suspension creates and updates nothing":            f.suspended && (phase == PhaseClaim || phase == PhaseApply),
 			"suspension does not hold up a deletion":            f.deleting && phase == PhaseSkip,
 			"no finalizer is added to an object under deletion": f.deleting && phase == PhaseClaim,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package session
 
 import (
 	"cmp"
@@ -50,7 +50,7 @@ type Outcome struct {
 	// Phase is what the reconcile was about.
 	Phase Phase
 	// Policy is the management policy that applied, or empty if it was not found out.
-	Policy ManagementPolicy
+	Policy v1alpha1.ManagementPolicy
 	// Result and Err are what came out. A panic is a types.PanicError. An
 	// outdated CustomResourceDefinition is a result.Stalling with the reason CRDOutdated.
 	Result result.Result
@@ -83,7 +83,7 @@ func (p *Session[T]) close(ctx context.Context, assess func(Outcome) result.Verd
 	if err := p.sessions.leading(); err != nil {
 		p.err = errors.Join(p.err, err)
 	}
-	if why, ok := errors.AsType[*RequeueError](p.err); ok {
+	if why, ok := errors.AsType[*result.RequeueError](p.err); ok {
 		return requeueLater(ctx, why), nil
 	}
 	switch {
@@ -106,7 +106,7 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	if refused {
 		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
 	}
-	options := p.sessions.options
+	options := p.sessions.Options
 	summary := []summarize.Option{summarize.WithIgnoreNotFound(), summarize.WithTransitionEvents()}
 	if options.ObservedGenerationAlways {
 		summary = append(summary, summarize.WithObservedGenerationAlways())
@@ -168,13 +168,13 @@ func (p *Session[T]) verdict(ctx context.Context, assess func(Outcome) result.Ve
 }
 
 func (p *Session[T]) builder() result.RuntimeResultBuilder {
-	return result.AlwaysRequeueResultBuilder{RequeueAfter: p.sessions.options.early(p.sessions.options.RequeueInterval)}
+	return result.AlwaysRequeueResultBuilder{RequeueAfter: p.sessions.Options.early(p.sessions.Options.RequeueInterval)}
 }
 
 // defaultVerdict computes the verdict from result and error, and sets Reconciling as long as
 // more work is to come. Ready itself follows from the summary.
 func (p *Session[T]) defaultVerdict() result.Verdict {
-	obj := p.sessions.options.Conditions(p.Object)
+	obj := p.sessions.Options.Conditions(p.Object)
 	acted := p.Phase == PhaseClaim || p.Phase == PhaseApply
 	if acted && p.err == nil && p.result == result.Empty && !conditions.IsTrue(obj, v1alpha1.ConditionReady) {
 		// Nothing was to be done and nothing is to come. What Ready says is of an earlier reconcile.
@@ -184,7 +184,7 @@ func (p *Session[T]) defaultVerdict() result.Verdict {
 	switch {
 	case p.Phase == PhaseSkip && p.err == nil:
 		message := "suspended: nothing is created or updated"
-		if p.Policy == Skip {
+		if p.Policy == v1alpha1.ManagementPolicySkip {
 			message = "the management policy is skip: nothing is created, updated or deleted"
 		}
 		conditions.Delete(obj, v1alpha1.ConditionReconciling)
@@ -223,8 +223,8 @@ func (p *Session[T]) reportOutdated(ctx context.Context, err error) reconcile.Re
 	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
 	before := p.patcher.OriginalCondition(v1alpha1.ConditionStalled)
 	known := before != nil && before.Reason == v1alpha1.ReasonCRDOutdated
-	if p.sessions.options.Recorder != nil && !known {
-		p.sessions.options.Recorder.Eventf(p.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
+	if p.sessions.Options.Recorder != nil && !known {
+		p.sessions.Options.Recorder.Eventf(p.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
 	}
 	return reconcile.Result{RequeueAfter: delay}
 }
@@ -255,7 +255,7 @@ func outdated(err error) bool {
 func (p *Session[T]) aboutItself(reason metav1.StatusReason) bool {
 	for e := p.err; e != nil; e = errors.Unwrap(e) {
 		switch answer := e.(type) {
-		case *Error, *result.Stalling, *result.Waiting, *result.Generic, types.RetriableError, *types.RetriableError:
+		case *result.Error, *result.Stalling, *result.Waiting, *result.Generic, types.RetriableError, *types.RetriableError:
 			return false
 		case *apierrors.StatusError:
 			details := answer.ErrStatus.Details
@@ -265,14 +265,14 @@ func (p *Session[T]) aboutItself(reason metav1.StatusReason) bool {
 			if reason == metav1.StatusReasonNotFound && !types.IsGone(answer, p.key.Name) {
 				return false // the path of the type is not served
 			}
-			gvk, err := p.sessions.options.Client.GroupVersionKindFor(p.Object)
+			gvk, err := p.sessions.Options.Client.GroupVersionKindFor(p.Object)
 			if err != nil || details.Group != gvk.Group {
 				return false
 			}
 			if plural, _ := apimeta.UnsafeGuessKindToResource(gvk); details.Kind == plural.Resource {
 				return true
 			}
-			mapping, err := p.sessions.options.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+			mapping, err := p.sessions.Options.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 			return err == nil && details.Kind == mapping.Resource.Resource
 		}
 	}

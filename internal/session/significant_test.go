@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle_test
+package session_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/corbel-run/corbel/pkg/lifecycle"
+	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -52,15 +52,15 @@ func TestSignificant(t *testing.T) {
 			for _, change := range test.after {
 				change(after)
 			}
-			if got := lifecycle.Significant(ours, "ignored").Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+			if got := session.Significant(ours, "ignored").Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})
 	}
-	if !lifecycle.Significant(ours).Create(event.CreateEvent{Object: &widget.Widget{}}) || !lifecycle.Significant(ours).Delete(event.DeleteEvent{Object: &widget.Widget{}}) {
+	if !session.Significant(ours).Create(event.CreateEvent{Object: &widget.Widget{}}) || !session.Significant(ours).Delete(event.DeleteEvent{Object: &widget.Widget{}}) {
 		t.Error("a creation or deletion is not worth it")
 	}
-	if lifecycle.Significant(ours).Update(event.UpdateEvent{}) {
+	if session.Significant(ours).Update(event.UpdateEvent{}) {
 		t.Error("an update of nothing is worth it")
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package session
 
 import (
 	"context"
@@ -20,7 +20,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -35,8 +37,7 @@ const (
 )
 
 // Sessions opens the sessions of one kind of objects. It is safe for concurrent use with
-// different objects, as a controller does. [Reconciler] is a reconciler that uses it with a
-// [Handler]; a reconciler with needs of its own uses it directly:
+// different objects, as a controller does:
 //
 //	session, err := sessions.Open(ctx, key, settingsOf)
 //	if err != nil {
@@ -48,9 +49,11 @@ const (
 //	session.Finalize(ctx, finalize)
 //	return session.Close(ctx, assess)
 type Sessions[T client.Object] struct {
-	options Options[T]
-	kind    string
-	memory  memory
+	// Options are complete: each has a value, or its default.
+	Options Options[T]
+	// Kind is the kind of the objects.
+	Kind   string
+	memory memory
 }
 
 // Settings are what an object itself says about its reconcile, besides its management policy.
@@ -61,6 +64,9 @@ type Settings struct {
 	Orphan bool
 }
 
+// Commit makes the metadata and the status of the object durable.
+type Commit func(ctx context.Context) error
+
 // Session is one reconcile of one object: from the read of the object to the one write of its
 // status at the end. Code that is not ours is called by its methods, which make errors of
 // panics.
@@ -70,7 +76,7 @@ type Session[T client.Object] struct {
 	// Phase is what the reconcile is about.
 	Phase Phase
 	// Policy is the management policy that applies, or empty if it was not found out.
-	Policy ManagementPolicy
+	Policy v1alpha1.ManagementPolicy
 	// Gone means that the object is gone, or does not belong to this process any more: it was
 	// handed to another operator, or is being deleted and does not bear our finalizer. What
 	// is kept about it in memory can be dropped.
@@ -101,19 +107,19 @@ type Session[T client.Object] struct {
 	refused error
 }
 
-// NewSessions returns Sessions. The error names every mistake in the options.
-func NewSessions[T client.Object](options Options[T]) (*Sessions[T], error) {
+// New returns Sessions. The error names every mistake in the options.
+func New[T client.Object](options Options[T]) (*Sessions[T], error) {
 	if err := options.complete(); err != nil {
-		return nil, setupError[T](err)
+		return nil, SetupError[T](err)
 	}
 	gvk, err := options.Client.GroupVersionKindFor(options.New())
 	if err != nil {
-		return nil, setupError[T](err)
+		return nil, SetupError[T](err)
 	}
-	return &Sessions[T]{options: options, kind: gvk.Kind}, nil
+	return &Sessions[T]{Options: options, Kind: gvk.Kind}, nil
 }
 
-func setupError[T any](err error) error {
+func SetupError[T any](err error) error {
 	return fmt.Errorf("set up the lifecycle of %s: %w", reflect.TypeFor[T](), err)
 }
 
@@ -133,12 +139,12 @@ func (s *Sessions[T]) Open(ctx context.Context, key client.ObjectKey, settingsOf
 
 func (s *Sessions[T]) panicked(ctx context.Context, key client.ObjectKey, err error) error {
 	logPanic(ctx, err)
-	return fmt.Errorf("reconcile %s %s: %w", s.kind, key, err)
+	return fmt.Errorf("reconcile %s %s: %w", s.Kind, key, err)
 }
 
 func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf func(T) Settings) (*Session[T], error) {
 	session := &Session[T]{sessions: s, key: key, Phase: PhaseIgnore}
-	if why, ok := errors.AsType[*RequeueError](s.leading()); ok {
+	if why, ok := errors.AsType[*result.RequeueError](s.leading()); ok {
 		return session.endWith(requeueLater(ctx, why)), nil
 	}
 	if left := s.takePostponed(ctx, key); left != nil {
@@ -154,7 +160,7 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	case apierrors.IsNotFound(err):
 		return session.endWith(s.unserved(ctx, key, err)), nil
 	case err != nil:
-		return nil, fmt.Errorf("read %s %s: %w", s.kind, key, err)
+		return nil, fmt.Errorf("read %s %s: %w", s.Kind, key, err)
 	}
 	session.known = s.memory.entryOf(key)
 	session.known.unserved.Reset()
@@ -178,15 +184,15 @@ func (s *Session[T]) LastVersion() (resourceVersion string, sent time.Time, ok b
 
 // read reads an object, unless Options.Recent has it.
 func (s *Sessions[T]) read(ctx context.Context, key client.ObjectKey) (obj T, at time.Time, err error) {
-	if obj = s.options.New(); s.options.Recent != nil {
-		if read, ok := s.options.Recent(ctx, key, obj); ok && read.Gone {
+	if obj = s.Options.New(); s.Options.Recent != nil {
+		if read, ok := s.Options.Recent(ctx, key, obj); ok && read.Gone {
 			return obj, read.At, apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		} else if ok {
 			return obj, read.At, nil
 		}
 	}
 	at = time.Now()
-	return obj, at, s.options.Reader.Get(ctx, key, obj)
+	return obj, at, s.Options.Reader.Get(ctx, key, obj)
 }
 
 // begin decides what the session of an object is about. The patcher is that of an earlier session if this one
@@ -207,11 +213,11 @@ func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, pat
 		session.earlierVersion, _ = patcher.LastVersion()
 		return session, nil
 	}
-	options := []patch.HelperOption{patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner), patch.WithReadAt(session.readAt)}
-	if !s.options.PersistSpec {
+	options := []patch.HelperOption{patch.WithReader(s.Options.Reader), patch.WithFieldOwner(s.Options.FieldOwner), patch.WithReadAt(session.readAt)}
+	if !s.Options.PersistSpec {
 		options = append(options, patch.WithoutSpec())
 	}
-	if session.patcher, err = patch.NewHelper(obj, s.options.Client, options...); err != nil {
+	if session.patcher, err = patch.NewHelper(obj, s.Options.Client, options...); err != nil {
 		return nil, err
 	}
 	return session, nil
@@ -223,9 +229,9 @@ func (s *Sessions[T]) factsOf(ctx context.Context, obj T, settingsOf func(T) Set
 	f := facts{
 		elsewhere: s.isElsewhere(obj),
 		deleting:  !obj.GetDeletionTimestamp().IsZero(),
-		claimed:   slices.Contains(obj.GetFinalizers(), s.options.Finalizer),
+		claimed:   slices.Contains(obj.GetFinalizers(), s.Options.Finalizer),
 	}
-	if former := s.options.Former(obj); f.deleting && former != "" {
+	if former := s.Options.Former(obj); f.deleting && former != "" {
 		f.claimed = f.claimed || slices.Contains(obj.GetFinalizers(), former)
 	}
 	if phaseOf(f) == PhaseIgnore {
@@ -278,8 +284,8 @@ func (p *Session[T]) forgetObject(exists bool) {
 	if exists && said != "" {
 		memory.entryOf(p.key).said = said
 	}
-	if p.sessions.options.RateLimiter != nil {
-		p.sessions.options.RateLimiter.Forget(reconcile.Request{NamespacedName: p.key})
+	if p.sessions.Options.RateLimiter != nil {
+		p.sessions.Options.RateLimiter.Forget(reconcile.Request{NamespacedName: p.key})
 	}
 }
 
@@ -328,10 +334,10 @@ func (p *Session[T]) ClaimMetadata(ctx context.Context) error {
 func (p *Session[T]) claim(commit func() error) error {
 	// The finalizer goes first: if we crashed after the first side effect without
 	// it, what was made for a deleted object would be orphaned.
-	if controllerutil.AddFinalizer(p.Object, p.sessions.options.Finalizer) {
+	if controllerutil.AddFinalizer(p.Object, p.sessions.Options.Finalizer) {
 		p.known.claiming = p.Object.GetUID()
 	}
-	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Former(p.Object))
+	controllerutil.RemoveFinalizer(p.Object, p.sessions.Options.Former(p.Object))
 	p.sessions.setOwner(p.Object)
 	changed, err := p.patcher.MetadataChanged(p.Object)
 	if err != nil || !changed {
@@ -340,7 +346,7 @@ func (p *Session[T]) claim(commit func() error) error {
 	return commit()
 }
 
-// Commit makes the metadata and the status of the object durable. It is a [Commit].
+// Commit makes the metadata and the status of the object durable.
 func (p *Session[T]) Commit(ctx context.Context) error {
 	if err := p.sessions.leading(); err != nil {
 		return err
@@ -387,8 +393,8 @@ func (p *Session[T]) finalize(ctx context.Context, orphaned bool, f func(context
 	if err := contain(func() error { return f(ctx) }); err != nil {
 		return err
 	}
-	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Finalizer)
-	controllerutil.RemoveFinalizer(p.Object, p.sessions.options.Former(p.Object))
+	controllerutil.RemoveFinalizer(p.Object, p.sessions.Options.Finalizer)
+	controllerutil.RemoveFinalizer(p.Object, p.sessions.Options.Former(p.Object))
 	if err := p.noteRefusal(p.patcher.PatchMetadata(ctx, p.Object)); err != nil {
 		return err
 	}
@@ -449,4 +455,12 @@ func (m *memory) deleteEntry(key client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byKey, key)
+}
+
+// contain calls f and makes a *types.PanicError of a panic: an ordinary error, which the condition
+// of the object shows and which is tried again. Goroutines that f starts are not contained.
+func contain(f func() error) error { return guard.CallNamed("the handler", f) }
+
+func logPanic(ctx context.Context, err error) {
+	guard.Log(logf.FromContext(ctx), err, "contained a panic")
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package session
 
 import (
 	"sync"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -28,21 +29,23 @@ func (p *Session[T]) requeueAfter(out reconcile.Result) reconcile.Result {
 	case !progress:
 		out.RequeueAfter = max(out.RequeueAfter, p.known.idle.Idle())
 	case out.RequeueAfter <= 0 && !p.rests():
-		out.RequeueAfter = p.sessions.options.early(p.sessions.options.RequeueInterval)
+		out.RequeueAfter = p.sessions.Options.early(p.sessions.Options.RequeueInterval)
 	}
 	p.known.attempts = attempts{}
 	return out
 }
 
 // rests reports whether the object is not reconciled again until it changes.
-func (p *Session[T]) rests() bool { return p.Phase == PhaseSkip && p.Policy != Skip }
+func (p *Session[T]) rests() bool {
+	return p.Phase == PhaseSkip && p.Policy != v1alpha1.ManagementPolicySkip
+}
 
 // requeueAfterError gives an error that has a retry class its delay: by way of the result if
 // it is not returned to the controller, else by way of the controller's rate limiter.
 func (p *Session[T]) requeueAfterError(out reconcile.Result, err error) reconcile.Result {
-	interval, generation := p.sessions.options.early(p.sessions.options.RequeueInterval), p.Object.GetGeneration()
+	interval, generation := p.sessions.Options.early(p.sessions.Options.RequeueInterval), p.Object.GetGeneration()
 	outcome := result.Compute(result.Empty, err, nil).Outcome
-	delayOfClass := func(class Retry) time.Duration {
+	delayOfClass := func(class result.Retry) time.Duration {
 		return delayOf(class, p.known.attempts.countOf(class, generation), interval)
 	}
 	urgent := urgentError(err, outcome, delayOfClass)
@@ -50,13 +53,13 @@ func (p *Session[T]) requeueAfterError(out reconcile.Result, err error) reconcil
 		p.known.attempts = attempts{}
 		return out
 	}
-	delay := urgent.delay(delayOfClass)
+	delay := delayOfError(urgent, delayOfClass)
 	if urgent.After <= 0 {
-		p.known.attempts.add(urgent.class(), generation)
-		delay = p.sessions.options.early(delay)
+		p.known.attempts.add(classOf(urgent), generation)
+		delay = p.sessions.Options.early(delay)
 	}
 	if outcome == result.Failed {
-		p.sessions.options.RateLimiter.setNext(reconcile.Request{NamespacedName: p.key}, delay)
+		p.sessions.Options.RateLimiter.setNext(reconcile.Request{NamespacedName: p.key}, delay)
 		return out
 	}
 	if out.RequeueAfter <= 0 || delay < out.RequeueAfter {
@@ -66,11 +69,11 @@ func (p *Session[T]) requeueAfterError(out reconcile.Result, err error) reconcil
 }
 
 // delayOf is pure: the delay of a class, before jitter. Attempts count from 0.
-func delayOf(class Retry, attempt int, interval time.Duration) time.Duration {
+func delayOf(class result.Retry, attempt int, interval time.Duration) time.Duration {
 	switch class {
-	case RetryFast:
+	case result.RetryFast:
 		return backoff.Delay(attempt, fastBase, min(fastLimit, interval))
-	case RetryVerySlow:
+	case result.RetryVerySlow:
 		return interval
 	default:
 		return backoff.Delay(attempt, slowBase, min(slowLimit, interval))
@@ -79,13 +82,13 @@ func delayOf(class Retry, attempt int, interval time.Duration) time.Duration {
 
 // attempts counts how often in a row an object was requeued in the same class and generation.
 type attempts struct {
-	class      Retry
+	class      result.Retry
 	generation int64
 	count      int
 }
 
 // countOf returns the number of attempts so far.
-func (a attempts) countOf(class Retry, generation int64) int {
+func (a attempts) countOf(class result.Retry, generation int64) int {
 	if a.class == class && a.generation == generation {
 		return a.count
 	}
@@ -93,7 +96,7 @@ func (a attempts) countOf(class Retry, generation int64) int {
 }
 
 // add counts one more.
-func (a *attempts) add(class Retry, generation int64) {
+func (a *attempts) add(class result.Retry, generation int64) {
 	*a = attempts{class: class, generation: generation, count: a.countOf(class, generation) + 1}
 }
 
@@ -111,8 +114,7 @@ type RateLimiter struct {
 
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*RateLimiter)(nil)
 
-// NewRateLimiter returns a RateLimiter. Give it to the controller and, as option
-// RateLimiter, to the Reconciler. SetupWithManager does both.
+// NewRateLimiter returns a RateLimiter.
 func NewRateLimiter() *RateLimiter {
 	return &RateLimiter{ordinary: backoff.NewRateLimiter(), next: map[reconcile.Request]time.Duration{}}
 }

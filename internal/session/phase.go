@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package session
 
 import (
 	"context"
@@ -41,12 +41,12 @@ const (
 
 // facts are all that the phase depends on.
 type facts struct {
-	elsewhere bool             // the object belongs to another operator
-	deleting  bool             // deletion was asked for
-	claimed   bool             // our finalizer is there
-	suspended bool             // the handler says that nothing may be created or updated
-	orphan    bool             // the handler says that deletion orphans what was made
-	policy    ManagementPolicy // empty if it is not known what may be done
+	elsewhere bool                      // the object belongs to another operator
+	deleting  bool                      // deletion was asked for
+	claimed   bool                      // our finalizer is there
+	suspended bool                      // the handler says that nothing may be created or updated
+	orphan    bool                      // the handler says that deletion orphans what was made
+	policy    v1alpha1.ManagementPolicy // empty if it is not known what may be done
 }
 
 // phaseOf returns the phase that follows from the settings of the object and from the
@@ -56,7 +56,7 @@ type facts struct {
 // it, and nothing was made for an object that was never claimed. An object that is to
 // orphan what was made does so whatever the policy, so there is a way out of every deletion.
 func phaseOf(f facts) Phase {
-	orphan := f.orphan || f.policy == Skip || f.policy == DetachOnDelete
+	orphan := f.orphan || f.policy == v1alpha1.ManagementPolicySkip || f.policy == v1alpha1.ManagementPolicyDetachOnDelete
 	switch {
 	case f.elsewhere:
 		return PhaseIgnore
@@ -68,7 +68,7 @@ func phaseOf(f facts) Phase {
 		return PhasePaused
 	case f.deleting:
 		return PhaseDelete
-	case f.suspended || f.policy == Skip:
+	case f.suspended || f.policy == v1alpha1.ManagementPolicySkip:
 		return PhaseSkip
 	case !f.claimed:
 		return PhaseClaim
@@ -77,20 +77,9 @@ func phaseOf(f facts) Phase {
 	}
 }
 
-// ManagementPolicy says what may be done about what is kept for an object.
-type ManagementPolicy = v1alpha1.ManagementPolicy
-
-// The values of ManagementPolicy. In annotations they are written manage, skip and
-// detach-on-delete.
-const (
-	Manage         = v1alpha1.ManagementPolicyManage
-	Skip           = v1alpha1.ManagementPolicySkip
-	DetachOnDelete = v1alpha1.ManagementPolicyDetachOnDelete
-)
-
-// ParseManagementPolicy reads the value of an annotation, in kebab-case or CamelCase.
+// parseManagementPolicy reads the value of an annotation, in kebab-case or CamelCase.
 // The error lists the values that there are.
-func ParseManagementPolicy(value string) (ManagementPolicy, error) {
+func parseManagementPolicy(value string) (v1alpha1.ManagementPolicy, error) {
 	for _, known := range v1alpha1.ManagementPolicies {
 		if strings.EqualFold(strings.ReplaceAll(value, "-", ""), string(known)) {
 			return known, nil
@@ -103,30 +92,30 @@ func ParseManagementPolicy(value string) (ManagementPolicy, error) {
 // object counts before that of its namespace, and that before the option. A value that
 // does not exist is not passed over for the next one: it may have been meant to prevent
 // a deletion. So is a namespace that cannot be read.
-func (s *Sessions[T]) policyOf(ctx context.Context, obj T) (ManagementPolicy, error) {
-	if s.options.Name == "" {
-		return s.options.ManagementPolicy, nil
+func (s *Sessions[T]) policyOf(ctx context.Context, obj T) (v1alpha1.ManagementPolicy, error) {
+	if s.Options.Name == "" {
+		return s.Options.ManagementPolicy, nil
 	}
-	annotation := policyAnnotation(s.options.Name)
+	annotation := policyAnnotation(s.Options.Name)
 	if value, ok := obj.GetAnnotations()[annotation]; ok {
-		return s.parsePolicy(fmt.Sprintf("%s %s", s.kind, nameOf(client.ObjectKeyFromObject(obj))), annotation, value)
+		return s.parsePolicy(fmt.Sprintf("%s %s", s.Kind, nameOf(client.ObjectKeyFromObject(obj))), annotation, value)
 	}
-	if s.options.Namespaces == nil || obj.GetNamespace() == "" {
-		return s.options.ManagementPolicy, nil
+	if s.Options.Namespaces == nil || obj.GetNamespace() == "" {
+		return s.Options.ManagementPolicy, nil
 	}
 	namespace := namespaceMetadata()
-	if err := s.options.Namespaces.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
+	if err := s.Options.Namespaces.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
 		return "", fmt.Errorf("%s %s: find out the management policy of its namespace; the annotation %s on the object itself makes that unnecessary: %w",
-			s.kind, nameOf(client.ObjectKeyFromObject(obj)), annotation, err)
+			s.Kind, nameOf(client.ObjectKeyFromObject(obj)), annotation, err)
 	}
 	if value, ok := namespace.GetAnnotations()[annotation]; ok {
 		return s.parsePolicy("Namespace "+obj.GetNamespace(), annotation, value)
 	}
-	return s.options.ManagementPolicy, nil
+	return s.Options.ManagementPolicy, nil
 }
 
-func (s *Sessions[T]) parsePolicy(where, annotation, value string) (ManagementPolicy, error) {
-	policy, err := ParseManagementPolicy(value)
+func (s *Sessions[T]) parsePolicy(where, annotation, value string) (v1alpha1.ManagementPolicy, error) {
+	policy, err := parseManagementPolicy(value)
 	if err != nil {
 		return "", result.NewStalling(fmt.Errorf("%s: annotation %s: %w", where, annotation, err), v1alpha1.ReasonSpecInvalid)
 	}
@@ -152,10 +141,10 @@ func nameOf(key client.ObjectKey) string {
 type policyKey struct{}
 
 // PolicyFromContext returns the management policy under which a method of a handler
-// is called. It is Manage in any other context.
-func PolicyFromContext(ctx context.Context) ManagementPolicy {
-	if policy, ok := ctx.Value(policyKey{}).(ManagementPolicy); ok && policy != "" {
+// is called. It is manage in any other context.
+func PolicyFromContext(ctx context.Context) v1alpha1.ManagementPolicy {
+	if policy, ok := ctx.Value(policyKey{}).(v1alpha1.ManagementPolicy); ok && policy != "" {
 		return policy
 	}
-	return Manage
+	return v1alpha1.ManagementPolicyManage
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package session
 
 import (
 	"context"
@@ -53,30 +53,30 @@ func ownershipAnnotation(name string) string {
 
 // ownerOf returns the namespace of the operator that the object belongs to, or nothing.
 func (s *Sessions[T]) ownerOf(obj T) string {
-	if s.options.OperatorNamespace == "" {
+	if s.Options.OperatorNamespace == "" {
 		return ""
 	}
-	return obj.GetAnnotations()[ownershipAnnotation(s.options.Name)]
+	return obj.GetAnnotations()[ownershipAnnotation(s.Options.Name)]
 }
 
 // isElsewhere reports whether the object belongs to another operator.
 func (s *Sessions[T]) isElsewhere(obj T) bool {
 	owner := s.ownerOf(obj)
-	return s.options.Elsewhere(obj) != "" || owner != "" && owner != s.options.OperatorNamespace
+	return s.Options.Elsewhere(obj) != "" || owner != "" && owner != s.Options.OperatorNamespace
 }
 
 // leave takes our finalizer off an object that another operator has claimed at the same time as this process, before the status
 // said that it is ours. A finalizer that both operators have stays: the claim rests on it.
 func (s *Sessions[T]) leave(ctx context.Context, session *Session[T]) error {
 	obj := session.Object
-	if !session.Claiming() || s.options.Elsewhere(obj) == "" || !slices.Contains(obj.GetFinalizers(), s.options.Finalizer) {
+	if !session.Claiming() || s.Options.Elsewhere(obj) == "" || !slices.Contains(obj.GetFinalizers(), s.Options.Finalizer) {
 		return nil
 	}
-	patcher, err := patch.NewHelper(obj, s.options.Client, patch.WithReader(s.options.Reader), patch.WithFieldOwner(s.options.FieldOwner))
+	patcher, err := patch.NewHelper(obj, s.Options.Client, patch.WithReader(s.Options.Reader), patch.WithFieldOwner(s.Options.FieldOwner))
 	if err != nil {
 		return err
 	}
-	if controllerutil.RemoveFinalizer(obj, s.options.Finalizer); s.options.Elsewhere(obj) == "" {
+	if controllerutil.RemoveFinalizer(obj, s.Options.Finalizer); s.Options.Elsewhere(obj) == "" {
 		return nil
 	}
 	return patcher.PatchMetadata(ctx, obj)
@@ -85,21 +85,21 @@ func (s *Sessions[T]) leave(ctx context.Context, session *Session[T]) error {
 // setOwner sets the ownership annotation to this operator. It is durable with the finalizer, or not
 // at all: of two operators that read an object without an owner, the second gets a conflict.
 func (s *Sessions[T]) setOwner(obj T) {
-	if s.options.OperatorNamespace == "" {
+	if s.Options.OperatorNamespace == "" {
 		return
 	}
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[ownershipAnnotation(s.options.Name)] = s.options.OperatorNamespace
+	annotations[ownershipAnnotation(s.Options.Name)] = s.Options.OperatorNamespace
 	obj.SetAnnotations(annotations)
 }
 
 // reportOwner says why nothing is done about an object of another operator. Nothing may be
 // written to it.
 func (s *Sessions[T]) reportOwner(ctx context.Context, obj T) {
-	owner, claim := s.ownerOf(obj), s.options.Elsewhere(obj)
+	owner, claim := s.ownerOf(obj), s.Options.Elsewhere(obj)
 	if claim != "" {
 		s.sendOnce(obj, corev1.EventTypeWarning, claim, v1alpha1.ReasonOwnerConflict, actionReconcile, claim)
 		return
@@ -109,13 +109,13 @@ func (s *Sessions[T]) reportOwner(ctx context.Context, obj T) {
 	}
 	logf.FromContext(ctx).V(1).Info("the object belongs to another operator", "operatorNamespace", owner)
 	s.sendOnce(obj, corev1.EventTypeNormal, owner, reasonOwnedElsewhere, actionReconcile,
-		"the annotation "+ownershipAnnotation(s.options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+s.options.OperatorNamespace+", leaves it alone")
+		"the annotation "+ownershipAnnotation(s.Options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+s.Options.OperatorNamespace+", leaves it alone")
 }
 
 // sendOnce sends an event about the very object the first time that this process has this to
 // report.
 func (s *Sessions[T]) sendOnce(obj T, eventType, detail, reason, action, note string) {
-	if s.options.Recorder == nil {
+	if s.Options.Recorder == nil {
 		return
 	}
 	known, said := s.memory.entryOf(client.ObjectKeyFromObject(obj)), string(obj.GetUID())+" "+reason+" "+detail
@@ -123,7 +123,7 @@ func (s *Sessions[T]) sendOnce(obj T, eventType, detail, reason, action, note st
 		return
 	}
 	known.said = said
-	s.options.Recorder.Eventf(obj, nil, eventType, reason, action, "%s", note)
+	s.Options.Recorder.Eventf(obj, nil, eventType, reason, action, "%s", note)
 }
 
 func (p *Session[T]) sendOnce(detail, reason, action, note string) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package session
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type postponed struct {
 //
 // Without the option Version nothing is postponed.
 func (p *Session[T]) Postpone(d time.Duration) {
-	if p.sessions.options.Version != nil {
+	if p.sessions.Options.Version != nil {
 		p.postpone = d
 	}
 }
@@ -44,7 +44,7 @@ func (p *Session[T]) postponeStatus(ctx context.Context) (out reconcile.Result, 
 	if p.postpone <= 0 || p.refused != nil || lost {
 		return out, false
 	}
-	if _, shown := p.sessions.options.Version(ctx, p.key); !shown {
+	if _, shown := p.sessions.Options.Version(ctx, p.key); !shown {
 		return out, false // the next session could not go on
 	}
 	now := time.Now()
@@ -72,7 +72,7 @@ func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *
 		return nil
 	}
 	resourceVersion, _ := left.patcher.ServerState()
-	if shown, ok := s.options.Version(ctx, key); !ok || shown != resourceVersion {
+	if shown, ok := s.Options.Version(ctx, key); !ok || shown != resourceVersion {
 		return nil
 	}
 	known.lost, known.unwritten = false, true

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	apivalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/pkg/conditions"
+)
+
+const (
+	defaultRequeueInterval = 10 * time.Minute
+	defaultJitter          = 0.1
+)
+
+// Options configure Sessions. The options of pkg/lifecycle say more about those of the same name.
+type Options[T client.Object] struct {
+	// Name is the prefix of the annotations that are read; none are read without it.
+	Name string
+	// Client writes the objects. It is required.
+	Client client.Client
+	// Reader reads them. Default is the Client.
+	Reader client.Reader
+	// Finalizer is our finalizer. Default is "NAME/finalizer" with the Name.
+	Finalizer string
+	// ManagementPolicy applies to objects for which no annotation says something else. Default is manage.
+	ManagementPolicy v1alpha1.ManagementPolicy
+	// Namespaces reads the annotation of an object's namespace, if it is set.
+	Namespaces client.Reader
+	// OperatorNamespace, if it is set, is the namespace that the annotation <Name>/operator-namespace of our objects names.
+	OperatorNamespace string
+	// RateLimiter is that of the controller. It may be nil.
+	RateLimiter *RateLimiter
+	// FieldOwner is the name under which the server records our writes. Default is the finalizer.
+	FieldOwner string
+	// Recorder gets an event for every change of Ready's status or reason. It may be nil.
+	Recorder events.EventRecorder
+	// New returns an empty object to read into. Default is a new T.
+	New func() T
+	// Conditions gives access to the object's conditions. Default is the object itself.
+	Conditions func(obj T) conditions.Setter
+	// RequeueInterval is when an object is requeued at the latest. Default is 10 minutes.
+	RequeueInterval time.Duration
+	// Jitter is the greatest share by which an object is requeued early at random. Default is 0.1.
+	Jitter float64
+	// Leading returns an error if another process may act in place of this one by now. It is asked
+	// before each reconcile, each write of the object and its finalization; it should cost nothing.
+	// Its error ends the reconcile without a verdict: nothing is written, no event is sent, and the
+	// object is requeued after five seconds, or when a RequeueError says.
+	Leading func() error
+	// Version returns the resourceVersion of an object that the watch of the controller has shown last; false if it
+	// has shown none.
+	Version func(ctx context.Context, key client.ObjectKey) (resourceVersion string, ok bool)
+	// Recent returns a read of an object that was made earlier and is still valid, in the object that it is
+	// given; false if there is none.
+	Recent func(ctx context.Context, key client.ObjectKey, obj T) (Read, bool)
+	// Elsewhere says that another operator has claimed an object, for a Warning event with the reason OwnerConflict; it is empty if
+	// none has. Nothing is written to such an object, but that a finalizer which this process has just put on it is removed.
+	Elsewhere func(obj T) string
+	// Former is the finalizer of another operator whose place this one takes for an object; empty if there is none. It is
+	// removed in the write that claims, and in a deletion it counts as ours.
+	Former func(obj T) string
+	// PersistSpec also writes changes of the spec.
+	PersistSpec bool
+	// ObservedGenerationAlways sets status.observedGeneration whatever the outcome.
+	ObservedGenerationAlways bool
+}
+
+// Read is a read of an object.
+type Read struct {
+	// At is when it was asked for, or until when the object is known to be unchanged since.
+	At time.Time
+	// Gone: the object does not exist.
+	Gone bool
+}
+
+// complete checks the options and fills in the defaults. All mistakes are in the
+// one error.
+func (o *Options[T]) complete() error {
+	var errs []error
+	if o.Client == nil {
+		errs = append(errs, errors.New("option Client is missing"))
+	}
+	errs = append(errs, o.completeName()...)
+	if problems := validation.ValidateFinalizerName(o.Finalizer, nil); o.Finalizer == "" || len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("option Finalizer is no valid finalizer: %q", o.Finalizer))
+	}
+	if o.RequeueInterval < 0 {
+		errs = append(errs, fmt.Errorf("option RequeueInterval is negative: %s", o.RequeueInterval))
+	}
+	errs = append(errs, o.completeType())
+	if o.Reader == nil {
+		o.Reader = o.Client
+	}
+	if o.Leading == nil {
+		o.Leading = func() error { return nil }
+	}
+	none := func(T) string { return "" }
+	if o.Elsewhere == nil {
+		o.Elsewhere = none
+	}
+	if o.Former == nil {
+		o.Former = none
+	}
+	o.FieldOwner = cmp.Or(o.FieldOwner, o.Finalizer)
+	o.RequeueInterval = cmp.Or(o.RequeueInterval, defaultRequeueInterval)
+	o.Jitter = max(cmp.Or(o.Jitter, defaultJitter), 0)
+	return errors.Join(errs...)
+}
+
+// completeName checks the name and what needs it.
+func (o *Options[T]) completeName() []error {
+	var errs []error
+	if problems := apivalidation.IsDNS1123Subdomain(o.Name); o.Name != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("option Name %q: %s", o.Name, strings.Join(problems, ", ")))
+	}
+	if o.Finalizer == "" && o.Name != "" {
+		o.Finalizer = o.Name + "/finalizer"
+	}
+	o.ManagementPolicy = cmp.Or(o.ManagementPolicy, v1alpha1.ManagementPolicyManage)
+	policy, err := parseManagementPolicy(string(o.ManagementPolicy))
+	if err != nil {
+		errs = append(errs, fmt.Errorf("option ManagementPolicy: %w", err))
+	}
+	o.ManagementPolicy = policy
+	if problems := apivalidation.IsDNS1123Label(o.OperatorNamespace); o.OperatorNamespace != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("option OperatorNamespace %q: %s", o.OperatorNamespace, strings.Join(problems, ", ")))
+	}
+	if o.Name == "" && (o.Namespaces != nil || o.OperatorNamespace != "") {
+		errs = append(errs, errors.New("option Name is missing: the annotations of the options Namespaces and OperatorNamespace need it"))
+	}
+	return errs
+}
+
+// early takes the jitter off a delay.
+func (o *Options[T]) early(delay time.Duration) time.Duration {
+	return delay - time.Duration(float64(delay)*o.Jitter*backoff.Random())
+}
+
+// completeType finds out how to make objects and how to reach their conditions.
+func (o *Options[T]) completeType() error {
+	t := reflect.TypeFor[T]()
+	if o.New == nil {
+		if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+			return fmt.Errorf("option New is missing, and %s is not a pointer to a struct", t)
+		}
+		o.New = func() T { return reflect.New(t.Elem()).Interface().(T) }
+	}
+	if o.Conditions == nil {
+		if !t.Implements(reflect.TypeFor[conditions.Setter]()) {
+			return fmt.Errorf("option Conditions is missing, and %s is not a conditions.Setter", t)
+		}
+		o.Conditions = func(obj T) conditions.Setter { return any(obj).(conditions.Setter) }
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import "time"
+
+// Severity says what an error means for an object.
+type Severity string
+
+const (
+	// SeverityInfo is progress: Ready is Unknown and Reconciling True. It does not
+	// count as an error of the controller.
+	SeverityInfo Severity = "Info"
+	// SeverityWarning is trouble that may end by itself: Ready is False and Reconciling True.
+	// The error is returned to the controller.
+	SeverityWarning Severity = "Warning"
+	// SeverityError is trouble that does not end by itself: Ready is False and Stalled
+	// True. It is tried again all the same, because what ends it may happen elsewhere.
+	SeverityError Severity = "Error"
+)
+
+// Retry is a retry class: how soon an object is requeued after an error.
+type Retry string
+
+const (
+	// RetryFast is after 1 s, doubling up to 30 s: for what is likely to end soon, such
+	// as a reference to an object that does not exist yet.
+	RetryFast Retry = "Fast"
+	// RetrySlow is after 5 s, doubling up to 3 min: for what fails elsewhere.
+	RetrySlow Retry = "Slow"
+	// RetryVerySlow is after the requeue interval: for what does not end by itself.
+	RetryVerySlow Retry = "VerySlow"
+)
+
+// Error is an error with all that a handler may want to say about it. It is found
+// through any wrapping. No class is longer than the requeue interval, and the delay
+// comes early by up to a tenth at random, so that objects that failed together do not
+// come together.
+type Error struct {
+	// Severity is what the error means. Default is SeverityWarning.
+	Severity Severity
+	// Reason becomes the reason of the condition, in CamelCase. Default is that
+	// of the outcome: Retrying, Error or Stalled.
+	Reason string
+	// Retry is the retry class. Default is RetryFast for SeverityInfo, RetrySlow
+	// for SeverityWarning and RetryVerySlow for SeverityError.
+	Retry Retry
+	// After, if it is positive, is the delay in place of that of the class, such
+	// as what an API asked for.
+	After time.Duration
+	// Err is the cause.
+	Err error
+}
+
+// NewError returns an Error with the severity and its default retry class.
+func NewError(err error, severity Severity, reason string) *Error {
+	return &Error{Severity: severity, Reason: reason, Err: err}
+}
+
+// Error returns the message of the cause.
+func (e *Error) Error() string { return e.contextual().Error() }
+
+// Unwrap returns the cause as a Waiting, a Generic or a Stalling.
+func (e *Error) Unwrap() error { return e.contextual() }
+
+func (e *Error) contextual() error {
+	if e == nil {
+		return NewGeneric(nil, "")
+	}
+	switch e.Severity {
+	case SeverityInfo:
+		return NewWaiting(e.Err, e.Reason, e.After)
+	case SeverityError:
+		return NewStalling(e.Err, e.Reason)
+	default:
+		return NewGeneric(e.Err, e.Reason)
+	}
+}
+
+// RequeueError ends a reconcile without a verdict: nothing is written, and the object is
+// requeued. A Handler returns it when it has to wait for a free slot.
+type RequeueError struct {
+	// After is when the object is requeued. Default is 5 seconds.
+	After time.Duration
+	// Err says what is waited for; it only goes to the log.
+	Err error
+}
+
+// Error says what is waited for.
+func (e *RequeueError) Error() string {
+	if e.Err == nil {
+		return "not now"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns what is waited for.
+func (e *RequeueError) Unwrap() error { return e.Err }
+
+// Transient reports that the error is transient, for the locks of pkg/steps.
+func (e *RequeueError) Transient() bool { return true }
