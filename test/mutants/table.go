@@ -55,7 +55,7 @@ var mutants = []mutant{
 	{"a namespace that an operator has created is deleted although it has an owner", "pkg/reconciler/internal/plan/namespaces.go", "&& u.relation == unowned &&", "&&", []string{planTests}},
 	{"a shared namespace is dropped from the record while it is used", "pkg/reconciler/internal/plan/remove.go", "&& !u.shared {", "{", []string{planTests}},
 	{"the webhooks are listed at each write that one changes", "pkg/reconciler/internal/execute/altered.go", "if !m.at.IsZero() && time.Since(m.at) < webhooksAge {", "if false {", []string{executeTests}},
-	{"a generated ConfigMap is pruned while pods may use it", "pkg/reconciler/internal/plan/remove.go", "&& generated &&", "&& false &&", []string{planTests}},
+	{"a generated ConfigMap is pruned while pods may use it", "pkg/reconciler/internal/plan/remove.go", "&& generated &&", "&& generated && false &&", []string{planTests}},
 	{"the manifest of a creation is not forgotten before another one is sent", "pkg/reconciler/internal/plan/record.go", `other := u.item.Intended != "" && u.item.Intended != u.desired.Digest`, "other := false", []string{planTests}},
 	{"a generated ConfigMap waits for ever for a workload", "pkg/reconciler/internal/plan/remove.go", "&& !w.in.TimedOut &&", "&&", []string{planTests}},
 	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "false", []string{componentTests}},

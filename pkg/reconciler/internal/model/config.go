@@ -118,6 +118,8 @@ type Model struct {
 	moves   []Move                              // all disturbances by acts
 	// allowed reports whether a first disturbance is explored; nil means all are.
 	allowed func(index int) bool
+	// planned checks a plan and its input further; nil means it is not called.
+	planned func(s *State, in plan.Input, p plan.Plan)
 }
 
 // New prepares a configuration.

@@ -34,7 +34,7 @@ func TestInvariantsHoldInEverySmallHistory(t *testing.T) {
 		for _, config := range configs {
 			config.Disturbances = disturbances()
 			m, offset := New(config), first
-			m.allowed = func(index int) bool { return cases.Has(offset + index) }
+			m.allowed, m.planned = func(index int) bool { return cases.Has(offset + index) }, checkFunction
 			first += len(config.Acts)
 			t.Run(config.Name, func(t *testing.T) {
 				t.Parallel()

@@ -194,6 +194,9 @@ func (m *Model) plan(s *State, a *actor) {
 		s.violate("the input of a plan contradicts itself: %v", err)
 	}
 	m.checkPlan(s, in, next)
+	if m.planned != nil {
+		m.planned(s, in, next)
+	}
 	a.plan = &next
 	a.stageAt, a.executed, a.guarded, a.results = 0, 0, 0, nil
 	if next.MustRecord {

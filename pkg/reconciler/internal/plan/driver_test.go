@@ -41,11 +41,7 @@ type driver struct {
 	// watches is set if objects are known from a watch, assumesAbsence if those of which
 	// nothing is known are assumed not to exist.
 	watches, assumesAbsence bool
-	// readsAll is set if every object is read at the start of a reconcile.
-	readsAll bool
-	// misled is set if the watch reported an old state in this reconcile.
-	misled bool
-	looks  map[Key]int
+	looks                   map[Key]int
 	// durable is the record on the server. Nothing else survives a crash.
 	durable []v1alpha1.InventoryItem
 
@@ -56,14 +52,12 @@ type driver struct {
 	timedOut bool
 	// observer is called with every plan and the results of its steps.
 	observer func(p Plan, results []Result)
-	// before is called before every step is executed.
-	before func(s Step)
 }
 
 func newDriver(w *world) *driver {
 	return &driver{
 		world: w, missing: v1alpha1.MissingNamespacesPolicyCreate,
-		observer: func(Plan, []Result) {}, before: func(Step) {},
+		observer: func(Plan, []Result) {},
 	}
 }
 
@@ -89,7 +83,7 @@ func (d *driver) input() Input {
 	for i := range in.Recorded {
 		items[KeyOf(in.Recorded[i])] = &in.Recorded[i]
 	}
-	d.looks, d.misled, d.assumesAbsence = map[Key]int{}, false, mayAssumeAbsence(in, items)
+	d.looks, d.assumesAbsence = map[Key]int{}, mayAssumeAbsence(in, items)
 	for i := range in.Desired {
 		key := in.Desired[i].Key
 		in.Live[key] = d.look(key, &in.Desired[i], items[key])
@@ -191,7 +185,6 @@ func (d *driver) execute(steps []Step, in Input) ([]Result, error) {
 			return results, errCrash
 		}
 		d.checkRecorded(s)
-		d.before(s)
 		r := d.world.execute(s)
 		results = append(results, r)
 		if s.Verb == VerbDryRun && r.Err == nil {
@@ -227,15 +220,6 @@ func (d *driver) checkRecorded(s Step) {
 	if !recorded {
 		d.world.violate("%s %s: is not in the record on the server", s.Verb, s.Key)
 	}
-}
-
-// item returns the durable record of an object.
-func (d *driver) item(key Key) (v1alpha1.InventoryItem, bool) {
-	i := slices.IndexFunc(d.durable, func(item v1alpha1.InventoryItem) bool { return KeyOf(item) == key })
-	if i < 0 {
-		return v1alpha1.InventoryItem{}, false
-	}
-	return d.durable[i], true
 }
 
 // defaultPolicies are the documented defaults.

@@ -90,9 +90,7 @@ func (w *world) create(s Step) error {
 	case w.clashesWith(s.Key, valueOf(s)):
 		return errAllocated
 	}
-	o := w.put(object{key: s.Key})
-	w.creations[s.Key]++
-	w.send(o, s)
+	w.send(w.put(object{key: s.Key}), s)
 	return nil
 }
 
@@ -192,7 +190,7 @@ func (w *world) send(o *object, s Step) {
 	o.value = valueOf(s)
 	o.ownership.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
 	o.ownership.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
-	o.defines, o.holder, o.dependsOn, o.expires = s.Desired.Defines, heldByUs, s.Desired.Policies.DependsOn, s.Desired.HasTTL
+	o.defines, o.holder, o.expires = s.Desired.Defines, heldByUs, s.Desired.HasTTL
 	o.automatic = manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationAutomatic]
 	if w.strips[s.Key] {
 		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
@@ -242,9 +240,6 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 	}
 	if o.key.Kind == "CustomResourceDefinition" && len(w.instances(o)) > 0 || o.key.Kind == "Namespace" && len(w.content(o.key.Name)) > 0 {
 		w.violate("delete %s: data is lost", s.Key)
-	}
-	if o.deleting.IsZero() {
-		w.deletions[s.Key]++
 	}
 	w.remove(o)
 	return "", false, nil

@@ -31,14 +31,12 @@ func (w *world) learn(key Key) {
 	}
 }
 
-// watched is what the watch reports, and whether it is an old state.
-func (w *world) watched(key Key) (reported Observation, old bool) {
-	now := w.labelled(key)
-	reported, late := w.late[key]
-	if !late {
-		return now, false
+// watched is what the watch reports.
+func (w *world) watched(key Key) Observation {
+	if reported, late := w.late[key]; late {
+		return reported
 	}
-	return reported, reported.UID != now.UID || reported.ResourceVersion != now.ResourceVersion
+	return w.labelled(key)
 }
 
 // look returns what is known of an object at the start of a reconcile, and reads it only
@@ -47,16 +45,11 @@ func (d *driver) look(key Key, desired *Desired, item *v1alpha1.InventoryItem) O
 	if !d.world.serves(key.GroupKind()) {
 		return d.world.observe(key, desired != nil)
 	}
-	if d.readsAll {
-		return d.read(key, desired != nil)
-	}
-	if reported, old := d.world.watched(key); d.watches && reported.Existence == Present {
+	if reported := d.world.watched(key); d.watches && reported.Existence == Present {
 		if theOwner.Owns(reported.Ownership) && (desired == nil || !asksForAccepted(desired, item, reported)) {
-			d.misled = d.misled || old
 			return reported
 		}
 	} else if desired != nil && d.assumesAbsence && unconfirmed(item) && desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
-		d.misled = d.misled || d.watches && old
 		return Observation{Existence: NotFetched}
 	}
 	found := d.read(key, desired != nil)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 // reconcilerName is the prefix of our label and annotation in these tests.
@@ -57,7 +56,6 @@ type object struct {
 	deleting   time.Time
 	finalizers []string
 	defines    []v1alpha1.TypeInfo
-	dependsOn  []policy.Reference // when we last wrote it
 	status     Status
 	expires    bool // the cluster removes it after its end
 	holder     holder
@@ -81,7 +79,6 @@ type world struct {
 	lost       map[Key]bool        // the answer to the next write gets lost
 	late       map[Key]Observation // what the watch reports, if it receives no events
 	strips     map[Key]bool        // an admission webhook strips our label and annotation
-	unready    map[Key]bool        // the object never becomes ready by itself
 	immutable  map[Key]bool        // the value cannot be changed
 	frozen     map[Key]bool        // nothing can be written in place, and be it the same
 	accepted   map[Key]bool        // a dry run was accepted
@@ -89,14 +86,12 @@ type world struct {
 	// left is how far objects had come that a watch saw go, by their uids; nil if there
 	// is no watch.
 	left map[types.UID]Finish
-	// creations and deletions by us count the objects' lives.
-	creations, deletions map[Key]int
 }
 
 func newWorld() *world {
 	return &world{
 		now: startOfTime, objects: map[Key]*object{}, unreadable: map[Key]string{}, hidden: map[Key]string{}, refused: map[Key]string{},
-		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, unready: map[Key]bool{}, immutable: map[Key]bool{}, frozen: map[Key]bool{}, accepted: map[Key]bool{}, late: map[Key]Observation{}, creations: map[Key]int{}, deletions: map[Key]int{},
+		clashes: map[Key]bool{}, lost: map[Key]bool{}, strips: map[Key]bool{}, immutable: map[Key]bool{}, frozen: map[Key]bool{}, accepted: map[Key]bool{}, late: map[Key]Observation{},
 	}
 }
 
@@ -141,7 +136,7 @@ func firstStatus(key Key) Status {
 func (w *world) progress() {
 	for _, key := range w.keys() {
 		o := w.objects[key]
-		if o.deleting.IsZero() && !w.unready[key] && o.status.Readiness != Ready {
+		if o.deleting.IsZero() && o.status.Readiness != Ready {
 			o.status = Status{Readiness: Ready}
 			w.touch(o)
 		}
