@@ -4,7 +4,6 @@
 package reconciler_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -42,102 +41,6 @@ func TestBadInputIsOneErrorAndWritesNothing(t *testing.T) {
 	}
 	if b.get("good") != nil || b.records > 0 || len(b.inventory.Items) > 0 {
 		t.Error("something was written or recorded")
-	}
-}
-
-func TestNothingIsWrittenBeforeItIsRecorded(t *testing.T) {
-	b := newBench(t)
-	request := reconciler.ApplyRequest{Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{config("a", "1")}}
-	outcome, err := b.engine.Apply(t.Context(), request)
-	if err != nil || !outcome.Unrecorded || outcome.Done() || b.get("a") != nil {
-		t.Fatalf("without a way to record: %+v, %v", outcome, err)
-	}
-	request.Inventory = outcome.Inventory
-	outcome, err = b.engine.Apply(t.Context(), request)
-	if err != nil || !outcome.Done() || b.get("a") == nil {
-		t.Fatalf("with the record saved: %+v, %v", outcome, err)
-	}
-}
-
-func TestAFailedRecordStopsBeforeTheFirstWrite(t *testing.T) {
-	b := newBench(t)
-	broken := errors.New("the status cannot be written")
-	_, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{config("a", "1")},
-		Record: func(context.Context, reconciler.Inventory) error { return broken },
-	})
-	if !errors.Is(err, broken) || b.get("a") != nil {
-		t.Errorf("got %v and %v, want the error and no object", err, b.get("a"))
-	}
-}
-
-func TestDriftIsRepairedAndAdditionsOfOthersStay(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("a", "1"))
-	drifted := b.get("a")
-	drifted.Data["value"] = "changed by hand"
-	drifted.Data["more"] = "added by hand"
-	if err := b.Update(t.Context(), drifted); err != nil {
-		t.Fatal(err)
-	}
-	if outcome := b.mustApply(config("a", "1")); outcome.Steps["replace"] != 1 {
-		t.Errorf("steps %v, want one replace", outcome.Steps)
-	}
-	if got := b.get("a").Data["value"]; got != "1" {
-		t.Errorf("value %q after the repair", got)
-	}
-
-	labelled := b.get("a")
-	labelled.Labels["added"] = "by-another-client"
-	if err := b.Update(t.Context(), labelled); err != nil {
-		t.Fatal(err)
-	}
-	if outcome := b.mustApply(config("a", "1")); len(outcome.Steps) > 0 {
-		t.Errorf("steps %v for a label that the manifest does not set", outcome.Steps)
-	}
-
-	if err := b.Delete(t.Context(), b.get("a")); err != nil {
-		t.Fatal(err)
-	}
-	if outcome := b.mustApply(config("a", "1")); outcome.Steps["create"] != 1 {
-		t.Errorf("steps %v, want one create", outcome.Steps)
-	}
-}
-
-func TestStrippedOwnershipMetadataIsRestored(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("a", "1"))
-	stripped := b.get("a")
-	uid := stripped.UID
-	stripped.Labels, stripped.Annotations = nil, nil
-	if err := b.Update(t.Context(), stripped); err != nil {
-		t.Fatal(err)
-	}
-	b.mustApply(config("a", "1"))
-	got := b.get("a")
-	if got.UID != uid || got.Labels[engineName+"/owner-id"] == "" || got.Annotations[engineName+"/owner"] == "" {
-		t.Errorf("the label and annotation were not restored: %v", got.ObjectMeta)
-	}
-}
-
-func TestUpdatePolicies(t *testing.T) {
-	for policy, same := range map[string]bool{"replace": true, "ssa-merge": true, "ssa-override": true, "recreate": false} {
-		t.Run(policy, func(t *testing.T) {
-			b := newBench(t)
-			b.mustApply(config("a", "1", "update-policy", policy))
-			before := b.get("a")
-			b.mustApply(config("a", "2", "update-policy", policy))
-			after := b.get("a")
-			if after.Data["value"] != "2" {
-				t.Errorf("value %q, want 2", after.Data["value"])
-			}
-			if (before.UID == after.UID) != same {
-				t.Errorf("uid %s became %s", before.UID, after.UID)
-			}
-			if outcome := b.mustApply(config("a", "2", "update-policy", policy)); len(outcome.Steps) > 0 {
-				t.Errorf("steps %v without a change", outcome.Steps)
-			}
-		})
 	}
 }
 

@@ -6,13 +6,9 @@ package reconciler_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -28,27 +24,6 @@ func newConfirmed(t *testing.T) (*bench, *handClock, *between) {
 	b, clock := newBench(t), &handClock{}
 	clock.advance(time.Hour)
 	return b, clock, b.interpose(t, reconciler.ReconcilerOptions{Now: clock.now})
-}
-
-func TestNothingIsCreatedForAnOwnerThatCannotBeConfirmed(t *testing.T) {
-	b, _, between := newConfirmed(t)
-	taken := errors.New("another process leads")
-	request := b.request(config("a", "1"), config("b", "1"))
-	request.Inventory = b.mustRecord(request)
-	request.Confirm = func(context.Context) error { return taken }
-	outcome, err := b.engine.Apply(t.Context(), request)
-	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || !errors.Is(err, taken) {
-		t.Fatalf("got %v, want a SupersededError", err)
-	}
-	if strings.Count(err.Error(), "another process leads") != 1 {
-		t.Errorf("the cause is repeated for each object: %v", err)
-	}
-	if posts := between.requests("POST "); len(posts) > 0 {
-		t.Errorf("it was created all the same: %v", posts)
-	}
-	if len(outcome.Inventory.Items) != 2 {
-		t.Errorf("the record was lost: %+v", outcome.Inventory)
-	}
 }
 
 // mustRecord returns the inventory of a request before anything is created.
@@ -103,38 +78,6 @@ func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
 	}
 	if b.get("a") == nil || len(between.requests("POST /api/v1/namespaces/"+b.namespace+"/services")) > 0 {
 		t.Error("the object of the later stage was created, or the first was not")
-	}
-}
-
-// A leader that was deposed may have seen an object without owner in the place of one
-// that its successor has dropped from the record.
-func TestAdoptionsAreConfirmed(t *testing.T) {
-	b, _, _ := newConfirmed(t)
-	if err := b.Create(t.Context(), b.theirs("a")); err != nil {
-		t.Fatal(err)
-	}
-	request := b.request(config("a", "1"))
-	request.Inventory = b.mustRecord(request)
-	request.Confirm = func(context.Context) error { return errors.New("another process leads") }
-	_, err := b.engine.Apply(t.Context(), request)
-	if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || b.get("a").Labels[engineName+"/owner-id"] != "" {
-		t.Fatalf("got %v, and the labels %v, want a SupersededError and no labels", err, b.get("a").Labels)
-	}
-}
-
-// theirs is an object without owner.
-func (b *bench) theirs(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
-}
-
-func TestChangesNeedNoConfirmation(t *testing.T) {
-	b, _, _ := newConfirmed(t)
-	b.mustApply(config("a", "1"), config("b", "1"))
-	request := b.request(config("a", "2"))
-	request.Confirm = func(context.Context) error { t.Error("it was asked"); return nil }
-	outcome, err := b.engine.Apply(t.Context(), request)
-	if err != nil || !outcome.Done() || b.get("a").Data["value"] != "2" || b.get("b") != nil {
-		t.Fatalf("apply: %v, waiting for %v", err, outcome.Waiting)
 	}
 }
 

@@ -14,30 +14,24 @@ import (
 
 func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *testing.T) {
 	for _, test := range []struct {
-		kebab, camel              string
+		policy                    string
 		keptOnApply, keptOnDelete bool
 	}{
-		{"delete", "Delete", false, false},
-		{"orphan", "Orphan", true, true},
-		{"orphan-on-apply", "OrphanOnApply", true, false},
-		{"orphan-on-delete", "OrphanOnDelete", false, true},
+		{"delete", false, false},
+		{"orphan", true, true},
+		{"orphan-on-apply", true, false},
+		{"orphan-on-delete", false, true},
 	} {
-		for _, policy := range []string{test.kebab, test.camel} {
-			t.Run(policy+" when it is dropped", func(t *testing.T) {
-				b := newBench(t)
-				b.mustApply(config("a", "1", "delete-policy", policy), config("stays", "1"))
-				b.mustApply(config("stays", "1"))
-				b.checkLeft("a", test.keptOnApply)
-			})
-			t.Run(policy+" when its component is deleted", func(t *testing.T) {
-				b := newBench(t)
-				b.mustApply(config("a", "1", "delete-policy", policy))
-				if outcome, err := b.delete(); err != nil || !outcome.Done() {
-					t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-				}
-				b.checkLeft("a", test.keptOnDelete)
-			})
-		}
+		t.Run(test.policy, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(config("a", "1", "delete-policy", test.policy), config("b", "1", "delete-policy", test.policy))
+			b.mustApply(config("b", "1", "delete-policy", test.policy))
+			b.checkLeft("a", test.keptOnApply)
+			if outcome, err := b.delete(); err != nil || !outcome.Done() {
+				t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+			}
+			b.checkLeft("b", test.keptOnDelete)
+		})
 	}
 }
 

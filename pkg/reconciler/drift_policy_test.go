@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -56,63 +55,6 @@ func TestUnderReportOnlyOwnershipMetadataAndAChangedManifestAreWritten(t *testin
 			t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
 		}
 	})
-}
-
-func TestUnderIgnoreDriftIsNeitherRepairedNorReported(t *testing.T) {
-	b := newBench(t)
-	object := config("a", "1", "drift-policy", "Ignore")
-	b.mustApply(object)
-	b.edit("a", "theirs", "kubectl-edit")
-	b.expectRest(object)
-	if err := b.Delete(t.Context(), b.get("a")); err != nil {
-		t.Fatal(err)
-	}
-	if b.expectRest(object); b.get("a") != nil {
-		t.Error("the deleted object was created again")
-	}
-}
-
-func TestPrecedenceOfTheDriftPolicy(t *testing.T) {
-	report, ignore := reconciler.DriftPolicyReport, reconciler.DriftPolicyIgnore
-	for name, tt := range map[string]struct {
-		options    *reconciler.DriftPolicy
-		request    reconciler.DriftPolicy
-		annotation string
-		value      string
-		reported   int
-	}{
-		"repair by default":                      {value: "1"},
-		"the options":                            {options: &report, value: "theirs", reported: 1},
-		"the component before the options":       {options: &report, request: ignore, value: "theirs"},
-		"the annotation before the component":    {options: &ignore, request: ignore, annotation: "report", value: "theirs", reported: 1},
-		"the annotation may ask for the default": {options: &ignore, request: report, annotation: "Repair", value: "1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.engine = newEngine(t, reconciler.ReconcilerOptions{DriftPolicy: tt.options})
-			object := config("a", "1")
-			if tt.annotation != "" {
-				object = config("a", "1", "drift-policy", tt.annotation)
-			}
-			apply := func() reconciler.Outcome {
-				t.Helper()
-				outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
-					Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{object}, Inventory: b.inventory, Record: b.record,
-					Policies: reconciler.Policies{Drift: tt.request},
-				})
-				if b.inventory = outcome.Inventory; err != nil {
-					t.Fatal(err)
-				}
-				return outcome
-			}
-			apply()
-			b.edit("a", "theirs", "kubectl-edit")
-			outcome := apply()
-			if got := b.get("a").Data["value"]; got != tt.value || len(outcome.Drifted) != tt.reported {
-				t.Errorf("value %q, reported %v", got, outcome.Drifted)
-			}
-		})
-	}
 }
 
 func TestAnObjectInConflictIsRepairedLessAndLessOftenAndTheOtherClientIsNamed(t *testing.T) {

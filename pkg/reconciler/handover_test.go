@@ -46,18 +46,6 @@ func TestADroppedObjectIsHandedOverToAnOwnerThatWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsHandedOverToAnOwnerThatStartedToWaitWhileItWasBeingDropped(t *testing.T) {
-	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
-	b.mustApply(config("shared", "1"), config("mine", "1"))
-	before := b.get("shared")
-	happened := between.before("PUT /api/v1/namespaces/"+b.namespace+"/configmaps/mine", func() { b.letOtherWait() })
-	b.mustApply(config("mine", "2"))
-	if after := b.get("shared"); !happened() || after == nil || after.UID != before.UID || after.Labels[engineName+"/owner-id"] != "" {
-		t.Errorf("after the drop: %v", after)
-	}
-}
-
 // The process ends at any request of a handover. Then the component is deleted by another one, which does not know who waits.
 func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
 	for name, crash := range map[string]struct {
@@ -98,22 +86,6 @@ func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
 				t.Errorf("kept: %t", kept)
 			}
 		})
-	}
-}
-
-func TestAnObjectThatNoOwnerWaitsForAnyMoreIsDeletedWhenItIsDropped(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("shared", "1"), config("mine", "1"))
-	other := b.requestOfOther(config("shared", "2"))
-	if _, err := b.engine.Apply(t.Context(), *other); err == nil {
-		t.Fatal("the other owner adopted it")
-	}
-	other.Objects = []client.Object{config("theirs", "1", "adoption-policy", "if-unowned")}
-	if _, err := b.engine.Apply(t.Context(), *other); err != nil {
-		t.Fatal(err)
-	}
-	if outcome, err := b.apply(config("mine", "1")); err != nil || !outcome.Done() || b.get("shared") != nil {
-		t.Errorf("drop: %v, waiting for %v", err, outcome.Waiting)
 	}
 }
 

@@ -44,6 +44,9 @@ func (b *bench) answer(name, value string) {
 	}
 }
 
+// whenYes makes an object that is ready when its value is "yes".
+const whenYes = `self.data.value == "yes"`
+
 // asksIf makes an object that is ready once another client sets the value, and
 // that no client sets back.
 func asksIf(name, runOn string) *unstructured.Unstructured {
@@ -98,20 +101,6 @@ func TestADeletionWithoutTheRenderedObjectsTouchesNothing(t *testing.T) {
 	}
 }
 
-func TestHooksThatRunAlreadyAreRemovedWhenTheyAreSkipped(t *testing.T) {
-	b := newBench(t)
-	first := asksIf("first", "pre-delete")
-	b.mustApply(config("a", "1"), first)
-	if outcome, err := b.remove(b.deletion(first)); err != nil || outcome.Done() || b.get("first") == nil {
-		t.Fatalf("start the deletion: %v", err)
-	}
-	request := b.deletion()
-	request.SkipHooks = true
-	if outcome, err := b.remove(request); err != nil || !outcome.Done() || b.get("first") != nil || b.get("a") != nil {
-		t.Fatalf("skipped: %v, waiting for %v", err, outcome.Waiting)
-	}
-}
-
 func TestAFailedHookIsNamedAndHoldsTheDeletion(t *testing.T) {
 	b := newBench(t)
 	job := &batchv1.Job{
@@ -145,47 +134,5 @@ func TestAFailedHookIsNamedAndHoldsTheDeletion(t *testing.T) {
 	}
 	if b.get("a") == nil {
 		t.Fatal("the deletion went on")
-	}
-}
-
-func TestAnObjectThatBecomesAHookIsPruned(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("a", "1"), config("first", "1"))
-	b.mustApply(config("a", "1"), config("first", "1", "run-on", "pre-delete"))
-	if b.get("first") != nil || !b.inventory.DeleteHooks {
-		t.Errorf("it was not pruned, or not noted: %+v", b.inventory)
-	}
-	b.mustApply(config("a", "1"))
-	if b.inventory.DeleteHooks {
-		t.Error("the record still says that there are hooks")
-	}
-}
-
-func TestTheNamespaceOfALastObjectStaysAsLongAsIt(t *testing.T) {
-	b := newBench(t)
-	namespace := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": b.namespace + "-hooks"},
-	}}
-	last := asksIf("last", "post-delete")
-	last.SetNamespace(b.namespace + "-hooks")
-	b.mustApply(namespace, config("a", "1"), last)
-	if outcome, err := b.remove(b.deletion(namespace, last)); err != nil || outcome.Done() || b.get("a") != nil {
-		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	live := &corev1.ConfigMap{}
-	if err := b.Get(t.Context(), client.ObjectKeyFromObject(last), live); err != nil {
-		t.Fatalf("it does not run in its namespace: %v", err)
-	}
-	live.Data["value"] = "yes"
-	if err := b.Update(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
-	// No controller here finishes the deletion of namespaces; that it started is enough.
-	if _, err := b.remove(b.deletion(namespace, last)); err != nil {
-		t.Fatal(err)
-	}
-	after := &corev1.Namespace{}
-	if err := b.Get(t.Context(), client.ObjectKeyFromObject(namespace), after); err != nil || after.DeletionTimestamp.IsZero() {
-		t.Errorf("the namespace was not deleted: %v", err)
 	}
 }

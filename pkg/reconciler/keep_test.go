@@ -73,26 +73,6 @@ func TestAnOrphanedObjectKeepsItsNamespaceAndItsTypeWhenAllIsDeleted(t *testing.
 	}
 }
 
-func TestAnOrphanedObjectKeepsItsNamespaceAndItsTypeWhenTheyAreDroppedWithIt(t *testing.T) {
-	e := newEstate(t, "bequests", "Bequest", "orphan-on-apply")
-	e.checkKept(e.mustApply(config("a", "1")))
-}
-
-func TestAnObjectOrphanedBeforeKeepsItsNamespaceAndItsTypeAsLongAsItExists(t *testing.T) {
-	e := newEstate(t, "legacies", "Legacy", "orphan-on-apply")
-	e.mustApply(e.namespace, e.definition, config("a", "1"))
-	if err := e.Delete(t.Context(), e.config.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	outcome := e.mustDeleteButFor(e.namespace)
-	if !e.stands(e.definition) || !e.stands(e.instance) {
-		t.Error("the type or its instance is gone")
-	}
-	if got := warnings(outcome); len(got) != 1 || !strings.Contains(got[0], "legacies") {
-		t.Errorf("warnings: %q", got)
-	}
-}
-
 func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 	for name, tc := range map[string]struct {
 		plural, kind string
@@ -142,15 +122,4 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 			}
 		})
 	}
-}
-
-// mustDeleteButFor expects that nothing is waited for but the end of the namespace,
-// which this API server does not bring about by itself.
-func (e estate) mustDeleteButFor(namespace *unstructured.Unstructured) reconciler.Outcome {
-	e.t.Helper()
-	outcome, err := e.delete()
-	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitGone || outcome.Waiting[0].Key.Name != namespace.GetName() {
-		e.t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	return outcome
 }

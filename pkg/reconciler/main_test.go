@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -145,4 +146,43 @@ func config(name, value string, annotations ...string) *unstructured.Unstructure
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": map[string]any{"value": value},
 	}}
+}
+
+// change changes a ConfigMap by hand.
+func (b *bench) change(name string, change func(*corev1.ConfigMap)) {
+	b.t.Helper()
+	live := b.get(name)
+	change(live)
+	if err := b.Update(b.t.Context(), live); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// object makes a manifest; the name can be "namespace/name".
+func object(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	for key, value := range content {
+		o.Object[key] = value
+	}
+	if namespace, rest, found := strings.Cut(name, "/"); found {
+		o.SetNamespace(namespace)
+		name = rest
+	}
+	o.SetName(name)
+	return o
+}
+
+func placed(o *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	o.SetNamespace(namespace)
+	return o
+}
+
+func podTemplate(name string) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": name}},
+		"spec": map[string]any{
+			"restartPolicy": "Never",
+			"containers":    []any{map[string]any{"name": "main", "image": "web:1"}},
+		},
+	}
 }

@@ -84,17 +84,3 @@ func TestAServiceGoesForANodePortThatAnotherServiceHolds(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestAServiceStaysWhileTheNewOneIsRefusedForAnotherReason(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(nodePort("old", 30180))
-	if _, err := b.apply(nodePort("new", 1)); err == nil {
-		t.Fatal("a node port out of range was accepted")
-	}
-	if !b.hasService("old") {
-		t.Error("the old one was removed")
-	}
-	if _, err := b.delete(); err != nil {
-		t.Error(err)
-	}
-}

@@ -271,77 +271,6 @@ func TestAnAdoptedObjectHasNoOwnershipMetadataOfItsFormerOwner(t *testing.T) {
 	}
 }
 
-func TestAnObjectOwnedByAnotherOwnerLosesOnlyOurOwnershipMetadata(t *testing.T) {
-	b := newBench(t)
-	helmTakes := func(name string) {
-		t.Helper()
-		theirs := b.get(name)
-		theirs.Annotations["meta.helm.sh/release-name"] = "web"
-		if err := b.Update(t.Context(), theirs); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.mustApply(config("dropped", "1"), config("removed", "1"), config("other", "1"))
-	helmTakes("dropped")
-	check := func(name string) {
-		t.Helper()
-		switch left := b.get(name); {
-		case left == nil:
-			t.Errorf("%s is Helm's, and was deleted", name)
-		case left.Labels[engineName+"/owner-id"] != "" || left.Annotations[engineName+"/owner"] != "":
-			t.Errorf("%s has our label or annotation: %v, %v", name, left.Labels, left.Annotations)
-		case left.Annotations["meta.helm.sh/release-name"] != "web" || left.Data["value"] != "1":
-			t.Errorf("%s has lost what is Helm's: %v", name, left)
-		}
-	}
-	b.mustApply(config("removed", "1"), config("other", "1"))
-	check("dropped")
-	if got := len(b.inventory.Items); got != 2 {
-		t.Errorf("%d objects are recorded, want 2", got)
-	}
-	helmTakes("removed")
-	if outcome, err := b.delete(); err != nil || !outcome.Done() {
-		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	check("removed")
-	if b.get("other") != nil {
-		t.Error("what is ours was not deleted")
-	}
-}
-
-func TestPruneAndOrphan(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("kept", "1"), config("dropped", "1"), config("orphan", "1", "delete-policy", "orphan-on-apply"))
-	b.mustApply(config("kept", "1"))
-	if b.get("kept") == nil || b.get("dropped") != nil {
-		t.Error("the wrong objects were pruned")
-	}
-	orphan := b.get("orphan")
-	if orphan == nil || orphan.Labels[engineName+"/owner-id"] != "" || orphan.Annotations[engineName+"/owner"] != "" {
-		t.Errorf("the orphan was not dropped: %v", orphan)
-	}
-	if got := len(b.inventory.Items); got != 1 {
-		t.Errorf("%d objects are recorded, want 1", got)
-	}
-}
-
-func TestAForgedInventoryTouchesNothing(t *testing.T) {
-	b := newBench(t)
-	victim := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "victim"}}
-	if err := b.Create(t.Context(), victim); err != nil {
-		t.Fatal(err)
-	}
-	b.inventory = reconciler.Inventory{Format: 1, Items: []reconciler.InventoryItem{
-		{Version: "v1", Kind: "ConfigMap", Namespace: b.namespace, Name: "victim", UID: victim.UID},
-	}}
-	if outcome, err := b.delete(); err != nil || !outcome.Done() {
-		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	if b.get("victim") == nil {
-		t.Error("an object that is not ours was deleted")
-	}
-}
-
 func TestARecordCopiedFromAnotherOwnerTouchesNothing(t *testing.T) {
 	b := newBench(t)
 	another := b.owner()
@@ -432,26 +361,6 @@ func (b *bench) strip(name string, all bool) {
 	}
 	if err := b.Update(b.t.Context(), object); err != nil {
 		b.t.Fatal(err)
-	}
-}
-
-func TestInventoriesOfOthersAreRefused(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("a", "1"))
-	mine := b.inventory
-
-	b.inventory.Target = "another-cluster"
-	_, err := b.apply(config("a", "2"))
-	if _, changed := errors.AsType[*reconciler.TargetChangedError](err); !changed {
-		t.Errorf("another cluster: got %v", err)
-	}
-	b.inventory = mine
-	b.inventory.Format = 99
-	if _, err := b.apply(config("a", "2")); err == nil || !strings.Contains(err.Error(), "newer version") {
-		t.Errorf("a newer format: got %v", err)
-	}
-	if got := b.get("a").Data["value"]; got != "1" {
-		t.Errorf("value %q, want 1", got)
 	}
 }
 

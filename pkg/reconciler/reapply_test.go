@@ -49,30 +49,6 @@ func TestAReapplyThatFindsNothingToChangeIsNoChangeOnTheServerAndIsReadyAllTheWa
 	}
 }
 
-func TestObjectsAreNotReappliedByDefault(t *testing.T) {
-	b := newBench(t)
-	forward, _ := b.clocked(t)
-	b.mustApply(config("a", "1"))
-	forward(1000 * time.Hour)
-	if outcome := b.mustApply(config("a", "1")); len(outcome.Steps) > 0 {
-		t.Errorf("steps %v", outcome.Steps)
-	}
-}
-
-func TestTheComponentsReapplyIntervalHoldsForObjectsWithoutTheirOwn(t *testing.T) {
-	b := newBench(t)
-	forward, _ := b.clocked(t)
-	policies := reconciler.Policies{ReapplyInterval: 10 * time.Minute}
-	objects := []client.Object{config("a", "1"), config("b", "1", "reapply-interval", "1h")}
-	if _, err := b.applyFor(policies, objects...); err != nil {
-		t.Fatal(err)
-	}
-	forward(11 * time.Minute)
-	if outcome, err := b.applyFor(policies, objects...); err != nil || outcome.Steps["replace"] != 1 {
-		t.Errorf("steps %v, %v, want a refresh of one object", outcome.Steps, err)
-	}
-}
-
 func TestAnUnchangedNamespaceClaimOrJobSurvivesAForcedRefresh(t *testing.T) {
 	for _, policy := range []string{"replace", "ssa-merge", "ssa-override", "recreate"} {
 		t.Run("under "+policy, func(t *testing.T) {

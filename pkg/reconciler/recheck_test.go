@@ -6,7 +6,6 @@ package reconciler_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -46,26 +45,6 @@ func (b *between) afterDeletion(path, prefix string, call func()) {
 			done = true
 			call()
 		}
-	}
-}
-
-func TestAnObjectThatComesBackAfterItWasPrunedIsRemovedAgain(t *testing.T) {
-	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
-	b.mustApply(config("a", "1"), config("b", "1"))
-	old, path := b.get("b"), "/api/v1/namespaces/"+b.namespace+"/configmaps/b"
-	between.afterDeletion(path, "GET "+path, func() { b.putBack(old, true) })
-	records := b.records
-	outcome := b.mustApply(config("a", "1"))
-	if b.get("b") != nil {
-		t.Error("it was not deleted")
-	}
-	want := []reconciler.Key{{Kind: "ConfigMap", Namespace: b.namespace, Name: "b"}}
-	if !slices.Equal(outcome.Returned, want) || outcome.Steps["delete"] != 2 || b.records == records {
-		t.Errorf("returned %v, steps %v, recorded %t", outcome.Returned, outcome.Steps, b.records > records)
-	}
-	if len(b.inventory.Items) != 1 {
-		t.Errorf("the record is %+v", b.inventory.Items)
 	}
 }
 
@@ -119,17 +98,6 @@ func TestAComponentDoesNotListTheObjectsOfAWholeFleetAtItsEnd(t *testing.T) {
 	path := "/api/v1/namespaces/" + b.namespace + "/configmaps"
 	// Each is read once at the start and once at the end, and one page shows that there are many.
 	if gets := between.requests("GET " + path); len(gets) != 7 {
-		t.Errorf("%d reads: %v", len(gets), gets)
-	}
-}
-
-func TestNothingIsReadAgainIfNothingIsRemoved(t *testing.T) {
-	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
-	b.mustApply(config("a", "1"))
-	between.requests("")
-	b.mustApply(config("a", "2"))
-	if gets := between.requests("GET "); len(gets) != 1 {
 		t.Errorf("%d reads: %v", len(gets), gets)
 	}
 }

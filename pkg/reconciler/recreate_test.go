@@ -155,37 +155,34 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 }
 
 func TestRecreateOnImmutableRecreatesOnlyWhatTheServerRefusesToChange(t *testing.T) {
-	for name, policy := range spellings("recreate-on-immutable", "RecreateOnImmutable") {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			manifest := func(value string, fixed bool) client.Object {
-				object := config("a", value, "update-policy", policy, "recreate-propagation", "orphan")
-				object.Object["immutable"] = fixed
-				return object
-			}
-			b.mustApply(manifest("1", false))
-			before := b.get("a").UID
-			b.mustApply(manifest("2", true))
-			if live := b.get("a"); live.UID != before || live.Data["value"] != "2" {
-				t.Errorf("after a change in place: %v", live)
-			}
-			outcome, err := b.apply(manifest("3", true))
-			if err != nil || outcome.Steps["delete"] != 1 {
-				t.Fatalf("steps %v, %v", outcome.Steps, err)
-			}
-			if len(outcome.Notes) != 1 || !strings.HasPrefix(outcome.Notes[0].Message, "recreated: ") || !strings.Contains(outcome.Notes[0].Message, "immutable") {
-				t.Errorf("notes %v, want that the object is recreated, and why", outcome.Notes)
-			}
-			// There is no garbage collector here that would finish the deletion.
-			live := b.get("a")
-			if live == nil || live.UID != before || !slices.Equal(live.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
-				t.Fatalf("the object is %v, want that its dependents are orphaned", live)
-			}
-			b.change("a", func(c *corev1.ConfigMap) { c.Finalizers = nil })
-			b.mustApply(manifest("3", true))
-			if live := b.get("a"); live.UID == before || live.Data["value"] != "3" {
-				t.Errorf("after the recreation: %v", live)
-			}
-		})
+	const policy = "recreate-on-immutable"
+	b := newBench(t)
+	manifest := func(value string, fixed bool) client.Object {
+		object := config("a", value, "update-policy", policy, "recreate-propagation", "orphan")
+		object.Object["immutable"] = fixed
+		return object
+	}
+	b.mustApply(manifest("1", false))
+	before := b.get("a").UID
+	b.mustApply(manifest("2", true))
+	if live := b.get("a"); live.UID != before || live.Data["value"] != "2" {
+		t.Errorf("after a change in place: %v", live)
+	}
+	outcome, err := b.apply(manifest("3", true))
+	if err != nil || outcome.Steps["delete"] != 1 {
+		t.Fatalf("steps %v, %v", outcome.Steps, err)
+	}
+	if len(outcome.Notes) != 1 || !strings.HasPrefix(outcome.Notes[0].Message, "recreated: ") || !strings.Contains(outcome.Notes[0].Message, "immutable") {
+		t.Errorf("notes %v, want that the object is recreated, and why", outcome.Notes)
+	}
+	// There is no garbage collector here that would finish the deletion.
+	live := b.get("a")
+	if live == nil || live.UID != before || !slices.Equal(live.Finalizers, []string{metav1.FinalizerOrphanDependents}) {
+		t.Fatalf("the object is %v, want that its dependents are orphaned", live)
+	}
+	b.change("a", func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	b.mustApply(manifest("3", true))
+	if live := b.get("a"); live.UID == before || live.Data["value"] != "3" {
+		t.Errorf("after the recreation: %v", live)
 	}
 }

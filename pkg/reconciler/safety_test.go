@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -31,23 +29,6 @@ func TestACallEndsIfTheServerDoesNotKeepWhatIsWritten(t *testing.T) {
 	_, err := b.apply(stubborn)
 	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+b.namespace+"/a") || !strings.Contains(err.Error(), "does not keep") {
 		t.Errorf("got %v, want an error that names the object", err)
-	}
-}
-
-func TestTheOwnersNamespaceIsNeverDeleted(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": b.namespace},
-	}})
-	if outcome, err := b.delete(); err != nil || !outcome.Done() {
-		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	namespace := &corev1.Namespace{}
-	if err := b.Get(t.Context(), client.ObjectKey{Name: b.namespace}, namespace); err != nil {
-		t.Fatal(err)
-	}
-	if !namespace.DeletionTimestamp.IsZero() || namespace.Labels[engineName+"/owner-id"] != "" {
-		t.Errorf("the namespace was not orphaned: %v", namespace.ObjectMeta)
 	}
 }
 
@@ -88,24 +69,5 @@ func TestProgressOfADeletion(t *testing.T) {
 	outcome, err = b.delete()
 	if err != nil || outcome.Settled != 2 || outcome.Total != 2 {
 		t.Errorf("%d of %d, %v, want 2 of 2", outcome.Settled, outcome.Total, err)
-	}
-}
-
-// The write of version 1 was not confirmed, so it is not known of which manifest
-// the object was made; that it cannot be changed shows only when it is tried.
-func TestAnUnconfirmedObjectThatCannotBeChangedIsRecreated(t *testing.T) {
-	b := newBench(t)
-	fixed := func(value string) *unstructured.Unstructured {
-		object := config("a", value, "update-policy", "recreate")
-		object.Object["immutable"] = true
-		return object
-	}
-	b.mustApply(fixed("1"))
-	before := b.get("a")
-	b.inventory.Items[0].Digest = ""
-	b.mustApply(fixed("2"))
-	after := b.get("a")
-	if after.Data["value"] != "2" || after.UID == before.UID {
-		t.Errorf("value %q, uid %s, was %s", after.Data["value"], after.UID, before.UID)
 	}
 }

@@ -73,13 +73,20 @@ func TestNothingIsDeletedForAnEmptySetUnlessThatIsAllowed(t *testing.T) {
 	b.mustApply(config("a", "1"))
 	_, err := b.apply()
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); !invalid || len(recorder.Sent(http.MethodDelete)) > 0 {
-		t.Errorf("got %v, sent %v", err, recorder.Writes())
+		t.Fatalf("got %v, sent %v", err, recorder.Writes())
+	}
+	for _, part := range []string{"1 objects", "ConfigMap shop/a", engineName + `/allow-empty: "true"`, "Release shop/main"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error does not say %q: %v", part, err)
+		}
 	}
 	request := b.request()
 	request.AllowEmpty = true
 	if outcome, err := b.engine.Apply(t.Context(), request); err != nil || !outcome.Done() || len(recorder.Sent(http.MethodDelete)) != 1 {
 		t.Errorf("allowed: %v, sent %v", err, recorder.Writes())
 	}
+	b.inventory = reconciler.Inventory{}
+	b.mustApply() // nothing is needed to apply nothing to nothing
 }
 
 func TestNothingIsCreatedIfLeadershipIsNotConfirmed(t *testing.T) {

@@ -15,81 +15,69 @@ import (
 )
 
 func TestAReplaceMakesTheObjectWhatTheManifestSays(t *testing.T) {
-	for name, policy := range spellings("replace", "Replace") {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.mustApply(config("a", "1", "update-policy", policy))
-			b.change("a", func(c *corev1.ConfigMap) { c.Data["more"] = "by hand" })
-			if outcome := b.mustApply(config("a", "1", "update-policy", policy)); len(outcome.Steps) > 0 {
-				t.Errorf("steps %v for a field that the manifest does not set", outcome.Steps)
-			}
-			b.mustApply(config("a", "2", "update-policy", policy))
-			if got := b.get("a").Data; got["value"] != "2" || len(got) != 1 {
-				t.Errorf("data %v, want only what the manifest says", got)
-			}
-		})
+	const policy = "replace"
+	b := newBench(t)
+	b.mustApply(config("a", "1", "update-policy", policy))
+	b.change("a", func(c *corev1.ConfigMap) { c.Data["more"] = "by hand" })
+	if outcome := b.mustApply(config("a", "1", "update-policy", policy)); len(outcome.Steps) > 0 {
+		t.Errorf("steps %v for a field that the manifest does not set", outcome.Steps)
+	}
+	b.mustApply(config("a", "2", "update-policy", policy))
+	if got := b.get("a").Data; got["value"] != "2" || len(got) != 1 {
+		t.Errorf("data %v, want only what the manifest says", got)
 	}
 }
 
 func TestAMergeDoesNotChangeTheFieldsOfOthers(t *testing.T) {
-	for name, policy := range spellings("ssa-merge", "SsaMerge") {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.mustApply(config("a", "1", "update-policy", policy))
-			b.change("a", func(c *corev1.ConfigMap) { c.Data["more"] = "by hand" })
-			b.mustApply(config("a", "2", "update-policy", policy))
-			if got := b.get("a").Data; got["value"] != "2" || got["more"] != "by hand" {
-				t.Errorf("data %v", got)
-			}
-			withoutData := config("a", "2", "update-policy", policy)
-			delete(withoutData.Object, "data")
-			b.mustApply(withoutData)
-			if got := b.get("a").Data; len(got) != 1 || got["more"] != "by hand" {
-				t.Errorf("data %v after the manifest dropped its field", got)
-			}
-		})
+	const policy = "ssa-merge"
+	b := newBench(t)
+	b.mustApply(config("a", "1", "update-policy", policy))
+	b.change("a", func(c *corev1.ConfigMap) { c.Data["more"] = "by hand" })
+	b.mustApply(config("a", "2", "update-policy", policy))
+	if got := b.get("a").Data; got["value"] != "2" || got["more"] != "by hand" {
+		t.Errorf("data %v", got)
+	}
+	withoutData := config("a", "2", "update-policy", policy)
+	delete(withoutData.Object, "data")
+	b.mustApply(withoutData)
+	if got := b.get("a").Data; len(got) != 1 || got["more"] != "by hand" {
+		t.Errorf("data %v after the manifest dropped its field", got)
 	}
 }
 
 func TestAnOverrideReclaimsTheFieldsOfOneOffManagersOnly(t *testing.T) {
-	for name, policy := range spellings("ssa-override", "SsaOverride") {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.mustApply(config("a", "1", "update-policy", policy))
-			for _, manager := range []string{"kubectl-edit", "autoscaler"} {
-				live := b.get("a")
-				live.Data[manager] = "added"
-				if err := b.Update(t.Context(), live, client.FieldOwner(manager)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			b.mustApply(config("a", "2", "update-policy", policy))
-			got := b.get("a").Data
-			if _, there := got["kubectl-edit"]; there || got["autoscaler"] != "added" || got["value"] != "2" {
-				t.Errorf("data %v, want the field of kubectl gone and that of the controller kept", got)
-			}
-		})
+	const policy = "ssa-override"
+	b := newBench(t)
+	b.mustApply(config("a", "1", "update-policy", policy))
+	for _, manager := range []string{"kubectl-edit", "autoscaler"} {
+		live := b.get("a")
+		live.Data[manager] = "added"
+		if err := b.Update(t.Context(), live, client.FieldOwner(manager)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.mustApply(config("a", "2", "update-policy", policy))
+	got := b.get("a").Data
+	if _, there := got["kubectl-edit"]; there || got["autoscaler"] != "added" || got["value"] != "2" {
+		t.Errorf("data %v, want the field of kubectl gone and that of the controller kept", got)
 	}
 }
 
 func TestRecreateIsForChangesAndDriftIsRepairedInPlace(t *testing.T) {
-	for name, policy := range spellings("recreate", "Recreate") {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.mustApply(config("a", "1", "update-policy", policy))
-			before := b.get("a").UID
-			b.change("a", func(c *corev1.ConfigMap) { c.Data["value"] = "by hand" })
-			if outcome := b.mustApply(config("a", "1", "update-policy", policy)); outcome.Steps["replace"] != 1 {
-				t.Errorf("steps %v, want one replace", outcome.Steps)
-			}
-			if live := b.get("a"); live.UID != before || live.Data["value"] != "1" {
-				t.Errorf("after the repair: %v", live)
-			}
-			b.mustApply(config("a", "2", "update-policy", policy))
-			if live := b.get("a"); live.UID == before || live.Data["value"] != "2" {
-				t.Errorf("after the change: %v", live)
-			}
-		})
+	const policy = "recreate"
+	b := newBench(t)
+	b.mustApply(config("a", "1", "update-policy", policy))
+	before := b.get("a").UID
+	b.change("a", func(c *corev1.ConfigMap) { c.Data["value"] = "by hand" })
+	if outcome := b.mustApply(config("a", "1", "update-policy", policy)); outcome.Steps["replace"] != 1 {
+		t.Errorf("steps %v, want one replace", outcome.Steps)
+	}
+	if live := b.get("a"); live.UID != before || live.Data["value"] != "1" {
+		t.Errorf("after the repair: %v", live)
+	}
+	b.mustApply(config("a", "2", "update-policy", policy))
+	if live := b.get("a"); live.UID == before || live.Data["value"] != "2" {
+		t.Errorf("after the change: %v", live)
 	}
 }
 
