@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -48,7 +47,6 @@ type bed struct {
 	ctx       context.Context // also good for the cleanup
 	client    client.WithWatch
 	namespace string
-	history   *history
 }
 
 func newBed(t *testing.T) *bed {
@@ -73,7 +71,6 @@ func openBed(t *testing.T) *bed {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	b.check(b.client.Create(b.ctx, namespace))
 	b.namespace = namespace.Name
-	b.history = watchHistory(b)
 	return b
 }
 
@@ -230,17 +227,6 @@ func (b *bed) delete() {
 		}
 		_, reason, message := shop.Status.GetState()
 		return errors.Join(err, fmt.Errorf("%s: %s", reason, message))
-	})
-}
-
-// ran compares how often each Job ran since the bed was made.
-func (b *bed) ran(after string, want map[string]int) {
-	b.Helper()
-	b.until("the Jobs ran as often as wanted after the "+after, func() error {
-		if diff := cmp.Diff(want, b.history.runs()); diff != "" {
-			return fmt.Errorf("runs of Jobs (-want +got):\n%s", diff)
-		}
-		return nil
 	})
 }
 

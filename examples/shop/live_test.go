@@ -11,43 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/test/env"
 )
-
-func TestTheHooksOfTheShopRunOncePerChangeAndOnceBeforeItsDeletion(t *testing.T) {
-	b := newBed(t)
-	b.check(b.client.Create(t.Context(), b.shop()))
-	b.untilReady()
-	b.ran("installation", map[string]int{"corner-migration": 1})
-
-	b.change(func(s *shopv1alpha1.ShopSpec) { s.Replicas = 1 })
-	b.untilReady()
-	b.ran("change", map[string]int{"corner-migration": 2})
-
-	// A repair is no change.
-	settings := &corev1.ConfigMap{}
-	settings.Namespace, settings.Name = b.namespace, "corner-settings"
-	b.check(b.client.Delete(t.Context(), settings))
-	b.until("the settings are back", func() error { return b.client.Get(t.Context(), client.ObjectKeyFromObject(settings), settings) })
-	b.untilReady()
-
-	b.delete()
-	b.ran("repair and deletion", map[string]int{"corner-migration": 2, "corner-backup": 1})
-	if saved, deleted := b.history.completed("corner-backup"), b.history.firstDeletion(); saved == 0 || deleted <= saved {
-		t.Errorf("the carts were saved at version %d, the first object was deleted at version %d", saved, deleted)
-	}
-}
 
 func TestAUserPatchesADependentThroughTheShop(t *testing.T) {
 	b := newBed(t)
@@ -130,11 +100,9 @@ func TestAPatchThatCannotBeAppliedStallsTheShopAndIsNamed(t *testing.T) {
 	if diff := cmp.Diff(before, b.generations()); diff != "" {
 		t.Errorf("generations of the dependents (-before +after):\n%s", diff)
 	}
-	b.ran("wrong patches", map[string]int{"corner-migration": 1})
 
 	b.change(func(s *shopv1alpha1.ShopSpec) { s.Replicas, s.Patches = 2, nil })
 	b.untilReady()
-	b.ran("correct", map[string]int{"corner-migration": 2})
 }
 
 func TestAPatchThatTheServerRefusesIsAnErrorThatNamesTheObjectAndTheField(t *testing.T) {
@@ -158,7 +126,6 @@ func TestADeletionWithAWrongPatchSaysTheWayOutAndGoesOnWhenItIsCorrected(t *test
 	b.untilSaid("patch 1 of 1", `shop.example.com/skip-delete-hooks: "true"`)
 	b.change(func(s *shopv1alpha1.ShopSpec) { s.Patches = nil })
 	b.delete()
-	b.ran("deletion", map[string]int{"corner-migration": 1, "corner-backup": 1})
 }
 
 func TestTheAPIServerRefusesPatchesThatTheDefinitionExcludes(t *testing.T) {
@@ -179,60 +146,4 @@ func TestTheAPIServerRefusesPatchesThatTheDefinitionExcludes(t *testing.T) {
 			t.Errorf("want %s refused, got: %.300v", test.want, err)
 		}
 	}
-}
-
-func TestThePlanOfAShopNamesWhatAnEditChanges(t *testing.T) {
-	b := newBed(t)
-	b.check(b.client.Create(t.Context(), b.shop()))
-	b.untilReady()
-	edited := b.shop()
-	edited.Spec.Replicas++
-	edited.TypeMeta = metav1.TypeMeta{APIVersion: shopv1alpha1.GroupVersion.String(), Kind: "Shop"}
-	text, err := yaml.Marshal(edited)
-	b.check(err)
-	plan := func(manifest string) (string, error) {
-		var printed strings.Builder
-		command := options().Command()
-		command.SetArgs([]string{"plan", "-f", "-", "--kubeconfig", env.Shared(t).Kubeconfig()})
-		command.SetIn(strings.NewReader(manifest))
-		command.SetOut(&printed)
-		err := command.ExecuteContext(t.Context())
-		return printed.String(), err
-	}
-	wants := func(text string, err error, wanted ...string) {
-		t.Helper()
-		b.check(err)
-		for _, want := range wanted {
-			if !strings.Contains(text, want) {
-				t.Errorf("the plan does not have %q:\n%s", want, text)
-			}
-		}
-	}
-	printed, err := plan(string(text))
-	wants(printed, err, "Shop "+b.namespace+"/corner: revision 1 → 2", "corner-migration", "corner-web", "spec.replicas  2 → 3")
-	// A Shop that does not exist gets its defaults, and may be the answer to a dry run.
-	minimal := fmt.Sprintf("{apiVersion: %s, kind: Shop, metadata: {namespace: %s, name: fresh}, spec: {databaseSecret: fresh}}", edited.APIVersion, b.namespace)
-	answered := &unstructured.Unstructured{}
-	b.check(yaml.Unmarshal([]byte(minimal), &answered.Object))
-	b.check(b.client.Create(t.Context(), answered, client.DryRunAll))
-	asJSON, err := answered.MarshalJSON()
-	b.check(err)
-	for _, text := range []string{minimal, string(asJSON)} {
-		printed, err := plan(text)
-		wants(printed, err, "Shop "+b.namespace+"/fresh: revision 1, operator shop.example.com", "fresh-cache", "fresh-web")
-	}
-	if _, err := plan("kind: ["); err == nil {
-		t.Error("there is no error about a file that is no YAML")
-	}
-
-	// The rights of the operator suffice to answer users who ask it.
-	asked := &unstructured.Unstructured{}
-	asked.SetGroupVersionKind(shopv1alpha1.GroupVersion.WithKind("Shop"))
-	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(edited), asked))
-	b.check(unstructured.SetNestedField(asked.Object, name, "status", "reconciler"))
-	changed := asked.DeepCopy()
-	b.check(unstructured.SetNestedField(changed.Object, int64(3), "spec", "replicas"))
-	answer, err := preview.Ask(t.Context(), b.client, preview.Question{Component: asked, Edited: changed, FieldOwner: "test"})
-	wants(string(answer.Plan), err, `"spec.replicas","old":"2","new":"3"`)
-	b.delete()
 }

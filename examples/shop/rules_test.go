@@ -78,7 +78,6 @@ func TestTheOperatorRunsWithTheRulesThatAreGeneratedForItsChart(t *testing.T) {
 	b.change(func(s *shopv1alpha1.ShopSpec) { s.Replicas = 3; s.Greeting = "Closed" })
 	b.untilReady()
 	b.delete()
-	b.ran("deletion", map[string]int{"corner-migration": 2, "corner-backup": 1})
 
 	events, err := e.AuditEventsSince(b.ctx, from, user)
 	b.check(err)
