@@ -5,7 +5,6 @@ package lifecycle_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -259,23 +258,6 @@ func TestServerRequeuesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *tes
 	if _, deleted := h.done(); deleted != 1 {
 		t.Errorf("%d deletions", deleted)
 	}
-}
-
-func TestServerSeesAnErrorRequeueAsItsClassSays(t *testing.T) {
-	h, sent := &steady{fail: &result.Error{Severity: result.SeverityWarning, Reason: "NoAnswer", After: 100 * time.Millisecond, Err: errors.New("no answer")}}, &writes{}
-	c := operate(t, h, lifecycle.Options[*widget.Widget]{Name: name}, sent)
-	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "failing"}}
-	if err := c.Create(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	key := client.ObjectKeyFromObject(w)
-	// The ordinary rate limiter would need minutes for that many.
-	until(t, c, key, "twelve reconciles", func(*widget.Widget) bool { reconciles, _ := h.done(); return reconciles >= 12 })
-	until(t, c, key, "the reason", readyFor("NoAnswer"))
-	h.mu.Lock()
-	h.fail = nil
-	h.mu.Unlock()
-	until(t, c, key, "Ready", readyFor("Ready"))
 }
 
 func TestSetupMistakesAreErrors(t *testing.T) {
