@@ -5,10 +5,7 @@ package changes_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -160,33 +156,6 @@ func life(b *bed, d *diary) {
 	b.delete("x")
 	b.untilGone("x")
 	b.untilNoted(d, "Created x", "Updated x", "Deleted x")
-}
-
-func TestAnObjectThatGoesDuringItsFirstCallIsDeletedAfterwards(t *testing.T) {
-	for name, outcome := range map[string]error{"the call succeeds": nil, "the call fails": errors.New("in vain")} {
-		t.Run(name, func(t *testing.T) {
-			b, d := newBed(t), &diary{}
-			mgr := b.newManager(nil)
-			r := noting(d, func(ctx context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {
-				if req.Action != changes.ReconcileActionCreated {
-					return changes.ReconcileResult{}, nil
-				}
-				b.edit("x", func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
-				b.delete("x")
-				// A failed call is made again for as long as the object is seen.
-				b.until("the operator sees that x is gone", func() (bool, string) {
-					err := mgr.GetCache().Get(ctx, client.ObjectKeyFromObject(req.Object), &corev1.ConfigMap{})
-					return apierrors.IsNotFound(err), fmt.Sprint(err)
-				})
-				return changes.ReconcileResult{}, outcome
-			})
-			b.check(changes.NewController(strings.ToLower(b.namespace), &corev1.ConfigMap{}, r, changes.Options{}).SetupWithManager(mgr))
-			b.run(mgr)
-			b.create("x", "1")
-			b.untilNoted(d, "Created x", "Deleted x")
-			b.untilGone("x")
-		})
-	}
 }
 
 func TestOptionsOfTheCacheAndOfTheControllerArePassedOn(t *testing.T) {
