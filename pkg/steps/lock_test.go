@@ -211,33 +211,4 @@ func TestALockThatIsHeld(t *testing.T) {
 	}
 }
 
-func TestTheIdempotencyKeyIsTheSameForEveryAttempt(t *testing.T) {
-	s := newServer(stored())
-	var keys []string
-	attempt := func(process *steps.Process, end func(b *Bucket, c steps.Condition) (steps.Condition, error)) {
-		t.Helper()
-		b := read(t, s.direct)
-		lock := steps.NewLock(b, s, step, steps.WithProcess(process), steps.WithHolder("pod"))
-		_ = lock.Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
-			keys = append(keys, lock.IdempotencyKey(c))
-			return end(b, c)
-		})
-	}
-	waiting := func(_ *Bucket, c steps.Condition) (steps.Condition, error) {
-		return c, result.NewWaiting(errors.New("busy"), "Busy", 0)
-	}
-	refuse := func(*Bucket, steps.Condition) (steps.Condition, error) {
-		s.before = func(int, string) error { return apierrors.NewForbidden(schema.GroupResource{}, "a", nil) }
-		return steps.Condition{}, errors.New("the process has crashed")
-	}
-	attempt(steps.NewProcess(), waiting)
-	attempt(steps.NewProcess(), refuse) // leaves the lock behind
-	s.before = nil
-	attempt(steps.NewProcess(), func(b *Bucket, c steps.Condition) (steps.Condition, error) { return makeBucket(b)(c) })
-	attempt(steps.NewProcess(), waiting)
-	if len(keys) != 4 || keys[0] != keys[1] || keys[1] != keys[2] || keys[3] == keys[2] || keys[0] == "" {
-		t.Errorf("keys %v", keys)
-	}
-}
-
 var _ client.Object = (*Bucket)(nil)
