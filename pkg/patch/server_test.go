@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
@@ -48,26 +47,6 @@ func get(t *testing.T, c client.Client, w *widget.Widget) *widget.Widget {
 	return server
 }
 
-func TestServerKeepsWhatIsCommitted(t *testing.T) {
-	c := installed.On(t, env.Shared(t), nil)
-	w, h := create(t, c)
-	w.Finalizers = []string{"test.corbel.run/x"}
-	w.Status.Record = []widget.Item{{Name: "pump", UID: "1"}}
-	if err := h.Commit(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	server := get(t, c, w)
-	if d := cmp.Diff(server.ObjectMeta, w.ObjectMeta); d != "" {
-		t.Errorf("metadata: %s", d)
-	}
-	if d := cmp.Diff(server.Status, w.Status); d != "" {
-		t.Errorf("status: %s", d)
-	}
-	if w.Spec.Loaded != "from elsewhere" {
-		t.Error("the loaded value did not survive")
-	}
-}
-
 func TestServerAnswersConflicts(t *testing.T) {
 	c := installed.On(t, env.Shared(t), nil)
 	w, h := create(t, c)
@@ -91,34 +70,6 @@ func TestServerAnswersConflicts(t *testing.T) {
 	w.Status.Phase = "Done"
 	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
 		t.Fatalf("another generation: %v", err)
-	}
-}
-
-func TestServerLetsTheObjectGoWithItsLastFinalizer(t *testing.T) {
-	c := installed.On(t, env.Shared(t), nil)
-	w, h := create(t, c)
-	w.Finalizers = []string{"test.corbel.run/x"}
-	if err := h.Commit(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Delete(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	w = get(t, c, w)
-	h, err := patch.NewHelper(w, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Finalizers, w.Status.Phase = nil, "Gone"
-	if err := h.Patch(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("the object is still there: %v", err)
-	}
-	w.Status.Phase = "Too late"
-	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
-		t.Errorf("an object that is gone: %v", err)
 	}
 }
 
@@ -154,29 +105,5 @@ func TestServerPrunesWhatTheDefinitionLacks(t *testing.T) {
 	}
 	if after, _ := h.LastVersion(); before == "" || after != before {
 		t.Errorf("version %s, want %s", after, before)
-	}
-}
-
-func TestServerWithoutStatusSubresource(t *testing.T) {
-	c := installed.On(t, env.Shared(t), func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources = nil })
-	w, h := create(t, c)
-	w.Status.Phase = "New"
-	if _, ok := errors.AsType[*patch.NoStatusSubresourceError](h.Commit(t.Context(), w)); !ok {
-		t.Fatal("the missing subresource is not noticed")
-	}
-	// Every write is a new generation here; it must come to rest all the same.
-	for range 3 {
-		conditions.MarkStalled(w, "CRDOutdated", "")
-		err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{})
-		if _, ok := errors.AsType[*patch.NoStatusSubresourceError](err); !ok {
-			t.Fatalf("error: %v", err)
-		}
-	}
-	server := &widget.Widget{}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); err != nil {
-		t.Fatal(err)
-	}
-	if !conditions.IsStalled(server) || server.Status.Phase != "" || server.Generation != 2 {
-		t.Errorf("status %+v at generation %d", server.Status, server.Generation)
 	}
 }
