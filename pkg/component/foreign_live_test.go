@@ -8,7 +8,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -33,26 +32,6 @@ func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
-}
-
-func TestTheEndOfANamespaceRequeuesItsWaiter(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	leaving := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace + "-leaving"}}
-	b.check(b.client.Create(t.Context(), leaving))
-	b.check(b.client.Delete(t.Context(), leaving))
-	b.create(widget.Spec{
-		RequeueSpec: aDay, PlacementSpec: component.PlacementSpec{Namespace: leaving.Name}, Values: map[string]string{"a": "1"},
-	})
-	b.expect(component.StateProcessing, v1alpha1.ReasonProcessing)
-	// Only the test empties namespaces here.
-	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(leaving), leaving))
-	leaving.Spec.Finalizers = nil
-	b.check(b.client.SubResource("finalize").Update(t.Context(), leaving))
-	for ended := false; !ended; { // it changes before it ends
-		b.expectRequeue("the end of the namespace")
-		w, _, _ := b.reconcile()
-		ended = w.Status.IsReady()
-	}
 }
 
 // cronJob returns an instance of a type that another client makes.

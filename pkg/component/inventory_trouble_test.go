@@ -6,9 +6,7 @@ package component_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,50 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/test/wire"
 )
-
-func TestNothingIsDeletedWhileALostPartOfTheInventoryCannotBeRebuilt(t *testing.T) {
-	var broken atomic.Bool
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
-		b.manager.GetConfig().Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-				if broken.Load() && r.Method == http.MethodGet && r.URL.Path == "/api/v1/configmaps" {
-					return nil, fmt.Errorf("the server is on fire")
-				}
-				return next.RoundTrip(r)
-			})
-		})
-	})
-	b.create(widget.Spec{Values: many(0, 30)})
-	b.until(component.StateReady)
-	b.destroy()
-	broken.Store(true)
-	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 1) })
-	b.resetRequests()
-	refused := func() {
-		t.Helper()
-		w, _, _ := b.reconcile()
-		if _, _, message := w.Status.GetState(); !strings.Contains(message, "part of the inventory is lost") || !strings.Contains(message, "type ConfigMap") {
-			t.Errorf("message: %s", message)
-		}
-	}
-	refused()
-	b.check(b.client.Delete(t.Context(), b.get()))
-	refused()
-	for _, write := range b.writes() {
-		if strings.HasPrefix(write, "delete") || strings.Contains(write, "configmaps") {
-			t.Errorf("write: %s", write)
-		}
-	}
-	broken.Store(false)
-	b.untilGone()
-	for name := range many(0, 30) {
-		if _, ok := b.configMap(name); ok {
-			t.Errorf("config map %s is still there", name)
-		}
-	}
-}
 
 // forge changes the inventory in the status by hand.
 func (b *bed) forge(change func(inventory *v1alpha1.Inventory)) {

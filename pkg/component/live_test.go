@@ -5,14 +5,12 @@ package component_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/component"
@@ -65,32 +63,6 @@ func TestLifeOfAComponent(t *testing.T) {
 		if _, ok := b.configMap(name); ok {
 			t.Errorf("config map %s was still there", name)
 		}
-	}
-}
-
-func TestAnInstallOfThousandObjectsMakesAtMostFiveEvents(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	values := map[string]string{}
-	for i := range 1000 {
-		values[fmt.Sprintf("config-%d", i)] = "1"
-	}
-	b.create(widget.Spec{Values: values})
-	b.until(component.StateReady)
-	const last = "Ready: 1000 of 1000 dependent objects are ready"
-	var texts []string
-	for deadline := time.Now().Add(patience); !slices.Contains(texts, last); time.Sleep(50 * time.Millisecond) {
-		list := &eventsv1.EventList{}
-		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
-		texts = nil
-		for _, event := range list.Items {
-			texts = append(texts, event.Reason+": "+event.Note)
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("events: %q", texts)
-		}
-	}
-	if len(texts) > 5 || !slices.Contains(texts, "Applied: created 1000 objects") {
-		t.Errorf("%d events: %q", len(texts), texts)
 	}
 }
 

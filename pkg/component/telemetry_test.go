@@ -16,7 +16,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // series returns the value of every series of a metric, by its labels but the controller.
@@ -98,45 +97,6 @@ func TestTheMetricsOfALifeNameNoObjectAndEndWithIt(t *testing.T) {
 	if changed("corbel_reconcile_total")["gone"] == 0 {
 		t.Error("the last reconcile was not counted")
 	}
-}
-
-// dependents returns how many dependents are counted, of all tests together.
-func (b *bed) dependents() map[string]float64 { return b.series("corbel_dependents") }
-
-func TestTheDependentsOfALargeInventoryAreCounted(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-		objects, err := configMaps(ctx, namespace, name, parameters)
-		for _, object := range objects {
-			if object.GetName() == "config-00" {
-				object.SetAnnotations(map[string]string{operatorName + "/purge-order": "0"})
-			}
-		}
-		return objects, err
-	}), component.ReconcilerOptions{}, smallStatus)
-	before := b.dependents()
-	expect := func(when string, want map[string]float64) {
-		t.Helper()
-		if got := since(before, b.dependents()); !maps.Equal(got, want) {
-			t.Errorf("%s: counted are %v, want %v", when, got, want)
-		}
-	}
-	b.create(widget.Spec{Values: many(0, 30)})
-	if w := b.until(component.StateReady); len(w.Status.Inventory.Items) > 0 {
-		t.Fatal("the inventory is in the status")
-	}
-	all := map[string]float64{"Applied": 29, "Completed": 1}
-	expect("ready", all)
-	b.reconcile()
-	expect("at rest", all)
-	b.update(func(w *widget.Widget) {
-		w.Annotations = map[string]string{operatorName + "/management-policy": "skip"}
-	})
-	b.reconcile()
-	expect("after a reconcile that does not open the record", all)
-
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	expect("when it is gone", map[string]float64{})
 }
 
 // checkLabels fails if a label of our metrics has a value that names an object.
