@@ -53,8 +53,6 @@ type Release struct {
 	DeployedAt time.Time
 	// Values are those that a user has set.
 	Values map[string]any
-	// ChartValues are the values of the chart, which Values override. They are written, and not read.
-	ChartValues map[string]any
 	// Objects are the objects of the chart, and HookObjects those of its hooks, as they were rendered. Objects without
 	// a namespace are in that of the release, if their type has namespaces.
 	Objects, HookObjects []*unstructured.Unstructured
@@ -101,7 +99,7 @@ func Decode(text []byte) (*Release, error) {
 	if len(text) > maxRecord {
 		return nil, fmt.Errorf("the record has %d bytes, and at most %d are read", len(text), maxRecord)
 	}
-	content, err := unpack(text)
+	content, err := Unpack(text)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +144,8 @@ func Decode(text []byte) (*Release, error) {
 	return release, nil
 }
 
-// unpack decodes base64 and, unless an old version of Helm has stored it as it is, decompresses.
-func unpack(text []byte) ([]byte, error) {
+// Unpack decodes base64 and, unless an old version of Helm has stored it as it is, decompresses.
+func Unpack(text []byte) ([]byte, error) {
 	packed := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(packed, text)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -158,13 +157,13 @@ func TestOnlyTheLastRevisionThatIsDeployedIsRead(t *testing.T) {
 		return metav1.ObjectMeta{Namespace: r.Namespace, Name: r.RecordName(), Labels: map[string]string{"owner": "helm"}}
 	}
 	secret := func(changes map[string]any) client.Object {
-		return &corev1.Secret{ObjectMeta: meta(of), Type: secretType, Data: map[string][]byte{entry: recordWith(t, changes)}}
+		return &corev1.Secret{ObjectMeta: meta(of), Type: SecretType, Data: map[string][]byte{Entry: recordWith(t, changes)}}
 	}
 	status := func(text string) client.Object { return secret(map[string]any{"info": map[string]any{"status": text}}) }
 	later := of
 	later.Revision++
 	settings := func(r Reference) client.Object {
-		return &corev1.ConfigMap{ObjectMeta: meta(r), Data: map[string]string{entry: string(recordWith(t, nil))}}
+		return &corev1.ConfigMap{ObjectMeta: meta(r), Data: map[string]string{Entry: string(recordWith(t, nil))}}
 	}
 	foreign := settings(of)
 	foreign.SetLabels(nil)
@@ -208,7 +207,7 @@ func TestAReadThatFailsSaysNothingAboutTheRelease(t *testing.T) {
 	for failing := range 2 {
 		count := 0
 		c := interceptor.NewClient(fake.NewClientBuilder().WithObjects(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: "sh.helm.release.v1.corner.v7"}, Type: secretType, Data: map[string][]byte{entry: recordWith(t, nil)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: "sh.helm.release.v1.corner.v7"}, Type: SecretType, Data: map[string][]byte{Entry: recordWith(t, nil)},
 		}).Build(), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if count++; count-1 == failing {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, key.Name, errors.New("no"))
@@ -219,58 +218,6 @@ func TestAReadThatFailsSaysNothingAboutTheRelease(t *testing.T) {
 		_, missing := errors.AsType[*NotFoundError](err)
 		if !apierrors.IsForbidden(err) || missing || isUnusable(err) {
 			t.Errorf("request %d: %v", failing+1, err)
-		}
-	}
-}
-
-func TestARecordIsReadAsItWasMade(t *testing.T) {
-	object := func(kind, name string, annotations map[string]string) *unstructured.Unstructured {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
-		o.SetName(name)
-		o.SetAnnotations(annotations)
-		return o
-	}
-	made := &Release{
-		Reference: Reference{Namespace: "market", Name: "corner", Revision: 8}, Status: StatusPending, Chart: "shop", ChartVersion: "1.0.0", AppVersion: "2",
-		DeployedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[string]any{"replicas": int64(9007199254740993), "image": "a"},
-		ChartValues: map[string]any{"tls": map[string]any{"enabled": false}},
-		Objects:     []*unstructured.Unstructured{object("ConfigMap", "a", nil), object("Service", "b", nil)},
-		HookObjects: []*unstructured.Unstructured{object("Pod", "c", map[string]string{HookKey: "pre-delete, post-delete", hookWeight: "-5"})},
-	}
-	secret, err := made.Record("why", func(o *unstructured.Unstructured) string { return "shop/templates/" + o.GetName() + ".yaml" })
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := Decode(secret.Data[entry])
-	made.ChartValues = nil // Helm alone reads them
-	if diff := cmp.Diff(made, read); diff != "" || err != nil {
-		t.Errorf("%v, -made +read:\n%s", err, diff)
-	}
-	labels := map[string]string{"owner": "helm", "name": "corner", "version": "8", "status": "pending-upgrade", "createdAt": "1767323045"}
-	if diff := cmp.Diff(labels, secret.Labels); diff != "" || secret.Type != secretType || secret.Name != "sh.helm.release.v1.corner.v8" {
-		t.Errorf("%s of type %s, labels -want +got:\n%s", secret.Name, secret.Type, diff)
-	}
-	content, err := unpack(secret.Data[entry])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`"events":["pre-delete","post-delete"]`, `"weight":-5`, `"delete_policies":["before-hook-creation"]`, `# Source: shop/templates/a.yaml`, `"description":"why"`, `"values":{"tls":{"enabled":false}}`} {
-		if !strings.Contains(string(content), want) {
-			t.Errorf("lacks %s:\n%s", want, content)
-		}
-	}
-
-	if err := SetStatus(secret, StatusDeployed); err != nil {
-		t.Fatal(err)
-	}
-	made.Status = StatusDeployed
-	read, err = Decode(secret.Data[entry])
-	if diff := cmp.Diff(made, read); diff != "" || err != nil || secret.Labels["status"] != StatusDeployed {
-		t.Errorf("%v, %v, -made +read:\n%s", err, secret.Labels, diff)
-	}
-	for _, name := range []string{"", "Corner", strings.Repeat("a", 54)} {
-		if CheckName(name) == nil {
-			t.Errorf("%q is taken", name)
 		}
 	}
 }

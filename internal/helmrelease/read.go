@@ -4,12 +4,9 @@
 package helmrelease
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +17,10 @@ import (
 )
 
 const (
-	// secretType is the type of the Secrets of records.
-	secretType corev1.SecretType = "helm.sh/release.v1"
-	// entry is the key of the release in a record.
-	entry = "release"
+	// SecretType is the type of the Secrets of records.
+	SecretType corev1.SecretType = "helm.sh/release.v1"
+	// Entry is the key of the release in a record.
+	Entry = "release"
 )
 
 // A NotFoundError says that there is no record of a revision or, if that is 0, of a release.
@@ -94,10 +91,10 @@ func recordOf(ctx context.Context, c client.Reader, r Reference) (kind schema.Gr
 	secret, settings := &corev1.Secret{}, &corev1.ConfigMap{}
 	err = c.Get(ctx, key, secret)
 	if err == nil {
-		if secret.Type != secretType {
-			err = &UnusableError{Reference: r, Err: fmt.Errorf("Secret %s is not of the type %s", key, secretType)}
+		if secret.Type != SecretType {
+			err = &UnusableError{Reference: r, Err: fmt.Errorf("Secret %s is not of the type %s", key, SecretType)}
 		}
-		return corev1.SchemeGroupVersion.WithKind("Secret"), secret.Data[entry], err
+		return corev1.SchemeGroupVersion.WithKind("Secret"), secret.Data[Entry], err
 	}
 	if apierrors.IsNotFound(err) {
 		err = c.Get(ctx, key, settings)
@@ -111,58 +108,10 @@ func recordOf(ctx context.Context, c client.Reader, r Reference) (kind schema.Gr
 	case err != nil && !isUnusable(err):
 		err = fmt.Errorf("read the record of %s: %w", r.Title(), err)
 	}
-	return corev1.SchemeGroupVersion.WithKind("ConfigMap"), []byte(settings.Data[entry]), err
+	return corev1.SchemeGroupVersion.WithKind("ConfigMap"), []byte(settings.Data[Entry]), err
 }
 
 func isUnusable(err error) bool {
 	_, unusable := errors.AsType[*UnusableError](err)
 	return unusable
-}
-
-// Records lists the records of a release, without their content: in Secrets and in ConfigMaps, the latest revision last.
-func Records(ctx context.Context, c client.Reader, namespace, name string) ([]metav1.PartialObjectMetadata, error) {
-	var found []metav1.PartialObjectMetadata
-	for _, kind := range []string{"Secret", "ConfigMap"} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"owner": "helm", "name": name}); err != nil {
-			return nil, fmt.Errorf("list the records of Helm release %s/%s: %w", namespace, name, err)
-		}
-		for _, item := range list.Items {
-			if strings.HasPrefix(item.Name, "sh.helm.release.v1."+name+".v") {
-				item.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-				found = append(found, item)
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(RevisionOf(a), RevisionOf(b)) })
-	return found, nil
-}
-
-// RevisionOf returns the revision that a record says it is about; 0 if it says none.
-func RevisionOf(record metav1.PartialObjectMetadata) int64 {
-	revision, err := strconv.ParseInt(record.Labels["version"], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return revision
-}
-
-// Latest returns the last revision of a release, whatever its status is.
-func Latest(ctx context.Context, c client.Reader, namespace, name string) (Reference, error) {
-	records, err := Records(ctx, c, namespace, name)
-	if err != nil {
-		return Reference{}, err
-	}
-	latest := Reference{Namespace: namespace, Name: name}
-	for _, record := range records {
-		r := latest
-		if r.Revision = RevisionOf(record); r.Revision > latest.Revision && record.Name == r.RecordName() {
-			latest = r
-		}
-	}
-	if latest.Revision == 0 {
-		return Reference{}, &NotFoundError{latest}
-	}
-	return latest, nil
 }

@@ -143,6 +143,7 @@ var rooms = []Room{
 	{Path: "internal/rbacrules", Floor: 4, Kind: Open},
 
 	// The module of the command.
+	{Path: "cmd/corbel/internal/helmrecord", Floor: 5, Kind: Open},
 	{Path: "cmd/corbel/internal/scaffold/values", Floor: 4, Kind: Open},
 	{Path: "cmd/corbel/internal/scaffold", Floor: 5, Kind: Open, Beside: []string{"pkg/component"}},
 	{Path: "cmd/corbel/internal/command/remote", Floor: 5, Kind: Open},

@@ -19,7 +19,7 @@ var limitGroups = []limitGroup{
 	{"Objects and inventories", []string{"pkg/manifests", "pkg/reconciler/internal/desired", "internal/inventory", "api/v1alpha1", "pkg/reconciler/internal/execute", "pkg/reconciler/internal/observe"}},
 	{"History", []string{"internal/revisions"}},
 	{"Previews", []string{"internal/preview"}},
-	{"Helm releases", []string{"internal/helmrelease"}},
+	{"Helm releases", []string{"internal/helmrelease", "cmd/corbel/internal/helmrecord"}},
 	{"Files and generators", []string{
 		"pkg/manifests/internal/files", "pkg/manifests/internal/document", "pkg/manifests/internal/templates", "pkg/manifests/internal/lookup",
 		"pkg/manifests/helm", "pkg/manifests/gotemplate", "pkg/manifests/kustomize", "pkg/manifests/krm", "pkg/manifests/transform",

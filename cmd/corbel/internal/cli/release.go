@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/helmrecord"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
 	"github.com/corbel-run/corbel/internal/helmrelease"
@@ -113,7 +114,7 @@ func (h *handback) run(ctx context.Context, arguments []string) error {
 	if h.dryRun {
 		return nil
 	}
-	if l.release.Status == helmrelease.StatusPending {
+	if l.release.Status == helmrecord.StatusPending {
 		if err := h.handOver(ctx, connection, l); err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (h *handback) gone(ctx context.Context, arguments []string, notFound error)
 		title := "revision " + record.Labels["version"] + " of Helm release " + namespace + "/" + record.Labels["name"]
 		switch {
 		case !strings.HasPrefix(record.Annotations[madeFrom], t.Kind+" "+namespace+"/"+name+" "):
-		case record.Labels["status"] == helmrelease.StatusPending:
+		case record.Labels["status"] == helmrecord.StatusPending:
 			return fmt.Errorf("%w; it was deleted before all its objects belonged to %s: create it again, or delete Secret %s/%s and run \"helm upgrade\" with --take-ownership",
 				notFound, title, namespace, record.Name)
 		default:
@@ -182,7 +183,7 @@ func (h *handback) begun(ctx context.Context, connection *connection, c inspect.
 	if l.release, err = helmrelease.Decode(l.record.Data["release"]); err != nil {
 		return nil, fmt.Errorf("Secret %s: %w", key, err)
 	}
-	if l.release.Status == helmrelease.StatusPending && l.record.Annotations[madeFrom] != madeOf(c) {
+	if l.release.Status == helmrecord.StatusPending && l.record.Annotations[madeFrom] != madeOf(c) {
 		return nil, fmt.Errorf("%s was changed after its manifests were read for %s: \"%s\", and release it again when it is ready",
 			c, reference.Title(), c.Command("resume"))
 	}
@@ -230,10 +231,10 @@ func (h *handback) prepare(ctx context.Context, connection *connection, c inspec
 	if h.name == "" {
 		reference.Name = answer.Manifests.Name
 	}
-	if err := helmrelease.CheckName(reference.Name); err != nil {
+	if err := helmrecord.CheckName(reference.Name); err != nil {
 		return nil, fmt.Errorf("%w; choose one with --name", err)
 	}
-	records, err := helmrelease.Records(ctx, connection.client, reference.Namespace, reference.Name)
+	records, err := helmrecord.Records(ctx, connection.client, reference.Namespace, reference.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -241,14 +242,14 @@ func (h *handback) prepare(ctx context.Context, connection *connection, c inspec
 		return nil, err
 	}
 	l.release = &helmrelease.Release{
-		Reference: reference, Status: helmrelease.StatusPending, Chart: plan.Source.Chart, ChartVersion: plan.Source.Version, AppVersion: plan.Source.AppVersion,
-		DeployedAt: h.now(), Values: answer.Manifests.Values, ChartValues: answer.Manifests.DefaultValues,
+		Reference: reference, Status: helmrecord.StatusPending, Chart: plan.Source.Chart, ChartVersion: plan.Source.Version, AppVersion: plan.Source.AppVersion,
+		DeployedAt: h.now(), Values: answer.Manifests.Values,
 	}
 	files, err := h.addManifests(ctx, connection, c, l.release, answer.Manifests.Objects)
 	if err != nil {
 		return nil, err
 	}
-	if l.record, err = l.release.Record("Released from "+c.String(), files); err != nil {
+	if l.record, err = helmrecord.Record(l.release, answer.Manifests.DefaultValues, "Released from "+c.String(), files); err != nil {
 		return nil, err
 	}
 	l.record.Annotations = map[string]string{madeFrom: madeOf(c)}
@@ -288,7 +289,7 @@ func nextRevision(records []metav1.PartialObjectMetadata, reference helmrelease.
 	next := c.Status.Revision + 1
 	adopted := c.Status.AdoptedRelease
 	for i, record := range records { // the last revision is the last one
-		revision, status := helmrelease.RevisionOf(record), record.Labels["status"]
+		revision, status := helmrecord.RevisionOf(record), record.Labels["status"]
 		ours := isMadeFor(&record, c)
 		wasAdopted := adopted != nil && *adopted == v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: revision}
 		switch {
@@ -357,7 +358,7 @@ func (h *handback) handOver(ctx context.Context, connection *connection, l *part
 	if err := h.supersede(ctx, connection, l.release.Reference); err != nil {
 		return err
 	}
-	if err := helmrelease.SetStatus(l.record, helmrelease.StatusDeployed); err != nil {
+	if err := helmrecord.SetStatus(l.record, helmrelease.StatusDeployed); err != nil {
 		return err
 	}
 	if err := connection.client.Update(ctx, l.record, client.FieldOwner(steering.FieldManager)); err != nil {
@@ -368,7 +369,7 @@ func (h *handback) handOver(ctx context.Context, connection *connection, l *part
 
 // isMadeFor reports whether a record is one of the component that is not deployed yet.
 func isMadeFor(record client.Object, c inspect.Component) bool {
-	return record.GetLabels()["status"] == helmrelease.StatusPending && strings.HasPrefix(record.GetAnnotations()[madeFrom], fmt.Sprintf("%s %s ", c, c.Object.GetUID()))
+	return record.GetLabels()["status"] == helmrecord.StatusPending && strings.HasPrefix(record.GetAnnotations()[madeFrom], fmt.Sprintf("%s %s ", c, c.Object.GetUID()))
 }
 
 // begin writes the record, and suspends the component.
@@ -401,18 +402,18 @@ func (h *handback) begin(ctx context.Context, connection *connection, l *parting
 
 // supersede sets the status of the revisions before the new one, as Helm does.
 func (h *handback) supersede(ctx context.Context, connection *connection, by helmrelease.Reference) error {
-	records, err := helmrelease.Records(ctx, connection.client, by.Namespace, by.Name)
+	records, err := helmrecord.Records(ctx, connection.client, by.Namespace, by.Name)
 	if err != nil {
 		return err
 	}
 	for _, record := range records {
-		if record.Kind != "Secret" || record.Labels["status"] != helmrelease.StatusDeployed || helmrelease.RevisionOf(record) >= by.Revision {
+		if record.Kind != "Secret" || record.Labels["status"] != helmrelease.StatusDeployed || helmrecord.RevisionOf(record) >= by.Revision {
 			continue
 		}
 		secret := &corev1.Secret{}
 		err := connection.client.Get(ctx, client.ObjectKeyFromObject(&record), secret)
 		if err == nil {
-			err = helmrelease.SetStatus(secret, helmrelease.StatusSuperseded)
+			err = helmrecord.SetStatus(secret, helmrecord.StatusSuperseded)
 		}
 		if err == nil {
 			err = connection.client.Update(ctx, secret, client.FieldOwner(steering.FieldManager))

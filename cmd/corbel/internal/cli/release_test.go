@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/helmrecord"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/pkg/component"
@@ -83,14 +84,14 @@ func (b *bed) ownedByHelm(name string, objects []*unstructured.Unstructured) {
 // recordsOf returns the revisions of a release with their status.
 func (b *bed) recordsOf(name string) (found []string) {
 	b.Helper()
-	records, err := helmrelease.Records(b.ctx, b.client, market, name)
+	records, err := helmrecord.Records(b.ctx, b.client, market, name)
 	b.check(err)
 	for _, record := range records {
 		secret := &corev1.Secret{}
 		b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(&record), secret))
 		release, err := helmrelease.Decode(secret.Data["release"])
 		b.check(err)
-		if release.Status != record.Labels["status"] || release.Revision != helmrelease.RevisionOf(record) {
+		if release.Status != record.Labels["status"] || release.Revision != helmrecord.RevisionOf(record) {
 			b.Errorf("%s: labels %v, content %s %s", record.Name, record.Labels, release.Reference, release.Status)
 		}
 		found = append(found, fmt.Sprintf("%d %s", release.Revision, release.Status))
@@ -459,9 +460,9 @@ func TestAHookRunsWhenItsObjectDoes(t *testing.T) {
 		{"post-delete", "post-delete", "post-delete"},
 	} {
 		hook := &unstructured.Unstructured{Object: map[string]any{}}
-		hook.SetAnnotations(map[string]string{helmrelease.HookKey: test.events})
+		hook.SetAnnotations(map[string]string{helmrecord.HookKey: test.events})
 		limitHook(hook, test.runOn)
-		if got := hook.GetAnnotations()[helmrelease.HookKey]; got != test.want {
+		if got := hook.GetAnnotations()[helmrecord.HookKey]; got != test.want {
 			t.Errorf("%s on %q: got %s", test.events, test.runOn, got)
 		}
 	}

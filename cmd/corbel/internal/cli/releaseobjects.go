@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/helmrecord"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
 	"github.com/corbel-run/corbel/internal/helmrelease"
@@ -116,7 +117,7 @@ func (h *handback) addManifests(ctx context.Context, connection *connection, c i
 		runOn := object.GetAnnotations()[c.Reconciler+"/"+v1alpha1.AnnotationRunOn]
 		clean(object, c.Reconciler)
 		switch {
-		case object.GetAnnotations()[helmrelease.HookKey] != "":
+		case object.GetAnnotations()[helmrecord.HookKey] != "":
 			limitHook(object, runOn)
 			release.HookObjects = append(release.HookObjects, object)
 		case object.GetKind() == "CustomResourceDefinition" && !strings.Contains(manifest.File, "/templates/"):
@@ -178,7 +179,7 @@ func clean(object *unstructured.Unstructured, reconciler string) {
 // limitHook makes a hook run only when this object of it does: one with several moments is rendered for each of them.
 func limitHook(object *unstructured.Unstructured, runOn string) {
 	annotations := object.GetAnnotations()
-	events := strings.FieldsFunc(annotations[helmrelease.HookKey], func(r rune) bool { return r == ',' || r == ' ' })
+	events := strings.FieldsFunc(annotations[helmrecord.HookKey], func(r rune) bool { return r == ',' || r == ' ' })
 	events = slices.DeleteFunc(events, func(event string) bool {
 		if runOn == "" {
 			return event == "pre-delete" || event == "post-delete"
@@ -186,7 +187,7 @@ func limitHook(object *unstructured.Unstructured, runOn string) {
 		return event != runOn
 	})
 	if len(events) > 0 {
-		annotations[helmrelease.HookKey] = strings.Join(events, ",")
+		annotations[helmrecord.HookKey] = strings.Join(events, ",")
 		object.SetAnnotations(annotations)
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package helmrelease
+package helmrecord
 
 import (
 	"bytes"
@@ -21,9 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/internal/helmrelease"
 )
 
-// Further values of Release.Status.
+// Further values of the status of a release.
 const (
 	// StatusPending is the status of a revision that is in the making: Helm refuses to upgrade the release.
 	StatusPending = "pending-upgrade"
@@ -63,10 +65,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Record returns the Secret of a revision, as Helm stores it: what Decode reads, the description, which Helm prints
+// Record returns the Secret of a revision, as Helm stores it: what helmrelease.Decode reads, the description, which Helm prints
 // with the status, and the file that each object comes from. Of the chart it has the name, the versions and the values, which
 // "helm upgrade --reuse-values" needs, and no files.
-func (r *Release) Record(description string, file func(*unstructured.Unstructured) string) (*corev1.Secret, error) {
+func Record(r *helmrelease.Release, chartValues map[string]any, description string, file func(*unstructured.Unstructured) string) (*corev1.Secret, error) {
 	var manifest strings.Builder
 	for _, object := range r.Objects {
 		text, err := yaml.Marshal(object.Object)
@@ -91,7 +93,7 @@ func (r *Release) Record(description string, file func(*unstructured.Unstructure
 	text, err := pack(map[string]any{
 		"name": r.Name, "namespace": r.Namespace, "version": r.Revision, "manifest": manifest.String(), "hooks": hooks, "config": r.Values,
 		"info":  map[string]any{"status": r.Status, "description": description, "first_deployed": at, "last_deployed": at},
-		"chart": map[string]any{"metadata": map[string]any{"apiVersion": "v2", "name": r.Chart, "version": r.ChartVersion, "appVersion": r.AppVersion}, "values": r.ChartValues},
+		"chart": map[string]any{"metadata": map[string]any{"apiVersion": "v2", "name": r.Chart, "version": r.ChartVersion, "appVersion": r.AppVersion}, "values": chartValues},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the record of revision %d of %s: %w", r.Revision, r.Title(), err)
@@ -103,7 +105,7 @@ func (r *Release) Record(description string, file func(*unstructured.Unstructure
 				"owner": "helm", "name": r.Name, "version": strconv.FormatInt(r.Revision, 10), "status": r.Status, "createdAt": strconv.FormatInt(r.DeployedAt.Unix(), 10),
 			},
 		},
-		Type: secretType, Data: map[string][]byte{entry: text},
+		Type: helmrelease.SecretType, Data: map[string][]byte{helmrelease.Entry: text},
 	}, nil
 }
 
@@ -131,7 +133,7 @@ func split(list string) []string {
 // SetStatus changes the status of the revision in a record, and nothing else of it.
 func SetStatus(secret *corev1.Secret, status string) error {
 	about := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
-	content, err := unpack(secret.Data[entry])
+	content, err := helmrelease.Unpack(secret.Data[helmrelease.Entry])
 	if err != nil {
 		return fmt.Errorf("%s: %w", about, err)
 	}
@@ -148,12 +150,12 @@ func SetStatus(secret *corev1.Secret, status string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", about, err)
 	}
-	secret.Data[entry] = text
+	secret.Data[helmrelease.Entry] = text
 	secret.Labels["status"] = status
 	return nil
 }
 
-// pack is the inverse of unpack.
+// pack is the inverse of helmrelease.Unpack.
 func pack(release map[string]any) ([]byte, error) {
 	content, err := json.Marshal(release)
 	if err != nil {
