@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -122,6 +123,43 @@ func TestANewProjectNamesTheFilesOfItsAuthor(t *testing.T) {
 	tellProject(out, "made/shop", scaffold.Report{Files: []string{"a", "b"}, Notes: []string{"look"}})
 	if want := "note: look\nmade/shop has these files, besides its source and what is generated: a, b\nnext: cd made/shop && make run\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+func TestTheReleaseIsTheVersionOfTheLibrary(t *testing.T) {
+	const commandModule = libraryModule + "/cmd/corbel"
+	other := &debug.Module{Path: "example.com/other", Version: "v3.0.0", Sum: "h1:other"}
+	released := &debug.Module{Path: libraryModule, Version: "v1.2.3", Sum: "h1:library"}
+	for name, test := range map[string]struct {
+		info debug.BuildInfo
+		want string
+	}{
+		"an installed release":               {debug.BuildInfo{Main: debug.Module{Path: commandModule, Version: "v1.2.3", Sum: "h1:command"}, Deps: []*debug.Module{other, released}}, "v1.2.3"},
+		"a release as the tool of a project": {debug.BuildInfo{Main: debug.Module{Path: "example.com/shop", Version: "(devel)"}, Deps: []*debug.Module{released, {Path: commandModule, Version: "v1.2.3", Sum: "h1:command"}}}, "v1.2.3"},
+		"a checkout":                         {debug.BuildInfo{Main: debug.Module{Path: commandModule, Version: "(devel)"}, Deps: []*debug.Module{other, {Path: libraryModule, Version: "(devel)"}}}, ""},
+		"a checkout without its workspace":   {debug.BuildInfo{Main: debug.Module{Path: commandModule, Version: "(devel)"}, Deps: []*debug.Module{released}}, "v1.2.3"},
+		"a project with a checkout":          {debug.BuildInfo{Main: debug.Module{Path: "example.com/shop"}, Deps: []*debug.Module{{Path: libraryModule, Version: "v1.2.3", Replace: &debug.Module{Path: "../corbel"}}}}, ""},
+		"a program without the library":      {debug.BuildInfo{Main: debug.Module{Path: commandModule, Version: "v1.2.3", Sum: "h1:command"}, Deps: []*debug.Module{other}}, ""},
+	} {
+		if got := releaseIn(&test.info); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestACheckoutIsTheRootModule(t *testing.T) {
+	root, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, folder := range map[string]string{"by itself": "", "by name": root} {
+		library, err := findLibrary(folder)
+		if want := (scaffold.Corbel{Version: "v0.0.0", Folder: root}); err != nil || library != want {
+			t.Errorf("%s: got %v and the error %v, want %v", name, library, err, want)
+		}
+	}
+	if _, err := findLibrary(filepath.Join(root, "cmd/corbel")); err == nil || !strings.Contains(err.Error(), "is no checkout") {
+		t.Errorf("the module of the command is a checkout of the library: %v", err)
 	}
 }
 

@@ -4,11 +4,13 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"golang.org/x/mod/modfile"
 
@@ -39,21 +41,25 @@ func findLibrary(folder string) (scaffold.Corbel, error) {
 	return scaffold.Corbel{Version: "v0.0.0", Folder: folder}, nil
 }
 
-// version returns the version of the program, as the go command has stamped it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
+// version returns the release that this program is part of.
+func version() string { return cmp.Or(release(), "(devel)") }
 
-// release returns the version of the module that this program was built from, which may be that of a commit;
-// empty if it was built from a checkout, which has no checksum.
+// release returns the version of the library in this program, which may be that of a commit; empty if the program was built
+// from a checkout.
 func release() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Path != libraryModule || info.Main.Replace != nil || info.Main.Sum == "" {
+	if !ok {
 		return ""
 	}
-	return info.Main.Version
+	return releaseIn(info)
+}
+
+// releaseIn asks for the dependency, because the main module is that of the command or, for "go tool corbel", that of a project.
+// A library in a workspace or in a folder has no checksum.
+func releaseIn(info *debug.BuildInfo) string {
+	at := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == libraryModule })
+	if at < 0 || info.Deps[at].Replace != nil || info.Deps[at].Sum == "" {
+		return ""
+	}
+	return info.Deps[at].Version
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/modfile"
 )
 
 func TestAllMistakesInOptionsAreListed(t *testing.T) {
@@ -217,6 +218,39 @@ func TestTheResourceIsTheSameEverywhere(t *testing.T) {
 	} {
 		if text := read(t, project, name); !strings.Contains(text, want) {
 			t.Errorf("%s lacks %q:\n%s", name, want, text)
+		}
+	}
+}
+
+func TestTheProjectRequiresTheLibraryAndTheCommand(t *testing.T) {
+	const library, command = "github.com/corbel-run/corbel", "github.com/corbel-run/corbel/cmd/corbel"
+	for _, test := range []struct {
+		corbel Corbel
+		want   []string
+	}{
+		{Corbel{Version: "v1.2.3"}, nil},
+		{Corbel{Version: "v0.0.0", Folder: "/src/corbel"}, []string{library + " => /src/corbel", command + " => /src/corbel/cmd/corbel"}},
+	} {
+		project := filepath.Join(t.TempDir(), "shop-operator")
+		if _, err := Create(t.Context(), Options{Kind: "Shop", Group: "shop.example.com"}, Source{Form: FormGo}, test.corbel, project, Toolchain{Go: "true"}); err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := modfile.Parse("go.mod", []byte(read(t, project, "go.mod")), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var required, replaced []string
+		for _, r := range parsed.Require {
+			required = append(required, r.Mod.String())
+		}
+		for _, r := range parsed.Replace {
+			replaced = append(replaced, r.Old.Path+" => "+r.New.Path)
+		}
+		if diff := cmp.Diff([]string{library + "@" + test.corbel.Version, command + "@" + test.corbel.Version}, required); diff != "" {
+			t.Errorf("required (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(test.want, replaced); diff != "" {
+			t.Errorf("replaced (-want +got):\n%s", diff)
 		}
 	}
 }
