@@ -47,7 +47,7 @@ func rendering(t *testing.T, revision int64, change func(*shopv1alpha1.ShopSpec)
 	change(spec)
 	return manifeststest.Case{
 		Generator: generator, Namespace: "market", Name: "corner", Parameters: spec,
-		Context: manifests.WithReconcilerName(manifests.WithComponentRevision(t.Context(), revision), name),
+		Context: manifests.Context{ReconcilerName: name, Revision: revision, Upgrade: revision > 1}.In(t.Context()),
 	}
 }
 

@@ -56,7 +56,7 @@ func Render(ctx context.Context, chart fs.FS, kubeVersion string) (Operator, err
 		return Operator{}, fmt.Errorf("the chart of the operator: %w", err)
 	}
 	namespace := manifests.Source(generator).Chart + "-system"
-	ctx = manifests.WithComponentRevision(manifests.WithReconcilerName(ctx, name), 1)
+	ctx = manifests.Context{ReconcilerName: name, Revision: 1}.In(ctx)
 	rendered, err := manifests.Generate(ctx, generator, namespace, "operator", types.UnstructurableMap{})
 	if err != nil {
 		return Operator{}, fmt.Errorf("the chart of the operator: %w", err)

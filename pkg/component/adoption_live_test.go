@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -108,9 +109,8 @@ type release struct {
 func (b *bed) install(generator manifests.Generator, r release) []client.Object {
 	b.Helper()
 	b.auditOptions.AdoptsReleases = true
-	ctx := manifests.WithReconcilerName(b.Context(), operatorName)
-	ctx = manifests.WithComponentRevision(manifests.WithComponentInstallation(ctx, r.revision == 1), int64(r.revision))
-	ctx = manifests.WithTime(ctx, time.Now().Add(-90*24*time.Hour))
+	ctx := manifests.Context{ReconcilerName: operatorName, Revision: int64(r.revision), Upgrade: r.revision > 1}.In(b.Context())
+	ctx = renders.WithTime(ctx, time.Now().Add(-90*24*time.Hour))
 	spec := &widget.Spec{Values: map[string]string{"color": "red"}}
 	rendered, err := manifests.Generate(ctx, generator, b.namespace, r.name, spec)
 	b.check(err)

@@ -63,7 +63,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit session.C
 		return result.Empty, cmp.Or(absent, err)
 	}
 	defer t.Release()
-	ctx = h.basicContext(ctx, obj)
+	ctx = h.basicContext(ctx)
 	if absent != nil && !mayRepairAs(obj, access, before) {
 		return result.Empty, absent
 	}
@@ -200,7 +200,7 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit session.Commit
 		return result.Empty, err
 	}
 	defer t.Release()
-	ctx = fullContext(h.basicContext(ctx, obj), t, known.digest, obj.GetStatus())
+	ctx = fullContext(h.basicContext(ctx), t, known.digest, obj.GetStatus())
 	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err

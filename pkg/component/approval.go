@@ -22,7 +22,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -66,7 +65,7 @@ func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Con
 	status := next.GetStatus()
 	status.startProcessing(next.GetGeneration(), digests, h.now())
 	ctx = fullContext(ctx, t, digests.component, status)
-	left, err := h.code.previewHooks(manifests.WithPreview(ctx), preReconcile, next)
+	left, err := h.code.previewHooks(previewContext(ctx), preReconcile, next)
 	if err != nil {
 		return nil, err
 	}

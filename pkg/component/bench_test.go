@@ -31,7 +31,7 @@ func BenchmarkRender(b *testing.B) {
 	})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if _, err := render(manifests.WithComponentDigest(b.Context(), fmt.Sprint(i)), h); err != nil {
+		if _, err := render(manifests.Context{Digest: fmt.Sprint(i)}.In(b.Context()), h); err != nil {
 			b.Fatal(err)
 		}
 	}

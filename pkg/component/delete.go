@@ -50,7 +50,7 @@ func (h *handler[T]) delete(ctx context.Context, obj T, commit session.Commit) (
 		return result.Empty, h.blocked(obj, err.Error()+h.abandonHint(obj))
 	}
 	defer t.Release()
-	ctx = h.basicContext(ctx, obj)
+	ctx = h.basicContext(ctx)
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}

@@ -255,11 +255,11 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 	h, _ := testHandler(t, engine)
 	var rendered []string
 	h.renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
-		revision, err := manifests.ComponentRevisionFromContext(ctx)
-		if line := fmt.Sprint(revision, manifests.IsComponentInstallation(ctx)); !slices.Contains(rendered, line) {
+		known := manifests.FromContext(ctx)
+		if line := fmt.Sprint(known.Revision, !known.Upgrade); !slices.Contains(rendered, line) {
 			rendered = append(rendered, line)
 		}
-		return nil, err
+		return nil, nil
 	})
 	for _, step := range []struct {
 		changes bool

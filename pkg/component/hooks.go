@@ -6,6 +6,7 @@ package component
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -36,78 +38,39 @@ func (h *handler[T]) runHooks(ctx context.Context, point hookPoint, obj T) error
 // ClientFromContext returns a client for the deployment target: the cluster and
 // the user that the dependent objects are written as. It reads from the
 // server. It is there in generators and in all hooks but the post-read hooks;
-// elsewhere there is an error.
+// elsewhere there is an error. What else a context holds, manifests.FromContext returns.
 func ClientFromContext(ctx context.Context) (client.Client, error) {
-	return manifests.ClientFromContext(ctx)
-}
-
-// LocalClientFromContext returns a client for the cluster that the component lives
-// in, with the identity of the operator. It reads from the server.
-func LocalClientFromContext(ctx context.Context) (client.Client, error) {
-	return manifests.LocalClientFromContext(ctx)
-}
-
-// ReconcilerNameFromContext returns the name of the reconciler.
-func ReconcilerNameFromContext(ctx context.Context) (string, error) {
-	return manifests.ReconcilerNameFromContext(ctx)
-}
-
-// ComponentFromContext returns the component, which must not be changed.
-func ComponentFromContext(ctx context.Context) (Component, error) {
-	object, err := manifests.ComponentFromContext(ctx)
-	if err != nil {
-		return nil, err
+	if c := manifests.FromContext(ctx).Client; c != nil {
+		return c, nil
 	}
-	component, ok := object.(Component)
-	if !ok {
-		return nil, fmt.Errorf("the context holds a %T, which is no component", object)
-	}
-	return component, nil
-}
-
-// ComponentNameFromContext returns the name of the component.
-func ComponentNameFromContext(ctx context.Context) (string, error) {
-	return manifests.ComponentNameFromContext(ctx)
-}
-
-// ComponentNamespaceFromContext returns the namespace of the component; it is
-// empty for a cluster-scoped one.
-func ComponentNamespaceFromContext(ctx context.Context) (string, error) {
-	return manifests.ComponentNamespaceFromContext(ctx)
-}
-
-// ComponentDigestFromContext returns the digest of the component: it is another
-// one when the spec, the annotations, the generator or what a reference holds has changed.
-func ComponentDigestFromContext(ctx context.Context) (string, error) {
-	return manifests.ComponentDigestFromContext(ctx)
-}
-
-// ComponentRevisionFromContext returns the revision of the component, counting from 1. A
-// new one starts when the generator, its parameters, the patches of the component or what
-// a reference holds has changed.
-func ComponentRevisionFromContext(ctx context.Context) (int64, error) {
-	return manifests.ComponentRevisionFromContext(ctx)
+	return nil, errors.New("the context holds no client of the target cluster")
 }
 
 // basicContext is what all hooks get.
-func (h *handler[T]) basicContext(ctx context.Context, obj T) context.Context {
-	ctx = manifests.WithReconcilerName(ctx, h.settings.name)
-	ctx = manifests.WithLocalClient(ctx, confidential.NotingClient(h.local))
-	ctx = manifests.WithComponentName(ctx, obj.GetName())
-	return manifests.WithComponentNamespace(ctx, obj.GetNamespace())
+func (h *handler[T]) basicContext(ctx context.Context) context.Context {
+	known := manifests.FromContext(ctx)
+	known.ReconcilerName, known.LocalClient = h.settings.name, confidential.NotingClient(h.local)
+	return known.In(ctx)
 }
 
 // fullContext adds what generators and the hooks around apply and delete get.
 func fullContext(ctx context.Context, t targets.Connection, componentDigest string, status *Status) context.Context {
-	if t.Client != nil {
-		ctx = manifests.WithClient(ctx, confidential.NotingClient(t.Client))
-	}
 	if t.Target != nil {
-		ctx = manifests.WithTarget(ctx, t.Target)
+		ctx = renders.WithTarget(ctx, t.Target)
 	}
-	ctx = manifests.WithComponentDigest(ctx, componentDigest)
-	ctx = manifests.WithComponentRevision(ctx, status.Revision)
-	return manifests.WithComponentInstallation(ctx, status.installs())
+	known := manifests.FromContext(ctx)
+	if t.Client != nil {
+		known.Client = confidential.NotingClient(t.Client)
+	}
+	known.Digest, known.Revision, known.Upgrade = componentDigest, status.Revision, !status.installs()
+	return known.In(ctx)
+}
+
+// previewContext says to generators and hooks that objects are only shown.
+func previewContext(ctx context.Context) context.Context {
+	known := manifests.FromContext(ctx)
+	known.Preview = true
+	return known.In(ctx)
 }
 
 // render renders the dependent objects, and returns those to apply: those of the revision that
@@ -125,7 +88,7 @@ func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit session.Commi
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ctx, at := manifests.WithProgress(ctx)
+	ctx, at := renders.WithProgress(ctx)
 	var refused error
 	ctx = guard.WithSlow(ctx, h.code.slowAfter, func(passed time.Duration) {
 		state, _, _ := obj.GetStatus().GetState()

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -96,28 +97,20 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 	var seen []string
 	look := func(ctx context.Context) {
 		var have []string
-		add := func(name string, err error) {
-			if err == nil {
+		known := manifests.FromContext(ctx)
+		add := func(name string, there bool) {
+			if there {
 				have = append(have, name)
 			}
 		}
-		_, err := ReconcilerNameFromContext(ctx)
-		add("reconciler", err)
-		_, err = LocalClientFromContext(ctx)
-		add("local", err)
-		_, err = ClientFromContext(ctx)
-		add("client", err)
-		name, err := ComponentNameFromContext(ctx)
-		add(name, err)
-		namespace, err := ComponentNamespaceFromContext(ctx)
-		add(namespace, err)
-		_, err = ComponentDigestFromContext(ctx)
-		add("digest", err)
-		revision, err := ComponentRevisionFromContext(ctx)
-		add("revision"+strings.Repeat("+", int(revision)), err)
-		component, err := ComponentFromContext(ctx)
-		if err == nil {
-			add(component.GetName()+" itself", nil)
+		add("reconciler", known.ReconcilerName != "")
+		add("local", known.LocalClient != nil)
+		_, err := ClientFromContext(ctx)
+		add("client", err == nil)
+		add("digest", known.Digest != "")
+		add("revision"+strings.Repeat("+", int(known.Revision)), known.Revision > 0)
+		if known.Component != nil {
+			add(known.Component.GetNamespace()+"/"+known.Component.GetName(), true)
 		}
 		seen = append(seen, strings.Join(have, " "))
 	}
@@ -132,9 +125,9 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 	if _, err := h.createOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
 		t.Fatal(err)
 	}
-	const full = "reconciler local client main shop digest revision+"
+	const full = "reconciler local client digest revision+ shop/main"
 	// The generator is called twice after a change.
-	want := []string{"reconciler local main shop", full, full + " main itself", full}
+	want := []string{"reconciler local shop/main", full, full, full}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("contexts (-want +got):\n%s", diff)
 	}

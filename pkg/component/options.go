@@ -138,7 +138,7 @@ type ReconcilerOptions struct {
 	// Default: the value of the environment variable POD_NAMESPACE, else the namespace of the pod that the operator runs in, else "default"
 	OperatorNamespace *string
 	// NewClient makes the client by which components are read and written, references are loaded, and
-	// which LocalClientFromContext returns. It must read from the server.
+	// which generators and hooks find in manifests.Context. It must read from the server.
 	//
 	// Default: client.New of controller-runtime
 	NewClient client.NewClientFunc

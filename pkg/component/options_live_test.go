@@ -99,12 +99,9 @@ func TestTheClientOfTheOptionsReadsAndWritesComponents(t *testing.T) {
 		},
 	}, func(b *bed) {
 		b.reconciler.WithPreReconcileHook(func(ctx context.Context, _ client.Client, _ *widget.Widget) error {
-			local, err := component.LocalClientFromContext(ctx)
-			if err != nil {
-				return err
-			}
+			local := manifests.FromContext(ctx).LocalClient
 			before := counts.Load()
-			err = local.Get(ctx, b.key("main"), &widget.Widget{})
+			err := local.Get(ctx, b.key("main"), &widget.Widget{})
 			if counts.Load() != before+1 {
 				b.Error("the client of the context is another one")
 			}

@@ -98,7 +98,7 @@ func TestAPatchOfAHookThatRunsAtAnotherMomentIsNoMistake(t *testing.T) {
 		installation bool
 		want         []string
 	}{{true, []string{"a", "first", "welcome"}}, {false, []string{"a", "later"}}} {
-		ctx := manifests.WithComponentInstallation(manifests.WithReconcilerName(t.Context(), "shop.example.com"), test.installation)
+		ctx := manifests.Context{ReconcilerName: "shop.example.com", Upgrade: !test.installation}.In(t.Context())
 		objects, err := manifests.Generate(ctx, patched(spec), "shop", "web", types.UnstructurableMap{})
 		if err != nil {
 			t.Fatalf("installation %v: %v", test.installation, err)

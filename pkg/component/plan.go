@@ -29,6 +29,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -190,7 +191,7 @@ func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T], check fun
 	if request.withManifests {
 		p.manifests = &preview.Manifests{}
 	}
-	ctx = manifests.WithPreview(ctx)
+	ctx = previewContext(ctx)
 	if request.Delete || !obj.GetDeletionTimestamp().IsZero() {
 		err = h.planDeletion(ctx, obj, &p)
 	} else {
@@ -343,7 +344,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		return err
 	}
 	defer t.Release()
-	ctx = h.basicContext(ctx, obj)
+	ctx = h.basicContext(ctx)
 	if err := h.adopt(ctx, obj, t, generator, &resolved); err != nil {
 		return err
 	}
@@ -380,9 +381,9 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 	renderer := *h.renderer
 	renderer.Generator, renderer.Preview = generator, true
 	toRender := h.renderRequest(obj, resolved, digests.revision, before && status.Revision == revision)
-	var origins *manifests.Origins
+	var origins *renders.Origins
 	if p.manifests != nil {
-		ctx, origins = manifests.WithOrigins(ctx)
+		ctx, origins = renders.WithOrigins(ctx)
 	}
 	rendered, err := h.render(ctx, &renderer, obj, toRender, pinned, &rendering.Last{})
 	if err != nil {
@@ -433,7 +434,7 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
 		return err
 	}
 	defer t.Release()
-	ctx = h.basicContext(ctx, obj)
+	ctx = h.basicContext(ctx)
 	left, err := h.code.previewHooks(ctx, postRead, obj)
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func TestAPlanSaysWhatAReconcileWouldDo(t *testing.T) {
 		t.Errorf("deletion (-want +got):\n%s", diff)
 	}
 	next := manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-		if !manifests.IsPreview(ctx) {
+		if !manifests.FromContext(ctx).Preview {
 			t.Error("the generator does not see that it is a preview")
 		}
 		objects, err := configMaps(ctx, namespace, name, parameters)

@@ -32,8 +32,8 @@ import (
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -476,7 +476,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 }
 
 // manifestsOf returns what was rendered for an answer.
-func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *manifests.Origins) (preview.Manifests, error) {
+func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
 	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
 	values, err := parametersOf(obj)
 	if err == nil {

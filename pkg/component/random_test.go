@@ -68,7 +68,7 @@ var processes int
 func (p *process) render(revision int64) (map[string]any, error) {
 	p.Helper()
 	w := newWidget()
-	ctx := manifests.WithClient(manifests.WithComponentDigest(p.Context(), p.digest), p.target)
+	ctx := manifests.Context{Digest: p.digest, Client: p.target}.In(p.Context())
 	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: revision, Digest: fmt.Sprint("of revision ", revision)}, Rendered: p.before}
 	rendered, err := p.renderer.Render(ctx, request, &p.remembered(w).rendering)
 	if err != nil {
@@ -311,7 +311,7 @@ func TestAHistoryThatCannotBeWrittenFailsAComponentOnce(t *testing.T) {
 		return oneConfigMap("1"), nil
 	})
 	w := newWidget()
-	ctx := manifests.WithComponentDigest(t.Context(), "1")
+	ctx := manifests.Context{Digest: "1"}.In(t.Context())
 	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: 1, Digest: "a"}, Retention: revisions.Retention{Limit: 10}}
 	last := &p.remembered(w).rendering
 	keep := func() (string, error) {

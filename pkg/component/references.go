@@ -288,7 +288,7 @@ func (h *handler[T]) loadCustomReferences(ctx context.Context, obj T) (reference
 		return references.Absence{}, err
 	}
 	const what = "loading references"
-	absent, err := callUserCode(h.basicContext(ctx, obj), h.code, client.ObjectKeyFromObject(obj), what, h.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
+	absent, err := callUserCode(h.basicContext(ctx), h.code, client.ObjectKeyFromObject(obj), what, h.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
 		var absent references.Absence
 		found, keep := h.finder.Find(theirs.GetSpec())
 		for _, reference := range found {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -39,11 +40,8 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 	for _, reference := range found {
 		notes = append(notes, fmt.Sprintf("%s refers to an object that is not read without a cluster", reference.Path))
 	}
-	ctx = manifests.WithPreview(manifests.WithTime(ctx, time.Unix(0, 0).UTC()))
-	ctx = manifests.WithReconcilerName(manifests.WithComponent(ctx, obj), r.settings.name)
-	ctx = manifests.WithComponentName(manifests.WithComponentNamespace(ctx, obj.GetNamespace()), obj.GetName())
-	ctx = manifests.WithComponentRevision(manifests.WithComponentInstallation(ctx, true), 1)
-	ctx, randomness := manifests.WithRandomness(ctx)
+	ctx = manifests.Context{ReconcilerName: r.settings.name, Component: obj, Revision: 1, Preview: true}.In(renders.WithTime(ctx, time.Unix(0, 0).UTC()))
+	ctx, randomness := renders.WithRandomness(ctx)
 	generator := rendering.Patched(r.generator, r.settings.secretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
 	objects, err = manifests.Generate(ctx, generator, resolved.namespace, resolved.name, obj.GetSpec())
 	if randomness.Used() {

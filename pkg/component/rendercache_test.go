@@ -147,7 +147,7 @@ func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
 		return nil
 	}}
 	obj := withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
-	if err := h.hooksAfterFastPath(h.basicContext(t.Context(), obj), obj); err != nil || seen != "1" {
+	if err := h.hooksAfterFastPath(h.basicContext(t.Context()), obj); err != nil || seen != "1" {
 		t.Errorf("the hook saw %q, %v", seen, err)
 	}
 	if waiters := h.watches.ReferenceOwners(); waiters != 0 {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
@@ -63,7 +64,7 @@ func play(t *testing.T, h *handler[*widget], digests ...string) []string {
 	t.Helper()
 	var values []string
 	for _, digest := range digests {
-		objects, err := render(manifests.WithComponentDigest(t.Context(), digest), h)
+		objects, err := render(manifests.Context{Digest: digest}.In(t.Context()), h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,7 @@ func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 	}
 	h.renderer.Generator = generator
 	for range 2 {
-		if _, err := render(manifests.WithComponentDigest(t.Context(), "1"), h); err != nil {
+		if _, err := render(manifests.Context{Digest: "1"}.In(t.Context()), h); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,7 +165,7 @@ func fromTemplate(t *testing.T, text string, objects ...client.Object) (*handler
 	target := fake.NewClientBuilder().WithObjects(objects...).Build()
 	return h, log, target, func(digest string) *unstructured.Unstructured {
 		t.Helper()
-		ctx := manifests.WithClient(manifests.WithComponentDigest(t.Context(), digest), target)
+		ctx := manifests.Context{Digest: digest, Client: target}.In(t.Context())
 		objects, err := render(ctx, h)
 		if err != nil {
 			t.Fatal(err)
@@ -250,10 +251,7 @@ func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
 	}
 	h, _ := testHandler(t, &fakeEngine{})
 	h.renderer.Generator = manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
-		target, err := manifests.TargetFromContext(ctx)
-		if err != nil {
-			return nil, err
-		}
+		target, _ := renders.Target(ctx)
 		served, err := target.Types().Served(ctx)
 		return oneConfigMap(served.Version), err
 	})
@@ -264,7 +262,7 @@ func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := render(manifests.WithTarget(manifests.WithComponentDigest(t.Context(), "1"), target), h)
+		objects, err := render(renders.WithTarget(manifests.Context{Digest: "1"}.In(t.Context()), target), h)
 		if err != nil {
 			t.Fatal(err)
 		}

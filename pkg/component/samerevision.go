@@ -82,7 +82,7 @@ func (h *handler[T]) rendersSame(ctx context.Context, obj T, t targets.Connectio
 		return false, err
 	}
 	next.GetStatus().Revision = of.Revision
-	ctx = manifests.WithPreview(fullContext(ctx, t, earlier.component, next.GetStatus()))
+	ctx = previewContext(fullContext(ctx, t, earlier.component, next.GetStatus()))
 	recorded := obj.GetStatus().processing()
 	if left, err := h.code.previewHooks(ctx, preReconcile, next); err != nil || len(left) > 0 && recorded.generator != "" {
 		return false, err // a hook that does not run here may make another rendering

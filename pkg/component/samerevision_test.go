@@ -43,14 +43,15 @@ func (v version) Generate(ctx context.Context, _, _ string, parameters types.Uns
 	if v.renders != nil {
 		*v.renders++
 	}
-	digest, _ := manifests.ComponentDigestFromContext(ctx)
+	known := manifests.FromContext(ctx)
+	digest := known.Digest
 	if v.blind {
 		digest = ""
 	}
-	revision, _ := manifests.ComponentRevisionFromContext(ctx)
+	revision := known.Revision
 	size, _ := json.Marshal(parameters.ToUnstructured()["size"])
 	note := ""
-	if component, err := ComponentFromContext(ctx); err == nil {
+	if component := known.Component; component != nil {
 		note = component.(*widget).Status.Note
 	}
 	return []client.Object{&unstructured.Unstructured{Object: map[string]any{

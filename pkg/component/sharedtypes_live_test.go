@@ -18,11 +18,12 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
 // chartWithCRDs is a chart with a definition in the folder crds, and an instance of it. The definition has a column with the version.
-func chartWithCRDs(t *testing.T, plural, version string, more map[string]string) *helm.Generator {
+func chartWithCRDs(t *testing.T, plural, version string, more map[string]string) manifests.Generator {
 	t.Helper()
 	kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]
 	files := map[string]string{

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -38,7 +39,7 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{})
 				generator := manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
-					manifests.NoteProgress(ctx, "template web/a.yaml")
+					renders.NoteProgress(ctx, "template web/a.yaml")
 					time.Sleep(h.code.slowAfter + time.Second/2)
 					return nil, ctx.Err()
 				})

@@ -91,7 +91,7 @@ func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client
 // the deadline, it must not share with the caller what the caller goes on to use.
 func callUserCode[R any, T Component](ctx context.Context, code *userCode[T], key client.ObjectKey, what string, timeout time.Duration, f func(context.Context) (R, error)) (R, error) {
 	var guarded any = key
-	if manifests.IsPreview(ctx) {
+	if manifests.FromContext(ctx).Preview {
 		guarded = previewOf{key} // code that never returns in a preview does not stop reconciles
 	}
 	returned, err := guard.Run(ctx, code.guard, guarded, what, timeout, f)
@@ -174,7 +174,9 @@ func (c *userCode[T]) runHook(ctx context.Context, what string, hook HookFunc[T]
 	if err != nil {
 		return err
 	}
-	returned, err := callUserCode(ctx, c, client.ObjectKeyFromObject(obj), what, c.hookTimeout, func(ctx context.Context) (bool, error) {
+	known := manifests.FromContext(ctx)
+	known.Component = theirs
+	returned, err := callUserCode(known.In(ctx), c, client.ObjectKeyFromObject(obj), what, c.hookTimeout, func(ctx context.Context) (bool, error) {
 		err := hook(ctx, c.client, theirs)
 		return true, err
 	})

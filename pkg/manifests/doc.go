@@ -21,7 +21,7 @@
 // change its parameters. What it returns belongs to the caller.
 //
 // The client of the target cluster and what is known about the component come
-// through the context, see ClientFromContext and its siblings.
+// through the context, see FromContext.
 //
 // Callers should use the function Generate, not the method: it converts whatever a
 // generator may do wrong, panics and nil objects included, into an error.

@@ -5,7 +5,6 @@ package manifests_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,9 +43,8 @@ func ExampleIsolated() {
 	fmt.Println(objects[0].GetName())
 
 	_, err = manifests.Generate(context.Background(), guarded, "default", "shop", types.UnstructurableMap{"greedy": true})
-	var failed *manifests.IsolationError
-	fmt.Println(errors.As(err, &failed), err)
+	fmt.Println(err)
 	// Output:
 	// shop
-	// true isolated generator "untrusted": it needed more memory than it may have: 128 MiB
+	// isolated generator "untrusted": it needed more memory than it may have: 128 MiB
 }

@@ -54,6 +54,8 @@ const (
 	maxObjectBytes = 256 << 20
 )
 
+type measuredKey struct{}
+
 // Generate calls the generator and converts everything it does wrong to an
 // error: a nil generator, a panic (types.PanicError),
 // nil objects, more than 100,000 objects, more than 256 MiB.
@@ -62,8 +64,8 @@ func Generate(ctx context.Context, g Generator, namespace, name string, paramete
 		return nil, errNilGenerator
 	}
 	// A generator that calls others is measured once.
-	inner := context.WithValue(ctx, measuredKey, true)
-	outermost := ctx.Value(measuredKey) == nil
+	inner := context.WithValue(ctx, measuredKey{}, true)
+	outermost := ctx.Value(measuredKey{}) == nil
 	var objects []client.Object
 	err := guard.Call(func() (err error) {
 		if objects, err = g.Generate(inner, namespace, name, parameters); err != nil {

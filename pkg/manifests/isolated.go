@@ -13,7 +13,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -81,8 +83,7 @@ const (
 // AddToScheme knows. They come back as unstructured.Unstructured.
 //
 // Errors of g come back as their text and, where they ask for one, with the delay of a
-// types.RetriableError. A rendering that is not done in time is a RenderTimeoutError;
-// everything else that the process does wrong is an IsolationError.
+// types.RetriableError.
 func Isolated(g Generator, isolation Isolation) Generator {
 	i := &isolated{transformed: transformed{generator: g}, isolation: isolation}
 	i.isolation.Name = cmp.Or(isolation.Name, "generator")
@@ -93,22 +94,6 @@ func Isolated(g Generator, isolation Isolation) Generator {
 	i.err = isolates.add(i)
 	return i
 }
-
-// IsolationError says how the process of an isolated generator failed.
-type IsolationError struct {
-	// Generator is the name of the generator.
-	Generator string
-	// Err says what happened.
-	Err error
-}
-
-// Error names the generator and says what happened to it.
-func (e *IsolationError) Error() string {
-	return fmt.Sprintf("isolated generator %q: %v", e.Generator, e.Err)
-}
-
-// Unwrap returns what happened.
-func (e *IsolationError) Unwrap() error { return e.Err }
 
 type isolated struct {
 	transformed // without transformers
@@ -129,14 +114,14 @@ func (i *isolated) Generate(ctx context.Context, namespace, name string, paramet
 	if err != nil {
 		return nil, i.failed(err)
 	}
-	NoteProgress(ctx, fmt.Sprintf("isolated generator %q", i.isolation.Name))
+	renders.NoteProgress(ctx, fmt.Sprintf("isolated generator %q", i.isolation.Name))
 	start := time.Now()
 	answer, err := subprocess.Run(ctx, work, subprocess.Limits{
 		Time: i.isolation.Timeout, Processor: i.isolation.ProcessorTime, Memory: i.isolation.MemoryBytes, Output: i.isolation.OutputBytes,
 	})
 	switch {
 	case errors.Is(err, subprocess.ErrTime), errors.Is(err, context.DeadlineExceeded):
-		return nil, &RenderTimeoutError{
+		return nil, &timeout.Error{
 			Generator: fmt.Sprintf("isolated generator %q", i.isolation.Name), After: time.Since(start), Err: context.DeadlineExceeded,
 		}
 	case errors.Is(err, subprocess.ErrMemory):
@@ -150,7 +135,7 @@ func (i *isolated) Generate(ctx context.Context, namespace, name string, paramet
 }
 
 func (i *isolated) failed(err error) error {
-	return &IsolationError{Generator: i.isolation.Name, Err: err}
+	return fmt.Errorf("isolated generator %q: %w", i.isolation.Name, err)
 }
 
 func (i *isolated) validate() error {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/subprocess"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -43,15 +44,14 @@ type work struct {
 	Generator       string
 	Namespace, Name string
 	Parameters      map[string]any
-	// Texts are what the context holds, and Component is serialised.
-	Texts    map[key]string
-	Revision *int64
-	// Installation says whether that revision is the installation.
-	Installation bool
+	ReconcilerName  string
+	Digest          string
+	Revision        int64
+	Upgrade         bool
+	Preview         bool
 	// RollbackHooks asks for the objects that only a rollback applies, too.
 	RollbackHooks bool
-	// Preview says that the objects are only shown.
-	Preview   bool
+	// Component is serialised.
 	Component map[string]any
 	Origins   bool
 	// Time is what the rendering takes for the current time, if it is not that of the clock.
@@ -73,11 +73,12 @@ type answer struct {
 	RetryAfter *time.Duration
 }
 
-// texts are the keys of the texts that are handed on.
-var texts = []key{reconcilerNameKey, componentNameKey, componentNamespaceKey, componentDigestKey}
-
 func encodeWork(ctx context.Context, generator, namespace, name string, parameters types.Unstructurable) ([]byte, error) {
-	w := work{Generator: generator, Namespace: namespace, Name: name, Texts: map[key]string{}, Installation: IsComponentInstallation(ctx), RollbackHooks: IncludesRollbackHooks(ctx), Preview: IsPreview(ctx)}
+	c := FromContext(ctx)
+	w := work{
+		Generator: generator, Namespace: namespace, Name: name, ReconcilerName: c.ReconcilerName, Digest: c.Digest, Revision: c.Revision,
+		Upgrade: c.Upgrade, Preview: c.Preview, RollbackHooks: renders.RollbackHooks(ctx), Origins: renders.WantsOrigins(ctx),
+	}
 	err := guard.Call(func() error {
 		if !isNil(parameters) {
 			w.Parameters = parameters.ToUnstructured()
@@ -87,24 +88,14 @@ func encodeWork(ctx context.Context, generator, namespace, name string, paramete
 	if err != nil {
 		return nil, fmt.Errorf("the parameters: %w", err)
 	}
-	for _, k := range texts {
-		if text, err := valueFrom[string](ctx, k); err == nil {
-			w.Texts[k] = text
-		}
-	}
-	if revision, err := ComponentRevisionFromContext(ctx); err == nil {
-		w.Revision = &revision
-	}
-	if now, err := valueFrom[time.Time](ctx, timeKey); err == nil {
+	if now, ok := renders.Time(ctx); ok {
 		w.Time = &now
 	}
-	if component, err := ComponentFromContext(ctx); err == nil && !isNil(component) {
-		if w.Component, err = runtime.DefaultUnstructuredConverter.ToUnstructured(component); err != nil {
+	if !isNil(c.Component) {
+		if w.Component, err = runtime.DefaultUnstructuredConverter.ToUnstructured(c.Component); err != nil {
 			return nil, fmt.Errorf("the component: %w", err)
 		}
 	}
-	_, err = valueFrom[*Origins](ctx, originsKey)
-	w.Origins = err == nil
 	encoded, err := json.Marshal(w)
 	if err != nil {
 		return nil, fmt.Errorf("the parameters cannot be serialised: %w", err)
@@ -143,12 +134,12 @@ func doWork(ctx context.Context, encoded []byte, a *answer) error {
 			strings.Join(slices.Sorted(maps.Keys(isolates.byName)), ", "))
 	}
 	ctx, origins := w.context(ctx)
-	ctx, randomness := WithRandomness(ctx)
+	ctx, randomness := renders.WithRandomness(ctx)
 	objects, err := Generate(ctx, i.generator, w.Namespace, w.Name, types.UnstructurableMap(w.Parameters))
 	if err != nil {
 		return err
 	}
-	a.Random, a.Time = randomness.values.Load(), randomness.time.Load()
+	a.Random, a.Time = randomness.Values.Load(), randomness.Time.Load()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(i.generator, scheme)); err != nil {
 		return err
@@ -170,25 +161,16 @@ func doWork(ctx context.Context, encoded []byte, a *answer) error {
 	return nil
 }
 
-func (w *work) context(ctx context.Context) (context.Context, *Origins) {
-	for k, text := range w.Texts {
-		ctx = context.WithValue(ctx, k, text)
-	}
-	if w.Revision != nil {
-		ctx = WithComponentRevision(ctx, *w.Revision)
-	}
-	ctx = WithComponentInstallation(ctx, w.Installation)
-	ctx = WithRollbackHooks(ctx, w.RollbackHooks)
-	if w.Preview {
-		ctx = WithPreview(ctx)
-	}
-	if w.Time != nil {
-		ctx = WithTime(ctx, *w.Time)
-	}
+func (w *work) context(ctx context.Context) (context.Context, *renders.Origins) {
+	c := Context{ReconcilerName: w.ReconcilerName, Digest: w.Digest, Revision: w.Revision, Upgrade: w.Upgrade, Preview: w.Preview}
 	if w.Component != nil {
-		ctx = WithComponent(ctx, &unstructured.Unstructured{Object: w.Component})
+		c.Component = &unstructured.Unstructured{Object: w.Component}
 	}
-	return WithOrigins(ctx)
+	ctx = renders.WithRollbackHooks(c.In(ctx), w.RollbackHooks)
+	if w.Time != nil {
+		ctx = renders.WithTime(ctx, *w.Time)
+	}
+	return renders.WithOrigins(ctx)
 }
 
 // decode makes objects or an error of an answer.
@@ -218,7 +200,7 @@ func (i *isolated) decode(ctx context.Context, encoded []byte) ([]client.Object,
 		object := &unstructured.Unstructured{Object: content}
 		objects[n] = object
 		if n < len(a.Origins) && a.Origins[n] != "" {
-			NoteOrigin(ctx, object, a.Origins[n])
+			renders.NoteOrigin(ctx, object, a.Origins[n])
 		}
 	}
 	return objects, nil

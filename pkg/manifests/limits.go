@@ -3,13 +3,8 @@
 
 package manifests
 
-import (
-	"fmt"
-	"time"
-)
-
 // TemplateLimits keep the templates of one rendering, or the values that they are given,
-// from taking all memory or all stack. What exceeds one ends as a LimitError. A limit
+// from taking all memory or all stack. What exceeds one is an error. A limit
 // that is not greater than 0 has its default.
 //
 // Other limits are fixed. The text of a template, also one for the function tpl, has at
@@ -75,39 +70,3 @@ func positiveOr[T int | int64](value, fallback T) T {
 	}
 	return fallback
 }
-
-// LimitError says that a rendering exceeded one of its limits.
-type LimitError struct {
-	// Message says which one.
-	Message string
-}
-
-// Error returns the message.
-func (e *LimitError) Error() string { return e.Message }
-
-// RenderTimeoutError says that a generator was not done in time. Rendering can
-// often not be stopped from outside; it keeps running then, and its generator
-// renders nothing else until it has ended.
-type RenderTimeoutError struct {
-	// Generator says which one it was.
-	Generator string
-	// After is how long the rendering has been going on.
-	After time.Duration
-	// Busy means that nothing was tried, because an earlier rendering, which
-	// exceeded its time, is still going on.
-	Busy bool
-	// Err is the reason for the end, usually context.DeadlineExceeded.
-	Err error
-}
-
-// Error says what happened.
-func (e *RenderTimeoutError) Error() string {
-	after := e.After.Round(time.Millisecond)
-	if e.Busy {
-		return fmt.Sprintf("%s: an earlier rendering exceeded its time and is still going on after %s; nothing else is rendered until it ends", e.Generator, after)
-	}
-	return fmt.Sprintf("%s: rendering was not done after %s: %v", e.Generator, after, e.Err)
-}
-
-// Unwrap returns the reason for the end.
-func (e *RenderTimeoutError) Unwrap() error { return e.Err }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -17,7 +18,7 @@ func TestOriginsAreKnownThroughCompositions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, origins := manifests.WithOrigins(t.Context())
+	ctx, origins := renders.WithOrigins(t.Context())
 	g := manifests.Join(serving("unknown"), manifests.Transform(templates, suffixing("x")))
 	objects, err := manifests.Generate(ctx, g, "", "", types.UnstructurableMap{})
 	if err != nil {

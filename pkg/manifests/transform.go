@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -130,7 +131,7 @@ func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name 
 	if err != nil {
 		return nil, err
 	}
-	KeepOrigins(ctx, objects, transformed)
+	renders.KeepOrigins(ctx, objects, transformed)
 	return transformed, nil
 }
 

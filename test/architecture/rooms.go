@@ -85,6 +85,7 @@ var rooms = []Room{
 	{Path: "pkg/steps", Floor: 2, Kind: Open, Beside: []string{"pkg/patch"}},
 	{Path: "internal/cluster", Floor: 2, Kind: Open},
 	{Path: "internal/target", Floor: 2, Kind: Open, Beside: []string{"internal/cluster"}},
+	{Path: "internal/renders", Floor: 2, Kind: Open, Beside: []string{"internal/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},
 	{Path: "internal/informer", Floor: 2, Kind: Open, Beside: []string{"internal/cluster"}},
 	{Path: "internal/inventory", Floor: 2, Kind: Open},
@@ -104,7 +105,8 @@ var rooms = []Room{
 
 	{Path: "pkg/reconciler", Floor: 3, Kind: Open},
 	{Path: "pkg/manifests", Floor: 3, Kind: Open},
-	{Path: "pkg/manifests/internal/timeout", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
+	{Path: "pkg/manifests/internal/excess", Floor: 2, Kind: Data},
+	{Path: "pkg/manifests/internal/timeout", Floor: 2, Kind: Open, Beside: []string{"internal/renders"}},
 	{Path: "pkg/manifests/internal/lookup", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
 	{Path: "pkg/manifests/internal/templates", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},
 	{Path: "pkg/manifests/internal/convert", Floor: 3, Kind: Open, Beside: []string{"pkg/manifests"}},

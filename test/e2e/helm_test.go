@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -66,7 +67,7 @@ spec:
 `
 
 // hooked is a chart with hooks of every kind.
-func hooked(t *testing.T) *helm.Generator {
+func hooked(t *testing.T) manifests.Generator {
 	t.Helper()
 	const before = "before-hook-creation"
 	text := ""

@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/test/slice"
 )
 
 // randomChart is a chart with two objects in two waves that have the same random value.
-func randomChart(t *testing.T) *helm.Generator {
+func randomChart(t *testing.T) manifests.Generator {
 	t.Helper()
 	g, err := helm.New(fstest.MapFS{
 		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: random\nversion: 1.0.0\n")},

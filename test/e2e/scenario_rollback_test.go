@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
@@ -142,7 +143,7 @@ func everyRevisionCanBeAppliedAgain(t testing.TB, f *fixture) {
 }
 
 // bundleChart is a chart with the manifests of a Bundle as its templates.
-func bundleChart(t testing.TB) *helm.Generator {
+func bundleChart(t testing.TB) manifests.Generator {
 	t.Helper()
 	g, err := helm.New(fstest.MapFS{
 		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: bundle\nversion: 1.0.0\n")},

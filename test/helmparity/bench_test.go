@@ -227,8 +227,8 @@ func countedByHelm(rendered *release.Release, err error) (int, error) {
 	return len(objects), err
 }
 
-func counted(g *helm.Generator, name string) (int, error) {
-	ctx := manifests.WithReconcilerName(manifests.WithComponentRevision(context.Background(), 1), prefix)
+func counted(g manifests.Generator, name string) (int, error) {
+	ctx := manifests.Context{ReconcilerName: prefix, Revision: 1}.In(context.Background())
 	objects, err := manifests.Generate(ctx, g, namespace, name, types.UnstructurableMap{})
 	return len(objects), err
 }

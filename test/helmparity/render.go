@@ -215,7 +215,7 @@ func objectOf(content map[string]any) object {
 
 // generatorOf follows links in the path itself, because Helm does; the generator does not
 // leave its file system.
-func generatorOf(path string, at setting) (*helm.Generator, error) {
+func generatorOf(path string, at setting) (manifests.Generator, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
@@ -233,11 +233,11 @@ func byUs(path string, values map[string]any, at setting) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx := manifests.WithComponentRevision(context.Background(), 1)
+	known := manifests.Context{ReconcilerName: prefix, Revision: 1}
 	if at.upgrade {
-		ctx = manifests.WithComponentRevision(ctx, 2)
+		known.Revision, known.Upgrade = 2, true
 	}
-	ctx = manifests.WithReconcilerName(ctx, prefix)
+	ctx := known.In(context.Background())
 	generated, err := manifests.Generate(ctx, generator, namespace, releaseName, types.UnstructurableMap(values))
 	if err != nil {
 		return nil, err

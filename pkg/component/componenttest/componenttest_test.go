@@ -20,8 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // short is how long a failing test waits for a state that does not come.
@@ -186,10 +186,7 @@ func TestFaultsFailIfTheOperatorGivesUp(t *testing.T) {
 	var failed atomic.Bool
 	o := notes(t, noteTemplates, func(r *noteReconciler) {
 		r.WithPreReconcileHook(func(ctx context.Context, _ client.Client, n *Note) error {
-			c, err := component.LocalClientFromContext(ctx) // it reads from the server
-			if err != nil {
-				return err
-			}
+			c := manifests.FromContext(ctx).LocalClient // it reads from the server
 			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: "once"}}
 			for range 2 { // one of the first two requests fails
 				if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); client.IgnoreNotFound(err) != nil {

@@ -93,7 +93,7 @@ func targets(t *testing.T, ctx context.Context) context.Context {
 			return errors.New("no")
 		},
 	})
-	return manifests.WithLocalClient(manifests.WithClient(ctx, target), local)
+	return manifests.Context{Client: target, LocalClient: local}.In(ctx)
 }
 
 func TestBadTemplatesAreOneClearErrorAndReachNothing(t *testing.T) {

@@ -68,7 +68,7 @@
 // operator. A rendering is therefore limited in depth, output, memory and work;
 // manifests.TemplateLimits has the numbers, and until, for example, gives at most
 // 100,000 of them. Functions with a result that can be much larger than their arguments
-// compute its size first. What exceeds a limit is a manifests.LimitError.
+// compute its size first. What exceeds a limit is an error.
 //
 // Options.Timeout limits the time. A rendering is interrupted at the next call of a
 // template or a function, or round of a loop. One that does not get there keeps

@@ -11,6 +11,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -32,7 +33,7 @@ func FuzzGenerate(f *testing.F) {
 			return
 		}
 		_, err = g.Generate(context.Background(), "ns", "app", values)
-		var late *manifests.RenderTimeoutError
+		var late *timeout.Error
 		if errors.As(err, &late) && late.Busy {
 			t.Errorf("%q: not even interrupted", text)
 		}

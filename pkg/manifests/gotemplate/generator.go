@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
@@ -40,8 +41,8 @@ const (
 	maxTextBytes = 16 << 20
 )
 
-// Generator renders Go templates. It may be used by several goroutines at once.
-type Generator struct {
+// generator renders Go templates. It may be used by several goroutines at once.
+type generator struct {
 	sum
 	err   error
 	texts *Texts
@@ -49,7 +50,7 @@ type Generator struct {
 	read *cache.Cache[[]*unstructured.Unstructured]
 }
 
-var _ manifests.Generator = &Generator{}
+var _ manifests.Generator = &generator{}
 
 type sum = digest.Sum
 
@@ -63,8 +64,8 @@ type sum = digest.Sum
 // with file and line. The generator is usable even then: it returns the same
 // error whenever it is called. So the caller has the choice to stop the
 // operator, or to go on and let the mistake show up at the components.
-func New(fsys fs.FS, root string, options Options) (*Generator, error) {
-	g := &Generator{read: cache.New[[]*unstructured.Unstructured](maxTexts, maxTextBytes)}
+func New(fsys fs.FS, root string, options Options) (manifests.Generator, error) {
+	g := &generator{read: cache.New[[]*unstructured.Unstructured](maxTexts, maxTextBytes)}
 	complete, err := options.complete()
 	if g.err = err; err != nil {
 		return g, g.err
@@ -101,13 +102,10 @@ func missingKey(strict bool) string {
 }
 
 // Source implements manifests.Sourcer.
-func (g *Generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "gotemplate"} }
+func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "gotemplate"} }
 
-// Generate implements manifests.Generator. Rendering that is not done in time
-// ends as a manifests.RenderTimeoutError, and what exceeds a limit as a
-// manifests.LimitError. Mistakes in the rendered manifests are manifests.DecodeErrors,
-// with lines that count in the rendered text.
-func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+// Generate implements manifests.Generator. The lines of mistakes count in the rendered text.
+func (g *generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
@@ -121,7 +119,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 			decoded, err := g.decode(name, text)
 			for _, object := range decoded {
 				copied := object.DeepCopy()
-				manifests.NoteOrigin(ctx, copied, name)
+				renders.NoteOrigin(ctx, copied, name)
 				objects = append(objects, copied)
 			}
 			return err
@@ -135,7 +133,7 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 
 // decode returns the objects of a text, which must not be changed. They are read once
 // as long as the template gives the same.
-func (g *Generator) decode(name, text string) ([]*unstructured.Unstructured, error) {
+func (g *generator) decode(name, text string) ([]*unstructured.Unstructured, error) {
 	key := cache.KeyOf(map[string]string{name: text})
 	if objects, ok := g.read.Get(key); ok {
 		return objects, nil

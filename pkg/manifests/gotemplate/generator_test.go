@@ -116,16 +116,16 @@ func TestDelimiters(t *testing.T) {
 }
 
 func TestTemplatesSeeTheComponent(t *testing.T) {
-	ctx := manifests.WithComponent(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"}}})
-	ctx = manifests.WithComponentName(manifests.WithComponentNamespace(ctx, "cns"), "cname")
-	ctx = manifests.WithReconcilerName(manifests.WithComponentRevision(manifests.WithComponentDigest(ctx, "abc"), 3), "shop.example.com")
+	known := manifests.Context{ReconcilerName: "shop.example.com", Digest: "abc", Revision: 3, Upgrade: true, Component: &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "cns", Name: "cname", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"}},
+	}}
 	action := `{{ with .Component }}{{ .Namespace }}/{{ .Name }} {{ .Digest }} {{ .Revision }} {{ .Labels.l }} {{ .Annotations.a }}{{ end }} {{ .Release.Revision }} {{ .Release.IsInstall }} {{ .Release.IsUpgrade }} {{ .Release.Service }}`
-	got, err := evaluate(ctx, action, nil, gotemplate.Options{})
+	got, err := evaluate(known.In(t.Context()), action, nil, gotemplate.Options{})
 	if want := "cns/cname abc 3 1 2 3 false true shop.example.com"; got != want || err != nil {
 		t.Errorf("got %q and the error %v, want %q", got, err, want)
 	}
-	ctx = manifests.WithComponentInstallation(ctx, true)
-	if got, err := evaluate(ctx, `{{ .Release.IsInstall }} {{ .Release.IsUpgrade }}`, nil, gotemplate.Options{}); got != "true false" || err != nil {
+	known.Upgrade = false
+	if got, err := evaluate(known.In(t.Context()), `{{ .Release.IsInstall }} {{ .Release.IsUpgrade }}`, nil, gotemplate.Options{}); got != "true false" || err != nil {
 		t.Errorf("an installation of revision 3: got %q and the error %v", got, err)
 	}
 }

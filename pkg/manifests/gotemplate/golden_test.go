@@ -25,7 +25,7 @@ var shopValues = types.UnstructurableMap{
 	"limits": []any{map[string]any{"type": "Pod", "max": map[string]any{"cpu": "2"}}},
 }
 
-func shop(t *testing.T) *gotemplate.Generator {
+func shop(t *testing.T) manifests.Generator {
 	t.Helper()
 	g, err := gotemplate.New(os.DirFS("testdata"), "shop", gotemplate.Options{})
 	if err != nil {
@@ -35,7 +35,7 @@ func shop(t *testing.T) *gotemplate.Generator {
 }
 
 func upgrade(ctx context.Context) context.Context {
-	return manifests.WithReconcilerName(manifests.WithComponentRevision(ctx, 2), "shop.example.com")
+	return manifests.Context{ReconcilerName: "shop.example.com", Revision: 2, Upgrade: true}.In(ctx)
 }
 
 func TestGolden(t *testing.T) {

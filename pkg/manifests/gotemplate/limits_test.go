@@ -13,6 +13,8 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 )
 
 func TestHostileTemplatesEndAsLimitErrors(t *testing.T) {
@@ -106,7 +108,7 @@ func TestLimitsAreOptions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := evaluate(t.Context(), test.action, nil, gotemplate.Options{Limits: test.limits})
 			wantError(t, err, test.want)
-			var limit *manifests.LimitError
+			var limit *excess.Error
 			if !errors.As(err, &limit) {
 				t.Errorf("the error %v holds no LimitError", err)
 			}
@@ -131,7 +133,7 @@ func TestEndlessLoopsEndInTime(t *testing.T) {
 			deadline := time.Now().Add(time.Minute)
 			for {
 				_, err = manifests.Generate(t.Context(), g, "", "", nil)
-				var late *manifests.RenderTimeoutError
+				var late *timeout.Error
 				if !errors.As(err, &late) {
 					t.Fatalf("got the error %v", err)
 				}
@@ -156,12 +158,12 @@ func TestARenderingThatCannotBeStoppedIsAbandoned(t *testing.T) {
 	}
 	// until calls Generate until the answer is the expected one; on a busy machine
 	// the time may have passed before a rendering reaches the function.
-	until := func(what string, expected func(late *manifests.RenderTimeoutError, err error) bool) {
+	until := func(what string, expected func(late *timeout.Error, err error) bool) {
 		t.Helper()
 		deadline := time.Now().Add(time.Minute)
 		for {
 			_, err := g.Generate(t.Context(), "", "", nil)
-			var late *manifests.RenderTimeoutError
+			var late *timeout.Error
 			errors.As(err, &late)
 			if expected(late, err) {
 				return
@@ -172,15 +174,15 @@ func TestARenderingThatCannotBeStoppedIsAbandoned(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	until("in the function", func(late *manifests.RenderTimeoutError, _ error) bool { return late != nil && late.Busy })
+	until("in the function", func(late *timeout.Error, _ error) bool { return late != nil && late.Busy })
 	for range 3 {
-		var late *manifests.RenderTimeoutError
+		var late *timeout.Error
 		if _, err := g.Generate(t.Context(), "", "", nil); !errors.As(err, &late) || !late.Busy {
 			t.Fatalf("while it goes on: got the error %v", err)
 		}
 	}
 	close(release)
-	until("after its end", func(_ *manifests.RenderTimeoutError, err error) bool { return err == nil })
+	until("after its end", func(_ *timeout.Error, err error) bool { return err == nil })
 }
 
 // hanging is a file system with files that cannot be opened in time.
@@ -195,7 +197,7 @@ func TestAFileSystemThatHangsIsAbandoned(t *testing.T) {
 	h := hanging{release: make(chan struct{})}
 	defer close(h.release)
 	_, err := gotemplate.New(h, ".", gotemplate.Options{Timeout: 20 * time.Millisecond})
-	var late *manifests.RenderTimeoutError
+	var late *timeout.Error
 	if !errors.As(err, &late) {
 		t.Errorf("got the error %v", err)
 	}

@@ -31,7 +31,7 @@ func TestLookup(t *testing.T) {
 		secret("ns", "a", "one"), secret("ns", "b", "two"), secret("other", "c", "three"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
 	).Build()
 	local := fake.NewClientBuilder().WithObjects(secret("ns", "local", "x")).Build()
-	ctx := manifests.WithLocalClient(manifests.WithClient(t.Context(), target), local)
+	ctx := manifests.Context{Client: target, LocalClient: local}.In(t.Context())
 	tests := []struct{ name, action, want string }{
 		{"an object", `{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`, "one"},
 		{"a cluster-scoped object", `{{ (lookup "v1" "Namespace" "" "ns").metadata.name }}`, "ns"},
@@ -74,7 +74,7 @@ func TestLookupFails(t *testing.T) {
 			return nil
 		},
 	})
-	ctx := manifests.WithClient(t.Context(), target)
+	ctx := manifests.Context{Client: target}.In(t.Context())
 	tests := []struct{ action, want string }{
 		{`{{ lookup "v1" "Secret" "kube-system" "a" }}`, `error calling lookup: Secret kube-system/a: secrets "a" is forbidden: no role`},
 		{`{{ lookup "v1" "Secret" "" "" }}`, "there are more than 10000 objects"},
@@ -96,7 +96,7 @@ func TestLookupFails(t *testing.T) {
 
 func TestWhatLookupFindsCountsAsWork(t *testing.T) {
 	large := secret("ns", "a", strings.Repeat("x", 100_000))
-	ctx := manifests.WithClient(t.Context(), fake.NewClientBuilder().WithObjects(large).Build())
+	ctx := manifests.Context{Client: fake.NewClientBuilder().WithObjects(large).Build()}.In(t.Context())
 	limits := manifests.TemplateLimits{WorkBytes: 1_000_000, StringBytes: 50_000}
 	for action, want := range map[string]string{
 		`{{ range until 5 }}{{ $_ := lookup "v1" "Secret" "ns" "" }}{{ end }}`:  "",
@@ -125,7 +125,7 @@ func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {
 			return nil
 		},
 	})
-	_, err := evaluate(manifests.WithClient(t.Context(), target), `{{ lookup "v1" "Secret" "ns" "" | len }}`, nil, gotemplate.Options{Limits: manifests.TemplateLimits{WorkBytes: 1_500_000}})
+	_, err := evaluate(manifests.Context{Client: target}.In(t.Context()), `{{ lookup "v1" "Secret" "ns" "" | len }}`, nil, gotemplate.Options{Limits: manifests.TemplateLimits{WorkBytes: 1_500_000}})
 	wantError(t, err, "error calling lookup: Secret ns/: the objects take more bytes than functions may work on in one rendering")
 	if pages != 2 {
 		t.Errorf("%d pages were read", pages)
@@ -134,7 +134,7 @@ func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {
 
 func TestLookupChangesNoCache(t *testing.T) {
 	cached := secret("ns", "a", "one")
-	ctx := manifests.WithClient(t.Context(), fake.NewClientBuilder().WithObjects(cached).Build())
+	ctx := manifests.Context{Client: fake.NewClientBuilder().WithObjects(cached).Build()}.In(t.Context())
 	action := `{{ $s := lookup "v1" "Secret" "ns" "a" }}{{ $_ := set $s.data "k" "changed" }}{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`
 	if got, err := evaluate(ctx, action, nil, gotemplate.Options{}); got != "one" || err != nil {
 		t.Errorf("got %q and the error %v", got, err)

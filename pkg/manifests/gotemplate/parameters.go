@@ -16,16 +16,16 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Parameters is a template that makes parameters. It may be used by several
+// parameters is a template that makes parameters. It may be used by several
 // goroutines at once.
-type Parameters struct {
+type parameters struct {
 	sum
 	err   error
 	file  string
 	texts *Texts
 }
 
-var _ manifests.ParameterTransformer = &Parameters{}
+var _ manifests.ParameterTransformer = &parameters{}
 
 // NewParameters returns a transformer for manifests.Transform that renders a
 // file: what it gives, which has to be a map in YAML or JSON, are the parameters
@@ -35,8 +35,8 @@ var _ manifests.ParameterTransformer = &Parameters{}
 //
 // If there are mistakes, the transformer is usable nevertheless: it returns the
 // same error whenever it is called.
-func NewParameters(fsys fs.FS, file string, options Options) (*Parameters, error) {
-	p := &Parameters{file: file}
+func NewParameters(fsys fs.FS, file string, options Options) (manifests.ParameterTransformer, error) {
+	p := &parameters{file: file}
 	// There is no context that could hold a client.
 	options.DisableLookup = true
 	read, err := files.Read(fsys, file, files.Selection{Hidden: true, MaxFileSize: maxSource})
@@ -54,7 +54,7 @@ func NewParameters(fsys fs.FS, file string, options Options) (*Parameters, error
 
 // TransformParameters implements manifests.ParameterTransformer. Its errors are
 // those of Generator.Generate.
-func (p *Parameters) TransformParameters(namespace, name string, parameters types.Unstructurable) (types.Unstructurable, error) {
+func (p *parameters) TransformParameters(namespace, name string, parameters types.Unstructurable) (types.Unstructurable, error) {
 	if p.err != nil {
 		return nil, p.err
 	}

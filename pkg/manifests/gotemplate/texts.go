@@ -4,6 +4,7 @@
 package gotemplate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
@@ -99,7 +101,7 @@ func (t *Texts) render(ctx context.Context, data map[string]any, emit func(name,
 	}
 	var errs []error
 	for _, name := range t.rendered {
-		manifests.NoteProgress(ctx, "template "+name)
+		renders.NoteProgress(ctx, "template "+name)
 		text, err := t.renderOne(r, name, data)
 		if err == nil {
 			err = emit(name, text)
@@ -144,14 +146,8 @@ func dataFor(ctx context.Context, namespace, name string, parameters types.Unstr
 	if err != nil {
 		return nil, err
 	}
-	revision := int64(1)
-	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
-		revision = r
-	}
-	service := "corbel"
-	if reconciler, err := manifests.ReconcilerNameFromContext(ctx); err == nil {
-		service = reconciler
-	}
+	known := manifests.FromContext(ctx)
+	revision := max(known.Revision, 1)
 	return map[string]any{
 		"Values":    values,
 		"Name":      name,
@@ -160,27 +156,26 @@ func dataFor(ctx context.Context, namespace, name string, parameters types.Unstr
 			"Name":      name,
 			"Namespace": namespace,
 			"Revision":  revision,
-			"IsInstall": manifests.IsComponentInstallation(ctx),
-			"IsUpgrade": !manifests.IsComponentInstallation(ctx),
-			"Service":   service,
+			"IsInstall": !known.Upgrade,
+			"IsUpgrade": known.Upgrade,
+			"Service":   cmp.Or(known.ReconcilerName, "corbel"),
 		},
-		"Component": componentFrom(ctx, revision),
+		"Component": componentFrom(known, revision),
 	}, nil
 }
 
 // componentFrom describes the component; what the context does not hold is
 // empty.
-func componentFrom(ctx context.Context, revision int64) map[string]any {
-	name, _ := manifests.ComponentNameFromContext(ctx)
-	namespace, _ := manifests.ComponentNamespaceFromContext(ctx)
-	digest, _ := manifests.ComponentDigestFromContext(ctx)
+func componentFrom(known manifests.Context, revision int64) map[string]any {
+	var name, namespace string
 	labels, annotations := map[string]any{}, map[string]any{}
-	if component, err := manifests.ComponentFromContext(ctx); err == nil {
+	if component := known.Component; component != nil {
+		name, namespace = component.GetName(), component.GetNamespace()
 		copyInto(labels, component.GetLabels())
 		copyInto(annotations, component.GetAnnotations())
 	}
 	return map[string]any{
-		"Name": name, "Namespace": namespace, "Digest": digest, "Revision": revision,
+		"Name": name, "Namespace": namespace, "Digest": known.Digest, "Revision": revision,
 		"Labels": labels, "Annotations": annotations,
 	}
 }

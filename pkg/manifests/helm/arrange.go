@@ -5,6 +5,7 @@ package helm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -15,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -44,12 +46,12 @@ func (m marker) set(object *unstructured.Unstructured, annotation, value string)
 // arrange returns the objects in the order of helm template: what is in crds,
 // then the manifests, then the hooks. What Helm does with some of them in another
 // way is said in our annotations.
-func (g *Generator) arrange(ctx context.Context, c *chart.Chart, r rendered, release common.ReleaseOptions) ([]client.Object, error) {
-	prefix, err := manifests.ReconcilerNameFromContext(ctx)
-	if err != nil && len(r.hooks) > 0 {
-		return nil, fmt.Errorf("the chart has hooks: %w", err)
+func (g *generator) arrange(ctx context.Context, c *chart.Chart, r rendered, release common.ReleaseOptions) ([]client.Object, error) {
+	prefix := manifests.FromContext(ctx).ReconcilerName
+	if prefix == "" && len(r.hooks) > 0 {
+		return nil, errors.New("the chart has hooks: the context holds no reconciler name")
 	}
-	m := marker{prefix: prefix, rollbackHooks: manifests.IncludesRollbackHooks(ctx)}
+	m := marker{prefix: prefix, rollbackHooks: renders.RollbackHooks(ctx)}
 	objects := []client.Object{}
 	for _, object := range r.crds {
 		if g.options.CRDs == CRDsOnce {
@@ -68,7 +70,7 @@ func (g *Generator) arrange(ctx context.Context, c *chart.Chart, r rendered, rel
 		return nil, err
 	}
 	for _, object := range hooks {
-		manifests.NoteOrigin(ctx, object.Unstructured, object.file)
+		renders.NoteOrigin(ctx, object.Unstructured, object.file)
 		objects = append(objects, object.Unstructured)
 	}
 	for _, object := range objects {

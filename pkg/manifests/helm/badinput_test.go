@@ -130,7 +130,7 @@ func forbidding(ctx context.Context, t *testing.T) context.Context {
 			return errors.New("no")
 		},
 	})
-	return manifests.WithLocalClient(manifests.WithClient(ctx, target), local)
+	return manifests.Context{Client: target, LocalClient: local}.In(ctx)
 }
 
 func TestBadChartsAreOneClearErrorAndReachNothing(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -24,9 +25,9 @@ func small(text string) fstest.MapFS {
 	}
 }
 
-func generated(t *testing.T, g *Generator, size int) ([]client.Object, map[string]string) {
+func generated(t *testing.T, g manifests.Generator, size int) ([]client.Object, map[string]string) {
 	t.Helper()
-	ctx, origins := manifests.WithOrigins(manifests.WithReconcilerName(t.Context(), "app.example.com"))
+	ctx, origins := renders.WithOrigins(manifests.Context{ReconcilerName: "app.example.com"}.In(t.Context()))
 	objects, err := manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap{"size": size})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestATextIsParsedOnceForAllRenderings(t *testing.T) {
 	}
 	// A rendering that has this name did not parse the text again.
 	file := "web/templates/job.yaml"
-	known, ok := g.texts.Get(cache.KeyOf(map[string]string{file: string(small("")[file].Data)}))
+	known, ok := g.(*generator).texts.Get(cache.KeyOf(map[string]string{file: string(small("")[file].Data)}))
 	if !ok || len(known) != 1 {
 		t.Fatalf("nothing was kept: %v", known)
 	}
@@ -82,7 +83,7 @@ func TestChartsWithTheSameFilesAreParsedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		generated(t, g, 1)
-		return g.loaded
+		return g.(*generator).loaded
 	}
 	one := load(small("one"))
 	if again := load(small("one")); again.chart != one.chart || again.sets != one.sets || len(one.sets.byKey) != 1 {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 )
 
 // packed returns a chart archive with these files.
@@ -180,7 +181,7 @@ func TestAFileSystemThatHangsIsAbandoned(t *testing.T) {
 	h := hanging{release: make(chan struct{})}
 	defer close(h.release)
 	_, err := helm.New(h, "web", helm.Options{Timeout: 20 * time.Millisecond})
-	var late *manifests.RenderTimeoutError
+	var late *timeout.Error
 	if !errors.As(err, &late) {
 		t.Errorf("got the error %v", err)
 	}

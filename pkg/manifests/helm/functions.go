@@ -18,8 +18,8 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
@@ -143,14 +143,14 @@ const (
 // the matcher.
 func checkPattern(pattern string, c *chart.Chart) error {
 	if len(pattern) > maxPattern {
-		return &manifests.LimitError{Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPattern)}
+		return &excess.Error{Message: fmt.Sprintf("the pattern is longer than %d bytes", maxPattern)}
 	}
 	shape := (&patternText{text: pattern}).sequence(0)
 	if shape.parts > maxParts {
-		return &manifests.LimitError{Message: fmt.Sprintf("the pattern has more than %d parts one after the other", maxParts)}
+		return &excess.Error{Message: fmt.Sprintf("the pattern has more than %d parts one after the other", maxParts)}
 	}
 	if placesIn(c, shape) > maxPlaces {
-		return &manifests.LimitError{Message: fmt.Sprintf("the pattern has too many wildcards for the names of the files: %d one after the other", shape.wild)}
+		return &excess.Error{Message: fmt.Sprintf("the pattern has too many wildcards for the names of the files: %d one after the other", shape.wild)}
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Generator renders a Helm chart. It may be used by several goroutines at once.
-type Generator struct {
+// generator renders a Helm chart. It may be used by several goroutines at once.
+type generator struct {
 	err     error
 	options Options
 	loaded
@@ -41,12 +41,12 @@ type Generator struct {
 }
 
 var (
-	_ manifests.Generator = &Generator{}
-	_ manifests.Digester  = &Generator{}
-	_ manifests.Sourcer   = &Generator{}
+	_ manifests.Generator = &generator{}
+	_ manifests.Digester  = &generator{}
+	_ manifests.Sourcer   = &generator{}
 
-	_ manifests.DefaultValuer = &Generator{}
-	_ manifests.TypeSharer    = &Generator{}
+	_ manifests.DefaultValuer = &generator{}
+	_ manifests.TypeSharer    = &generator{}
 )
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
@@ -63,8 +63,8 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 // generator is usable even then: it returns the same error whenever it is called.
 // So the caller has the choice to stop the operator, or to go on and let the
 // mistake show up at the components.
-func New(fsys fs.FS, root string, options Options) (*Generator, error) {
-	g := &Generator{
+func New(fsys fs.FS, root string, options Options) (manifests.Generator, error) {
+	g := &generator{
 		texts: cache.New[[]manifest](maxTexts, maxTextBytes), runner: timeout.New("chart " + path.Clean(root)),
 	}
 	if g.options, g.err = options.complete(); g.err != nil {
@@ -81,10 +81,10 @@ func New(fsys fs.FS, root string, options Options) (*Generator, error) {
 
 // Digest implements manifests.Digester. It is that of the files of the chart, packed
 // or not, and of the options, if there are any.
-func (g *Generator) Digest() string { return g.digest }
+func (g *generator) Digest() string { return g.digest }
 
 // Source implements manifests.Sourcer.
-func (g *Generator) Source() v1alpha1.Source {
+func (g *generator) Source() v1alpha1.Source {
 	source := v1alpha1.Source{Generator: "helm"}
 	if g.chart != nil && g.chart.Metadata != nil {
 		source.Chart, source.Version, source.AppVersion = g.chart.Metadata.Name, g.chart.Metadata.Version, g.chart.Metadata.AppVersion
@@ -93,7 +93,7 @@ func (g *Generator) Source() v1alpha1.Source {
 }
 
 // DefaultValues implements manifests.DefaultValuer: they are those of the file values.yaml.
-func (g *Generator) DefaultValues() map[string]any {
+func (g *generator) DefaultValues() map[string]any {
 	if g.chart == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (g *Generator) DefaultValues() map[string]any {
 
 // SharedTypes implements manifests.TypeSharer: they are the definitions in the folders crds of the chart and of all its sub-charts, in
 // the version of the chart.
-func (g *Generator) SharedTypes() (shared []types.SharedType) {
+func (g *generator) SharedTypes() (shared []types.SharedType) {
 	if g.chart == nil {
 		return nil
 	}
@@ -126,11 +126,8 @@ func (g *Generator) SharedTypes() (shared []types.SharedType) {
 }
 
 // Generate implements manifests.Generator. The parameters are the values of the
-// chart. Rendering that is not done in time ends as a
-// manifests.RenderTimeoutError, and what exceeds a limit as a manifests.LimitError.
-// Mistakes in the rendered manifests are manifests.DecodeErrors; their lines
-// count in the rendered text.
-func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+// chart. The lines of mistakes in the manifests count in the rendered text.
+func (g *generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
@@ -148,13 +145,13 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	})
 }
 
-func (g *Generator) render(ctx context.Context, namespace, name string, values map[string]any) ([]client.Object, error) {
+func (g *generator) render(ctx context.Context, namespace, name string, values map[string]any) ([]client.Object, error) {
 	capabilities, err := capabilitiesFor(ctx, g.options)
 	if err != nil {
 		return nil, err
 	}
 	find := lookup.Function(nothingFound)
-	if _, err := manifests.ClientFromContext(ctx); err == nil && !g.options.DisableLookup {
+	if manifests.FromContext(ctx).Client != nil && !g.options.DisableLookup {
 		find = lookup.For(ctx, g.options.Limits.WithDefaults().WorkBytes)
 	}
 	r := &rendering{

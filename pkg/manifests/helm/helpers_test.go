@@ -68,7 +68,7 @@ func wantError(t *testing.T, err error, parts ...string) {
 }
 
 func reconciling(ctx context.Context, revision int64) context.Context {
-	return manifests.WithReconcilerName(manifests.WithComponentRevision(ctx, revision), "app.example.com")
+	return manifests.Context{ReconcilerName: "app.example.com", Revision: revision, Upgrade: revision > 1}.In(ctx)
 }
 
 // data returns the only value of a ConfigMap.

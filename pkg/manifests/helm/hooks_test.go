@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
@@ -121,7 +122,7 @@ func TestHooksOfARollbackAreIncludedIfTheCallerKeepsThem(t *testing.T) {
 	if diff := cmp.Diff([]string{"b -20000", long + " -20000"}, without); diff != "" {
 		t.Errorf("without them: -want +got:\n%s", diff)
 	}
-	with := named(manifests.WithRollbackHooks(reconciling(t.Context(), 2), true))
+	with := named(renders.WithRollbackHooks(reconciling(t.Context(), 2), true))
 	want := []string{
 		"c 20000 rollback", "a -19997 rollback", "b -20000", "b-pre-rollback -20000 rollback", "b-post-rollback 20000 rollback",
 		long + " -20000", long[:54] + "-ddf116ab -20000 rollback",
@@ -172,7 +173,7 @@ func TestARevisionAfterAFailedInstallationIsAnInstallation(t *testing.T) {
 	text := hook("Job", "a", "pre-install", "") + hook("Job", "b", "pre-upgrade", "") +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{ .Release.IsInstall }}-{{ .Release.IsUpgrade }}-{{ .Release.Revision }}\n"
 	for installation, want := range map[bool][]string{true: {"c-true-false-2", "a"}, false: {"c-false-true-2", "b"}} {
-		ctx := manifests.WithComponentInstallation(reconciling(t.Context(), 2), installation)
+		ctx := manifests.Context{ReconcilerName: "app.example.com", Revision: 2, Upgrade: !installation}.In(t.Context())
 		objects, err := render(ctx, folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -291,16 +292,16 @@ func TestTheFolderOfCRDsHasTheSharedTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, shared := range generator.SharedTypes() {
+		for _, shared := range manifests.SharedTypes(generator) {
 			got = append(got, shared.Name+" "+shared.Version+" "+shared.Definition.GetName())
 		}
-		version := generator.Source().Version
+		version := manifests.Source(generator).Version
 		if diff := cmp.Diff([]string{"a " + version + " a", "c " + version + " c"}, got); diff != "" || version == "" {
 			t.Errorf("%s (-want +got):\n%s", policy, diff)
 		}
 	}
 	files["web/crds/a.yaml"] = "kind: ["
-	if broken, err := helm.New(folder(files), "web", helm.Options{}); err == nil && len(broken.SharedTypes()) > 0 {
+	if broken, err := helm.New(folder(files), "web", helm.Options{}); err == nil && len(manifests.SharedTypes(broken)) > 0 {
 		t.Error("a folder that cannot be read has shared types")
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 )
 
 func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
@@ -131,8 +133,8 @@ func TestATextWithManyDottedKeysIsNotParsedAsTOML(t *testing.T) {
 func TestATemplateWithoutEndIsGivenUp(t *testing.T) {
 	action := `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`
 	_, err := evaluate(t.Context(), action, nil, helm.Options{Timeout: 300 * time.Millisecond})
-	var late *manifests.RenderTimeoutError
-	var limit *manifests.LimitError
+	var late *timeout.Error
+	var limit *excess.Error
 	if !errors.As(err, &late) && !errors.As(err, &limit) {
 		t.Errorf("got %v", err)
 	}

@@ -22,7 +22,7 @@ import (
 
 func TestLookupReadsTheTarget(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: map[string][]byte{"k": []byte("one")}}
-	ctx := manifests.WithClient(t.Context(), fake.NewClientBuilder().WithObjects(secret).Build())
+	ctx := manifests.Context{Client: fake.NewClientBuilder().WithObjects(secret).Build()}.In(t.Context())
 	for action, want := range map[string]string{
 		`{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`: "one",
 		`{{ lookup "v1" "Secret" "ns" "b" | toJson }}`:          "{}",
@@ -45,8 +45,8 @@ func TestLookupOfWhatIsForbiddenFails(t *testing.T) {
 			return forbidden
 		},
 	})
-	_, err := evaluate(manifests.WithClient(t.Context(), target), `{{ lookup "v1" "Secret" "kube-system" "x" }}`, nil, helm.Options{})
+	_, err := evaluate(manifests.Context{Client: target}.In(t.Context()), `{{ lookup "v1" "Secret" "kube-system" "x" }}`, nil, helm.Options{})
 	wantError(t, err, "web/templates/a.yaml:7:", "Secret kube-system/x", "forbidden")
-	_, err = evaluate(manifests.WithClient(t.Context(), target), `{{ lookup "a/b/c" "Secret" "x" "x" }}`, nil, helm.Options{})
+	_, err = evaluate(manifests.Context{Client: target}.In(t.Context()), `{{ lookup "a/b/c" "Secret" "x" "x" }}`, nil, helm.Options{})
 	wantError(t, err, `apiVersion "a/b/c"`)
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/internal/jsonsize"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 )
@@ -185,7 +186,7 @@ type hook struct {
 // read returns the objects of what the templates gave, in the order of Helm. Each text is
 // parsed once, as long as it is kept; components of one chart have most texts in common.
 // All mistakes are reported.
-func (g *Generator) read(ctx context.Context, outputs map[string]string) (rendered, error) {
+func (g *generator) read(ctx context.Context, outputs map[string]string) (rendered, error) {
 	var found []manifest
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
@@ -215,7 +216,7 @@ func (g *Generator) read(ctx context.Context, outputs map[string]string) (render
 }
 
 // parsed returns what a file holds. It must not be changed.
-func (g *Generator) parsed(name, text string, parse func(name, text string) ([]manifest, error)) ([]manifest, error) {
+func (g *generator) parsed(name, text string, parse func(name, text string) ([]manifest, error)) ([]manifest, error) {
 	key := cache.KeyOf(map[string]string{name: text})
 	found, ok := g.texts.Get(key)
 	if ok {
@@ -244,13 +245,13 @@ func copies(ctx context.Context, m manifest) []*unstructured.Unstructured {
 	copied := make([]*unstructured.Unstructured, len(m.objects))
 	for i, object := range m.objects {
 		copied[i] = object.DeepCopy()
-		manifests.NoteOrigin(ctx, copied[i], m.file)
+		renders.NoteOrigin(ctx, copied[i], m.file)
 	}
 	return copied
 }
 
 // readCRDs reads the folders crds of the chart and its sub-charts.
-func (g *Generator) readCRDs(ctx context.Context, c *chart.Chart) ([]*unstructured.Unstructured, error) {
+func (g *generator) readCRDs(ctx context.Context, c *chart.Chart) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var errs []error
 	for _, crd := range c.CRDObjects() {

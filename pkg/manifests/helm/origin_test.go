@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
@@ -18,7 +18,7 @@ func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
 		"web/templates/a.yaml": manifest("x"), "web/templates/hook.yaml": hook("Job", "j", "pre-install", ""),
 		"web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "web/charts/db/templates/b.yaml": manifest("y"),
 	})
-	ctx, origins := manifests.WithOrigins(reconciling(t.Context(), 1))
+	ctx, origins := renders.WithOrigins(reconciling(t.Context(), 1))
 	objects, err := render(ctx, fsys, nil, helm.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
@@ -90,7 +91,7 @@ func (r *rendering) drive(ctx context.Context, set *templates.Set, data common.V
 	})
 	var failed error
 	render := func(name string, dot map[string]any) (string, error) {
-		manifests.NoteProgress(ctx, "template "+name)
+		renders.NoteProgress(ctx, "template "+name)
 		text, err := executor.Execute(name, guarded(dot))
 		failed = cmp.Or(failed, err)
 		return text, err
@@ -125,17 +126,13 @@ func callBack(c *chart.Chart) {
 // releaseFor describes the deployment as a release of Helm. Its revision is that
 // of the component; all are installations until one was applied and ready.
 func releaseFor(ctx context.Context, namespace, name string) common.ReleaseOptions {
-	revision := int64(1)
-	if r, err := manifests.ComponentRevisionFromContext(ctx); err == nil {
-		revision = max(r, 1)
-	}
-	installation := manifests.IsComponentInstallation(ctx)
+	known := manifests.FromContext(ctx)
 	return common.ReleaseOptions{
 		Name:      name,
 		Namespace: namespace,
-		Revision:  int(revision),
-		IsInstall: installation,
-		IsUpgrade: !installation,
+		Revision:  int(max(known.Revision, 1)),
+		IsInstall: !known.Upgrade,
+		IsUpgrade: known.Upgrade,
 	}
 }
 
@@ -143,8 +140,7 @@ func releaseFor(ctx context.Context, namespace, name string) common.ReleaseOptio
 // that helm template assumes.
 func capabilitiesFor(ctx context.Context, options Options) (*common.Capabilities, error) {
 	capabilities := common.DefaultCapabilities.Copy()
-	target, err := manifests.TargetFromContext(ctx)
-	if err == nil && (options.KubeVersion == "" || options.APIVersions == nil) {
+	if target, ok := renders.Target(ctx); ok && (options.KubeVersion == "" || options.APIVersions == nil) {
 		served, err := target.Types().Served(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("capabilities of the target: %w", err)

@@ -23,13 +23,12 @@
 // The items are the objects from then on. Results are messages: those with the
 // severity error (which is also that of results without one) fail the rendering
 // although the exit code may be 0, the others go to Function.Observe. A function
-// that ends with another exit code fails, too (ExitError).
+// that ends with another exit code fails, too.
 //
 // # Limits
 //
 // A function is ended, with all processes that it started, when its time has passed
-// (manifests.RenderTimeoutError) or it writes too much (LimitError). It is not a
-// sandbox: the process runs as the user of the operator and can read what the
+// or it writes too much. It is not a sandbox: the process runs as the user of the operator and can read what the
 // operator can read, the token of its service account included. Run functions
 // that come with the operator's image, never such that a component names.
 package krm

@@ -18,36 +18,36 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Generator is a function that makes objects. It may be used by several
+// generator is a function that makes objects. It may be used by several
 // goroutines at once.
-type Generator struct {
+type generator struct {
 	sum
 	function Function
 	err      error
 }
 
-var _ manifests.Generator = &Generator{}
+var _ manifests.Generator = &generator{}
 
 // NewGenerator returns a generator that runs the function. If there is a mistake
 // in the function, the generator is usable nevertheless: it returns the same
 // error whenever it is called.
-func NewGenerator(f Function) (*Generator, error) {
-	g := &Generator{}
+func NewGenerator(f Function) (manifests.Generator, error) {
+	g := &generator{}
 	g.function, g.sum, g.err = f.complete()
 	return g, g.err
 }
 
 // Source implements manifests.Sourcer.
-func (g *Generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "krm"} }
+func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "krm"} }
 
-// Generate implements manifests.Generator. It fails with an ExitError, a
-// ResultError, an OutputError, a LimitError or a manifests.RenderTimeoutError.
-func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+// Generate implements manifests.Generator.
+func (g *generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
@@ -58,28 +58,28 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 	return g.function.apply(ctx, namespace, name, values, nil)
 }
 
-// Transformer is a function that changes objects. It may be used by several
+// transformer is a function that changes objects. It may be used by several
 // goroutines at once.
-type Transformer struct {
+type transformer struct {
 	sum
 	function Function
 	err      error
 }
 
-var _ manifests.ObjectTransformer = &Transformer{}
+var _ manifests.ObjectTransformer = &transformer{}
 
 // NewTransformer returns a transformer for manifests.Transform that runs the
 // function. If there is a mistake in the function, the transformer is usable
 // nevertheless: it returns the same error whenever it is called.
-func NewTransformer(f Function) (*Transformer, error) {
-	t := &Transformer{}
+func NewTransformer(f Function) (manifests.ObjectTransformer, error) {
+	t := &transformer{}
 	t.function, t.sum, t.err = f.complete()
 	return t, t.err
 }
 
 // TransformObjects implements manifests.ObjectTransformer. It fails as
 // Generator.Generate does.
-func (t *Transformer) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
+func (t *transformer) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
@@ -106,16 +106,20 @@ func (f Function) apply(ctx context.Context, namespace, name string, parameters 
 	}
 	given, err := parse(output)
 	if err != nil {
-		return nil, &OutputError{Function: f.label(), Err: err}
+		return nil, &outputError{Function: f.label(), Err: err}
 	}
 	if failed := failures(given.results); len(failed) > 0 {
-		return nil, &ResultError{Function: f.label(), Results: failed}
+		return nil, &resultError{Function: f.label(), Results: failed}
 	}
 	if f.Observe != nil && len(given.results) > 0 {
-		f.Observe(namespace, name, given.results)
+		var texts []string
+		for _, r := range given.results {
+			texts = append(texts, r.String())
+		}
+		f.Observe(namespace, name, texts)
 	}
 	for _, object := range given.objects {
-		manifests.NoteOrigin(ctx, object, f.label())
+		renders.NoteOrigin(ctx, object, f.label())
 	}
 	return convert.ToObjects(given.objects), nil
 }
@@ -146,7 +150,7 @@ type Function struct {
 	// Observe is called with the results that do not fail the rendering.
 	//
 	// Default: nil; the results are dropped
-	Observe func(namespace, name string, results []Result)
+	Observe func(namespace, name string, results []string)
 	// Timeout limits one run; the deadline of the context counts as well.
 	//
 	// Default: 2 minutes

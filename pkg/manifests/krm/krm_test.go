@@ -19,7 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/krm"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -83,7 +85,7 @@ func TestObjectsAreKnownByTheFunctionThatMadeThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, origins := manifests.WithOrigins(t.Context())
+	ctx, origins := renders.WithOrigins(t.Context())
 	objects, err := manifests.Generate(ctx, manifests.Transform(g, manifests.WithObjectTransformer(transformer)), "ns", "app", types.UnstructurableMap{})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +126,7 @@ func TestAFunctionThatTakesTooLongIsEndedWithItsProcesses(t *testing.T) {
 			pid := filepath.Join(t.TempDir(), "pid")
 			function := sh("trap '' TERM INT HUP\nsleep 600 & echo $! > " + pid + "\nwait")
 			_, err := generate(withTimeout(&function), function, nil)
-			var late *manifests.RenderTimeoutError
+			var late *timeout.Error
 			if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "function /bin/sh") {
 				t.Fatalf("got the error %v", err)
 			}
@@ -166,8 +168,7 @@ func TestAFunctionThatWritesTooMuchIsEnded(t *testing.T) {
 	function := sh("trap '' PIPE\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done 2>/dev/null")
 	function.OutputBytes = 10_000
 	_, err := generate(t.Context(), function, nil)
-	var limit *krm.LimitError
-	if !errors.As(err, &limit) || err.Error() != "function /bin/sh: it wrote more than 10000 bytes" {
+	if err == nil || err.Error() != "function /bin/sh: it wrote more than 10000 bytes" {
 		t.Errorf("got the error %v", err)
 	}
 }
@@ -201,9 +202,9 @@ func TestAFunctionThatFailsSaysWhy(t *testing.T) {
 func TestOtherResultsAreHandedOver(t *testing.T) {
 	var seen []string
 	function := sh(empty + "printf 'results:\\n- {message: old, severity: warning}\\n- {message: made, severity: info, tags: {a: b}}\\n'")
-	function.Observe = func(namespace, name string, results []krm.Result) {
+	function.Observe = func(namespace, name string, results []string) {
 		for _, r := range results {
-			seen = append(seen, namespace+"/"+name+" "+r.String())
+			seen = append(seen, namespace+"/"+name+" "+r)
 		}
 	}
 	if _, err := generate(t.Context(), function, nil); err != nil {

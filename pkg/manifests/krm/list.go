@@ -25,7 +25,7 @@ const (
 // list is what a function gave.
 type list struct {
 	objects []*unstructured.Unstructured
-	results []Result
+	results []result
 }
 
 // encode returns the input of a function.
@@ -65,7 +65,7 @@ func parse(output []byte) (*list, error) {
 	return parsed, err
 }
 
-func parseResults(value any) ([]Result, error) {
+func parseResults(value any) ([]result, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -73,7 +73,7 @@ func parseResults(value any) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var results []Result
+	var results []result
 	if err := json.Unmarshal(encoded, &results); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
@@ -107,42 +107,42 @@ func parseItems(value any) ([]*unstructured.Unstructured, error) {
 	return objects, errors.Join(errs...)
 }
 
-// Severity says how bad a result is.
-type Severity string
+// severity says how bad a result is.
+type severity string
 
 // The severities of results.
 const (
-	SeverityError   Severity = "error"
-	SeverityWarning Severity = "warning"
-	SeverityInfo    Severity = "info"
+	severityError   severity = "error"
+	severityWarning severity = "warning"
+	severityInfo    severity = "info"
 )
 
-// Result is a message of a function.
-type Result struct {
+// result is a message of a function.
+type result struct {
 	Message  string   `json:"message"`
-	Severity Severity `json:"severity,omitempty"`
+	Severity severity `json:"severity,omitempty"`
 	// ResourceRef is the object that the message is about, if it is about one.
-	ResourceRef *ResourceRef `json:"resourceRef,omitempty"`
+	ResourceRef *resourceRef `json:"resourceRef,omitempty"`
 	// Field is the field that the message is about, if it is about one.
-	Field *Field            `json:"field,omitempty"`
+	Field *field            `json:"field,omitempty"`
 	Tags  map[string]string `json:"tags,omitempty"`
 }
 
-// ResourceRef leads to an object.
-type ResourceRef struct {
+// resourceRef leads to an object.
+type resourceRef struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
 }
 
-// Field leads to a field of an object.
-type Field struct {
+// field leads to a field of an object.
+type field struct {
 	Path string `json:"path,omitempty"`
 }
 
 // String returns the severity, the object, the field and the message.
-func (r Result) String() string {
+func (r result) String() string {
 	text := string(r.Severity) + ": "
 	if ref := r.ResourceRef; ref != nil && ref.Kind+ref.Name != "" {
 		if ref.Namespace != "" {
@@ -158,12 +158,12 @@ func (r Result) String() string {
 }
 
 // complete fills in the severity, and refuses one that does not exist.
-func complete(results []Result) error {
+func complete(results []result) error {
 	for i := range results {
 		switch results[i].Severity {
 		case "":
-			results[i].Severity = SeverityError
-		case SeverityError, SeverityWarning, SeverityInfo:
+			results[i].Severity = severityError
+		case severityError, severityWarning, severityInfo:
 		default:
 			return fmt.Errorf("result %d of %d: severity %q, want error, warning or info", i+1, len(results), results[i].Severity)
 		}
@@ -172,10 +172,10 @@ func complete(results []Result) error {
 }
 
 // failures returns the results that fail a rendering.
-func failures(results []Result) []Result {
-	var failed []Result
+func failures(results []result) []result {
+	var failed []result
 	for _, r := range results {
-		if r.Severity == SeverityError {
+		if r.Severity == severityError {
 			failed = append(failed, r)
 		}
 	}
@@ -183,7 +183,7 @@ func failures(results []Result) []Result {
 }
 
 // listed returns the first results as one text.
-func listed(results []Result) string {
+func listed(results []result) string {
 	const most = 10
 	var lines []string
 	for _, r := range results[:min(len(results), most)] {

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/renders"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 )
 
 // run runs the function with an input and returns its output.
 func (f Function) run(ctx context.Context, input []byte) (output []byte, err error) {
-	manifests.NoteProgress(ctx, f.label())
+	renders.NoteProgress(ctx, f.label())
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, context.DeadlineExceeded)
 	defer cancel()
@@ -38,13 +40,13 @@ func (f Function) run(ctx context.Context, input []byte) (output []byte, err err
 	var exit *exec.ExitError
 	switch {
 	case stdout.tooLarge:
-		return nil, &LimitError{Function: f.label(), Bytes: f.OutputBytes}
+		return nil, &excess.Error{Message: fmt.Sprintf("%s: it wrote more than %d bytes", f.label(), f.OutputBytes)}
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, &manifests.RenderTimeoutError{Generator: f.label(), After: time.Since(start), Err: ctx.Err()}
+		return nil, &timeout.Error{Generator: f.label(), After: time.Since(start), Err: ctx.Err()}
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", f.label(), ctx.Err())
 	case errors.As(err, &exit):
-		failed := &ExitError{Function: f.label(), Code: exit.ExitCode(), Complaint: stderr.String()}
+		failed := &exitError{Function: f.label(), Code: exit.ExitCode(), Complaint: stderr.String()}
 		if list, parseErr := parse(stdout.data.Bytes()); parseErr == nil {
 			failed.Results = list.results
 		}
@@ -90,8 +92,8 @@ func (t *tail) Write(data []byte) (int, error) {
 
 func (t *tail) String() string { return string(bytes.ToValidUTF8(t.data, []byte("?"))) }
 
-// ExitError says that a function ended with another exit code than 0.
-type ExitError struct {
+// exitError says that a function ended with another exit code than 0.
+type exitError struct {
 	// Function says which one.
 	Function string
 	// Code is the exit code, or -1 if a signal ended it.
@@ -99,11 +101,11 @@ type ExitError struct {
 	// Complaint is the end of what it wrote to its standard error.
 	Complaint string
 	// Results are the results that it gave nevertheless.
-	Results []Result
+	Results []result
 }
 
 // Error returns the exit code and what the function said.
-func (e *ExitError) Error() string {
+func (e *exitError) Error() string {
 	text := fmt.Sprintf("%s: it ended with exit code %d", e.Function, e.Code)
 	if e.Code < 0 {
 		text = e.Function + ": it was ended by a signal"
@@ -117,22 +119,22 @@ func (e *ExitError) Error() string {
 	return text
 }
 
-// ResultError says that a function gave results with the severity error.
-type ResultError struct {
+// resultError says that a function gave results with the severity error.
+type resultError struct {
 	// Function says which one.
 	Function string
 	// Results are those with the severity error.
-	Results []Result
+	Results []result
 }
 
 // Error returns the results.
-func (e *ResultError) Error() string { return e.Function + ": " + listed(e.Results) }
+func (e *resultError) Error() string { return e.Function + ": " + listed(e.Results) }
 
 // Place returns the function.
-func (e *ResultError) Place() string { return e.Function }
+func (e *resultError) Place() string { return e.Function }
 
-// OutputError says that what a function wrote is no ResourceList.
-type OutputError struct {
+// outputError says that what a function wrote is no ResourceList.
+type outputError struct {
 	// Function says which one.
 	Function string
 	// Err says what is wrong.
@@ -140,23 +142,10 @@ type OutputError struct {
 }
 
 // Error says what is wrong.
-func (e *OutputError) Error() string { return e.Function + ": its output: " + e.Err.Error() }
+func (e *outputError) Error() string { return e.Function + ": its output: " + e.Err.Error() }
 
 // Place returns the function.
-func (e *OutputError) Place() string { return e.Function }
+func (e *outputError) Place() string { return e.Function }
 
 // Unwrap returns what is wrong.
-func (e *OutputError) Unwrap() error { return e.Err }
-
-// LimitError says that a function wrote too much.
-type LimitError struct {
-	// Function says which one.
-	Function string
-	// Bytes is the limit.
-	Bytes int64
-}
-
-// Error names the limit.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: it wrote more than %d bytes", e.Function, e.Bytes)
-}
+func (e *outputError) Unwrap() error { return e.Err }

@@ -63,7 +63,7 @@ func BenchmarkBuild(b *testing.B) {
 			_, err = built.AsYaml()
 			return built.Size(), err
 		})
-		generate := func(g *Generator, i int) (int, error) {
+		generate := func(g manifests.Generator, i int) (int, error) {
 			objects, err := manifests.Generate(b.Context(), g, "ns", "app", types.UnstructurableMap{"i": i})
 			return len(objects), err
 		}

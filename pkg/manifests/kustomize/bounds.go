@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 // maxCopied limits the bytes that the operations "copy" of one patch add to an
@@ -51,11 +52,11 @@ func (t *tree) checkBounds(data []byte, limits Limits) error {
 	}
 	switch {
 	case extent.Depth > maxDepth:
-		return &LimitError{Message: fmt.Sprintf("it is nested deeper than %d levels", maxDepth)}
+		return &excess.Error{Message: fmt.Sprintf("it is nested deeper than %d levels", maxDepth)}
 	case extent.Values > limits.Values:
-		return &LimitError{Message: fmt.Sprintf("its aliases expand to more than %d values", limits.Values)}
+		return &excess.Error{Message: fmt.Sprintf("its aliases expand to more than %d values", limits.Values)}
 	case int64(extent.Bytes) > max(limits.TotalBytes, 4*int64(len(data))):
-		return &LimitError{Message: fmt.Sprintf("its aliases expand to more than %d bytes", limits.TotalBytes)}
+		return &excess.Error{Message: fmt.Sprintf("its aliases expand to more than %d bytes", limits.TotalBytes)}
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 // schema guards the OpenAPI schema of the library, which is global. Builds that
@@ -98,7 +99,7 @@ func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Un
 			return nil, 0, fmt.Errorf("%s: %w", resource.CurId(), err)
 		}
 		if size += int64(extent.Bytes); size > limits.OutputBytes {
-			return nil, 0, &LimitError{Message: fmt.Sprintf("it gives more than %d bytes", limits.OutputBytes)}
+			return nil, 0, &excess.Error{Message: fmt.Sprintf("it gives more than %d bytes", limits.OutputBytes)}
 		}
 		value, err := valueOf(resource)
 		if err != nil {

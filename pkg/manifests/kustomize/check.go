@@ -17,6 +17,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 // maxMistakes limits how many mistakes are reported.
@@ -69,7 +71,7 @@ func (p place) in(format string, args ...any) place {
 func (c *checker) fail(at place, value string, err error) {
 	switch {
 	case len(c.errs) < maxMistakes:
-		c.errs = append(c.errs, &ReferenceError{File: at.file, Field: at.field, Value: value, Err: err})
+		c.errs = append(c.errs, &referenceError{File: at.file, Field: at.field, Value: value, Err: err})
 	case len(c.errs) == maxMistakes:
 		c.errs = append(c.errs, errors.New("there are more mistakes"))
 	}
@@ -96,12 +98,12 @@ func (c *checker) kustomization(folder string, ofPlugins bool) {
 	in := place{file: "folder " + folder}
 	switch c.visits++; {
 	case c.visits == c.limits.Kustomizations+1:
-		c.fail(in, "", &LimitError{Message: fmt.Sprintf("kustomizations are referred to more than %d times", c.limits.Kustomizations)})
+		c.fail(in, "", &excess.Error{Message: fmt.Sprintf("kustomizations are referred to more than %d times", c.limits.Kustomizations)})
 		return
 	case c.visits > c.limits.Kustomizations:
 		return
 	case len(c.open) == maxNesting:
-		c.fail(in, "", &LimitError{Message: fmt.Sprintf("kustomizations refer to each other more than %d levels deep", maxNesting)})
+		c.fail(in, "", &excess.Error{Message: fmt.Sprintf("kustomizations refer to each other more than %d levels deep", maxNesting)})
 		return
 	}
 	c.open = append(c.open, folder)
@@ -157,7 +159,7 @@ func (c *checker) field(at place, kind fieldKind, value string) {
 		}
 	case value == "":
 	case (kind == resourceField || kind == pluginField) && isRepository(value), kind == keyedField && isURL(value):
-		c.fail(at, value, ErrRemote)
+		c.fail(at, value, errRemote)
 	case kind.holdsText(value):
 		c.text(at, kind, []byte(value))
 	default:
@@ -210,13 +212,13 @@ func resolve(folder, p string) (string, error) {
 	case strings.Contains(p, asItIs):
 		return "", errors.New("a path must not contain a zero byte")
 	case isURL(p):
-		return "", ErrRemote
+		return "", errRemote
 	case path.IsAbs(p):
-		return "", ErrOutside
+		return "", errOutside
 	}
 	name := path.Join(folder, p)
 	if name == ".." || strings.HasPrefix(name, "../") {
-		return "", ErrOutside
+		return "", errOutside
 	}
 	return name, nil
 }

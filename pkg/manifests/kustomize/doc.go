@@ -10,12 +10,12 @@
 //
 // The operator builds what others wrote. Therefore every field of every
 // kustomization that holds a path is looked at before the build, and refused
-// with file and field (ReferenceError) if it leads
+// with file and field if it leads
 //
-//   - to another machine: URLs and git repositories (ErrRemote),
-//   - out of the root, be it by "..", an absolute path or a symbolic link (ErrOutside),
+//   - to another machine: URLs and git repositories,
+//   - out of the root, be it by "..", an absolute path or a symbolic link,
 //   - to code: Helm charts, which would run the program helm, and functions and
-//     plugins that are not built in (ErrPlugin). Charts are the business of the
+//     plugins that are not built in. Charts are the business of the
 //     Helm generator, functions that of package krm.
 //
 // The configurations of built-in generators, transformers and validators are

@@ -8,28 +8,19 @@ import (
 	"fmt"
 )
 
-// Why a reference is refused; the error of ReferenceError wraps one of them, or
+// Why a reference is refused; a referenceError wraps one of them, or
 // is about something that does not exist or does not parse.
 var (
-	// ErrRemote means that it leads to another machine.
-	ErrRemote = errors.New("it leads to another machine, and nothing is fetched; put a copy below the root")
-	// ErrOutside means that it leads out of the root.
-	ErrOutside = errors.New("it leads out of the root")
-	// ErrPlugin means that it would run code.
-	ErrPlugin = errors.New("only built-in generators, transformers and validators are run")
+	// errRemote means that it leads to another machine.
+	errRemote = errors.New("it leads to another machine, and nothing is fetched; put a copy below the root")
+	// errOutside means that it leads out of the root.
+	errOutside = errors.New("it leads out of the root")
+	// errPlugin means that it would run code.
+	errPlugin = errors.New("only built-in generators, transformers and validators are run")
 )
 
-// LimitError says that a kustomization exceeded one of its limits.
-type LimitError struct {
-	// Message says which one.
-	Message string
-}
-
-// Error returns the message.
-func (e *LimitError) Error() string { return e.Message }
-
-// ReferenceError is a mistake in a kustomization or a file that it refers to.
-type ReferenceError struct {
+// referenceError is a mistake in a kustomization or a file that it refers to.
+type referenceError struct {
 	// File is the file, or the place in it, that holds the field.
 	File string
 	// Field is the field, such as "resources[2]"; it is empty if the mistake is in no field.
@@ -41,7 +32,7 @@ type ReferenceError struct {
 }
 
 // Error returns the place and the mistake.
-func (e *ReferenceError) Error() string {
+func (e *referenceError) Error() string {
 	switch {
 	case e.Field == "":
 		return fmt.Sprintf("%s: %v", e.File, e.Err)
@@ -52,7 +43,7 @@ func (e *ReferenceError) Error() string {
 }
 
 // Unwrap returns what is wrong.
-func (e *ReferenceError) Unwrap() error { return e.Err }
+func (e *referenceError) Unwrap() error { return e.Err }
 
 // shorten keeps a long value from filling a message.
 func shorten(text string) string {

@@ -40,7 +40,7 @@ func Example() {
 }
 
 // What leads to another machine is refused before anything is built.
-func ExampleReferenceError() {
+func ExampleNew_remote() {
 	fsys := fstest.MapFS{"kustomization.yaml": {Data: []byte("resources:\n- https://example.org/install.yaml\n")}}
 	_, err := kustomize.New(fsys, ".", kustomize.Options{})
 	fmt.Println(err)

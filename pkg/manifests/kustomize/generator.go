@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
@@ -31,8 +32,8 @@ const (
 	maxResultBytes = 32 << 20
 )
 
-// Generator builds a kustomization. It may be used by several goroutines at once.
-type Generator struct {
+// generator builds a kustomization. It may be used by several goroutines at once.
+type generator struct {
 	sum
 	err     error
 	options Options
@@ -49,7 +50,7 @@ type input struct {
 	texts   *gotemplate.Texts
 }
 
-var _ manifests.Generator = &Generator{}
+var _ manifests.Generator = &generator{}
 
 type sum = digest.Sum
 
@@ -63,8 +64,8 @@ type sum = digest.Sum
 // usable even then: it returns the same error whenever it is called. So the
 // caller has the choice to stop the operator, or to go on and let the mistake
 // show up at the components.
-func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
-	g := &Generator{
+func New(fsys fs.FS, folder string, options Options) (manifests.Generator, error) {
+	g := &generator{
 		options: options.complete(), folder: path.Clean(folder),
 		results: cache.New[[]*unstructured.Unstructured](maxResults, maxResultBytes),
 	}
@@ -79,12 +80,12 @@ func New(fsys fs.FS, folder string, options Options) (*Generator, error) {
 }
 
 // description names the kustomization in messages.
-func (g *Generator) description() string { return "kustomization in folder " + g.folder }
+func (g *generator) description() string { return "kustomization in folder " + g.folder }
 
 // prepare does not change the generator: if it takes too long, it goes on without a reader.
-func (g *Generator) prepare(fsys fs.FS) (in input, err error) {
+func (g *generator) prepare(fsys fs.FS) (in input, err error) {
 	if !fs.ValidPath(g.folder) {
-		return in, fmt.Errorf("folder %q: %w", g.folder, ErrOutside)
+		return in, fmt.Errorf("folder %q: %w", g.folder, errOutside)
 	}
 	if in.tree, err = readTree(fsys, g.options); err != nil {
 		return in, err
@@ -123,13 +124,10 @@ func (in input) checked(t *tree, folder string, limits Limits) (*plan, error) {
 }
 
 // Source implements manifests.Sourcer.
-func (g *Generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "kustomize"} }
+func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "kustomize"} }
 
-// Generate implements manifests.Generator. Builds that are not done in time end
-// as a manifests.RenderTimeoutError, what exceeds a limit as a LimitError, and
-// what a kustomization may not refer to as a ReferenceError. Mistakes in the
-// result are manifests.DecodeErrors.
-func (g *Generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+// Generate implements manifests.Generator.
+func (g *generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
@@ -147,19 +145,19 @@ func (g *Generator) Generate(ctx context.Context, namespace, name string, parame
 		}
 		objects := make([]client.Object, len(built))
 		origins := sources{}
-		if manifests.WantsOrigins(ctx) {
+		if renders.WantsOrigins(ctx) {
 			origins = sourcesOf(texts)
 		}
 		for i, object := range built {
 			objects[i] = object.DeepCopy()
-			manifests.NoteOrigin(ctx, objects[i], cmp.Or(origins.of(object), g.description()))
+			renders.NoteOrigin(ctx, objects[i], cmp.Or(origins.of(object), g.description()))
 		}
 		return objects, nil
 	})
 }
 
 // build returns objects that must not be changed.
-func (g *Generator) build(ctx context.Context, texts map[string]string) ([]*unstructured.Unstructured, error) {
+func (g *generator) build(ctx context.Context, texts map[string]string) ([]*unstructured.Unstructured, error) {
 	key := cache.KeyOf(texts)
 	if built, ok := g.results.Get(key); ok {
 		return built, nil

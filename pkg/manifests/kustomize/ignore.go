@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 // maxRules limits the rules of an ignore file.
@@ -52,7 +54,7 @@ func parseIgnore(name string, data []byte) (ignoreRules, error) {
 		rules = append(rules, rule)
 	}
 	if len(rules) > maxRules {
-		errs = append(errs, &LimitError{Message: fmt.Sprintf("%s: it holds more than %d rules", name, maxRules)})
+		errs = append(errs, &excess.Error{Message: fmt.Sprintf("%s: it holds more than %d rules", name, maxRules)})
 	}
 	return rules, errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 )
 
@@ -94,7 +95,7 @@ func TestADecryptorThatHangsIsAbandoned(t *testing.T) {
 		Timeout:   50 * time.Millisecond,
 		Decryptor: manifests.DecryptorFunc(func(data []byte, _ string) ([]byte, error) { <-release; return data, nil }),
 	})
-	late, ok := errors.AsType[*manifests.RenderTimeoutError](err)
+	late, ok := errors.AsType[*timeout.Error](err)
 	if !ok || time.Since(started) > time.Minute {
 		t.Fatalf("got the error %v after %s", err, time.Since(started))
 	}

@@ -60,7 +60,7 @@ func TestACollectionIsBuiltAsTheLibraryBuildsItOnDisk(t *testing.T) {
 	folders := foldersIn(t, collection)
 	for _, folder := range folders {
 		got, err := inMemory(all, folder)
-		if errors.Is(err, ErrRemote) {
+		if errors.Is(err, errRemote) {
 			remote++
 			continue
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-var errCharts = fmt.Errorf("%w; use the Helm generator for charts", ErrPlugin)
+var errCharts = fmt.Errorf("%w; use the Helm generator for charts", errPlugin)
 
 // loading are the fields of built-in plugins that hold paths of files to load.
 var loading = []string{"path", "paths", "files", "env", "envs", "targetFilePath"}
@@ -61,7 +61,7 @@ func (c *checker) configurations(at place, document any) {
 	}
 	switch {
 	case version != konfig.BuiltinPluginApiVersion:
-		c.fail(at, version+" "+kind, fmt.Errorf("%w; their apiVersion is %q", ErrPlugin, konfig.BuiltinPluginApiVersion))
+		c.fail(at, version+" "+kind, fmt.Errorf("%w; their apiVersion is %q", errPlugin, konfig.BuiltinPluginApiVersion))
 	case kind == "HelmChartInflationGenerator":
 		c.fail(at, kind, errCharts)
 	default:
@@ -105,7 +105,7 @@ func (c *checker) loaded(at place, value any) {
 		_, after, _ := strings.Cut(value, "=")
 		switch {
 		case isURL(value) || isURL(after):
-			c.fail(at, value, ErrRemote)
+			c.fail(at, value, errRemote)
 		case strings.Contains(value, asItIs) || isKustomization(cmp.Or(after, value)):
 			// It would not be what stands in the file, see approve.
 			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))

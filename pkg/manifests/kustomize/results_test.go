@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -39,7 +40,7 @@ func TestTheSameIsNotBuiltTwice(t *testing.T) {
 	generate(1)
 	// A result with this name comes from the cache.
 	key := cache.KeyOf(map[string]string{"a.yaml": strings.ReplaceAll(string(sample["a.yaml"].Data), "{{ .Values.size }}", "1")})
-	built, ok := g.results.Get(key)
+	built, ok := g.(*generator).results.Get(key)
 	if !ok {
 		t.Fatal("nothing was kept")
 	}
@@ -95,7 +96,7 @@ func TestAFileThatNoTemplateChangesIsCheckedOnce(t *testing.T) {
 	if err := generate(1); err != nil {
 		t.Fatal(err)
 	}
-	g.tree.extents.Put(cache.KeyOf(map[string][]byte{"": fixed}), document.Extent{Depth: maxDepth + 1}, 1)
+	g.(*generator).tree.extents.Put(cache.KeyOf(map[string][]byte{"": fixed}), document.Extent{Depth: maxDepth + 1}, 1)
 	if err := generate(2); err == nil || !strings.Contains(err.Error(), "b.yaml: it is nested deeper") {
 		t.Errorf("got the error %v, the file was parsed again", err)
 	}
@@ -112,7 +113,7 @@ func TestABuildThatDoesNotEndIsAbandoned(t *testing.T) {
 	}
 	for _, busy := range []bool{false, true} {
 		_, err := manifests.Generate(t.Context(), g, "", "", nil)
-		var late *manifests.RenderTimeoutError
+		var late *timeout.Error
 		if !errors.As(err, &late) || busy != late.Busy {
 			t.Errorf("got the error %v, want busy: %t", err, busy)
 		}

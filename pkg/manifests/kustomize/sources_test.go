@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 )
 
@@ -27,7 +27,7 @@ func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
 			"ConfigMap x-a": "a.yaml", "ConfigMap x-ab": "a.yaml, p.yaml", "Secret x-a": "b.yaml", "ConfigMap x-made-4h2mbtbbt6": folder,
 		}},
 	} {
-		ctx, origins := manifests.WithOrigins(t.Context())
+		ctx, origins := renders.WithOrigins(t.Context())
 		objects, err := generate(ctx, files, ".", kustomize.Options{Templates: test.templates}, nil)
 		if err != nil {
 			t.Fatal(err)

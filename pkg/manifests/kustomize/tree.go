@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )
 
@@ -51,7 +52,7 @@ func readTree(fsys fs.FS, options Options) (*tree, error) {
 		encrypted[file.Path] = string(file.Data)
 		plain, err := decrypt(options.Decryptor, file.Data, file.Path)
 		if left -= int64(len(plain)); err == nil && left < 0 {
-			err = &LimitError{Message: fmt.Sprintf("the files have more than %d bytes together", options.Limits.TotalBytes)}
+			err = &excess.Error{Message: fmt.Sprintf("the files have more than %d bytes together", options.Limits.TotalBytes)}
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: decrypt it: %w", file.Path, err))

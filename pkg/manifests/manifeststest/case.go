@@ -27,7 +27,7 @@ type Case struct {
 	// Generator is what is tested.
 	Generator manifests.Generator
 	// Context is handed to the generator; use it for what generators find there, such
-	// as a client (manifests.WithClient) or the revision. By default it is that of the test.
+	// as a client (manifests.Context) or the revision. By default it is that of the test.
 	Context context.Context
 	// Namespace and Name are those of the deployment.
 	Namespace, Name string

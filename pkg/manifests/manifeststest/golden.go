@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/renders"
 )
 
 const updateFlag = "update"
@@ -57,7 +57,7 @@ func (c Case) Golden(t testing.TB, file string) {
 
 // stable renders once, or again to find out which values are random.
 func (c Case) stable(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	ctx, randomness := manifests.WithRandomness(manifests.WithTime(ctx, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
+	ctx, randomness := renders.WithRandomness(renders.WithTime(ctx, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)))
 	first, err := c.render(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("render: %w", err)

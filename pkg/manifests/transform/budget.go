@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/internal/jsonsize"
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
@@ -62,7 +62,7 @@ func (b *budget) each(
 			if err := b.ctx.Err(); err != nil {
 				return nil, err
 			}
-			manifests.NoteProgress(b.ctx, what+", "+convert.Name(object))
+			renders.NoteProgress(b.ctx, what+", "+convert.Name(object))
 			before, known := b.sizes[object]
 			if !known {
 				before.bytes = jsonsize.Of(object.Object, maxGrowth)

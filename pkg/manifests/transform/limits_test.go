@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/transform"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -203,7 +204,7 @@ func TestPatchesSayWhatTheyWorkOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, at := manifests.WithProgress(t.Context())
+	ctx, at := renders.WithProgress(t.Context())
 	if _, err := manifests.TransformObjects(ctx, transformer, "ns", "app", things(3)); err != nil {
 		t.Fatal(err)
 	}

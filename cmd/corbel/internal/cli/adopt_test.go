@@ -117,8 +117,7 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 	b.Helper()
 	generator, err := helm.New(os.DirFS("../../../../examples/shop"), "chart", helm.Options{})
 	b.check(err)
-	ctx := manifests.WithReconcilerName(b.ctx, operatorName)
-	ctx = manifests.WithComponentRevision(manifests.WithComponentInstallation(ctx, false), int64(revision))
+	ctx := manifests.Context{ReconcilerName: operatorName, Revision: int64(revision), Upgrade: true}.In(b.ctx)
 	rendered, err := manifests.Generate(ctx, generator, market, name, shop(name).GetSpec())
 	b.check(err)
 	var manifest strings.Builder

@@ -42,7 +42,7 @@ func protection(t *testing.T, o Options, values map[string]any) (objects []clien
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := manifests.WithComponentRevision(manifests.WithReconcilerName(t.Context(), o.Group), 1)
+	ctx := manifests.Context{ReconcilerName: o.Group, Revision: 1}.In(t.Context())
 	rendered, err := manifests.Generate(ctx, generator, "shop-system", "shop-operator", types.UnstructurableMap(values))
 	if err != nil {
 		t.Fatal(err)

@@ -307,7 +307,7 @@ func (l *learned) renderSamples(ctx context.Context, o Options, source fs.FS, sa
 
 // rendered returns the kinds of what a generator renders.
 func (l *learned) rendered(ctx context.Context, o Options, generator manifests.Generator, parameters map[string]any) ([]rbacrules.Kind, error) {
-	ctx = manifests.WithComponentRevision(manifests.WithReconcilerName(ctx, o.Group), 1)
+	ctx = manifests.Context{ReconcilerName: o.Group, Revision: 1}.In(ctx)
 	objects, err := manifests.Generate(ctx, generator, "default", "sample", types.UnstructurableMap(parameters))
 	if err != nil {
 		return nil, err

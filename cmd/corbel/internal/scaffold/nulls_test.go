@@ -81,7 +81,7 @@ func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := manifests.WithComponentRevision(manifests.WithReconcilerName(t.Context(), "nulls.example.com"), 1)
+	ctx := manifests.Context{ReconcilerName: "nulls.example.com", Revision: 1}.In(t.Context())
 	objects, err := manifests.Generate(ctx, generator, "default", "sample", types.UnstructurableMap(parameters))
 	if err != nil || len(objects) != 1 {
 		t.Fatalf("%d objects, %v", len(objects), err)

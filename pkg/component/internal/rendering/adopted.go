@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -49,9 +50,9 @@ func adoptedObjectOf(u *unstructured.Unstructured, namespace string) adoptedObje
 // carryOver adds the values that random parts have live, or else in the release, to what is kept of the revision.
 // Values that are kept already stay.
 func (r *Renderer) carryOver(ctx context.Context, request Request, found randomParts, k *kept) error {
-	c, err := manifests.ClientFromContext(ctx)
-	if err != nil {
-		return err
+	c := manifests.FromContext(ctx).Client
+	if c == nil {
+		return errNoClient
 	}
 	before := map[adoptedObject]*unstructured.Unstructured{}
 	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
@@ -68,6 +69,7 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 		}
 		object, read := live[value.Object]
 		if !read {
+			var err error
 			if object, err = liveObject(ctx, c, value.Object, request.Namespace); err != nil {
 				return err
 			}
@@ -95,6 +97,7 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 			carried.Groups = append(carried.Groups, randomGroup{objectGroup: group.objectGroup, Objects: objects})
 		}
 	}
+	var err error
 	if k.randomParts, err = plain(carried); err != nil {
 		return fmt.Errorf("the random values of the release: %w", err)
 	}
@@ -106,7 +109,7 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 // these objects is found by that, such as the checksum of a password that is looked up: Helm computed it of another password
 // than it has installed.
 func (r *Renderer) asInstalled(ctx context.Context, request Request, at time.Time) ([][]client.Object, error) {
-	later, _, err := r.generate(manifests.WithTime(ctx, at.Add(anotherTime)), request)
+	later, _, err := r.generate(renders.WithTime(ctx, at.Add(anotherTime)), request)
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +117,7 @@ func (r *Renderer) asInstalled(ctx context.Context, request Request, at time.Tim
 	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
 		hiding.objects[adoptedObjectOf(object, request.Namespace)] = true
 	}
-	if c, err := manifests.ClientFromContext(ctx); err == nil {
-		ctx = manifests.WithClient(ctx, &blind{c, hiding})
-	}
-	if c, err := manifests.LocalClientFromContext(ctx); err == nil {
-		ctx = manifests.WithLocalClient(ctx, &blind{c, hiding})
-	}
+	ctx = withClients(ctx, func(c client.Client) client.Client { return &blind{c, hiding} })
 	before, _, err := r.generate(ctx, request)
 	switch {
 	case err == nil:
@@ -265,16 +263,16 @@ func (r *Renderer) withoutHooksThatRan(ctx context.Context, request Request, obj
 			left = append(left, object)
 			continue
 		}
-		c, err := manifests.ClientFromContext(ctx)
-		if err != nil {
-			return nil, err
+		c := manifests.FromContext(ctx).Client
+		if c == nil {
+			return nil, errNoClient
 		}
 		if quiet, ok := c.(*noting); ok {
 			c = quiet.Client // that it is there is an answer; what its status says is none
 		}
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(hook.GroupVersionKind())
-		err = c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(hook.GetNamespace(), request.Namespace), Name: hook.GetName()}, live)
+		err := c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(hook.GetNamespace(), request.Namespace), Name: hook.GetName()}, live)
 		switch {
 		case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
 		case err != nil:

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/digest"
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/renders"
 )
 
 // answers notes what a generator reads with its clients while it renders.
@@ -25,7 +25,7 @@ type answers struct {
 	// asked: something was looked up, or listed.
 	asked bool
 	// random says whether random values or the time were used.
-	random *manifests.Randomness
+	random *renders.Randomness
 }
 
 // client returns a client that notes its reads.
@@ -46,8 +46,8 @@ func (a *answers) noteNothing(parts ...string) {
 
 // noteServed notes what the target serves, if that is known: a generator may have asked.
 func (a *answers) noteServed(ctx context.Context) {
-	target, err := manifests.TargetFromContext(ctx)
-	if err != nil {
+	target, ok := renders.Target(ctx)
+	if !ok {
 		return
 	}
 	if served, known := target.Types().LastServed(); known {

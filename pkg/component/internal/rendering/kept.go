@@ -18,8 +18,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/revisions"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // reasonRandomValuesLost means that passwords, certificates and other random values of the revision are
@@ -78,9 +78,9 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 		if !read.random.Used() && k.isEmpty() {
 			k.lost, k.notice = "", "" // nothing of the revision is random
 		}
-		if read.random.UsedTime() && !k.Time.Equal(before) {
+		if read.random.Time.Load() && !k.Time.Equal(before) {
 			var err error
-			if objects, read, err = r.generate(manifests.WithTime(ctx, k.Time), request); err != nil {
+			if objects, read, err = r.generate(renders.WithTime(ctx, k.Time), request); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -108,7 +108,7 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 // Two renderings may have the same random value by chance, if there are few that it can be. A part
 // that was not found before, or is not found again, is worth a third one.
 func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, read *answers, k *kept) error {
-	ctx = manifests.WithTime(ctx, k.Time)
+	ctx = renders.WithTime(ctx, k.Time)
 	again, _, err := r.generate(ctx, request)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 // objects with them. That something cannot be kept there stops nothing; it is tried again with the
 // next full reconcile.
 func (r *Renderer) keepValues(ctx context.Context, request Request, read *answers, rendering *Rendering, k *kept) error {
-	needed := !k.isEmpty() || read.random.UsedTime()
+	needed := !k.isEmpty() || read.random.Time.Load()
 	if needed && k.lost != "" {
 		r.warn(request.Component, reasonRandomValuesLost,
 			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))

@@ -116,8 +116,8 @@ func digestOfObjects(objects []client.Object) string {
 // inputsOf identifies the input of the generator: the digest of the component, which the
 // context has, and its labels. It is empty without a digest.
 func inputsOf(ctx context.Context, c client.Object) string {
-	component, err := manifests.ComponentDigestFromContext(ctx)
-	if err != nil {
+	component := manifests.FromContext(ctx).Digest
+	if component == "" {
 		return ""
 	}
 	parts := []string{component}

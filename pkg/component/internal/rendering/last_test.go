@@ -137,7 +137,7 @@ func TestWhatAnotherInputHasShownIsOver(t *testing.T) {
 }
 
 func TestAnotherLabelIsAnotherInput(t *testing.T) {
-	ctx, w := manifests.WithComponentDigest(t.Context(), "1"), &corev1.ConfigMap{}
+	ctx, w := manifests.Context{Digest: "1"}.In(t.Context()), &corev1.ConfigMap{}
 	before := inputsOf(ctx, w)
 	w.Labels = map[string]string{"tier": "gold"}
 	if after := inputsOf(ctx, w); before == "" || after == before {

@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -118,7 +119,7 @@ type Rendering struct {
 func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (Rendering, error) {
 	last.start(request, r.Now())
 	before := *last
-	objects, read, err := r.render(manifests.WithRollbackHooks(ctx, request.Limit > 0), request, last)
+	objects, read, err := r.render(renders.WithRollbackHooks(ctx, request.Limit > 0), request, last)
 	if err != nil {
 		return Rendering{}, err
 	}
@@ -153,7 +154,7 @@ func (r *Last) start(request Request, now time.Time) {
 // render renders the dependent objects, and returns what was read for it.
 func (r *Renderer) render(ctx context.Context, request Request, last *Last) (objects []client.Object, read *answers, err error) {
 	err = r.Telemetry.Part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
-		objects, read, err = r.generate(manifests.WithTime(ctx, last.kept.Time), request)
+		objects, read, err = r.generate(renders.WithTime(ctx, last.kept.Time), request)
 		return err
 	})
 	inputs := inputsOf(ctx, request.Component)
@@ -193,8 +194,8 @@ func (r *Renderer) render(ctx context.Context, request Request, last *Last) (obj
 // template that generates a password unless it finds the Secret with it generates another
 // one each time until the Secret is there.
 func (r *Renderer) renderAgain(ctx context.Context, request Request, current Last, read *answers, k *kept) (explained bool, finding string) {
-	ctx, origins := manifests.WithOrigins(ctx)
-	next, readAgain, err := r.generate(manifests.WithTime(ctx, k.Time), request)
+	ctx, origins := renders.WithOrigins(ctx)
+	next, readAgain, err := r.generate(renders.WithTime(ctx, k.Time), request)
 	if err != nil {
 		// If it is more than a coincidence, it will happen again: the same is rendered again soon.
 		logf.FromContext(ctx).Info("could not render again to see whether the manifests are the same", "error", err.Error())
@@ -217,6 +218,19 @@ func (r *Renderer) renderAgain(ctx context.Context, request Request, current Las
 	return false, findingOf(places, origins)
 }
 
+var errNoClient = errors.New("the context holds no client of the target cluster")
+
+// withClients wraps the clients of a context.
+func withClients(ctx context.Context, wrap func(client.Client) client.Client) context.Context {
+	known := manifests.FromContext(ctx)
+	for _, c := range []*client.Client{&known.Client, &known.LocalClient} {
+		if *c != nil {
+			*c = wrap(*c)
+		}
+	}
+	return known.In(ctx)
+}
+
 // generate renders the dependent objects, and returns what was read for it. The generator
 // gets a copy of the component, because it may run on after its deadline.
 func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Object, *answers, error) {
@@ -224,15 +238,9 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	if !ok {
 		return nil, nil, fmt.Errorf("DeepCopyObject of %T returns something else", request.Component)
 	}
-	ctx = manifests.WithComponent(ctx, theirs)
-	read := &answers{}
-	ctx, read.random = manifests.WithRandomness(ctx)
-	if target, err := manifests.ClientFromContext(ctx); err == nil {
-		ctx = manifests.WithClient(ctx, read.client(target))
-	}
-	if local, err := manifests.LocalClientFromContext(ctx); err == nil {
-		ctx = manifests.WithLocalClient(ctx, read.client(local))
-	}
+	known, read := manifests.FromContext(ctx), &answers{}
+	known.Component = theirs
+	ctx, read.random = renders.WithRandomness(withClients(known.In(ctx), read.client))
 	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
 		generator := Patched(r.Generator, r.SecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
 		objects, err := r.untyped(ctx, generator, request, theirs.GetSpec())
@@ -264,7 +272,7 @@ func (r *Renderer) untyped(ctx context.Context, generator manifests.Generator, r
 	for i, object := range converted {
 		objects[i] = object
 	}
-	manifests.KeepOrigins(ctx, rendered, objects)
+	renders.KeepOrigins(ctx, rendered, objects)
 	return objects, nil
 }
 
@@ -278,7 +286,7 @@ func (r *Renderer) followed(objects []client.Object) []client.Object {
 }
 
 // findingOf names objects, fields and templates, but no values: they may be secret.
-func findingOf(places []difference.Place, origins *manifests.Origins) string {
+func findingOf(places []difference.Place, origins *renders.Origins) string {
 	texts := make([]string, 0, len(places))
 	for _, place := range places {
 		text := place.String()
@@ -308,8 +316,9 @@ func Patched(g manifests.Generator, secrets bool, read func() ([]v1alpha1.Patch,
 		beside.Others = func(ctx context.Context) ([]client.Object, error) {
 			// Hooks of a chart for the installation are not rendered for an upgrade, and the
 			// other way round. A patch of one is no mistake, although it changes nothing now.
-			ctx = manifests.WithComponentInstallation(ctx, !manifests.IsComponentInstallation(ctx))
-			return manifests.Generate(ctx, g, namespace, name, parameters)
+			known := manifests.FromContext(ctx)
+			known.Upgrade = !known.Upgrade
+			return manifests.Generate(known.In(ctx), g, namespace, name, parameters)
 		}
 		transformer, err := transform.PatchesBeside(patches, images, beside)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 const (
@@ -41,9 +42,9 @@ func Disabled(string, string, string, string) (map[string]any, error) {
 // bytes than the limit are not copied: templates get a LimitError.
 func For(ctx context.Context, limit int64) Function {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
-		c, err := manifests.ClientFromContext(ctx)
-		if err != nil {
-			return nil, err
+		c := manifests.FromContext(ctx).Client
+		if c == nil {
+			return nil, errors.New("the context holds no client of the target cluster")
 		}
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil || gv.Version == "" || kind == "" {
@@ -79,7 +80,7 @@ func one(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key 
 func copied(object *unstructured.Unstructured, left *int64) (map[string]any, error) {
 	*left -= int64(jsonsize.Of(object.Object, int(min(*left, math.MaxInt32))))
 	if *left < 0 {
-		return nil, &manifests.LimitError{Message: "the objects take more bytes than functions may work on in one rendering"}
+		return nil, &excess.Error{Message: "the objects take more bytes than functions may work on in one rendering"}
 	}
 	return object.DeepCopy().Object, nil
 }
@@ -101,7 +102,7 @@ func list(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, nam
 			items = append(items, item)
 		}
 		if len(items) > maxItems {
-			return nil, &manifests.LimitError{Message: fmt.Sprintf("there are more than %d objects", maxItems)}
+			return nil, &excess.Error{Message: fmt.Sprintf("there are more than %d objects", maxItems)}
 		}
 		if next = page.GetContinue(); next == "" {
 			break

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 const (
@@ -46,7 +47,7 @@ type budget struct {
 
 // exceeded returns a LimitError.
 func exceeded(format string, args ...any) error {
-	return &manifests.LimitError{Message: fmt.Sprintf(format, args...)}
+	return &excess.Error{Message: fmt.Sprintf(format, args...)}
 }
 
 // enter counts one more template on the stack.

@@ -4,7 +4,7 @@
 // Package templates runs text/template with limits, for templates and values of
 // authors who do not own the operator: tenants write templates through the function
 // tpl. What a template prints, calls and builds is counted, and what exceeds a limit
-// ends as a manifests.LimitError. It must not come to more than an error: neither a
+// ends as an excess.Error. It must not come to more than an error: neither a
 // full memory nor an overflow of the stack can be recovered from.
 //
 // A Parser parses a template and rewrites its tree, so that every output, every call

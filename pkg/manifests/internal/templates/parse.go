@@ -16,7 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 const (
@@ -127,7 +127,7 @@ func (p Parser) parse(set *Set, name, text string, used map[string]string) (node
 		}
 		r := rewriter{tree: tree, nodes: 1, called: set.called}
 		if r.list(tree.Root, 0); r.tooDeep {
-			return 0, &manifests.LimitError{Message: fmt.Sprintf("%s: the template is nested deeper than %d levels", defined, maxNesting)}
+			return 0, &excess.Error{Message: fmt.Sprintf("%s: the template is nested deeper than %d levels", defined, maxNesting)}
 		}
 		if _, err := set.AddParseTree(defined, tree); err != nil {
 			return 0, fmt.Errorf("%s: template %q: %w", name, defined, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
 type version struct{ major, minor string }
@@ -122,7 +123,7 @@ func TestResultsOfMethodsAreCounted(t *testing.T) {
 		}
 		r := NewRendering(set, parser, functions, Options{Interrupted: t.Context().Err, Limits: manifests.TemplateLimits{WorkBytes: 500_000}})
 		_, err := r.Execute("a", map[string]any{"m": made{strings.Repeat("x", 100)}})
-		var limit *manifests.LimitError
+		var limit *excess.Error
 		if !errors.As(err, &limit) || strings.Contains(err.Error(), "_result") || strings.Contains(err.Error(), "_argument") {
 			t.Errorf("%s: got the error %v", call, err)
 		}
@@ -168,7 +169,7 @@ func TestLargeItemsAreNotComparedWithoutEnd(t *testing.T) {
 		// The items are lists that differ in their last value.
 		text := `{{ $all := list }}{{ range until 1000 }}{{ $all = append $all (append (until 600) .) }}{{ end }}{{ $item := append (until 600) -1 }}{{ ` + call + ` | len }}`
 		_, err := execute(t, text, nil, "")
-		var limit *manifests.LimitError
+		var limit *excess.Error
 		if !errors.As(err, &limit) {
 			t.Errorf("%s: got the error %v", call, err)
 		}

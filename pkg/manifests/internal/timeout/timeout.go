@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/renders"
 )
 
 // grace is how long a rendering may take to notice that its time has passed. Most
@@ -30,7 +30,7 @@ func New(name string) *Runner { return &Runner{name: name, guard: guard.New(grac
 
 // Run runs f in a goroutine of its own, until f returns, the context ends or
 // the timeout, if it is greater than 0, has passed. Panics become errors. What ends
-// late or is refused becomes a RenderTimeoutError.
+// late or is refused becomes an Error.
 func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -41,21 +41,48 @@ func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(co
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	manifests.NoteProgress(ctx, r.name)
+	renders.NoteProgress(ctx, r.name)
 	start := time.Now()
 	result, err := guard.Run(ctx, r.guard, r, r.name, 0, f)
 	switch failure := err.(type) { // the guard's own: what f returned may wrap that of another guard
 	case nil:
 		return result, nil
 	case *guard.TimeoutError:
-		return none, &manifests.RenderTimeoutError{Generator: r.name, After: failure.After, Busy: true}
+		return none, &Error{Generator: r.name, After: failure.After, Busy: true}
 	}
 	switch {
 	case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
 		return none, err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return none, &manifests.RenderTimeoutError{Generator: r.name, After: time.Since(start), Err: err}
+		return none, &Error{Generator: r.name, After: time.Since(start), Err: err}
 	default:
 		return none, fmt.Errorf("%s: %w", r.name, err)
 	}
 }
+
+// Error says that a generator was not done in time. Rendering can
+// often not be stopped from outside; it keeps running then, and its generator
+// renders nothing else until it has ended.
+type Error struct {
+	// Generator says which one it was.
+	Generator string
+	// After is how long the rendering has been going on.
+	After time.Duration
+	// Busy means that nothing was tried, because an earlier rendering, which
+	// exceeded its time, is still going on.
+	Busy bool
+	// Err is the reason for the end, usually context.DeadlineExceeded.
+	Err error
+}
+
+// Error says what happened.
+func (e *Error) Error() string {
+	after := e.After.Round(time.Millisecond)
+	if e.Busy {
+		return fmt.Sprintf("%s: an earlier rendering exceeded its time and is still going on after %s; nothing else is rendered until it ends", e.Generator, after)
+	}
+	return fmt.Sprintf("%s: rendering was not done after %s: %v", e.Generator, after, e.Err)
+}
+
+// Unwrap returns the reason for the end.
+func (e *Error) Unwrap() error { return e.Err }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -47,7 +46,7 @@ func TestRunReportsWhereARenderingNoticedItsEnd(t *testing.T) {
 			<-ctx.Done()
 			return 0, fmt.Errorf("in line 5: %w", ctx.Err())
 		})
-		var late *manifests.RenderTimeoutError
+		var late *timeout.Error
 		if !errors.As(err, &late) {
 			t.Fatalf("got the error %v", err)
 		}
@@ -64,7 +63,7 @@ func TestRunReportsWhereARenderingNoticedItsEnd(t *testing.T) {
 func TestRunAbandonsARenderingAndRefusesOthersUntilItEnds(t *testing.T) {
 	r, release := timeout.New("it"), make(chan struct{})
 	_, err := timeout.Run(t.Context(), r, time.Millisecond, func(context.Context) (int, error) { <-release; return 0, nil })
-	var late *manifests.RenderTimeoutError
+	var late *timeout.Error
 	if !errors.As(err, &late) || late.Busy || late.Generator != "it" {
 		t.Fatalf("got the error %v", err)
 	}
@@ -89,7 +88,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := timeout.New("it")
 	_, err := timeout.Run(ctx, r, time.Minute, func(ctx context.Context) (int, error) { cancel(); <-ctx.Done(); return 0, ctx.Err() })
-	var late *manifests.RenderTimeoutError
+	var late *timeout.Error
 	if !errors.Is(err, context.Canceled) || errors.As(err, &late) {
 		t.Errorf("got the error %v", err)
 	}

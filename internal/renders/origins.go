@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package manifests
+package renders
 
 import (
 	"context"
 	"reflect"
 	"sync"
-	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,20 +20,20 @@ type Origins struct {
 	byObject map[client.Object]string
 }
 
-const originsKey key = "origins"
+type originsKey struct{}
 
 // WithOrigins returns a context for a generator to be called with, and where the
 // origins of its objects can be asked for afterwards.
 func WithOrigins(ctx context.Context) (context.Context, *Origins) {
 	origins := &Origins{byObject: map[client.Object]string{}}
-	return context.WithValue(ctx, originsKey, origins), origins
+	return context.WithValue(ctx, originsKey{}, origins), origins
 }
 
 // NoteOrigin is called by generators, to say which file, such as a template, an object
 // comes from, if the context wants it; see WantsOrigins.
 func NoteOrigin(ctx context.Context, object client.Object, origin string) {
-	origins, err := valueFrom[*Origins](ctx, originsKey)
-	if err != nil || !isPointer(object) {
+	origins, wanted := ctx.Value(originsKey{}).(*Origins)
+	if !wanted || !isPointer(object) {
 		return
 	}
 	origins.mu.Lock()
@@ -45,8 +44,8 @@ func NoteOrigin(ctx context.Context, object client.Object, origin string) {
 // WantsOrigins reports whether the context wants to know where objects come from, for
 // generators that have to find out.
 func WantsOrigins(ctx context.Context) bool {
-	_, err := valueFrom[*Origins](ctx, originsKey)
-	return err == nil
+	_, wanted := ctx.Value(originsKey{}).(*Origins)
+	return wanted
 }
 
 // Of returns the file that an object comes from, the very object that a generator
@@ -63,8 +62,8 @@ func (o *Origins) Of(object client.Object) string {
 // KeepOrigins notes the origins of objects that were made anew of others: an object
 // comes from where the one of the same kind, namespace and name came from.
 func KeepOrigins(ctx context.Context, before, after []client.Object) {
-	origins, err := valueFrom[*Origins](ctx, originsKey)
-	if err != nil {
+	origins, wanted := ctx.Value(originsKey{}).(*Origins)
+	if !wanted {
 		return
 	}
 	// The objects may be of any type that a user wrote; without origins one can live.
@@ -87,24 +86,6 @@ func KeepOrigins(ctx context.Context, before, after []client.Object) {
 func keyOf(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().GroupKind()
 	return kind.String() + "/" + object.GetNamespace() + "/" + object.GetName()
-}
-
-const progressKey key = "progress"
-
-// WithProgress returns a context for a generator to be called with, and a function that returns what
-// the generator works on at the moment, as far as it reports it by NoteProgress.
-func WithProgress(ctx context.Context) (context.Context, func() string) {
-	var at atomic.Value
-	at.Store("")
-	return context.WithValue(ctx, progressKey, &at), func() string { return at.Load().(string) }
-}
-
-// NoteProgress is called by generators and transformers, to say what they work on, such as a template
-// or an object, while they do.
-func NoteProgress(ctx context.Context, what string) {
-	if at, err := valueFrom[*atomic.Value](ctx, progressKey); err == nil {
-		at.Store(what)
-	}
 }
 
 // isPointer reports whether the object is a pointer, by which it is identified; any other
