@@ -10,17 +10,18 @@ import (
 	"testing"
 
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // requestsOf counts the requests of an operator without disturbances.
 func requestsOf(t *testing.T, s story, crash bool) int {
 	t.Helper()
-	g := &gate{}
+	g := newGate()
 	p := newBed(t).play(s)
 	p.startOperator(g)
 	p.mayCrash = crash
 	s.play(p)
-	n := g.requests()
+	n := len(g.Requests())
 	p.finish("a")
 	return n
 }
@@ -42,7 +43,7 @@ func TestNoDeletionAndNoAdditionIsLostInACrashAtAnyRequest(t *testing.T) {
 				ran++
 				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
 					p := newBed(t).play(s)
-					p.startOperator(&gate{at: at, after: after, event: func() error { return errCrashed }})
+					p.startOperator(&wire.Gate{At: at, After: after, Counts: isOfAPass})
 					p.mayCrash = true
 					s.play(p)
 					p.revive()
@@ -78,7 +79,7 @@ func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
 					t.Run(fmt.Sprintf("%s, %s at request %d, answered %t", s.name, other.name, at, after), func(t *testing.T) {
 						p := newBed(t).play(s)
 						p.mayDelete = other.name == "deletion"
-						p.startOperator(&gate{at: at, after: after, event: func() error { other.write(p); return nil }})
+						p.startOperator(&wire.Gate{At: at, After: after, Happens: func() error { other.write(p); return nil }, Counts: isOfAPass})
 						s.play(p)
 						p.finish("a")
 					})
@@ -108,12 +109,12 @@ func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
 					paused := make(chan struct{})
 					resume, stopped := sync.OnceFunc(func() { close(paused) }), atomic.Bool{}
 					p := newBed(t).play(s)
-					g := &gate{}
+					g := newGate()
 					p.startOperator(g)
 					p.operator("b", nil)
 					p.rehearse("a", "b")
 					t.Cleanup(resume) // whatever happens, before the operators are stopped
-					g.aim(at, after, func() error { stopped.Store(true); <-paused; return nil })
+					g.Aim(at, after, func() error { stopped.Store(true); <-paused; return nil })
 					s.play(p)
 					resume()
 					p.finish("a", "b")

@@ -69,7 +69,7 @@ func (b *bed) untilNoted(d *diary, want ...string) {
 }
 
 func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
-	b, d, g := newBed(t), &diary{}, &gate{}
+	b, d, g := newBed(t), &diary{}, newGate()
 	installed.On(t, env.Shared(t), nil)
 	var store client.Client
 	r := noting(d, func(ctx context.Context, req changes.TypedReconcileRequest[*widget.Widget]) (changes.ReconcileResult, error) {
@@ -81,7 +81,7 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 		conditions.Set(w, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Notified", Message: "all was sent"})
 		return changes.ReconcileResult{}, store.Status().Update(ctx, w)
 	})
-	mgr := b.newManager(g.wrap)
+	mgr := b.newManager(g.Wrap)
 	store = mgr.GetClient()
 	b.check(changes.NewController(b.namespace, &widget.Widget{}, r, changes.Options{}).SetupWithManager(mgr))
 	b.run(mgr)
@@ -98,7 +98,7 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 	}
 	converged(1)
 	b.untilNoted(d, "Created w")
-	if diff := cmp.Diff([]string{"PATCH w", "PUT status", "PATCH w"}, g.written()); diff != "" {
+	if diff := cmp.Diff([]string{"PATCH w", "PUT status", "PATCH w"}, written(g)); diff != "" {
 		t.Errorf("writes of a creation (-want +got):\n%s", diff)
 	}
 	w.Spec.Size = 2
@@ -109,7 +109,7 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 		return client.IgnoreNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w)) == nil && len(d.read()) == 3, ""
 	})
 	b.untilNoted(d, "Created w", "Updated w", "Deleted w")
-	if diff := cmp.Diff([]string{"PUT status", "PATCH w"}, g.written()); diff != "" {
+	if diff := cmp.Diff([]string{"PUT status", "PATCH w"}, written(g)); diff != "" {
 		t.Errorf("writes of an update and a deletion (-want +got):\n%s", diff)
 	}
 }

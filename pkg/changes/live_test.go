@@ -47,8 +47,8 @@ func TestAfterARestartAnOpinionatedWatcherDistinguishesNewFromHandledAndMissesNo
 	b.create("new", "1")
 	b.edit("changed", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
 
-	w, g := newReceiver(), &gate{}
-	b.start(g.wrap, &corev1.ConfigMap{}, w.opinionated("b", g), changes.Options{})
+	w, g := newReceiver(), newGate()
+	b.start(g.Wrap, &corev1.ConfigMap{}, w.opinionated("b", g), changes.Options{})
 	b.untilGone("removed")
 	b.untilFinalizers("new", finalizer)
 	b.until("four calls were made", func() (bool, string) { return len(w.calls()) >= 4, w.text() })
@@ -58,7 +58,7 @@ func TestAfterARestartAnOpinionatedWatcherDistinguishesNewFromHandledAndMissesNo
 	if diff := cmp.Diff(want, calls); diff != "" {
 		t.Errorf("calls after the restart (-want +got):\n%s", diff)
 	}
-	writes := g.written()
+	writes := written(g)
 	slices.Sort(writes)
 	if diff := cmp.Diff([]string{"PATCH new", "PATCH new", "PATCH removed"}, writes); diff != "" {
 		t.Errorf("writes after the restart (-want +got):\n%s", diff)
@@ -66,10 +66,10 @@ func TestAfterARestartAnOpinionatedWatcherDistinguishesNewFromHandledAndMissesNo
 }
 
 func TestAPlainWatcherWritesNothingAndGetsEveryChangeWhileItRuns(t *testing.T) {
-	b, w, g := newBed(t), newReceiver(), &gate{}
+	b, w, g := newBed(t), newReceiver(), newGate()
 	plain := w.watcher("a", g)
 	b.create("x", "1")
-	b.start(g.wrap, &corev1.ConfigMap{}, &plain, changes.Options{})
+	b.start(g.Wrap, &corev1.ConfigMap{}, &plain, changes.Options{})
 	b.untilNotified(w, "add x=1")
 	b.edit("x", func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"a": "b"} })
 	b.untilNotified(w, "add x=1", "update x=1 was 1")
@@ -77,7 +77,7 @@ func TestAPlainWatcherWritesNothingAndGetsEveryChangeWhileItRuns(t *testing.T) {
 	b.untilNotified(w, "add x=1", "update x=1 was 1", "update x=2 was 1")
 	b.delete("x")
 	b.untilNotified(w, "add x=1", "update x=1 was 1", "update x=2 was 1", "delete x=2")
-	if writes := g.written(); len(writes) > 0 {
+	if writes := written(g); len(writes) > 0 {
 		t.Errorf("writes: %q", writes)
 	}
 }

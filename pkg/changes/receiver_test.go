@@ -15,6 +15,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/changes"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // receiver is another system, which is notified of ConfigMaps.
@@ -107,10 +108,10 @@ func (w *receiver) leaks(except string) []string {
 }
 
 // watcher notifies a receiver. What it does goes through the gate, as if the receiver were a server.
-func (w *receiver) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap] {
+func (w *receiver) watcher(by string, g *wire.Gate) changes.Watcher[*corev1.ConfigMap] {
 	record := func(action string) func(context.Context, *corev1.ConfigMap) error {
 		return func(_ context.Context, obj *corev1.ConfigMap) error {
-			return g.request(func() error {
+			return g.Do("call", func() error {
 				w.record(entry{by: by, action: action, name: obj.Name, value: obj.Data["value"], uid: obj.UID, hadFinalizer: slices.Contains(obj.Finalizers, finalizer)})
 				return nil
 			})
@@ -119,7 +120,7 @@ func (w *receiver) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap
 	return changes.Watcher[*corev1.ConfigMap]{
 		AddFunc: record("add"), DeleteFunc: record("delete"), SyncFunc: record("sync"),
 		UpdateFunc: func(_ context.Context, oldObj, newObj *corev1.ConfigMap) error {
-			return g.request(func() error {
+			return g.Do("call", func() error {
 				w.record(entry{
 					by: by, action: "update", name: newObj.Name, value: newObj.Data["value"], old: oldObj.Data["value"],
 					uid: newObj.UID, hadFinalizer: slices.Contains(newObj.Finalizers, finalizer),
@@ -131,6 +132,6 @@ func (w *receiver) watcher(by string, g *gate) changes.Watcher[*corev1.ConfigMap
 }
 
 // opinionated is the watcher with a finalizer.
-func (w *receiver) opinionated(by string, g *gate) *changes.OpinionatedWatcher[*corev1.ConfigMap] {
+func (w *receiver) opinionated(by string, g *wire.Gate) *changes.OpinionatedWatcher[*corev1.ConfigMap] {
 	return &changes.OpinionatedWatcher[*corev1.ConfigMap]{Watcher: w.watcher(by, g), Finalizer: finalizer}
 }

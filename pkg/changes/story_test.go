@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/changes"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // story is what a user does with object x, which the receiver has to follow.
@@ -91,7 +92,7 @@ type play struct {
 	*bed
 	story    story
 	receiver *receiver
-	gate     *gate
+	gate     *wire.Gate
 	stop     func()
 	lives    int
 	// mayCrash is set if the gate kills.
@@ -106,18 +107,18 @@ type play struct {
 func (b *bed) play(s story) *play { return &play{bed: b, story: s, receiver: newReceiver()} }
 
 // startOperator starts an operator with the gate.
-func (p *play) startOperator(g *gate) {
+func (p *play) startOperator(g *wire.Gate) {
 	p.Helper()
 	p.gate = g
 	p.stop = p.operator("a", g)
 }
 
 // operator starts one.
-func (p *play) operator(name string, g *gate) (stop func()) {
+func (p *play) operator(name string, g *wire.Gate) (stop func()) {
 	p.Helper()
 	var wrap func(http.RoundTripper) http.RoundTripper
 	if g != nil {
-		wrap = g.wrap
+		wrap = g.Wrap
 	}
 	options := changes.Options{}
 	if p.story.selector != "" {
@@ -149,7 +150,7 @@ func (p *play) restarts() bool { return p.mayCrash }
 // revive starts the operator again after a crash.
 func (p *play) revive() {
 	p.Helper()
-	if !p.gate.hasCrashed() {
+	if !p.gate.HasCrashed() {
 		return
 	}
 	p.stop()

@@ -34,6 +34,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // store is a chart with what makes a take-over hard: random passwords and certificates, one that is looked up, checksums and dates in pod
@@ -425,9 +426,9 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	before := b.contents(objects)
 	b.withRelease(b.namespace + "/main/4")
 	b.resetRequests()
-	k := &trap{at: at, after: after}
-	b.replace(k.wrap)
-	k.arm()
+	k := &wire.Gate{Counts: isNoEvent}
+	b.replace(k.Wrap)
+	k.Aim(at, after, nil)
 	for deadline := time.Now().Add(patience); ; {
 		// A process that was killed leaves a status without conditions.
 		_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
@@ -435,7 +436,7 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 		if w.Status.IsReady() {
 			break
 		}
-		if k.hit() && at > 0 {
+		if k.HasCrashed() && at > 0 {
 			b.replace(nil)
 			at = 0
 		}
@@ -460,13 +461,10 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 		}
 	}
 	// Whatever was under way at the crash may be sent again.
-	if len(counts) != len(objects) || twice > 0 && !k.hit() {
+	if len(counts) != len(objects) || twice > 0 && !k.HasCrashed() {
 		t.Errorf("writes of %d objects: %v", len(objects), counts)
 	}
-	k.mu.Lock()
-	requests = k.count
-	k.mu.Unlock()
-	return requests, k.hit()
+	return len(k.Requests()), k.HasCrashed()
 }
 
 // replace replaces the operator by another process, which sends its requests through a wrapper.

@@ -33,6 +33,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // These tests are about components that an operator built with SAP component-operator-runtime has made.
@@ -480,17 +481,17 @@ func takeOverForeign(t *testing.T, take bool, at int, after bool) (requests int,
 	b := newBed(t, portal, component.ReconcilerOptions{})
 	made := b.makeForeign(nil)
 	before := b.contents(made.objects)
-	k := &trap{at: at, after: after}
+	k := &wire.Gate{Counts: isNoEvent}
 	replace := func(wrap func(http.RoundTripper) http.RoundTripper) {
 		b.reconciler = component.NewReconciler[*widget.Widget](operatorName, portal, component.ReconcilerOptions{})
 		b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
 	}
-	replace(k.wrap)
+	replace(k.Wrap)
 	replaced := false
 	next := func(what string, done func() bool) {
 		b.eventually(what, func() error {
 			_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
-			if k.hit() && !replaced {
+			if k.HasCrashed() && !replaced {
 				replace(nil)
 				replaced = true
 			}
@@ -501,12 +502,12 @@ func takeOverForeign(t *testing.T, take bool, at int, after bool) (requests int,
 		})
 	}
 	b.resetRequests()
-	k.arm()
+	k.Aim(at, after, nil)
 	if take {
 		next("the component is ready", func() bool { return b.get().Status.IsReady() && b.get().Status.Revision > 3 })
 		counts := map[string]int{}
 		for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
-			if counts[write]++; counts[write] > 2 || counts[write] == 2 && !k.hit() || strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") && !strings.HasSuffix(write, "dropped") {
+			if counts[write]++; counts[write] > 2 || counts[write] == 2 && !k.HasCrashed() || strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") && !strings.HasSuffix(write, "dropped") {
 				t.Errorf("it did %s, %d times", write, counts[write])
 			}
 		}
@@ -515,8 +516,5 @@ func takeOverForeign(t *testing.T, take bool, at int, after bool) (requests int,
 	b.check(b.client.Delete(t.Context(), b.get()))
 	next("the component is gone", func() bool { return apierrors.IsNotFound(b.client.Get(t.Context(), b.key("main"), &widget.Widget{})) })
 	b.wantGone(made)
-	k.mu.Lock()
-	requests = k.count
-	k.mu.Unlock()
-	return requests, k.hit()
+	return len(k.Requests()), k.HasCrashed()
 }

@@ -4,11 +4,9 @@
 package component_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,60 +21,8 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-var errCrashed = errors.New("the process has crashed")
-
-// trap kills an operator before or after one of its requests.
-type trap struct {
-	at    int // counted from 1; 0 means never
-	after bool
-
-	mu      sync.Mutex
-	armed   bool
-	count   int
-	crashed bool
-}
-
-// arm starts to count.
-func (k *trap) arm() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.armed = true
-}
-
-func (k *trap) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if strings.Contains(r.URL.Path, "/events") {
-			return next.RoundTrip(r)
-		}
-		k.mu.Lock()
-		if k.armed {
-			k.count++
-		}
-		here := k.at > 0 && k.count == k.at && !k.crashed
-		k.crashed = k.crashed || here && !k.after
-		crashed := k.crashed
-		k.mu.Unlock()
-		if crashed {
-			return nil, errCrashed
-		}
-		response, err := next.RoundTrip(r)
-		if here && err == nil {
-			_ = response.Body.Close()
-			k.mu.Lock()
-			k.crashed = true
-			k.mu.Unlock()
-			return nil, errCrashed
-		}
-		return response, err
-	})
-}
-
-// hit records that the operator was killed.
-func (k *trap) hit() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.crashed
-}
+// isNoEvent reports whether a request is none that is sent in the background.
+func isNoEvent(r *http.Request) bool { return !strings.Contains(r.URL.Path, "/events") }
 
 // TestACrashWhileTheInventoryIsInSecretsLosesNothing kills the operator at every
 // request of the deletion of a namespace with a component with a large inventory, and replaces it.
@@ -112,7 +58,7 @@ func crashAtEachRequest(t *testing.T, story func(t *testing.T, at int, after boo
 // stage is a bed that replaces its operator after a crash.
 type stage struct {
 	*bed
-	trap     *trap
+	gate     *wire.Gate
 	replaced bool
 }
 
@@ -120,11 +66,11 @@ type stage struct {
 // whether the operator was killed.
 func play(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	t.Helper()
-	s := &stage{trap: &trap{at: at, after: after}}
+	s := &stage{gate: &wire.Gate{Counts: isNoEvent}}
 	s.bed = newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
-		b.manager = newManagerVia(t, b.env, b.user, s.trap.wrap)
+		b.manager = newManagerVia(t, b.env, b.user, s.gate.Wrap)
 	})
-	namespaceGoes(s)
+	namespaceGoes(s, at, after)
 	s.eventually("the component to be gone", func() error {
 		err := s.next()
 		if getErr := s.client.Get(t.Context(), s.key("main"), &widget.Widget{}); !apierrors.IsNotFound(getErr) {
@@ -140,13 +86,13 @@ func play(t *testing.T, at int, after bool) (requests int, crashed bool) {
 			t.Errorf("config map %s is still there", name)
 		}
 	}
-	return s.trap.count, s.trap.hit()
+	return len(s.gate.Requests()), s.gate.HasCrashed()
 }
 
 // next runs a reconcile.
 func (s *stage) next() error {
 	_, err := s.reconciler.Reconcile(s.Context(), ctrl.Request{NamespacedName: s.key("main")})
-	if s.trap.hit() && !s.replaced {
+	if s.gate.HasCrashed() && !s.replaced {
 		s.anew()
 		s.replaced = true
 	}
@@ -169,7 +115,7 @@ func (s *stage) ready(recorded int) {
 }
 
 // namespaceGoes does what the namespace controller does, as far as it matters.
-func namespaceGoes(s *stage) {
+func namespaceGoes(s *stage, at int, after bool) {
 	s.Helper()
 	s.create(widget.Spec{Values: many(0, 18)})
 	s.ready(18)
@@ -183,7 +129,7 @@ func namespaceGoes(s *stage) {
 	held.Finalizers = []string{"test.corbel.run/held"}
 	s.check(s.client.Update(s.Context(), held))
 
-	s.trap.arm()
+	s.gate.Aim(at, after, nil)
 	s.eventually("all objects but one to be gone", func() error {
 		err := s.next()
 		for name := range many(0, 18) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/steps"
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 const (
@@ -71,16 +72,16 @@ type crash struct{ after, successor, commits bool }
 
 func (c crash) run(t *testing.T, at int) {
 	t.Helper()
-	s, f := newStory(t), &gate{at: at, after: c.after, crashes: true}
+	s, f := newStory(t), &wire.Gate{At: at, After: c.after}
 	lease, longest, second := shortLease, shortLease, "pod-2"
 	if c.successor {
 		lease, longest, second = longLease, 0, "pod-1"
 	}
 	one := newOperator(t, s.cloud, f, s.key, steps.WithLease(lease), steps.WithHolder("pod-1"))
-	two := newOperator(t, s.cloud, &gate{}, s.key, steps.WithLease(lease), steps.WithHolder(second))
+	two := newOperator(t, s.cloud, &wire.Gate{}, s.key, steps.WithLease(lease), steps.WithHolder(second))
 	one.commits, two.commits = c.commits, c.commits
 	s.live(longest, one, two)
-	if !f.hasCrashed() {
+	if !f.HasCrashed() {
 		t.Error("the process did not die")
 	}
 	for call, count := range s.cloud.calls {
@@ -106,9 +107,9 @@ func TestWithoutIdempotencyACrashExplainsEverySecondCall(t *testing.T) {
 				t.Parallel()
 				s := newStory(t)
 				s.cloud.forgetful = true
-				f := &gate{at: i + 1, after: after, crashes: true}
+				f := &wire.Gate{At: i + 1, After: after}
 				for _, o := range []*operator{
-					newOperator(t, s.cloud, f, s.key, steps.WithHolder("pod-1")), newOperator(t, s.cloud, &gate{}, s.key, steps.WithHolder("pod-1")),
+					newOperator(t, s.cloud, f, s.key, steps.WithHolder("pod-1")), newOperator(t, s.cloud, &wire.Gate{}, s.key, steps.WithHolder("pod-1")),
 				} {
 					if err := o.drive(t.Context(), 0); err != nil {
 						t.Fatal(err)
@@ -162,7 +163,7 @@ func TestASecondWriterAtAnyRequestStopsNothing(t *testing.T) {
 				t.Run(fmt.Sprintf("request %d %s, %s", i+1, request, name), func(t *testing.T) {
 					t.Parallel()
 					s := newStory(t)
-					f := &gate{at: i + 1, meanwhile: func() { s.meddled = s.interfere(interference.change, interference.status) }}
+					f := &wire.Gate{At: i + 1, Happens: func() error { s.meddled = s.interfere(interference.change, interference.status); return nil }}
 					s.live(shortLease, newOperator(t, s.cloud, f, s.key, steps.WithLease(shortLease)))
 					if s.meddled == nil && i < len(names)-1 {
 						t.Error("no client interfered")
@@ -212,7 +213,7 @@ func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
 			both := func() {
 				var group sync.WaitGroup
 				for _, name := range []string{"pod-1", "pod-2"} {
-					o := newOperator(t, s.cloud, &gate{}, s.key, steps.WithLease(longLease), steps.WithHolder(name))
+					o := newOperator(t, s.cloud, &wire.Gate{}, s.key, steps.WithLease(longLease), steps.WithHolder(name))
 					group.Go(func() {
 						for t.Context().Err() == nil {
 							if rest, _ := o.reconcile(t.Context()); rest {
@@ -262,7 +263,7 @@ func standStill(t *testing.T, at int) {
 	t.Helper()
 	s := newStory(t)
 	stopped, resume, end := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	f := &gate{at: at, meanwhile: func() { close(stopped); <-resume }}
+	f := &wire.Gate{At: at, Happens: func() error { close(stopped); <-resume; return nil }}
 	sleeper := newOperator(t, s.cloud, f, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-1"))
 	start := func() { go func() { end <- sleeper.drive(t.Context(), shortLease) }() }
 	start()
@@ -278,7 +279,7 @@ func standStill(t *testing.T, at int) {
 		start()
 		<-stopped
 	}
-	s.live(shortLease, newOperator(t, s.cloud, &gate{}, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-2")))
+	s.live(shortLease, newOperator(t, s.cloud, &wire.Gate{}, s.key, steps.WithLease(shortLease), steps.WithHolder("pod-2")))
 	close(resume)
 	if err := <-end; err != nil {
 		t.Error(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/steps"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 const finalizer = "steps.test.corbel.run/bucket"
@@ -27,7 +28,7 @@ const finalizer = "steps.test.corbel.run/bucket"
 type operator struct {
 	client client.Client
 	cloud  *cloud
-	gate   *gate
+	gate   *wire.Gate
 	key    client.ObjectKey
 	lock   []steps.LockOption
 	// commits makes the locks write with the commit of a patch helper.
@@ -35,7 +36,7 @@ type operator struct {
 }
 
 // newOperator returns an operator in a process of its own.
-func newOperator(t testing.TB, c *cloud, f *gate, key client.ObjectKey, options ...steps.LockOption) *operator {
+func newOperator(t testing.TB, c *cloud, f *wire.Gate, key client.ObjectKey, options ...steps.LockOption) *operator {
 	t.Helper()
 	return &operator{
 		client: connect(t, f), cloud: c, gate: f, key: key,
@@ -44,11 +45,11 @@ func newOperator(t testing.TB, c *cloud, f *gate, key client.ObjectKey, options 
 }
 
 // connect returns a client of the API server that asks it nothing by itself.
-func connect(t testing.TB, f *gate) client.Client {
+func connect(t testing.TB, f *wire.Gate) client.Client {
 	t.Helper()
 	config := env.Shared(t).Config()
 	if f != nil {
-		config.Wrap(f.wrap)
+		config.Wrap(f.Wrap)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(groupVersion.WithKind("Bucket"), meta.RESTScopeNamespace)
@@ -66,7 +67,7 @@ func (o *operator) reconcile(ctx context.Context) (rest bool, err error) {
 		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
 	}
 	options := o.lock
-	if o.gate.crashes {
+	if o.gate.At > 0 && o.gate.Happens == nil {
 		// A crashed process tries nothing, and one that is to crash has no reason to wait.
 		options = append(slices.Clone(options), steps.WithPatience(time.Second))
 	}
@@ -94,13 +95,13 @@ func (o *operator) step(lock *steps.Lock, b *Bucket, c steps.Condition) (steps.C
 	var err error
 	switch {
 	case b.DeletionTimestamp != nil:
-		err = o.gate.request("remove", func() error { o.cloud.remove(b.Status.BucketName); return nil })
+		err = o.gate.Do("remove", func() error { o.cloud.remove(b.Status.BucketName); return nil })
 		c.Status, c.Reason = steps.ConditionTerminated, "Bucket removed"
 	case c.Status == steps.ConditionInitialized:
-		err = o.gate.request("create", func() error { b.Status.BucketName = o.cloud.create(lock.IdempotencyKey(c)); return nil })
+		err = o.gate.Do("create", func() error { b.Status.BucketName = o.cloud.create(lock.IdempotencyKey(c)); return nil })
 		c.Status, c.Reason = steps.ConditionCreated, "Bucket created"
 	case c.Status == steps.ConditionCreated:
-		err = o.gate.request("configure", func() error { o.cloud.configure(b.Status.BucketName); return nil })
+		err = o.gate.Do("configure", func() error { o.cloud.configure(b.Status.BucketName); return nil })
 		c.Status, c.Reason = steps.ConditionCompleted, "Bucket configured"
 	case b.Status.BucketName != "":
 		// Another client changed the step. What is known must do.
@@ -118,7 +119,7 @@ func (o *operator) drive(ctx context.Context, longest time.Duration) error {
 	var waitedFor time.Time
 	for ctx.Err() == nil {
 		rest, err := o.reconcile(ctx)
-		if o.gate.hasCrashed() || rest {
+		if o.gate.HasCrashed() || rest {
 			return errors.Join(problems...)
 		}
 		held, ok := errors.AsType[*steps.LockHeldError](err)

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/steps"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // parallel is how many cases of an enumeration go on at a time, unless the flag says
@@ -101,7 +103,7 @@ func (s *story) live(longest time.Duration, operators ...*operator) {
 			if err := operators[current].drive(ctx, longest); err != nil {
 				s.Fatal(err)
 			}
-			if !operators[current].gate.hasCrashed() || current == len(operators)-1 {
+			if !operators[current].gate.HasCrashed() || current == len(operators)-1 {
 				return
 			}
 			current++
@@ -147,7 +149,7 @@ func (s *story) checkCompleted() {
 // requestsOfALife returns the requests of an operator to which nothing happens.
 func requestsOfALife(t *testing.T, commits bool) []string {
 	t.Helper()
-	s, f := newStory(t), &gate{}
+	s, f := newStory(t), &wire.Gate{}
 	o := newOperator(t, s.cloud, f, s.key)
 	o.commits = commits
 	s.live(0, o)
@@ -156,5 +158,10 @@ func requestsOfALife(t *testing.T, commits bool) []string {
 			t.Errorf("%s was called %d times", call, count)
 		}
 	}
-	return f.names
+	var methods []string
+	for _, request := range f.Requests() {
+		method, _, _ := strings.Cut(request, " ")
+		methods = append(methods, method)
+	}
+	return methods
 }

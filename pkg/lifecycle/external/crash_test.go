@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // banks are the kinds of API.
@@ -53,16 +54,11 @@ func TestServerAndBankSeeOneRoomIfTheProcessStopsAtAnyRequest(t *testing.T) {
 	banks(t, func(t *testing.T, forgetful bool) {
 		enumerate(t, forgetful, true, func(t *testing.T, at int, after bool) bool {
 			s := newStory(t, forgetful)
-			g := &gate{at: at}
-			if after {
-				g.after = g.die
-			} else {
-				g.before = g.die
-			}
+			g := &wire.Gate{At: at, After: after}
 			if err := s.start(g).live(); err == nil {
-				return g.hasCrashed()
+				return g.HasCrashed()
 			}
-			if err := s.start(&gate{}).live(); err != nil {
+			if err := s.start(&wire.Gate{}).live(); err != nil {
 				t.Fatal(err)
 			}
 			return true
@@ -75,13 +71,8 @@ func TestServerAndBankSeeOneRoomIfTheProcessStopsAtAnyRequest(t *testing.T) {
 func TestServerAndBankSeeOneRoomIfAnyRequestFails(t *testing.T) {
 	banks(t, func(t *testing.T, forgetful bool) {
 		enumerate(t, forgetful, true, func(t *testing.T, at int, after bool) bool {
-			g, met := &gate{at: at}, false
-			lose := func() error { met = true; return errLost }
-			if after {
-				g.after = lose
-			} else {
-				g.before = lose
-			}
+			met := false
+			g := &wire.Gate{At: at, After: after, Happens: func() error { met = true; return errLost }}
 			if err := newStory(t, forgetful).start(g).live(); err != nil {
 				t.Fatal(err)
 			}
@@ -106,8 +97,7 @@ func TestServerAndBankSeeOneRoomIfAnotherClientInterferesAtAnyRequest(t *testing
 			banks(t, func(t *testing.T, forgetful bool) {
 				enumerate(t, forgetful, false, func(t *testing.T, at int, _ bool) bool {
 					s, met := newStory(t, forgetful), false
-					g := &gate{at: at}
-					g.before = func() error { met = true; return interfere(s) }
+					g := &wire.Gate{At: at, Happens: func() error { met = true; return interfere(s) }}
 					if err := s.start(g).live(); err != nil {
 						t.Fatal(err)
 					}
@@ -153,6 +143,6 @@ func (s *story) briefly(policy string) error {
 		return err
 	}
 	defer func() { _ = set("") }()
-	other := s.start(&gate{})
+	other := s.start(&wire.Gate{})
 	return other.step()
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // TestServerAndBankSeeOneRoomIfAReplicaStandsStillAtAnyRequest lets a replica stand still
@@ -41,12 +42,7 @@ func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*pro
 		<-goOn
 		return nil
 	}
-	g := &gate{at: at}
-	if after {
-		g.after = wait
-	} else {
-		g.before = wait
-	}
+	g := &wire.Gate{At: at, After: after, Happens: wait}
 	first, ended := s.start(g), make(chan error, 1)
 	go func() { ended <- first.live() }()
 	select {
@@ -57,7 +53,7 @@ func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*pro
 		}
 		return false
 	}
-	if err := rest(s.start(&gate{})); err != nil {
+	if err := rest(s.start(&wire.Gate{})); err != nil {
 		t.Fatal(err)
 	}
 	s.check()
@@ -84,7 +80,7 @@ func TestServerAndBankSeeOneRoomWhileTwoReplicasWork(t *testing.T) {
 				s := newStory(t, forgetful)
 				over, both := make(chan struct{}), sync.WaitGroup{}
 				for range 2 {
-					p := s.start(&gate{})
+					p := s.start(&wire.Gate{})
 					both.Go(func() {
 						for {
 							select {

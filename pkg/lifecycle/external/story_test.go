@@ -31,6 +31,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -114,16 +115,16 @@ func (s *story) clientVia(wrap func(http.RoundTripper) http.RoundTripper) client
 // process is one replica of the operator. The test runs each of its reconciles.
 type process struct {
 	*story
-	gate *gate
+	gate *wire.Gate
 	loop *lifecycle.Reconciler[*vault]
 }
 
-func (s *story) start(g *gate) *process {
+func (s *story) start(g *wire.Gate) *process {
 	s.Helper()
-	handler := external.New(&teller{bank: s.bank, wire: g.wire}, external.Options{
+	handler := external.New(&teller{bank: s.bank, wire: toTheBank(g)}, external.Options{
 		Timeout: timeout, GracePeriod: gracePeriod, NotIdempotent: s.bank.forgetful,
 	})
-	loop, err := lifecycle.NewReconciler(handler, lifecycle.Options[*vault]{Name: "test.corbel.run", Client: s.clientVia(g.transport)})
+	loop, err := lifecycle.NewReconciler(handler, lifecycle.Options[*vault]{Name: "test.corbel.run", Client: s.clientVia(g.Wrap)})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -208,8 +209,8 @@ func (p *process) work() error {
 // step runs one reconcile, and checks the conditions after it.
 func (p *process) step() error {
 	_, _ = p.loop.Reconcile(p.Context(), reconcile.Request{NamespacedName: p.key})
-	if p.gate.hasCrashed() {
-		return errCrashed
+	if p.gate.HasCrashed() {
+		return wire.ErrCrashed
 	}
 	// A first reconcile that met another client's write has ended without a word.
 	if v := p.get(); v != nil && conditions.Has(v, "Ready") {
@@ -256,11 +257,11 @@ func (s *story) check() {
 // length is the number of requests of a life in which nothing happens.
 func length(t *testing.T, forgetful bool) int {
 	t.Helper()
-	g := &gate{}
+	g := &wire.Gate{}
 	if err := newStory(t, forgetful).start(g).live(); err != nil {
 		t.Fatal(err)
 	}
-	return g.count()
+	return len(g.Requests())
 }
 
 var errLost = errors.New("the answer is lost")

@@ -11,26 +11,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // take returns the requests since the last call, in short.
-func (g *gate) take() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var requests []string
-	for _, request := range g.requests {
+func take(g *wire.Gate) (requests []string) {
+	for _, request := range g.Requests() {
 		method, path, _ := strings.Cut(request, " ")
 		if strings.HasSuffix(path, "/status") {
 			method += " status"
 		}
 		requests = append(requests, method)
 	}
-	g.requests = nil
+	g.Aim(0, false, nil)
 	return requests
 }
 
 func TestServerSeesOneStatusWriteForEachReconcileBesideTheIntent(t *testing.T) {
-	s, g := newStory(t, false), &gate{}
+	s, g := newStory(t, false), &wire.Gate{}
 	p := s.start(g)
 	for _, want := range [][]string{
 		// The claim, the intent and the outcome.
@@ -42,7 +40,7 @@ func TestServerSeesOneStatusWriteForEachReconcileBesideTheIntent(t *testing.T) {
 		if err := p.work(); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, g.take()); diff != "" {
+		if diff := cmp.Diff(want, take(g)); diff != "" {
 			t.Errorf("part %d (-want +got):\n%s", s.part, diff)
 		}
 		if s.part == 3 {
@@ -51,7 +49,7 @@ func TestServerSeesOneStatusWriteForEachReconcileBesideTheIntent(t *testing.T) {
 		if err := p.step(); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"GET", "observe"}, g.take()); diff != "" {
+		if diff := cmp.Diff([]string{"GET", "observe"}, take(g)); diff != "" {
 			t.Errorf("part %d, at rest (-want +got):\n%s", s.part, diff)
 		}
 	}
