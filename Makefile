@@ -238,6 +238,10 @@ bin/tools/staticcheck bin/tools/benchstat: bin/tools/controller-gen
 .PHONY: assets
 assets: $(if $(ASSETS),,controlplane)
 
+.PHONY: rehearse
+rehearse: ## Rehearse a release: install the command from packed modules, make a project, test and run it, and check go.mod of cmd/corbel (minutes).
+	GO='$(GO)' hack/rehearse.sh
+
 .PHONY: release
 release: ## Tag the modules for VERSION=v1.2.3 in this clone, and print what to push.
 	@hack/release.sh '$(VERSION)'

@@ -165,6 +165,7 @@ var rooms = []Room{
 
 	// What make runs: it is no part of the library.
 	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
+	{Path: "cmd/corbel/hack/pack", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/hack/reference", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
 	{Path: "hack/picture", Floor: supportFloor, Kind: Support},
