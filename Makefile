@@ -134,6 +134,11 @@ test-browser: assets bin/gotest ## Test the page of corbel ui in a real browser 
 		if command -v "$$program" >/dev/null; then cd test/browser && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...; exit; fi; \
 	done; echo '--- SKIP: test/browser: there is no Chromium'
 
+# make test runs each command once.
+.PHONY: test-tools
+test-tools: assets bin/gotest ## Run the tests of cmd/corbel whole.
+	CORBEL_SLICE=1/1 $(WITH_ASSETS) $(TIMED) -p 4 -timeout $(LIVE_TIMEOUT) ./cmd/corbel/...
+
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
 	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model

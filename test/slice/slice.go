@@ -31,11 +31,14 @@ func (s Slice) Has(index int) bool {
 	return (index+index/s.n+s.offset)%s.n == 0
 }
 
+// Whole reports whether every case is run.
+func (s Slice) Whole() bool { return s.n == 1 }
+
 // Picks reports whether the case with the index, if it is run, is run in a variant, of
 // so many: in all of them if the slice is whole, else in one, which is another one for
 // other indexes and offsets.
 func (s Slice) Picks(index, variant, of int) bool {
-	return s.n == 1 || (index+s.offset/s.n)%of == variant
+	return s.Whole() || (index+s.offset/s.n)%of == variant
 }
 
 func parse(share, offset string) (Slice, error) {
