@@ -4,8 +4,6 @@
 package component_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,22 +44,5 @@ func TestAControllerThatStartsBeforeTheSetupEndsCanReconcile(t *testing.T) {
 	if w := b.get(); reconciles != 1 || w.Status.State == "" {
 		t.Errorf("%d reconciles were run, and the component is %+v", reconciles, w.Status)
 	}
-	b.until(component.StateReady)
-}
-
-func TestASetupThatFailsCanBeRepeated(t *testing.T) {
-	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	err := b.reconciler.SetupWithManager(eagerManager{newManager(t, b.env, b.user), func(reconcile.Reconciler) error {
-		return errors.New("there is no room")
-	}})
-	if err == nil || !strings.Contains(err.Error(), "there is no room") {
-		t.Errorf("the setup returned %v", err)
-	}
-	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("a reconcile returned %v", err)
-	}
-	b.check(b.reconciler.SetupWithManager(newManager(t, b.env, b.user)))
 	b.until(component.StateReady)
 }

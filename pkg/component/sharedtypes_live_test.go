@@ -209,38 +209,6 @@ func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
 	}
 }
 
-// TestASharedTypeIsThatOfTheOperatorBeforeARollout upgrades the operator of components that are pinned: they keep their stored set, and
-// the definition is that of the chart. Then one goes on as a canary that does not become ready, and one waits for it.
-func TestASharedTypeIsThatOfTheOperatorBeforeARollout(t *testing.T) {
-	f := newSharedFleet(t, "cotters", component.ReconcilerOptions{}, "canary", "later", "pinned")
-	f.eventually("all are ready", f.allReady)
-	for _, name := range f.names {
-		f.set(name, v1alpha1.AnnotationRollout, "pin")
-	}
-	options := component.ReconcilerOptions{Rollout: atMost(1)}
-	options.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "canary"}}
-	f.run(chartWithCRDs(t, f.plural, "1.1.0", map[string]string{
-		"templates/waits.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-waits', annotations: {" +
-			operatorName + "/apply-order: '1', " + operatorName + "/ready-when: 'has(self.data)'}}\n",
-	}), options)
-	check := func(canary string) {
-		t.Helper()
-		f.eventually("the definition and the canary have their versions", func() bool { return f.column() == "v1.1.0" && f.version("canary") == canary })
-		f.reconcileAll()
-		want := []string{canary, "1.0.0", "1.0.0"}
-		if got := []string{f.version("canary"), f.version("later"), f.version("pinned")}; !slices.Equal(got, want) {
-			t.Errorf("versions %v, want %v:\n%s", got, want, f.describe())
-		}
-		if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
-			t.Errorf("writes %v, column %s", got, f.column())
-		}
-	}
-	check("1.0.0")
-	f.set("canary", v1alpha1.AnnotationRollout, "")
-	f.set("later", v1alpha1.AnnotationRollout, "")
-	check("1.1.0")
-}
-
 // TestARefusedSharedTypeLeavesAWayBack upgrades an operator to a chart with a breaking change of the definition. The component is rolled
 // back to the revision before.
 func TestARefusedSharedTypeLeavesAWayBack(t *testing.T) {

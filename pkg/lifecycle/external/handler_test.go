@@ -96,39 +96,3 @@ func (b *branch) want(v *vault, reason string, phase external.Phase, created, th
 		b.Errorf("Ready %+v, record %+v, %d rooms created, %d there", ready, v.Status.External, gotCreated, gotThere)
 	}
 }
-
-func TestWhatAnotherClientDeletedIsCreatedAnewWithAnotherToken(t *testing.T) {
-	b := newBranch(t, external.Options{}, nil)
-	v, _, _ := b.reconcile()
-	b.want(v, "Ready", external.PhaseCreated, 1, 1)
-	first := v.Status.External
-	if first.Name != "room-1" || first.Token == "" || first.Since != nil {
-		t.Errorf("record %+v", first)
-	}
-	b.bank.remove("room-1")
-	v, _, _ = b.reconcile()
-	b.want(v, "Ready", external.PhaseCreated, 2, 1)
-	if v.Status.External.Token == first.Token || v.Status.External.Name != "room-2" {
-		t.Errorf("record %+v", v.Status.External)
-	}
-}
-
-func TestUnderThePolicySkipTheRoomIsOnlyLookedAt(t *testing.T) {
-	b := newBranch(t, external.Options{}, nil)
-	_, _, _ = b.reconcile()
-	b.update(func(v *vault) {
-		v.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"}
-		v.Spec.Size = 9
-	})
-	v, after, err := b.reconcile()
-	b.want(v, "Suspended", external.PhaseCreated, 1, 1)
-	if err != nil || after != 10*time.Minute || b.bank.sizes()[0] != 1 {
-		t.Errorf("comes after %s, %v, rooms %v", after, err, b.bank.sizes())
-	}
-	b.bank.remove("room-1")
-	v, _, err = b.reconcile()
-	b.want(v, external.ReasonMissing, external.PhaseCreated, 1, 0)
-	if err == nil {
-		t.Error("the error is lost")
-	}
-}
