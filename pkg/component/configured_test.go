@@ -5,11 +5,14 @@ package component_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -76,4 +79,101 @@ func TestAReapplyOfAComponentNeverFlipsReady(t *testing.T) {
 	if writes := b.writes(); len(writes) == 0 || writes[0] != "update configmaps a" {
 		t.Errorf("writes %v, want the refresh", writes)
 	}
+}
+
+const policyAnnotation = operatorName + "/management-policy"
+
+func (b *bed) setPolicy(policy string) {
+	b.Helper()
+	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyAnnotation: policy} })
+}
+
+func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysSo(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(component.StateReady)
+	b.setPolicy("detach-on-delte")
+	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
+	const want = "/main: annotation test.corbel.run/management-policy: \"detach-on-delte\" must be one of manage, skip, detach-on-delete"
+	said := func(w *widget.Widget) {
+		t.Helper()
+		if _, _, message := w.Status.GetState(); !strings.HasSuffix(message, want) {
+			t.Errorf("it says %q", message)
+		}
+	}
+	said(b.expect(component.StateError, v1alpha1.ReasonSpecInvalid))
+	if value, _ := b.configMap("a"); value != "1" {
+		t.Errorf("the dependent became %q", value)
+	}
+	b.check(b.client.Delete(t.Context(), b.get()))
+	said(b.expect(component.StateDeleting, v1alpha1.ReasonSpecInvalid))
+	if _, there := b.configMap("a"); !there {
+		t.Error("the dependent was deleted")
+	}
+	b.setPolicy("detach-on-delete")
+	b.untilGone()
+	if _, there := b.configMap("a"); !there {
+		t.Error("the dependent was deleted although it was to be orphaned")
+	}
+}
+
+func TestTheManagementPolicyOfTheOptionsAppliesUnlessTheComponentSaysOtherwise(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{ManagementPolicy: new(v1alpha1.ManagementPolicySkip)})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
+	if _, there := b.configMap("a"); there {
+		t.Error("the dependent was created")
+	}
+	b.setPolicy("manage")
+	b.until(component.StateReady)
+}
+
+func TestTheManagementPolicyOfANamespaceAppliesIfTheOptionsSaySo(t *testing.T) {
+	for _, counts := range []bool{true, false} {
+		b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{NamespaceManagementPolicies: counts})
+		namespace := &corev1.Namespace{}
+		b.check(b.client.Get(t.Context(), client.ObjectKey{Name: b.namespace}, namespace))
+		namespace.Annotations = map[string]string{policyAnnotation: "skip"}
+		b.check(b.client.Update(t.Context(), namespace))
+		b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+		if !counts {
+			b.until(component.StateReady)
+			continue
+		}
+		b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
+		b.setPolicy("manage")
+		b.until(component.StateReady)
+	}
+}
+
+func TestDependentsAreWrittenByTheServiceAccount(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+	account := "system:serviceaccount:" + b.namespace + ":deployer"
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	w := b.until(component.StateError)
+	if _, _, message := w.Status.GetState(); !strings.Contains(message, account) {
+		t.Errorf("the message does not name the user: %s", message)
+	}
+
+	meta := metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}
+	for _, object := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: meta},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}}},
+		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "deployer"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: b.namespace, Name: "deployer"}}},
+	} {
+		b.check(b.client.Create(t.Context(), object))
+	}
+	b.resetRequests()
+	b.until(component.StateReady)
+	for _, e := range b.events()[b.since:] {
+		if e.Resource == "configmaps" && e.User == b.user && e.Impersonated != account {
+			t.Errorf("%s of config map %s is by %q", e.Verb, e.Name, e.Impersonated)
+		}
+		if e.Resource == "widgets" && e.Impersonated != "" {
+			t.Errorf("%s of the component is by %q", e.Verb, e.Impersonated)
+		}
+	}
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.untilGone()
 }

@@ -4,6 +4,12 @@
 package component
 
 import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -176,5 +182,61 @@ func TestARollbackOnFailureNeedsAHistory(t *testing.T) {
 	}
 	if _, err := resolveOptions("shop.example.com", ReconcilerOptions{RevisionHistoryLimit: new(-1)}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestEveryAnnotationOfAComponentIsKnown(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../../api/v1alpha1/annotations.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || len(spec.Values) == 0 {
+			return true
+		}
+		name, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		for line := range strings.Lines(spec.Doc.Text()) {
+			if of, found := strings.CutPrefix(line, "On: "); found && strings.Contains(of, "the component") != slices.Contains(componentAnnotations, name) {
+				t.Errorf("annotation %s, on %s", name, of)
+			}
+		}
+		return true
+	})
+}
+
+func TestOperatorNamespace(t *testing.T) {
+	tests := []struct {
+		name           string
+		option         *string
+		variable, file string
+		want, err      string
+	}{
+		{name: "outside of a cluster", want: "default"},
+		{name: "in a pod", file: "operators\n", want: "operators"},
+		{name: "the variable comes before the file", variable: "mine", file: "operators", want: "mine"},
+		{name: "the option comes first", option: new("chosen"), variable: "mine", file: "operators", want: "chosen"},
+		{name: "an empty option is a mistake", option: new(""), variable: "mine", err: `option OperatorNamespace ""`},
+		{name: "a bad option", option: new("a/b"), err: `option OperatorNamespace "a/b"`},
+		{name: "a bad variable", variable: "A", err: `variable POD_NAMESPACE "A"`},
+		{name: "a bad file", file: "a b", err: `file /var/run/secrets/kubernetes.io/serviceaccount/namespace "a b"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := operatorNamespace(test.option, surroundings{
+				getenv: func(string) string { return test.variable },
+				readFile: func(string) ([]byte, error) {
+					if test.file == "" {
+						return nil, errors.New("no such file")
+					}
+					return []byte(test.file), nil
+				},
+			})
+			if test.err != "" {
+				checkMistakes(t, err, test.err)
+			} else if err != nil || got != test.want {
+				t.Errorf("got %q, %v; want %q", got, err, test.want)
+			}
+		})
 	}
 }

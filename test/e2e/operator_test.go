@@ -5,14 +5,17 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -294,4 +297,28 @@ func (f *fixture) ownerOf() string { return "/" + f.namespace + "/" }
 // isWatch reports whether a request is a watch.
 func isWatch(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "watch=true") || strings.Contains(r.URL.RawQuery, "watch=1")
+}
+
+// parallel is how many tests and cases of enumerations run at a time, unless the
+// flag says otherwise: most of their time they wait.
+const parallel = "20"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", parallel)
+	}
+	ctrl.SetLogger(logr.Discard())
+	options := env.Options{Cluster: true, AuditLog: true, AuditBodies: true}
+	if os.Getenv(adoptChartsVariable) != "" {
+		options.Nodes = 3 // for replicas that must not share a node
+	}
+	code := env.Main(m, options)
+	if err := stopFarCluster(); err != nil {
+		fmt.Fprintf(os.Stderr, "stop the second cluster: %v\n", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // bank is an API in memory. It counts what it creates.
@@ -135,4 +136,11 @@ func (t *teller) Delete(ctx context.Context, v *vault) (done external.Operation,
 			t.remove(name)
 		}
 	})
+}
+
+// toTheBank is the way to the bank through a gate: no request leaves with a context that is over.
+func toTheBank(g *wire.Gate) func(ctx context.Context, request string, serve func()) error {
+	return func(ctx context.Context, request string, serve func()) error {
+		return g.Do(request, func() error { return direct(ctx, request, serve) })
+	}
 }
