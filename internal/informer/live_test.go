@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -192,38 +191,6 @@ func TestChangesWhileTheWatchIsCutAreNoticed(t *testing.T) {
 	s.wire.cut()
 	s.check(s.client.Delete(t.Context(), s.secret("creds")))
 	s.expectWake("a deletion while the watch is cut")
-}
-
-func TestServersThatCannotStartAWatchWithAllObjectsAndHaveDroppedVersionsAreListed(t *testing.T) {
-	s := newStage(t)
-	var expired sync.Once
-	s.wire.answer = func(request *http.Request) (response *http.Response) {
-		switch query := request.URL.Query(); {
-		case query.Get("sendInitialEvents") != "":
-			return status(request, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-		case query.Get("watch") != "":
-			expired.Do(func() { response = status(request, http.StatusGone, metav1.StatusReasonExpired) })
-		}
-		return response
-	}
-	s.grant()
-	observed := s.create("creds")
-	s.set(map[string]string{"creds": observed, "missing": ""})
-	s.synced(2)
-	for deadline := time.Now().Add(patience); s.count() < 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is watched after the version had expired")
-		}
-	}
-	s.quiet()
-	s.update("creds", "1")
-	s.expectWake("an update")
-}
-
-func (s *stage) count() int {
-	s.wire.mu.Lock()
-	defer s.wire.mu.Unlock()
-	return s.wire.watches
 }
 
 func TestNoGoroutineIsLeftAfterClose(t *testing.T) {

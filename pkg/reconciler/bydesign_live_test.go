@@ -5,7 +5,6 @@ package reconciler_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -177,16 +176,4 @@ func TestReplicasThatLeaveTheManifestStay(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAManifestThatNoServerSideApplyTakesIsInvalid(t *testing.T) {
-	for _, policy := range []string{"ssa-merge", "ssa-override"} {
-		b := newBench(t)
-		object := workload(policy, "one", nil)
-		object.Object["spec"].(map[string]any)["none"] = "such"
-		_, err := b.apply(object)
-		if invalid, ok := errors.AsType[*reconciler.InvalidError](err); !ok || !strings.Contains(invalid.Error(), "update-policy: replace") {
-			t.Errorf("%s: got %v", policy, err)
-		}
-	}
 }

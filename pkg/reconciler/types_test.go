@@ -66,38 +66,6 @@ func TestForeignInstancesProtectTheirType(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatAnotherOwnerHasAdoptedKeepsItsType(t *testing.T) {
-	b := newBench(t)
-	crd, mine := definition("handles", "Handle"), instance("Handle", "mine")
-	b.installed(crd, mine, config("a", "1"))
-	live := b.in(mine)
-	if err := b.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
-		t.Fatal(err)
-	}
-	live.SetLabels(map[string]string{"kapp.k14s.io/app": "1"})
-	live.SetAnnotations(nil)
-	if err := b.Update(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
-	want := "1 foreign instance: Handle " + b.namespace + "/mine"
-	for range 2 {
-		outcome, err := b.apply(config("a", "1"))
-		if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Message != want {
-			t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
-		}
-	}
-	if !b.stands(crd) || !b.stands(live) {
-		t.Errorf("the type stands: %v, the instance: %v", b.stands(crd), b.stands(live))
-	}
-	if err := b.Delete(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
-	b.installed(config("a", "1"))
-	if b.stands(crd) {
-		t.Error("the type is still there")
-	}
-}
-
 // until repeats a check until it is true.
 func (b *bench) until(what string, check func() bool) {
 	b.t.Helper()

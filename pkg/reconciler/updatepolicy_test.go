@@ -4,7 +4,6 @@
 package reconciler_test
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,24 +44,6 @@ func TestAMergeDoesNotChangeTheFieldsOfOthers(t *testing.T) {
 	}
 }
 
-func TestAnOverrideReclaimsTheFieldsOfOneOffManagersOnly(t *testing.T) {
-	const policy = "ssa-override"
-	b := newBench(t)
-	b.mustApply(config("a", "1", "update-policy", policy))
-	for _, manager := range []string{"kubectl-edit", "autoscaler"} {
-		live := b.get("a")
-		live.Data[manager] = "added"
-		if err := b.Update(t.Context(), live, client.FieldOwner(manager)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.mustApply(config("a", "2", "update-policy", policy))
-	got := b.get("a").Data
-	if _, there := got["kubectl-edit"]; there || got["autoscaler"] != "added" || got["value"] != "2" {
-		t.Errorf("data %v, want the field of kubectl gone and that of the controller kept", got)
-	}
-}
-
 func TestRecreateIsForChangesAndDriftIsRepairedInPlace(t *testing.T) {
 	const policy = "recreate"
 	b := newBench(t)
@@ -78,30 +59,6 @@ func TestRecreateIsForChangesAndDriftIsRepairedInPlace(t *testing.T) {
 	b.mustApply(config("a", "2", "update-policy", policy))
 	if live := b.get("a"); live.UID == before || live.Data["value"] != "2" {
 		t.Errorf("after the change: %v", live)
-	}
-}
-
-func TestARefusedChangeOfAnImmutableFieldNamesTheFieldAndChangesNothing(t *testing.T) {
-	for _, policy := range []string{"replace", "ssa-merge", "ssa-override"} {
-		t.Run(policy, func(t *testing.T) {
-			b := newBench(t)
-			fixed := config("a", "1", "update-policy", policy)
-			fixed.Object["immutable"] = true
-			b.mustApply(fixed)
-			before := b.get("a")
-			changed := config("a", "2", "update-policy", policy)
-			changed.Object["immutable"] = true
-			_, err := b.apply(changed, config("other", "1"))
-			if err == nil || !strings.Contains(err.Error(), "ConfigMap "+b.namespace+"/a") || !strings.Contains(err.Error(), "data") {
-				t.Errorf("got %v, want an error that names the object and the field", err)
-			}
-			if after := b.get("a"); after.UID != before.UID || after.Data["value"] != "1" {
-				t.Errorf("the object became %v", after)
-			}
-			if b.get("other") == nil {
-				t.Error("the refusal holds back another object")
-			}
-		})
 	}
 }
 

@@ -4,7 +4,6 @@
 package reconciler_test
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,16 +27,5 @@ func TestACreateThatMeetsATerminatingNamespaceWaitsForIt(t *testing.T) {
 	}
 	if len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitNamespaceGone {
 		t.Errorf("waiting for %v, want the namespace to be gone", outcome.Waiting)
-	}
-}
-
-func TestAMissingNamespaceThatMustNotBeCreatedIsNamed(t *testing.T) {
-	b := newBench(t)
-	never := reconciler.MissingNamespacesPolicyDoNotCreate
-	b.interpose(t, reconciler.ReconcilerOptions{MissingNamespacesPolicy: &never})
-	lost := config("a", "1")
-	lost.SetNamespace(b.namespace + "-missing")
-	if _, err := b.apply(lost); err == nil || !strings.Contains(err.Error(), `namespaces "`+b.namespace+`-missing" not found`) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -6,7 +6,6 @@ package env
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -35,10 +34,7 @@ func TestCluster(t *testing.T) {
 		name string
 		play func(*testing.T, scene)
 	}{
-		{"a Deployment becomes available", deploymentBecomesAvailable},
-		{"a DaemonSet runs on every node", daemonSetRunsOnEveryNode},
 		{"a StatefulSet gets its volumes", statefulSetGetsItsVolumes},
-		{"a Job completes", jobCompletes},
 		{"a Job with pods that fail is Failed", jobFails},
 		{"a claim is bound and its volume goes with it", claimIsBound},
 		{"a pod with a broken image reports the reason", brokenImageReportsItsReason},
@@ -108,26 +104,6 @@ func podTemplate(image string) corev1.PodTemplateSpec {
 
 var selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
 
-func deploymentBecomesAvailable(t *testing.T, s scene) {
-	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(3)), Selector: selector, Template: podTemplate("web:1")},
-	}
-	s.create(t, d)
-	s.until(t, d, func() bool {
-		return d.Status.AvailableReplicas == 3 && slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-			return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
-		})
-	})
-	seen := map[string]bool{}
-	for _, pod := range s.pods(t) {
-		if pod.Status.PodIP == "" || seen[pod.Status.PodIP] {
-			t.Errorf("pod %s has address %q, want one of its own", pod.Name, pod.Status.PodIP)
-		}
-		seen[pod.Status.PodIP] = true
-	}
-}
-
 func (s scene) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
@@ -135,15 +111,6 @@ func (s scene) pods(t *testing.T) []corev1.Pod {
 		t.Fatal(err)
 	}
 	return pods.Items
-}
-
-func daemonSetRunsOnEveryNode(t *testing.T, s scene) {
-	d := &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "agent"},
-		Spec:       appsv1.DaemonSetSpec{Selector: selector, Template: podTemplate("agent:1")},
-	}
-	s.create(t, d)
-	s.until(t, d, func() bool { return d.Status.NumberAvailable == 2 && d.Status.DesiredNumberScheduled == 2 })
 }
 
 func statefulSetGetsItsVolumes(t *testing.T, s scene) {
@@ -199,17 +166,4 @@ func job(template corev1.PodTemplateSpec) *batchv1.Job {
 		ObjectMeta: metav1.ObjectMeta{Name: "job"},
 		Spec:       batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: template},
 	}
-}
-
-func jobCompletes(t *testing.T, s scene) {
-	j := job(podTemplate("task:1"))
-	s.create(t, j)
-	s.until(t, j, func() bool { return jobIs(j, batchv1.JobComplete) })
-	s.delete(t, j)
-	eventually(t, patience, "the end of the Job's pods", func() error {
-		if pods := s.pods(t); len(pods) > 0 {
-			return fmt.Errorf("pod %s is there: %+v", pods[0].Name, pods[0])
-		}
-		return nil
-	})
 }

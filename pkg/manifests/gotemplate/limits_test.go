@@ -6,7 +6,6 @@ package gotemplate_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -146,59 +145,5 @@ func TestEndlessLoopsEndInTime(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		})
-	}
-}
-
-func TestARenderingThatCannotBeStoppedIsAbandoned(t *testing.T) {
-	release := make(chan struct{})
-	options := gotemplate.Options{Timeout: 20 * time.Millisecond, Functions: map[string]any{"wait": func() string { <-release; return "" }}}
-	g, err := gotemplate.New(folder(map[string]string{"a.yaml": "{{ wait }}"}), ".", options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// until calls Generate until the answer is the expected one; on a busy machine
-	// the time may have passed before a rendering reaches the function.
-	until := func(what string, expected func(late *timeout.Error, err error) bool) {
-		t.Helper()
-		deadline := time.Now().Add(time.Minute)
-		for {
-			_, err := g.Generate(t.Context(), "", "", nil)
-			var late *timeout.Error
-			errors.As(err, &late)
-			if expected(late, err) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: got only the error %v", what, err)
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-	until("in the function", func(late *timeout.Error, _ error) bool { return late != nil && late.Busy })
-	for range 3 {
-		var late *timeout.Error
-		if _, err := g.Generate(t.Context(), "", "", nil); !errors.As(err, &late) || !late.Busy {
-			t.Fatalf("while it goes on: got the error %v", err)
-		}
-	}
-	close(release)
-	until("after its end", func(_ *timeout.Error, err error) bool { return err == nil })
-}
-
-// hanging is a file system with files that cannot be opened in time.
-type hanging struct{ release chan struct{} }
-
-func (h hanging) Open(name string) (fs.File, error) {
-	<-h.release
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-func TestAFileSystemThatHangsIsAbandoned(t *testing.T) {
-	h := hanging{release: make(chan struct{})}
-	defer close(h.release)
-	_, err := gotemplate.New(h, ".", gotemplate.Options{Timeout: 20 * time.Millisecond})
-	var late *timeout.Error
-	if !errors.As(err, &late) {
-		t.Errorf("got the error %v", err)
 	}
 }

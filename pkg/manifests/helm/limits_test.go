@@ -4,46 +4,27 @@
 package helm_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 )
 
 func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
-	const mega, deep = `{{ $s := repeat 1000000 "x" }}`, `{{ $l := list }}{{ range 2000 }}{{ $l = list $l }}{{ end }}`
+	const deep = `{{ $l := list }}{{ range 2000 }}{{ $l = list $l }}{{ end }}`
 	values := map[string]any{"self": "{{ tpl .Values.self . }}", "text": "x"}
 	for _, test := range []struct{ name, action, want string }{
-		{"env", `{{ env "HOME" }}`, `function "env" not defined`},
-		{"expandenv", `{{ expandenv "$HOME" }}`, `function "expandenv" not defined`},
-		{"getHostByName", `{{ getHostByName "example.com" }}`, "templates cannot use the network"},
-		{"a template that includes itself", `{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, "more than 512 levels deep"},
-		{"templates that include each other", `{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ template "a" . }}{{ end }}{{ include "a" . }}`, "more than 512 levels deep"},
 		{"tpl of itself", `{{ tpl .Values.self . }}`, "more than 512 levels deep"},
-		{"repeat", `{{ repeat 1000000000 "x" }}`, "the text would be longer than"},
-		{"repeat less than nothing", `{{ repeat -1 "x" }}`, "negative Repeat count"},
-		{"until", `{{ until 2147483647 }}`, "more than 100000 items"},
-		{"seq", `{{ seq 1 2147483647 }}`, "more than 100000 items"},
-		{"indent", `{{ indent 2147483647 "x" }}`, "the text would be longer than"},
-		{"nindent", `{{ nindent 2147483647 "x" }}`, "the text would be longer than"},
 		{"a large regular expression", `{{ regexMatch (print (repeat 7000 "x?") "z") (repeat 2000000 "x") }}`, "functions and loops worked on more than"},
 		{"all matches of a large regular expression", `{{ regexFindAll (print (repeat 7000 "x?") "z") (repeat 2000000 "x") -1 }}`, "functions and loops worked on more than"},
-		{"replace", mega + `{{ replace "x" $s $s }}`, "the text would be longer than"},
-		{"a value in itself", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYaml $d }}`, "or contains itself"},
 		{"a value in itself as TOML", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toToml $d }}`, "or contains itself"},
 		{"all values in themselves", `{{ $_ := set .Values "self" .Values }}{{ toYaml .Values }}`, "or contains itself"},
-		{"a value in itself as a key", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ dict $d 1 }}`, "or contains itself"},
-		{"a value in itself compared", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ eq $d $d }}`, "incompatible types for comparison"},
 		{"deep values", deep + `{{ $_ := set .Values "l" $l }}{{ .Values.YAML }}`, "error calling YAML: a value is nested deeper than 1000 levels"},
 		{"deep values of a template", deep + `{{ $_ := set .Values "l" $l }}{{ .YAML }}`, "error calling YAML: a value is nested deeper than 1000 levels"},
 		{"a deep pattern", `{{ .Files.Glob (repeat 3000000 "{") }}`, "at <(repeat 3000000 \"{\")>: an argument of a method takes more than 65536 bytes"},
 		{"a deep pattern in a pipeline", `{{ repeat 3000000 "{" | .Files.Glob }}`, "an argument of a method takes more than 65536 bytes"},
-		{"output", mega + `{{ range until 100 }}{{ $s }}{{ end }}`, "the text would be longer than"},
 		{"many keys", `{{ range until 1000 }}{{ $_ := genPrivateKey "ed25519" }}{{ end }}`, "functions and loops worked on more than"},
 		{"required", `{{ required "text is needed" .Values.missing }}`, "text is needed"},
 		{"fail", `{{ fail "not like this" }}`, "not like this"},
@@ -127,16 +108,6 @@ func TestATextWithManyDottedKeysIsNotParsedAsTOML(t *testing.T) {
 		if err != nil || want != "" && got != want || want == "" && strings.Contains(got, "dots") {
 			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
 		}
-	}
-}
-
-func TestATemplateWithoutEndIsGivenUp(t *testing.T) {
-	action := `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`
-	_, err := evaluate(t.Context(), action, nil, helm.Options{Timeout: 300 * time.Millisecond})
-	var late *timeout.Error
-	var limit *excess.Error
-	if !errors.As(err, &late) && !errors.As(err, &limit) {
-		t.Errorf("got %v", err)
 	}
 }
 

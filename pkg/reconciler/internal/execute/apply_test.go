@@ -28,28 +28,6 @@ func withData(namespace, name, values string) string {
 	return `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + namespace + `, name: ` + name + `}, data: ` + values + `}`
 }
 
-func TestAnApplyIsOneRequestAndKeepsTheFieldsOfOthers(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	for _, verb := range []plan.Verb{plan.VerbMerge, plan.VerbOverride} {
-		name := unique("map")
-		d := b.desired(withData(namespace, name, `{a: "1", dropped: "1"}`), writes[verb])
-		b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		b.otherClient(d, `data: {theirs: "1", a: "2"}`)
-		seen := b.observe(d)
-		b.requests()
-
-		d = b.desired(withData(namespace, name, `{a: "3"}`), writes[verb])
-		b.must(step(verb, d, seen))
-		if got := methods(b.requests()); got != "PATCH" {
-			t.Errorf("%s: the requests were %s", verb, got)
-		}
-		if got := data(b, d); len(got) != 2 || got["a"] != "3" || got["theirs"] != "1" {
-			t.Errorf("%s: got %v", verb, got)
-		}
-	}
-}
-
 func TestAChangeFromReplaceToApplyLeavesNothingBehind(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
@@ -136,22 +114,6 @@ func TestOnlyOverrideReclaimsTheFieldsOfKubectl(t *testing.T) {
 	}
 }
 
-func TestReplicasSetThroughScaleStayUnderOverride(t *testing.T) {
-	b := newBench(t)
-	e := env.Shared(t)
-	namespace := b.namespace()
-	d := b.desired(deployment(namespace, "scaled"), v1alpha1.UpdatePolicySsaOverride)
-	b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	command := exec.CommandContext(t.Context(), e.Program("kubectl"), "--kubeconfig", e.Kubeconfig(), "-n", namespace, "scale", "deployment", "scaled", "--replicas=5")
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	b.must(step(plan.VerbOverride, d, b.observe(d)))
-	if spec := b.live(d).Object["spec"].(map[string]any); spec["replicas"] != int64(5) {
-		t.Errorf("got %v replicas", spec["replicas"])
-	}
-}
-
 func deployment(namespace, name string) string {
 	return `
 apiVersion: apps/v1
@@ -160,39 +122,6 @@ metadata: {name: ` + name + `, namespace: ` + namespace + `}
 spec:
   selector: {matchLabels: {a: b}}
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}`
-}
-
-func TestFieldsToIgnoreKeepTheirLiveValue(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	for verb, policy := range writes {
-		if verb == plan.VerbDelete || verb == plan.VerbOrphan {
-			continue
-		}
-		name := unique("map")
-		desired := func(values string) *plan.Desired {
-			d := b.desired(withData(namespace, name, values), policy)
-			d.Policies.IgnoreFields = []string{"/data/tuned", "/data/removed", "/metadata/annotations/example.com~1note"}
-			return d
-		}
-		d := desired(`{a: "1", tuned: "1", removed: "1"}`)
-		b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		b.otherClient(d, `{metadata: {annotations: {example.com/note: hello}}, data: {tuned: "2", removed: null}}`)
-		seen := b.observe(d)
-		b.requests()
-
-		d = desired(`{a: "2", tuned: "3", removed: "3"}`)
-		b.must(step(verb, d, seen))
-		if got := methods(b.requests()); got != "GET, "+map[bool]string{true: "PUT", false: "PATCH"}[verb == plan.VerbReplace] {
-			t.Errorf("%s: the requests were %s", verb, got)
-		}
-		if got := data(b, d); len(got) != 2 || got["a"] != "2" || got["tuned"] != "2" {
-			t.Errorf("%s: got %v", verb, got)
-		}
-		if got := b.live(d).GetAnnotations()["example.com/note"]; got != "hello" {
-			t.Errorf("%s: the ignored annotation is %q", verb, got)
-		}
-	}
 }
 
 // A definition drops a version in which the object was written before. The server

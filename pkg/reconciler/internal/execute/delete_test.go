@@ -37,17 +37,6 @@ func TestADeletionIsOneRequestAndReturnsWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestFinalizersOfOthersSurviveAReplace(t *testing.T) {
-	b := newBench(t)
-	d := b.desired(strings.Replace(configMap(b.namespace(), "held"), "metadata: {", "metadata: {finalizers: [example.com/ours], ", 1), v1alpha1.UpdatePolicyReplace)
-	b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	b.otherClient(d, `metadata: {finalizers: [example.com/theirs, example.com/ours]}`)
-	replaced := b.must(step(plan.VerbReplace, d, b.observe(d)))
-	if got := strings.Join(replaced.Finalizers, " "); got != "example.com/theirs example.com/ours" {
-		t.Errorf("got %s", got)
-	}
-}
-
 func TestAnObjectIsDeletedInAnyVersion(t *testing.T) {
 	b := newBench(t)
 	d := b.desired(strings.Replace(deployment(b.namespace(), "old"), "apps/v1", "apps/v1", 1), v1alpha1.UpdatePolicyReplace)
@@ -56,62 +45,6 @@ func TestAnObjectIsDeletedInAnyVersion(t *testing.T) {
 	s.Version, s.Desired = "v1beta1", nil
 	if gone := b.must(s); gone.Existence != plan.Absent {
 		t.Errorf("got %+v", gone)
-	}
-}
-
-func TestAnOrphanLosesOurOwnershipMetadataAndNothingElse(t *testing.T) {
-	b := newBench(t)
-	manifest := strings.Replace(configMap(b.namespace(), "left"), "metadata: {", "metadata: {labels: {app: x}, annotations: {note: some}, ", 1)
-	d := b.desired(manifest, v1alpha1.UpdatePolicyReplace)
-	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	b.requests()
-	left := b.must(step(plan.VerbOrphan, d, seen))
-	if got := methods(b.requests()); got != "PATCH" {
-		t.Errorf("the requests were %s", got)
-	}
-	if left.Existence != plan.Present || left.UID != seen.UID || left.Ownership.OwnerID != "" || left.Ownership.Ref != (plan.OwnerRef{}) {
-		t.Errorf("got %+v", left)
-	}
-	live := b.live(d)
-	if len(live.GetLabels()) != 1 || len(live.GetAnnotations()) != 1 || data(b, d)["key"] != "value" {
-		t.Errorf("got %v", live)
-	}
-}
-
-func TestEveryDeletionDemandsTheUIDAndTheResourceVersion(t *testing.T) {
-	b := newBench(t)
-	d := b.desired(configMap(b.namespace(), "map"), v1alpha1.UpdatePolicyReplace)
-	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	for name, change := range map[string]func(*plan.Step){
-		"no uid":              func(s *plan.Step) { s.UID = "" },
-		"no resource version": func(s *plan.Step) { s.ResourceVersion = "" },
-	} {
-		s := step(plan.VerbDelete, d, seen)
-		change(&s)
-		if result := b.run(s); result.Err == nil || execute.IsConflict(result.Err) {
-			t.Errorf("%s: got %+v", name, result)
-		}
-	}
-	if live := b.observe(d); live.ResourceVersion != seen.ResourceVersion {
-		t.Error("the object was touched")
-	}
-}
-
-func TestAnObjectThatMovesIsDeletedAllTheSame(t *testing.T) {
-	b := newBench(t)
-	d := b.desired(configMap(b.namespace(), "busy"), v1alpha1.UpdatePolicyReplace)
-	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	b.requests()
-	b.beforeEach("DELETE", func(n int) {
-		if n <= 2 {
-			b.otherClient(d, fmt.Sprintf(`data: {status: "%d"}`, n))
-		}
-	})
-	if gone := b.must(step(plan.VerbDelete, d, seen)); gone.Existence != plan.Absent {
-		t.Errorf("got %+v", gone)
-	}
-	if got := methods(b.requests()); got != "DELETE, PATCH, GET, DELETE, PATCH, GET, DELETE" {
-		t.Errorf("the requests were %s", got)
 	}
 }
 

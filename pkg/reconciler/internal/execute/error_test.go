@@ -113,35 +113,6 @@ func TestAMissingNamespaceIsNoConflict(t *testing.T) {
 	}
 }
 
-func TestADenialOfAPolicyIsReported(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	denied := unique("denied")
-	b.create(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: ` + denied + `}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps, secrets]}]
-  matchConditions: [{name: ns, expression: "object.metadata.namespace == '` + namespace + `'"}]
-  validations: [{expression: "false", messageExpression: "'no ' + string(object.kind) + ': ' + (has(object.data) ? string(object.data.key) : '')"}]`)
-	b.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: ` + denied + `}, spec: {policyName: ` + denied + `, validationActions: [Deny]}}`)
-	eventually(t, "the policy is in force", func() bool {
-		return b.run(step(plan.VerbCreate, b.desired(configMap(namespace, unique("map")), v1alpha1.UpdatePolicyReplace), plan.Observation{})).Err != nil
-	})
-	failure := b.failure(step(plan.VerbCreate, b.desired(configMap(namespace, "map"), v1alpha1.UpdatePolicyReplace), plan.Observation{}))
-	if failure.Class != execute.Denied || !strings.Contains(failure.Error(), "no ConfigMap: value") {
-		t.Errorf("got %s: %v", failure.Class, failure)
-	}
-	secret := b.desired(`{apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: `+namespace+`}, data: {key: c2VjcmV0}}`, v1alpha1.UpdatePolicyReplace)
-	failure = b.failure(step(plan.VerbCreate, secret, plan.Observation{}))
-	if failure.Class != execute.Denied || strings.Contains(failure.Error(), "c2VjcmV0") {
-		t.Errorf("got %s: %v", failure.Class, failure)
-	}
-}
-
 func TestTheClassOfAFailureFollowsFromTheAnswer(t *testing.T) {
 	namespaced := func(b *bench) plan.Step {
 		return step(plan.VerbCreate, b.desired(configMap("default", "map"), v1alpha1.UpdatePolicyReplace), plan.Observation{})

@@ -77,16 +77,6 @@ func TestAFailureHoldsBackLaterStagesOnly(t *testing.T) {
 	}
 }
 
-func TestABlockedDeletionHoldsBackLaterStages(t *testing.T) {
-	b := newBench(t)
-	d := b.desired(`{apiVersion: v1, kind: Namespace, metadata: {name: default}}`, v1alpha1.UpdatePolicyReplace)
-	blocked := step(plan.VerbDelete, d, b.observe(d))
-	steps := append([]plan.Step{blocked}, b.creates(b.namespace(), 1)...)
-	if results := b.executor.Run(t.Context(), steps); len(results) != 1 || results[0].Blocked == "" {
-		t.Errorf("got %+v", results)
-	}
-}
-
 func TestTheEndOfTheContextEndsTheRun(t *testing.T) {
 	b := newBench(t)
 	steps := b.creates(b.namespace(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)

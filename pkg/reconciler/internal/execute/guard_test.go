@@ -4,7 +4,6 @@
 package execute_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,22 +52,6 @@ func (b *bench) guarded(d *plan.Desired, guard plan.Guard) plan.Result {
 	s := step(plan.VerbDelete, d, b.observe(d))
 	s.Guard, s.Desired = guard, nil
 	return b.run(s)
-}
-
-func TestATypeWithInstancesIsNotDeleted(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	definition, group := b.defined()
-	for i := range 7 {
-		b.foo(group, namespace, fmt.Sprintf("foo-%d", i), "")
-	}
-	result := b.guarded(definition, plan.GuardNoInstances)
-	if want := "7 foreign instances (listed by kubectl get foos." + group + " --all-namespaces)"; result.Blocked != want || result.Err != nil {
-		t.Errorf("got %q, %v", result.Blocked, result.Err)
-	}
-	if live := b.observe(definition); !live.DeletionTimestamp.IsZero() {
-		t.Error("the type is being deleted")
-	}
 }
 
 func TestATypeWaitsForItsInstancesAndSeparatesForeignOnes(t *testing.T) {

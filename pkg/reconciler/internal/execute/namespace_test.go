@@ -122,43 +122,6 @@ func TestAChainOfControllersIsFollowed(t *testing.T) {
 	}
 }
 
-func TestANamespaceInUseThatWeCreatedIsOrphaned(t *testing.T) {
-	b := newBench(t)
-	namespace := unique("content")
-	d := b.ours(namespace)
-	b.create(in(namespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}}`))
-	result := b.guarded(d, plan.GuardEmptyElseOrphan)
-	if !result.Orphaned || result.Blocked != "" || result.Err != nil {
-		t.Fatalf("got %+v", result)
-	}
-	if live := b.observe(d); live.Ownership.OwnerID != "" || !live.DeletionTimestamp.IsZero() {
-		t.Errorf("got %+v", live)
-	}
-
-	empty := b.ours(unique("content"))
-	if result := b.guarded(empty, plan.GuardEmptyElseOrphan); result.Orphaned || result.Err != nil || b.observe(empty).DeletionTimestamp.IsZero() {
-		t.Errorf("an empty one: got %+v", result)
-	}
-}
-
-func TestProtectedNamespacesAreNeverDeleted(t *testing.T) {
-	b := newBench(t)
-	for _, name := range []string{"default", "kube-system", "kube-public"} {
-		d := b.desired(`{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`, v1alpha1.UpdatePolicyReplace)
-		for _, guard := range []plan.Guard{plan.GuardNone, plan.GuardEmpty} {
-			if result := b.guarded(d, guard); result.Blocked != "it is never deleted" {
-				t.Errorf("%s, %q: got %+v", name, guard, result)
-			}
-		}
-		if result := b.guarded(d, plan.GuardEmptyElseOrphan); !result.Orphaned || result.Err != nil {
-			t.Errorf("%s: got %+v", name, result)
-		}
-		if live := b.observe(d); !live.DeletionTimestamp.IsZero() {
-			t.Fatalf("namespace %s is being deleted", name)
-		}
-	}
-}
-
 func TestATypeThatCannotBeReadCountsAsContent(t *testing.T) {
 	admin := newBench(t)
 	d := admin.ours(unique("content"))

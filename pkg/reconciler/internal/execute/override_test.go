@@ -137,31 +137,6 @@ func TestADefaultThatExcludesAFieldOfTheManifestIsReplaced(t *testing.T) {
 	}
 }
 
-func TestANumberOfReplicasThatTheManifestGivesUpStays(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	five := int64(5)
-	for _, before := range []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicySsaMerge, v1alpha1.UpdatePolicyReplace} {
-		for _, verb := range applyVerbs {
-			d := b.desired(workload(namespace, unique("d"), "replicas: 5, ", ""), before)
-			b.must(step(plan.VerbCreate, d, plan.Observation{}))
-			d = b.desired(workload(namespace, d.Key.Name, "", ""), writes[verb])
-			generation := b.at(d, "metadata", "generation")
-			s := b.seen(verb, d, b.observe(d))
-			s.ItemAfter.Replicas = &five
-			live := b.must(s)
-			b.requests()
-			b.must(b.seen(verb, d, live))
-			if got := methods(b.requests()); got != "PATCH" {
-				t.Errorf("%s after %s: the next write took %s", verb, before, got)
-			}
-			if got := b.at(d, "spec", "replicas"); got != "5" || b.at(d, "metadata", "generation") != generation {
-				t.Errorf("%s after %s: %s replicas", verb, before, got)
-			}
-		}
-	}
-}
-
 func TestARestartIsNotUndoneByTheNextWrite(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()

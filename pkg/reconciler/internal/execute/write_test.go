@@ -107,45 +107,6 @@ func TestAWriteIsAConflictIfTheObjectIsAnotherOne(t *testing.T) {
 	}
 }
 
-func TestAWriteOfAVanishedObjectCreatesNothing(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	for verb, policy := range writes {
-		d := b.desired(configMap(namespace, unique("map")), policy)
-		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		b.must(step(plan.VerbDelete, d, seen))
-		result := b.run(step(verb, d, seen))
-		switch verb {
-		case plan.VerbDelete, plan.VerbOrphan:
-			if result.Err != nil || result.Observation.Existence != plan.Absent {
-				t.Errorf("%s: got %+v", verb, result)
-			}
-		default:
-			if !execute.IsConflict(result.Err) {
-				t.Errorf("%s: got %v", verb, result.Err)
-			}
-		}
-		if live := b.observe(d); live.Existence != plan.Absent {
-			t.Errorf("%s: it created the object", verb)
-		}
-	}
-}
-
-func TestNothingIsWrittenWithoutAPrecondition(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	for verb, policy := range writes {
-		d := b.desired(configMap(namespace, unique("map")), policy)
-		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		if result := b.run(step(verb, d, plan.Observation{})); result.Err == nil || execute.IsConflict(result.Err) {
-			t.Errorf("%s: got %v", verb, result.Err)
-		}
-		if live := b.observe(d); live.ResourceVersion != seen.ResourceVersion {
-			t.Errorf("%s: it changed the object", verb)
-		}
-	}
-}
-
 // withoutBookkeeping is an object without what every write changes.
 func withoutBookkeeping(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()

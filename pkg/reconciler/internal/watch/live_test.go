@@ -273,30 +273,6 @@ func TestAUserWithRightsInItsNamespaceWatchesItAndContinuesWithoutThem(t *testin
 	l.sees(maps, "one", "third")
 }
 
-func TestAnAPIServerThatComesBackIsWatchedAgain(t *testing.T) {
-	environment := env.New(t, env.Options{})
-	l := onServer(t, environment.Config(), environment.Config(), Options{Stale: time.Second})
-	maps := l.place("", "v1", "ConfigMap")
-	l.configMap("one", "first")
-	l.configMap("gone", "first")
-	l.keep(maps)
-	l.sees(maps, "one", "first")
-	if err := environment.KillAPIServer(); err != nil {
-		t.Fatal(err)
-	}
-	l.eventually("it is not believed any more", func() bool {
-		_, _, watched := l.store.Look(maps, "one")
-		return !watched
-	})
-	if err := environment.RestartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	l.sees(maps, "one", "first")
-	l.patch(maps, "one", `{"data":{"text":"second"}}`)
-	l.sees(maps, "one", "second")
-	l.hears("a: one Content")
-}
-
 func TestAWatchThatStartsWithAListIsTheOnlyRequest(t *testing.T) {
 	l := shared(t, Options{})
 	maps := l.place("", "v1", "ConfigMap")
@@ -311,22 +287,6 @@ func TestAWatchThatStartsWithAListIsTheOnlyRequest(t *testing.T) {
 	if d := cmp.Diff([]string{"watchlist /api/v1/configmaps"}, l.requests.drain()); d != "" {
 		t.Error(d)
 	}
-}
-
-func TestAnObjectThatLosesItsLabelVanishes(t *testing.T) {
-	l := shared(t, Options{})
-	maps := l.place("", "v1", "ConfigMap")
-	l.configMap("one", "first")
-	l.configMap("two", "first")
-	l.keep(maps)
-	l.patch(maps, "one", `{"metadata":{"labels":null}}`)
-	l.hears("a: one Vanished")
-	if _, known, watched := l.store.Look(maps, "one"); known || !watched {
-		t.Errorf("%t, %t", known, watched)
-	}
-	l.patch(maps, "two", `{"metadata":{"labels":{"`+label+`":"b"}}}`)
-	l.hears("a: two Content")
-	l.hears("b: two Content")
 }
 
 func definition(scope string) string {
