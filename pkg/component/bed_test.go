@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -178,12 +179,14 @@ func (b *bed) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: b.namespace, Name: name}
 }
 
-// update changes the component as its user.
+// update changes the component as its user, who tries again if the operator was faster.
 func (b *bed) update(change func(*widget.Widget)) {
 	b.Helper()
-	w := b.get()
-	change(w)
-	b.check(b.client.Update(b.Context(), w))
+	b.check(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		w := b.get()
+		change(w)
+		return b.client.Update(b.Context(), w)
+	}))
 }
 
 // reconcile runs one reconcile and returns the component afterwards.
