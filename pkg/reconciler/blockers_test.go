@@ -124,14 +124,3 @@ func TestATypeOfWhichAnInstanceIsToBeOrphanedIsBlockedByForeignOnesOnly(t *testi
 		t.Errorf("by a pattern: got %q, want %q", got, want)
 	}
 }
-
-func TestATypeThatIsToBeOrphanedIsBlockedByNothing(t *testing.T) {
-	b := newBench(t)
-	kept := definition("mementos", "Memento")
-	kept.SetAnnotations(map[string]string{engineName + "/delete-policy": "orphan"})
-	b.installed(kept)
-	b.create(b.in(instance("Memento", "theirs")))
-	if got := b.blockers(); got != "" {
-		t.Errorf("got %q", got)
-	}
-}

@@ -101,21 +101,3 @@ func TestAComponentDoesNotListTheObjectsOfAWholeFleetAtItsEnd(t *testing.T) {
 		t.Errorf("%d reads: %v", len(gets), gets)
 	}
 }
-
-func TestWhatCameBackIsRecordedBeforeItIsRemovedEvenWithoutAWayToRecord(t *testing.T) {
-	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
-	b.mustApply(config("b", "1"))
-	old, path := b.get("b"), "/api/v1/namespaces/"+b.namespace+"/configmaps/b"
-	between.afterDeletion(path, "GET "+path, func() { b.putBack(old, true) })
-	request := reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory}
-	outcome, err := b.engine.Delete(t.Context(), request)
-	if err != nil || !outcome.Unrecorded || outcome.Done() || len(outcome.Inventory.Items) != 1 || b.get("b") == nil {
-		t.Fatalf("delete: %v, %+v", err, outcome)
-	}
-	request.Inventory = outcome.Inventory
-	outcome, err = b.engine.Delete(t.Context(), request)
-	if err != nil || !outcome.Done() || b.get("b") != nil {
-		t.Fatalf("delete again: %v, waiting for %v", err, outcome.Waiting)
-	}
-}

@@ -124,23 +124,6 @@ func TestRecoverKnowsWhichTypesAnObjectBrings(t *testing.T) {
 	}
 }
 
-func TestRecoverReturnsNothingIfAnythingIsNotKnown(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("a", "1"))
-	b.inventory.Target = "another-cluster"
-	_, _, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType}})
-	if err == nil || !strings.Contains(err.Error(), "another-cluster") {
-		t.Errorf("another cluster: %v", err)
-	}
-	b.inventory.Target = ""
-	// It can be served, but not listed.
-	review := reconciler.InventoryType{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}
-	items, _, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType, review}})
-	if err == nil || len(items) > 0 || !strings.Contains(err.Error(), "SelfSubjectAccessReview.authorization.k8s.io") {
-		t.Errorf("%d objects, error: %v", len(items), err)
-	}
-}
-
 func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
 	b := newBench(t)
 	b.mustApply(config("a", "1"))

@@ -56,18 +56,3 @@ func TestTypesOfOthersBlockNothing(t *testing.T) {
 		t.Errorf("blocked by %v, %v", blockers, err)
 	}
 }
-
-func TestProgressOfADeletion(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("a", "1"), config("b", "1"))
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	outcome, err := b.engine.Delete(ended, reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory, Record: b.record})
-	if err == nil || outcome.Settled != 0 || len(outcome.Inventory.Items) != 2 {
-		t.Errorf("without an answer: %d of %d, %v, want nothing settled and the record kept", outcome.Settled, outcome.Total, err)
-	}
-	outcome, err = b.delete()
-	if err != nil || outcome.Settled != 2 || outcome.Total != 2 {
-		t.Errorf("%d of %d, %v, want 2 of 2", outcome.Settled, outcome.Total, err)
-	}
-}

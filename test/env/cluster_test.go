@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +33,6 @@ func TestCluster(t *testing.T) {
 		name string
 		play func(*testing.T, scene)
 	}{
-		{"a StatefulSet gets its volumes", statefulSetGetsItsVolumes},
 		{"a Job with pods that fail is Failed", jobFails},
 		{"a claim is bound and its volume goes with it", claimIsBound},
 		{"a pod with a broken image reports the reason", brokenImageReportsItsReason},
@@ -111,19 +109,6 @@ func (s scene) pods(t *testing.T) []corev1.Pod {
 		t.Fatal(err)
 	}
 	return pods.Items
-}
-
-func statefulSetGetsItsVolumes(t *testing.T, s scene) {
-	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "db"},
-		Spec: appsv1.StatefulSetSpec{
-			Replicas: new(int32(2)), Selector: selector, Template: podTemplate("db:1"), ServiceName: "db",
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*claim("data", "standard-wait")},
-		},
-	}
-	set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
-	s.create(t, set)
-	s.until(t, set, func() bool { return set.Status.ReadyReplicas == 2 })
 }
 
 func claim(name, class string) *corev1.PersistentVolumeClaim {

@@ -14,9 +14,8 @@ import (
 
 func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
 	const deep = `{{ $l := list }}{{ range 2000 }}{{ $l = list $l }}{{ end }}`
-	values := map[string]any{"self": "{{ tpl .Values.self . }}", "text": "x"}
+	values := map[string]any{"text": "x"}
 	for _, test := range []struct{ name, action, want string }{
-		{"tpl of itself", `{{ tpl .Values.self . }}`, "more than 512 levels deep"},
 		{"a large regular expression", `{{ regexMatch (print (repeat 7000 "x?") "z") (repeat 2000000 "x") }}`, "functions and loops worked on more than"},
 		{"all matches of a large regular expression", `{{ regexFindAll (print (repeat 7000 "x?") "z") (repeat 2000000 "x") -1 }}`, "functions and loops worked on more than"},
 		{"a value in itself as TOML", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toToml $d }}`, "or contains itself"},
@@ -28,8 +27,6 @@ func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
 		{"many keys", `{{ range until 1000 }}{{ $_ := genPrivateKey "ed25519" }}{{ end }}`, "functions and loops worked on more than"},
 		{"required", `{{ required "text is needed" .Values.missing }}`, "text is needed"},
 		{"fail", `{{ fail "not like this" }}`, "not like this"},
-		{"an action without an end", `{{ .Values.text `, "unclosed action"},
-		{"an unknown function", `{{ nope }}`, `function "nope" not defined`},
 		{"a wrong argument", `{{ until "x" }}`, "expected integer"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -90,38 +90,6 @@ func expectNoWrites(b *bed) {
 	}
 }
 
-func TestAnAnswerIsSeenBeforeItsEvent(t *testing.T) {
-	withPod(t, func(b *bed) {
-		b.store.Writing("a", inShop, "pod")(answer(b.server.change("shop", "pod", content("two"))))
-		b.sees(inShop, "pod", "two")
-		b.store.Writing("a", inShop, "new")(answer(b.server.put(object("shop", "new", "2", "a", "one"))))
-		b.sees(inShop, "new", "one")
-		b.server.remove("shop", "new")
-		b.store.Writing("a", inShop, "new")(gone("2"))
-		b.misses(inShop, "new", true)
-		b.server.release()
-		b.misses(inShop, "new", true)
-		b.sees(inShop, "pod", "two")
-		b.expect("echoes")
-	})
-}
-
-func TestAnOlderEventNeverOverwritesAnAnswer(t *testing.T) {
-	withPod(t, func(b *bed) {
-		b.server.change("shop", "pod", content("by another client"))
-		b.store.Writing("a", inShop, "pod")(answer(b.server.change("shop", "pod", content("two"))))
-		b.server.change("shop", "pod", content("three"))
-		b.server.deliver(-1)
-		b.sees(inShop, "pod", "two")
-		b.server.deliver(-1)
-		b.sees(inShop, "pod", "two")
-		b.expect("what the answer shows")
-		b.server.deliver(-1)
-		b.sees(inShop, "pod", "three")
-		b.expect("another client", "a: pod Content")
-	})
-}
-
 func TestChangesByOthersDuringOurWriteAreReported(t *testing.T) {
 	t.Run("after the write, known before the answer", func(t *testing.T) {
 		withPod(t, func(b *bed) {
