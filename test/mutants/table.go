@@ -38,7 +38,7 @@ var mutants = []mutant{
 	{"a write without the uid", "pkg/reconciler/internal/execute/write.go", `metadata["uid"] = string(step.UID)`, "_ = step.UID", []string{executeTests}},
 	{"an orphaning without the resourceVersion", "pkg/reconciler/internal/execute/delete.go", `"resourceVersion": step.ResourceVersion,`, "", []string{executeTests}},
 	{"an orphaning without the uid", "pkg/reconciler/internal/execute/delete.go", `"uid":             step.UID,`, "", []string{executeTests}},
-	{"an orphan refers to the component", "pkg/reconciler/internal/execute/delete.go", "append(slices.Clone(step.Removes), step.Owner.Ref.UID)", "step.Removes", []string{reconcilerTests}},
+	{"an orphan refers to the component", "pkg/reconciler/internal/execute/delete.go", "append(slices.Clone(step.Removes), step.Owner.Ref.UID)", "step.Removes", []string{executeTests}},
 	{"an orphan waits for what it refers to", "pkg/reconciler/internal/plan/orphan.go", "return u.live.HasOwnerReferences && ", "return false && ", []string{planTests}},
 	{"a shared type is recorded", "pkg/reconciler/internal/plan/next.go", "u.dropped = u.isSharedType()", "u.dropped = false", []string{planTests}},
 	{"a shared type with the label of its former owner leaves the record", "pkg/reconciler/internal/plan/next.go", " && !u.isOurs())", ")", []string{planTests}},

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
@@ -117,6 +118,25 @@ func TestOrphaningSendsTheRemovalOfOurOwnershipMetadataAndNothingElse(t *testing
 	}}
 	if diff := cmp.Diff(want, recorder.Writes()[0].Body); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The garbage collector would delete an orphan that refers to the component or to what is removed with it.
+func TestOrphaningRemovesReferencesToWhatGoes(t *testing.T) {
+	b, recorder, d, live := recorded(t, configMap("shop", "map"))
+	s := step(plan.VerbOrphan, d, live)
+	s.Owner.Ref.UID = "component"
+	referring, all := d.Manifest.DeepCopy(), []metav1.OwnerReference{}
+	for _, uid := range []types.UID{s.Owner.Ref.UID, "removed", "stays"} {
+		all = append(all, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: string(uid), UID: uid})
+	}
+	referring.SetOwnerReferences(all)
+	recorder.Put(referring)
+	s.HasOwnerReferences, s.Removes = true, []types.UID{"removed"}
+	b.must(s)
+	left := &unstructured.Unstructured{Object: recorder.Writes()[0].Body}
+	if diff := cmp.Diff(all[2:], left.GetOwnerReferences()); diff != "" {
+		t.Errorf("ownerReferences (-want +got):\n%s", diff)
 	}
 }
 
