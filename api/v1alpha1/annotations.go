@@ -44,6 +44,7 @@ const (
 	// allow to adopt it, stalls the component with the reason OwnerConflict.
 	//
 	// On: dependent objects
+	// Level: migration
 	// Format: one of if-unowned, never, always, ignore
 	// Default: the field adoptionPolicy of PolicySpec, else the option AdoptionPolicy, else if-unowned
 	// Example: shop.example.com/adoption-policy: always
@@ -52,6 +53,7 @@ const (
 	// AnnotationReconcilePolicy decides when the object is written again after its creation.
 	//
 	// On: dependent objects
+	// Level: daily
 	// Format: one of on-object-change, on-object-or-component-change, once, once-per-manifest
 	// Default: on-object-change
 	// Example: shop.example.com/reconcile-policy: once
@@ -61,6 +63,7 @@ const (
 	// PersistentVolumeClaim or a PersistentVolume; only this annotation recreates them.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: one of replace, ssa-merge, ssa-override, recreate, recreate-on-immutable
 	// Default: the field updatePolicy of PolicySpec, else the option UpdatePolicy, else replace
 	// Example: shop.example.com/update-policy: ssa-merge
@@ -71,6 +74,7 @@ const (
 	// deletes them, "orphan" hands them over to the new object.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: one of background, orphan
 	// Default: background
 	// Example: shop.example.com/recreate-propagation: orphan
@@ -80,6 +84,7 @@ const (
 	// other tools that keep an object.
 	//
 	// On: dependent objects
+	// Level: daily
 	// Format: one of delete, orphan, orphan-on-apply, orphan-on-delete
 	// Default: the field deletePolicy of PolicySpec, else the option DeletePolicy, else delete; an annotation of another tool can protect more
 	// Example: shop.example.com/delete-policy: orphan-on-delete
@@ -91,6 +96,7 @@ const (
 	// the manifest only as long as the change is meant.
 	//
 	// On: dependent objects that are definitions
+	// Level: special
 	// Format: true or false
 	// Default: false
 	// Example: shop.example.com/allow-breaking-changes: "true"
@@ -99,6 +105,7 @@ const (
 	// component it counts for all its dependents that have none of their own.
 	//
 	// On: dependent objects, or the component
+	// Level: daily
 	// Format: one of repair, report, ignore
 	// Default: the field driftPolicy of DriftSpec, else the option DriftPolicy, else repair
 	// Example: shop.example.com/drift-policy: report
@@ -108,6 +115,7 @@ const (
 	// next one is written when all objects of the waves before it are ready.
 	//
 	// On: dependent objects
+	// Level: daily
 	// Format: an integer from -32768 to 32767
 	// Default: 0
 	// Example: shop.example.com/apply-order: "5"
@@ -116,6 +124,7 @@ const (
 	// next one is removed when all objects of the waves before it are gone.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: an integer from -32768 to 32767
 	// Default: 0
 	// Example: shop.example.com/delete-order: "-5"
@@ -126,6 +135,7 @@ const (
 	// APIService cannot be purged.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: an integer from -32768 to 32767
 	// Default: none; the object is not purged
 	// Example: shop.example.com/purge-order: "5"
@@ -134,6 +144,7 @@ const (
 	// manifest changed.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: a duration of at least 1m, such as 30m or 12h
 	// Default: the field reapplyInterval of ReapplySpec, else never
 	// Example: shop.example.com/reapply-interval: 12h
@@ -145,6 +156,7 @@ const (
 	// conditions that must all be True.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: a list, separated by commas or line ends, of has-observed-generation, has-ready-condition and conditions=TYPE;TYPE
 	// Default: none; the rules for the type of the object apply
 	// Example: shop.example.com/status-hint: has-observed-generation, conditions=Synced;Healthy
@@ -153,6 +165,7 @@ const (
 	// hidden from the expression; its keys are not.
 	//
 	// On: dependent objects
+	// Level: daily
 	// Format: a CEL expression over the object, which is the variable self; its result is a bool; at most 4,096 characters
 	// Default: the first rule of the option ReadyWhen that matches the type, else the rules for the type
 	// Example: shop.example.com/ready-when: self.status.phase == 'Running'
@@ -163,6 +176,7 @@ const (
 	// the position in a list of the manifest.
 	//
 	// On: dependent objects
+	// Level: daily
 	// Format: JSON pointers (RFC 6901), separated by commas or line ends
 	// Default: none; the rules of the option IgnoreFields count in addition
 	// Example: shop.example.com/ignore-fields: /spec/replicas, /metadata/annotations/example.com~1touched
@@ -172,6 +186,7 @@ const (
 	// removed before them.
 	//
 	// On: dependent objects
+	// Level: daily
 	// Format: references group/Kind/namespace/name, separated by commas or line ends; without group for core types, without namespace if it is the same or there is none
 	// Default: none
 	// Example: shop.example.com/depends-on: apps/Deployment/database, Secret/credentials
@@ -181,6 +196,7 @@ const (
 	// component is rolled back; package reconciler alone has no rollbacks, and refuses the value.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: one of pre-delete, post-delete, rollback
 	// Default: none; the object is applied with the others
 	// Example: shop.example.com/run-on: pre-delete
@@ -190,6 +206,7 @@ const (
 	// object has failed. The hooks of a chart have the revision of the component.
 	//
 	// On: dependent objects
+	// Level: special
 	// Format: text that is not empty
 	// Default: none; the object counts as changed when its manifest changes
 	// Example: shop.example.com/revision: "7"
@@ -202,6 +219,7 @@ const (
 	// propagation policy Orphan (kubectl delete --cascade=orphan) sets it to detach-on-delete.
 	//
 	// On: the component, or its namespace
+	// Level: special
 	// Format: one of manage, skip, detach-on-delete
 	// Default: the option ManagementPolicy, else manage
 	// Example: shop.example.com/management-policy: skip
@@ -221,6 +239,7 @@ const (
 	// component goes on regardless.
 	//
 	// On: the component
+	// Level: daily
 	// Format: "true", "false", or a time in the form of RFC 3339
 	// Default: "false"
 	// Example: shop.example.com/suspend: "2026-12-01T08:00:00Z"
@@ -230,6 +249,7 @@ const (
 	// message of condition Ready.
 	//
 	// On: the component
+	// Level: daily
 	// Format: text
 	// Default: none
 	// Example: shop.example.com/suspend-reason: incident 7
@@ -240,6 +260,7 @@ const (
 	// means the same; of two the later time counts.
 	//
 	// On: the component
+	// Level: daily
 	// Format: text, by convention the current time in the form of RFC 3339; at most 128 bytes of it are recorded
 	// Default: none
 	// Example: shop.example.com/reconcile-at: "2026-05-04T10:22:31Z"
@@ -249,6 +270,7 @@ const (
 	// revisions there are is in status.history.
 	//
 	// On: the component
+	// Level: daily
 	// Format: the number of a revision with manifests in the history
 	// Default: none
 	// Example: shop.example.com/rollback-to: "3"
@@ -258,6 +280,7 @@ const (
 	// its plan is approved. The annotation approve approves it.
 	//
 	// On: the component
+	// Level: special
 	// Format: "true" or "false"
 	// Default: the option RequireApproval, else "false"
 	// Example: shop.example.com/require-approval: "true"
@@ -267,6 +290,7 @@ const (
 	// approval.hash. It approves this one plan.
 	//
 	// On: the component
+	// Level: daily
 	// Format: the hash of a plan
 	// Default: none
 	// Example: shop.example.com/approve: 1f2e3d4c5b6a79880a1b
@@ -278,6 +302,7 @@ const (
 	// corbel rollout sets it. Remove it when it is of no use any more: it counts for the next roll-out, too.
 	//
 	// On: the component
+	// Level: special
 	// Format: one of pin, promote, ignore
 	// Default: none; the component is updated when it is its turn
 	// Example: shop.example.com/rollout: pin
@@ -293,6 +318,7 @@ const (
 	//
 	// On: the component
 	// Set by: the command corbel
+	// Level: migration
 	// Format: namespace, name and revision of the release, separated by slashes
 	// Default: none
 	// Example: shop.example.com/adopt-helm-release: market/corner/7
@@ -303,6 +329,7 @@ const (
 	//
 	// On: the component
 	// Set by: the command corbel
+	// Level: daily
 	// Format: a nonce; what is asked follows it: edited, delete, manifests, or diff with two revisions
 	// Example: shop.example.com/preview: 1779963751-mfrggzdfmztwq2lk delete
 	// Also: the option DisablePreviews
@@ -312,6 +339,7 @@ const (
 	// without it. Corbel itself does not read it.
 	//
 	// On: the component, or the CustomResourceDefinition of the components
+	// Level: special
 	// Format: the name of the object
 	// Default: nothing is confirmed
 	// Example: shop.example.com/confirm-deletion: main
@@ -320,6 +348,7 @@ const (
 	// remove all its dependents. Otherwise that counts as a mistake.
 	//
 	// On: the component
+	// Level: special
 	// Format: "true" or "false"
 	// Default: "false"
 	// Example: shop.example.com/allow-empty: "true"
@@ -328,6 +357,7 @@ const (
 	// objects that are to run before and after it. Set it if they cannot be rendered or fail.
 	//
 	// On: the component
+	// Level: special
 	// Format: "true" or "false"
 	// Default: "false"
 	// Example: shop.example.com/skip-delete-hooks: "true"
@@ -336,6 +366,7 @@ const (
 	// renamed. The operator removes the finalizer of the other one, and gives the dependents its own label and annotation.
 	//
 	// On: the component
+	// Level: migration
 	// Format: the name of a reconciler
 	// Default: the option AdoptOperator
 	// Example: shop.example.com/adopt-operator: store.example.com
@@ -346,6 +377,7 @@ const (
 	// ownerReference to the component, set by another client, is deleted by the garbage collector.
 	//
 	// On: the component
+	// Level: special
 	// Format: "true" or "false"
 	// Default: "false"
 	// Example: shop.example.com/abandon: "true"

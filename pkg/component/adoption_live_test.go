@@ -215,7 +215,7 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 		{name: "main", status: "deployed", revision: 4, flux: true},
 	} {
 		t.Run(fmt.Sprintf("revision %d", r.revision), func(t *testing.T) {
-			b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
+			b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
 			objects := b.install(store(t), r)
 			before := b.contents(objects)
 			b.withRelease(fmt.Sprintf("%s/main/%d", b.namespace, r.revision))
@@ -301,7 +301,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 		{name: "missing", release: deployed, reference: "$NS/main/3", message: "Helm release $NS/main has no revision 3: there is neither a Secret nor a ConfigMap sh.helm.release.v1.main.v3"},
 		{name: "of another namespace", release: deployed, reference: "other/main/2", message: "Helm release other/main is not in the namespace of the component"},
 		{name: "of another name", release: deployed, reference: "$NS/other/2", message: "Helm release $NS/other cannot be adopted: the component is deployed as $NS/main"},
-		{name: "by an operator that takes over none", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptHelmReleases = false },
+		{name: "by an operator that takes over none", release: deployed, options: func(o *component.ReconcilerOptions) { o.Users.AdoptHelmReleases = false },
 			message: "adopt-helm-release: this operator takes over no Helm releases: its author allows it by the option AdoptHelmReleases"},
 		{name: "under the policy never", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptionPolicy = new(reconciler.AdoptionPolicyNever) },
 			message: "Helm release $NS/main cannot be adopted: the adoption policy is Never"},
@@ -320,7 +320,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			options := component.ReconcilerOptions{AdoptHelmReleases: true}
+			options := component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}}
 			if test.options != nil {
 				test.options(&options)
 			}
@@ -373,7 +373,7 @@ func configMapIn(namespace, name string) *corev1.ConfigMap {
 
 // The values that were drawn for its first revision would replace those of the release.
 func TestAComponentThatWasTriedBeforeDoesNotTakeOverARelease(t *testing.T) {
-	b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
+	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
 	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
 	b.create(widget.Spec{})
 	b.until(component.StateProcessing) // the hook of the installation
@@ -390,7 +390,7 @@ func TestAComponentThatWasTriedBeforeDoesNotTakeOverARelease(t *testing.T) {
 
 // A user who may write the status alone takes over nothing.
 func TestAStatusAloneTakesOverNoRelease(t *testing.T) {
-	b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
+	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
 	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
 	b.create(widget.Spec{})
 	w := b.until(component.StateProcessing)
@@ -421,7 +421,7 @@ func TestATakeOverSurvivesACrashAtAnyRequest(t *testing.T) {
 // takeOver takes a release over with an operator that is killed at a request, and returns how many requests it sent.
 func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	t.Helper()
-	b := newBed(t, store(t), component.ReconcilerOptions{AdoptHelmReleases: true})
+	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
 	objects := b.install(store(t), release{name: "main", status: "deployed", revision: 4})
 	before := b.contents(objects)
 	b.withRelease(b.namespace + "/main/4")
@@ -470,6 +470,6 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 // replace replaces the operator by another process, which sends its requests through a wrapper.
 func (b *bed) replace(wrap func(http.RoundTripper) http.RoundTripper) {
 	b.Helper()
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), component.ReconcilerOptions{AdoptHelmReleases: true})
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
 	b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
 }

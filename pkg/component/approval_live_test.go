@@ -31,7 +31,7 @@ func (b *bed) waiting(revision int64) *widget.Widget {
 }
 
 func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RequireApproval: true})
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
 	w := b.waiting(1)
 	if !strings.Contains(w.Status.Approval.Summary, "2 created") {
@@ -61,7 +61,7 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 	// The current revision is repaired, also by the next process.
 	for _, restart := range []bool{false, true} {
 		if restart {
-			b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RequireApproval: true})
+			b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
 			b.check(b.reconciler.SetupWithManager(newManager(t, b.env, b.user)))
 		}
 		b.check(b.client.Update(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("a"), Data: map[string]string{"value": "drifted"}}))
@@ -109,7 +109,7 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 }
 
 func TestAForgedApprovalIsReplacedByTheTrueOne(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RequireApproval: true})
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	w := b.waiting(1)
 	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: w.Status.Approval.Hash})
@@ -136,7 +136,7 @@ func TestAForgedApprovalIsReplacedByTheTrueOne(t *testing.T) {
 }
 
 func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RequireApproval: true})
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRequireApproval: "false"})
 	b.until(component.StateReady)
@@ -151,7 +151,7 @@ func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {
 // without a warning; repairs meanwhile are reported.
 func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
 	limit := 2
-	b := newBed(t, registry(t), component.ReconcilerOptions{RevisionHistoryLimit: &limit})
+	b := newBed(t, registry(t), component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: &limit}})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
 	b.until(component.StateReady)
 	b.setValues(map[string]string{"color": "green"})

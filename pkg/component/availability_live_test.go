@@ -144,7 +144,7 @@ func TestAComponentIsReadyOnceItsContainersHaveRunForSomeTime(t *testing.T) {
 }
 
 func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(unprobed), component.ReconcilerOptions{RollbackOnFailure: true, MinReadySeconds: new(20)})
+	b := newBed(t, manifests.GeneratorFunc(unprobed), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true, MinReadySeconds: new(20)}})
 	b.create(widget.Spec{Values: map[string]string{"image": "1"}})
 	old := b.started(0)
 	old.State.Running.StartedAt = metav1.NewTime(time.Now().Add(-time.Hour))
@@ -201,8 +201,8 @@ func TestACanaryInACrashLoopStopsTheRollOut(t *testing.T) {
 	crash := f.started(3)
 	crash.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	f.bed.run(crash)
-	options := component.ReconcilerOptions{Rollout: atMost(2)}
-	options.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(2)}}
+	options.Revisions.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
 	f.run(unprobedVersion{version{number: "2", ready: "true"}}, options)
 	f.eventually("Kubernetes calls the canary available", func() bool { return f.becomeAvailable() == nil })
 	stopped := func() string {

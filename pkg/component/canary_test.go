@@ -58,7 +58,7 @@ func newWatchman(t *testing.T, generator manifests.Generator, configure ...func(
 	klog.SetLogger(w.logger())
 	t.Cleanup(klog.ClearLogger)
 	w.bed = newBed(t, generator, component.ReconcilerOptions{
-		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans)),
+		Controller: component.ControllerOptions{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans))},
 	}, configure...)
 	return w
 }

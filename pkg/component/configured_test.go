@@ -130,7 +130,7 @@ func TestTheManagementPolicyOfTheOptionsAppliesUnlessTheComponentSaysOtherwise(t
 
 func TestTheManagementPolicyOfANamespaceAppliesIfTheOptionsSaySo(t *testing.T) {
 	for _, counts := range []bool{true, false} {
-		b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{NamespaceManagementPolicies: counts})
+		b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Users: component.UserOptions{NamespaceManagementPolicies: counts}})
 		namespace := &corev1.Namespace{}
 		b.check(b.client.Get(t.Context(), client.ObjectKey{Name: b.namespace}, namespace))
 		namespace.Annotations = map[string]string{policyAnnotation: "skip"}

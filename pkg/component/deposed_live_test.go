@@ -97,7 +97,7 @@ func depositionOf(t *testing.T, depose func(b *bed, ours, theirs *component.Lead
 			return nil, errors.New("not led")
 		}
 		return configMaps(ctx, namespace, name, p)
-	}), component.ReconcilerOptions{LeaderLock: ours}, func(b *bed) {
+	}), component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: ours}}, func(b *bed) {
 		b.reconciler.WithPostReadHook(func(context.Context, client.Client, *widget.Widget) error {
 			if deposing {
 				depose(b, ours, theirs)

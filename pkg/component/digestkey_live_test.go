@@ -111,7 +111,7 @@ func TestAnotherDigestKeyRecreatesNothingAndRunsNothingAgain(t *testing.T) {
 		t.Fatalf("the objects are %v", before)
 	}
 	anew := func() {
-		b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(tasks), component.ReconcilerOptions{OperatorNamespace: &b.namespace})
+		b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(tasks), component.ReconcilerOptions{Operator: component.OperatorOptions{OperatorNamespace: &b.namespace}})
 		b.check(b.reconciler.SetupWithManager(newManager(t, b.env, b.user)))
 		b.resetRequests()
 	}

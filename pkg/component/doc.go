@@ -14,6 +14,21 @@
 //	reconciler := component.NewReconciler[*Shop]("shop.example.com", generator, component.ReconcilerOptions{})
 //	if err := reconciler.SetupWithManager(mgr); err != nil { ... }
 //
+// # The index in groups
+//
+//   - The reconciler: [NewReconciler], [Reconciler], [Component], [Status], [State].
+//   - Options: [ReconcilerOptions], with [ObjectOptions], [RevisionOptions], [Rollout], [UserOptions],
+//     [ControllerOptions] and [OperatorOptions] in it; [NewLeaderLock] and [OperatorNamespace] for a main function.
+//   - Parts of a spec, to be embedded: [PlacementSpec], [ClientSpec], [ImpersonationSpec], [SuspensionSpec],
+//     [RequeueSpec], [RetrySpec], [TimeoutSpec], [PolicySpec], [DriftSpec], [TypeSpec], [ReapplySpec], [RollbackSpec],
+//     [PatchesSpec]. [Parameters] and [MergedParameters] make the parameters of the generator from a spec.
+//   - Interfaces that a component or its spec may implement in place of them: [PlacementConfiguration] and
+//     the others by the name of ...Configuration, one for each part.
+//   - References to ConfigMaps and Secrets in a spec: [ConfigMapReference], [ConfigMapKeyReference], [SecretReference],
+//     [SecretKeyReference], [Reference] for types of one's own.
+//   - Hooks: [HookFunc], the five With...Hook methods, [PreviewSafe], [ClientFromContext].
+//   - Plans: [PlanRequest], [Plan], Reconciler.Plan, Reconciler.PlanAll.
+//
 // # One reconcile
 //
 // A reconcile follows this course:

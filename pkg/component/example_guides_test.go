@@ -45,23 +45,25 @@ func (s *ShopSpec) ToUnstructured() map[string]any {
 
 // Options about fields and readiness (howto-drift.md, howto-readiness.md).
 var guideOptions = component.ReconcilerOptions{
-	IgnoreFields: []reconciler.IgnoreFields{{
-		Type:  reconciler.TypeInfo{Group: "admissionregistration.k8s.io", Kind: "*"},
-		Paths: []string{"/webhooks/0/clientConfig/caBundle"},
-	}},
-	ReadyWhen: []reconciler.ReadyWhen{{
-		Type:       reconciler.TypeInfo{Group: "queue.example.com", Kind: "Queue"},
-		Expression: "self.?status.?phase.orValue('') == 'Running'",
-	}},
+	Objects: component.ObjectOptions{
+		IgnoreFields: []reconciler.IgnoreFields{{
+			Type:  reconciler.TypeInfo{Group: "admissionregistration.k8s.io", Kind: "*"},
+			Paths: []string{"/webhooks/0/clientConfig/caBundle"},
+		}},
+		ReadyWhen: []reconciler.ReadyWhen{{
+			Type:       reconciler.TypeInfo{Group: "queue.example.com", Kind: "Queue"},
+			Expression: "self.?status.?phase.orValue('') == 'Running'",
+		}},
+	},
 }
 
 // An option for a fleet (howto-upgrading.md).
 var _ = component.ReconcilerOptions{
-	Rollout: &component.Rollout{
+	Revisions: component.RevisionOptions{Rollout: &component.Rollout{
 		MaxUnavailable: intstr.FromString("5%"),
 		Canaries:       &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}},
 		Pause:          time.Minute,
-	},
+	}},
 }
 
 // A manager that serves the profiles of Go (metrics.md).
@@ -100,7 +102,7 @@ func (s *AgentSpec) ToUnstructured() map[string]any { return component.Parameter
 func newTenantReconciler(generator manifests.Generator) *component.Reconciler[*Greeting] {
 	return component.NewReconciler[*Greeting]("greeting.example.com", generator, component.ReconcilerOptions{
 		DefaultServiceAccount: new("deployer"),
-		TargetConcurrency:     new(4),
+		Controller:            component.ControllerOptions{TargetConcurrency: new(4)},
 	})
 }
 
@@ -201,7 +203,7 @@ var (
 // tracing returns the options of a reconciler that makes spans.
 func tracing(exporter sdktrace.SpanExporter) component.ReconcilerOptions {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithSampler(sdktrace.TraceIDRatioBased(0.1)))
-	return component.ReconcilerOptions{TracerProvider: provider}
+	return component.ReconcilerOptions{Controller: component.ControllerOptions{TracerProvider: provider}}
 }
 
 var _ = tracing

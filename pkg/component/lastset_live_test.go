@@ -90,7 +90,7 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 	}{
 		{name: "an object is invalid", fail: values("invalid"), state: component.StateError, reason: v1alpha1.ReasonInvalid, revision: 2},
 		{name: "the generator fails", fail: values("fails"), state: component.StateError, reason: v1alpha1.ReasonError, revision: 2},
-		{name: "the history keeps nothing", fail: values("fails"), options: component.ReconcilerOptions{RevisionHistoryLimit: new(0)},
+		{name: "the history keeps nothing", fail: values("fails"), options: component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(0)}},
 			state: component.StateError, reason: v1alpha1.ReasonError, revision: 2, forgets: true},
 		{name: "the plan to approve fails", fail: func(b *bed) {
 			b.annotate(map[string]string{operatorName + "/require-approval": "true"})

@@ -150,7 +150,7 @@ func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
 		left      int
 	}{
 		"with kept revisions":     {values: 3},
-		"without":                 {values: 3, options: component.ReconcilerOptions{RevisionHistoryLimit: &none}},
+		"without":                 {values: 3, options: component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: &none}}},
 		"an inventory in Secrets": {values: 30},
 		"detached":                {values: 30, left: 30, configure: func(b *bed) { b.setPolicy("detach-on-delete") }},
 		"after its status was written while nothing was done": {values: 3, configure: func(b *bed) {

@@ -120,7 +120,7 @@ func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
 			b.until(component.StateReady)
 			options := test.update
 			if !test.annotated {
-				options.AdoptOperator = operatorName
+				options.Operator.AdoptOperator = operatorName
 			}
 			second := b.second(options, nil)
 			if test.annotated {
@@ -201,7 +201,7 @@ func TestARenamedOperatorEndsADeletion(t *testing.T) {
 				b.annotate(map[string]string{secondName + "/management-policy": "detach-on-delete"})
 			}
 			b.check(b.client.Delete(t.Context(), b.get()))
-			second := b.second(component.ReconcilerOptions{AdoptOperator: operatorName}, nil)
+			second := b.second(component.ReconcilerOptions{Operator: component.OperatorOptions{AdoptOperator: operatorName}}, nil)
 			second.untilGone()
 			if left := b.left(); len(left) > 0 {
 				t.Errorf("left: %v", left)
@@ -222,7 +222,7 @@ func TestARenamedOperatorCrashes(t *testing.T) {
 			b.until(component.StateReady)
 			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
 			var sent atomic.Int32
-			options := component.ReconcilerOptions{AdoptOperator: operatorName}
+			options := component.ReconcilerOptions{Operator: component.OperatorOptions{AdoptOperator: operatorName}}
 			b.second(options, func(next http.RoundTripper) http.RoundTripper {
 				return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 					if r.Method != http.MethodGet && int(sent.Add(1)) > last {
@@ -262,7 +262,7 @@ func TestARenamedOperatorFindsWhatWasLostUnderTheFormerName(t *testing.T) {
 			b.until(component.StateReady)
 			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
 			lose(b)
-			second := b.second(component.ReconcilerOptions{AdoptOperator: operatorName}, nil)
+			second := b.second(component.ReconcilerOptions{Operator: component.OperatorOptions{AdoptOperator: operatorName}}, nil)
 			second.until(component.StateReady)
 			if _, exists := b.configMap("config-00"); exists {
 				t.Error("the object that is not desired any more is still there")

@@ -30,7 +30,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// ReconcilerOptions are creation options for a Reconciler.
+// ReconcilerOptions are creation options for a Reconciler: its names, its policies, and structs for all else by subject.
 type ReconcilerOptions struct {
 	// FieldOwner is the field manager of all writes.
 	//
@@ -82,25 +82,42 @@ type ReconcilerOptions struct {
 	//
 	// Default: v1alpha1.ManagementPolicyManage
 	ManagementPolicy *v1alpha1.ManagementPolicy
-	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for all
-	// components in it that have none of their own. The operator then needs the right to get, list
-	// and watch namespaces, and reads the namespace in every reconcile. If it cannot be read, nothing
-	// is done for the component.
+	// SchemeBuilder adds types to the scheme of the clients for target clusters, on top of those that
+	// the scheme of the manager has. The generator may add more. An error or a panic in it is an
+	// error of SetupWithManager.
 	//
-	// Default: false: annotations of namespaces do not count
-	NamespaceManagementPolicies bool
+	// Default: nil, which adds nothing
+	SchemeBuilder types.SchemeBuilder
+	// Objects are rules about dependent objects by their type.
+	//
+	// Default: those of ObjectOptions
+	Objects ObjectOptions
+	// Revisions are about revisions: when one is ready, how it starts, and the way back.
+	//
+	// Default: those of RevisionOptions
+	Revisions RevisionOptions
+	// Users are about what users may do who write components or namespaces.
+	//
+	// Default: those of UserOptions
+	Users UserOptions
+	// Controller are about the controller: its client, its queue, its leader election and its traces.
+	//
+	// Default: those of ControllerOptions
+	Controller ControllerOptions
+	// Operator are about the place and the identity of the operator.
+	//
+	// Default: those of OperatorOptions
+	Operator OperatorOptions
+}
+
+// ObjectOptions are rules about dependent objects by their type.
+type ObjectOptions struct {
 	// ReadyWhen adds rules for when the objects of some types are ready. The first rule that matches
 	// the type counts; the annotation ready-when of an object takes precedence. Invalid rules are an
 	// error of SetupWithManager.
 	//
 	// Default: none
 	ReadyWhen []reconciler.ReadyWhen
-	// SharedTypes are the names of CustomResourceDefinitions that all components share although they are not in the folder crds of a chart,
-	// such as those of a kustomization: they belong to the operator and to none of the components. What is rendered of them must be the
-	// same for all components. A text that is no such name, or is there twice, is an error of SetupWithManager.
-	//
-	// Default: those in the folder crds of the chart
-	SharedTypes []string
 	// IgnoreFields are rules for fields that the reconciler does not own: it writes them at the
 	// creation of an object only, and their changes are no drift. All rules that match count, in
 	// addition to the annotation ignore-fields of the object. Invalid rules are an error of
@@ -108,81 +125,16 @@ type ReconcilerOptions struct {
 	//
 	// Default: none
 	IgnoreFields []reconciler.IgnoreFields
-	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
-	// before every connection to one, after names were resolved; the network is "tcp4" or "tcp6".
-	// An error refuses the address and says why.
+	// SharedTypes are the names of CustomResourceDefinitions that all components share although they are not in the folder crds of a chart,
+	// such as those of a kustomization: they belong to the operator and to none of the components. What is rendered of them must be the
+	// same for all components. A text that is no such name, or is there twice, is an error of SetupWithManager.
 	//
-	// Default: addresses of the machine, of its links and of metadata services are refused
-	TargetDialPolicy func(ctx context.Context, network string, address netip.AddrPort) error
-	// TargetConcurrency is how many components may be reconciled in the cluster of one kubeconfig at
-	// the same time, so that a cluster that does not answer delays few of them. A value below 1 is an
-	// error of SetupWithManager.
-	//
-	// Unit: components
-	// Default: 1
-	TargetConcurrency *int
-	// SchemeBuilder adds types to the scheme of the clients for target clusters, on top of those that
-	// the scheme of the manager has. The generator may add more. An error or a panic in it is an
-	// error of SetupWithManager.
-	//
-	// Default: nil, which adds nothing
-	SchemeBuilder types.SchemeBuilder
-	// TracerProvider makes OpenTelemetry spans around each reconcile, its hooks, its rendering and
-	// planning, and each batch and write.
-	//
-	// Default: none; nothing is traced
-	TracerProvider trace.TracerProvider
-	// OperatorNamespace is where the operator keeps objects of its own, such as the secret with the
-	// key of its digests.
-	//
-	// Default: the value of the environment variable POD_NAMESPACE, else the namespace of the pod that the operator runs in, else "default"
-	OperatorNamespace *string
-	// NewClient makes the client by which components are read and written, references are loaded, and
-	// which generators and hooks find in manifests.Context. It must read from the server.
-	//
-	// Default: client.New of controller-runtime
-	NewClient client.NewClientFunc
-	// MaxConcurrentReconciles is how many components are reconciled at the same time. It has no
-	// effect on SetupWithManagerAndBuilder, where the builder says it.
-	//
-	// Unit: components
-	// Default: what the manager says, else 5
-	MaxConcurrentReconciles *int
-	// RateLimiter says when a component is requeued after an error. It has no effect on
-	// SetupWithManagerAndBuilder, where the builder says it.
-	//
-	// Default: after 200 milliseconds, doubling up to two minutes; after about 3 seconds at most if
-	// another number of dependents is ready since the last error
-	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
-	// LabelSelector selects the components of this reconciler; the others are not touched, not even
-	// when they are deleted. So several operators can share the components of one type; a change of
-	// its labels hands a component over to another. To save memory, select the same in the options of
-	// the manager's cache.
-	//
-	// Default: all components
-	LabelSelector *metav1.LabelSelector
-	// ClusterUID identifies the cluster that components live in. It must never change, and must be
-	// another one in each cluster. If the operator may not get that namespace, a kubeconfig that
-	// leads to the local cluster is noticed only if this is the uid of the namespace.
-	//
-	// Default: the uid of the namespace kube-system, which the operator needs the right to get; with the
-	// option Namespaced that of OperatorNamespace
-	ClusterUID *string
-	// Namespaced says that the operator has rights in OperatorNamespace only, by a Role. Its components
-	// are there: set the manager's Cache.DefaultNamespaces to it, too. The uid of that namespace
-	// identifies the cluster, unless ClusterUID is set, so the option must not change as long as there
-	// are components; the operator needs the right to get it. A missing namespace is not created, and
-	// a kubeconfig that leads to the local cluster is noticed only with ClusterUID.
-	//
-	// Default: false: the operator has rights in the whole cluster
-	Namespaced bool
-	// MinReadySeconds is for how long each container without a readiness and a startup probe has to run until a new revision is
-	// ready: Kubernetes takes it for ready between two crashes, too. The field minReadySeconds of a workload takes precedence
-	// over it. 0 means that pods are not looked at. A negative value is an error of SetupWithManager.
-	//
-	// Unit: seconds
-	// Default: 10
-	MinReadySeconds *int
+	// Default: those in the folder crds of the chart
+	SharedTypes []string
+}
+
+// RevisionOptions are about revisions: when one is ready, how it starts, and the way back.
+type RevisionOptions struct {
 	// RevisionHistoryLimit is how many revisions of a component are kept, so that it can be rolled
 	// back to one of them: in the status, and their manifests in a Secret beside the component,
 	// encrypted. The last revision that was ready is kept in addition. 0 keeps no manifests, so that
@@ -203,6 +155,13 @@ type ReconcilerOptions struct {
 	//
 	// Default: false: nothing waits
 	RequireApproval bool
+	// MinReadySeconds is for how long each container without a readiness and a startup probe has to run until a new revision is
+	// ready: Kubernetes takes it for ready between two crashes, too. The field minReadySeconds of a workload takes precedence
+	// over it. 0 means that pods are not looked at. A negative value is an error of SetupWithManager.
+	//
+	// Unit: seconds
+	// Default: 10
+	MinReadySeconds *int
 	// Rollout limits how many components are updated at the same time when the operator comes with another chart or
 	// generator. It needs a RevisionHistoryLimit of at least 1 and a generator with a digest, as those of files have; see BuildDigest.
 	//
@@ -214,33 +173,114 @@ type ReconcilerOptions struct {
 	//
 	// Default: empty: a change of such code starts no revision
 	BuildDigest string
-	// AdoptHelmReleases lets a new component take over a Helm release by the annotation adopt-helm-release. Users who may
-	// create components can then take over the release with the name of the deployment in the namespace of the component.
+}
+
+// UserOptions are about what users may do who write components or namespaces.
+type UserOptions struct {
+	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
+	// before every connection to one, after names were resolved; the network is "tcp4" or "tcp6".
+	// An error refuses the address and says why.
 	//
-	// Default: false: the annotation is an error
-	AdoptHelmReleases bool
-	// AdoptOperator is the name of the operator whose components this one takes over, for an operator that was renamed: the
-	// former finalizer is removed, and each dependent gets the new label and annotation with one write. The annotation
-	// adopt-operator of a component takes precedence.
-	//
-	// Default: none; a component that another operator has claimed is left alone
-	AdoptOperator string
+	// Default: addresses of the machine, of its links and of metadata services are refused
+	TargetDialPolicy func(ctx context.Context, network string, address netip.AddrPort) error
 	// AllowSecretPatches lets the patches of a component change Secrets. Who may write components can then find out the
 	// values of the Secrets that are rendered for them, also without a right to read Secrets.
 	//
 	// Default: false: a patch that names a Secret is an error, and other patches leave Secrets as they are
 	AllowSecretPatches bool
+	// AdoptHelmReleases lets a new component take over a Helm release by the annotation adopt-helm-release. Users who may
+	// create components can then take over the release with the name of the deployment in the namespace of the component.
+	//
+	// Default: false: the annotation is an error
+	AdoptHelmReleases bool
 	// DisablePreviews keeps the operator from answering users who ask, by the annotation preview, what it
 	// would do for a component. Otherwise it needs the rights to get, list, create, patch and delete Secrets beside the
 	// components.
 	//
 	// Default: false: they are answered
 	DisablePreviews bool
+	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for all
+	// components in it that have none of their own. The operator then needs the right to get, list
+	// and watch namespaces, and reads the namespace in every reconcile. If it cannot be read, nothing
+	// is done for the component.
+	//
+	// Default: false: annotations of namespaces do not count
+	NamespaceManagementPolicies bool
+}
+
+// ControllerOptions are about the controller: its client, its queue, its leader election and its traces.
+type ControllerOptions struct {
+	// NewClient makes the client by which components are read and written, references are loaded, and
+	// which generators and hooks find in manifests.Context. It must read from the server.
+	//
+	// Default: client.New of controller-runtime
+	NewClient client.NewClientFunc
+	// MaxConcurrentReconciles is how many components are reconciled at the same time. It has no
+	// effect on SetupWithManagerAndBuilder, where the builder says it.
+	//
+	// Unit: components
+	// Default: what the manager says, else 5
+	MaxConcurrentReconciles *int
+	// TargetConcurrency is how many components may be reconciled in the cluster of one kubeconfig at
+	// the same time, so that a cluster that does not answer delays few of them. A value below 1 is an
+	// error of SetupWithManager.
+	//
+	// Unit: components
+	// Default: 1
+	TargetConcurrency *int
+	// RateLimiter says when a component is requeued after an error. It has no effect on
+	// SetupWithManagerAndBuilder, where the builder says it.
+	//
+	// Default: after 200 milliseconds, doubling up to two minutes; after about 3 seconds at most if
+	// another number of dependents is ready since the last error
+	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
+	// LabelSelector selects the components of this reconciler; the others are not touched, not even
+	// when they are deleted. So several operators can share the components of one type; a change of
+	// its labels hands a component over to another. To save memory, select the same in the options of
+	// the manager's cache.
+	//
+	// Default: all components
+	LabelSelector *metav1.LabelSelector
 	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts nothing
 	// once the lease is so old that another process may lead.
 	//
 	// Default: none; the age of the lease is not checked
 	LeaderLock *LeaderLock
+	// TracerProvider makes OpenTelemetry spans around each reconcile, its hooks, its rendering and
+	// planning, and each batch and write.
+	//
+	// Default: none; nothing is traced
+	TracerProvider trace.TracerProvider
+}
+
+// OperatorOptions are about the place and the identity of the operator.
+type OperatorOptions struct {
+	// OperatorNamespace is where the operator keeps objects of its own, such as the secret with the
+	// key of its digests.
+	//
+	// Default: the value of the environment variable POD_NAMESPACE, else the namespace of the pod that the operator runs in, else "default"
+	OperatorNamespace *string
+	// Namespaced says that the operator has rights in OperatorNamespace only, by a Role. Its components
+	// are there: set the manager's Cache.DefaultNamespaces to it, too. The uid of that namespace
+	// identifies the cluster, unless ClusterUID is set, so the option must not change as long as there
+	// are components; the operator needs the right to get it. A missing namespace is not created, and
+	// a kubeconfig that leads to the local cluster is noticed only with ClusterUID.
+	//
+	// Default: false: the operator has rights in the whole cluster
+	Namespaced bool
+	// ClusterUID identifies the cluster that components live in. It must never change, and must be
+	// another one in each cluster. If the operator may not get that namespace, a kubeconfig that
+	// leads to the local cluster is noticed only if this is the uid of the namespace.
+	//
+	// Default: the uid of the namespace kube-system, which the operator needs the right to get; with the
+	// option Namespaced that of OperatorNamespace
+	ClusterUID *string
+	// AdoptOperator is the name of the operator whose components this one takes over, for an operator that was renamed: the
+	// former finalizer is removed, and each dependent gets the new label and annotation with one write. The annotation
+	// adopt-operator of a component takes precedence.
+	//
+	// Default: none; a component that another operator has claimed is left alone
+	AdoptOperator string
 }
 
 // settings are the options, resolved and valid.
@@ -311,40 +351,40 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
 		},
 		management:     valueOr(options.ManagementPolicy, v1alpha1.ManagementPolicyManage),
-		ofNamespaces:   options.NamespaceManagementPolicies,
-		readyWhen:      options.ReadyWhen,
-		ignoreFields:   options.IgnoreFields,
-		sharedTypes:    options.SharedTypes,
+		ofNamespaces:   options.Users.NamespaceManagementPolicies,
+		readyWhen:      options.Objects.ReadyWhen,
+		ignoreFields:   options.Objects.IgnoreFields,
+		sharedTypes:    options.Objects.SharedTypes,
 		schemeBuilder:  options.SchemeBuilder,
-		leaderLock:     options.LeaderLock,
-		tracerProvider: options.TracerProvider,
-		minReady:       time.Duration(valueOr(options.MinReadySeconds, 10)) * time.Second,
+		leaderLock:     options.Controller.LeaderLock,
+		tracerProvider: options.Controller.TracerProvider,
+		minReady:       time.Duration(valueOr(options.Revisions.MinReadySeconds, 10)) * time.Second,
 
-		historyLimit:      valueOr(options.RevisionHistoryLimit, defaultHistoryLimit),
-		rollbackOnFailure: options.RollbackOnFailure,
-		requireApproval:   options.RequireApproval,
-		rollout:           options.Rollout,
-		adoptReleases:     options.AdoptHelmReleases,
-		adoptOperator:     options.AdoptOperator,
-		secretPatches:     options.AllowSecretPatches,
-		noPreviews:        options.DisablePreviews,
+		historyLimit:      valueOr(options.Revisions.RevisionHistoryLimit, defaultHistoryLimit),
+		rollbackOnFailure: options.Revisions.RollbackOnFailure,
+		requireApproval:   options.Revisions.RequireApproval,
+		rollout:           options.Revisions.Rollout,
+		adoptReleases:     options.Users.AdoptHelmReleases,
+		adoptOperator:     options.Operator.AdoptOperator,
+		secretPatches:     options.Users.AllowSecretPatches,
+		noPreviews:        options.Users.DisablePreviews,
 
-		dialPolicy:        options.TargetDialPolicy,
-		targetConcurrency: valueOr(options.TargetConcurrency, 1),
+		dialPolicy:        options.Users.TargetDialPolicy,
+		targetConcurrency: valueOr(options.Controller.TargetConcurrency, 1),
 	}
 	var errs []error
-	for _, rule := range options.ReadyWhen {
+	for _, rule := range options.Objects.ReadyWhen {
 		errs = append(errs, rule.Validate())
 	}
-	for _, rule := range options.IgnoreFields {
+	for _, rule := range options.Objects.IgnoreFields {
 		errs = append(errs, rule.Validate())
 	}
-	errs = append(errs, checkSharedTypes(options.SharedTypes)...)
+	errs = append(errs, checkSharedTypes(options.Objects.SharedTypes)...)
 	var err error
-	if s.operatorNamespace, err = operatorNamespace(options.OperatorNamespace, processSurroundings()); err != nil {
+	if s.operatorNamespace, err = operatorNamespace(options.Operator.OperatorNamespace, processSurroundings()); err != nil {
 		errs = append(errs, err)
 	}
-	if options.Namespaced {
+	if options.Operator.Namespaced {
 		s.onlyNamespace = s.operatorNamespace
 		s.policies.MissingNamespaces = valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyDoNotCreate)
 	}
@@ -366,7 +406,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		errs = append(errs, fmt.Errorf("option TargetConcurrency %d: must be at least 1", s.targetConcurrency))
 	}
 	if s.minReady < 0 {
-		errs = append(errs, fmt.Errorf("option MinReadySeconds %d: must not be negative", *options.MinReadySeconds))
+		errs = append(errs, fmt.Errorf("option MinReadySeconds %d: must not be negative", *options.Revisions.MinReadySeconds))
 	}
 	if s.historyLimit < 0 {
 		errs = append(errs, fmt.Errorf("option RevisionHistoryLimit %d: must not be negative", s.historyLimit))

@@ -93,10 +93,10 @@ func TestTheSchemeBuilderAddsTypesToTheClientOfTheTarget(t *testing.T) {
 func TestTheClientOfTheOptionsReadsAndWritesComponents(t *testing.T) {
 	var counts atomic.Int64
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
-		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+		Controller: component.ControllerOptions{NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			plain, err := client.New(config, options)
 			return &counted{Client: plain, gets: &counts}, err
-		},
+		}},
 	}, func(b *bed) {
 		b.reconciler.WithPreReconcileHook(func(ctx context.Context, _ client.Client, _ *widget.Widget) error {
 			local := manifests.FromContext(ctx).LocalClient
@@ -139,7 +139,7 @@ func TestAComponentOutsideOfTheShardIsNotTouchedUntilItsLabelsChange(t *testing.
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 	}))(t)
 	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": "a"}},
+		Controller: component.ControllerOptions{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": "a"}}},
 	})
 	b.check(r.SetupWithManager(manager))
 	for name, shard := range map[string]string{"ours": "a", "theirs": "b"} {

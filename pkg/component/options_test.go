@@ -47,11 +47,11 @@ func TestOptions(t *testing.T) {
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
 			}}},
 		{name: "everything said", reconcilerName: "shop.example.com", options: ReconcilerOptions{
-			FieldOwner: new("owner"), OperatorNamespace: new("elsewhere"), Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
+			FieldOwner: new("owner"), Operator: OperatorOptions{OperatorNamespace: new("elsewhere")}, Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
 			DeletePolicy: new(v1alpha1.DeletePolicyOrphanOnDelete), DriftPolicy: new(v1alpha1.DriftPolicyReport), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate),
-			SharedTypes:       []string{"shops.example.com"},
-			TargetConcurrency: new(3), RevisionHistoryLimit: new(3), MinReadySeconds: new(0), RollbackOnFailure: true, ManagementPolicy: new(v1alpha1.ManagementPolicySkip), NamespaceManagementPolicies: true,
+			Objects:    ObjectOptions{SharedTypes: []string{"shops.example.com"}},
+			Controller: ControllerOptions{TargetConcurrency: new(3)}, Revisions: RevisionOptions{RevisionHistoryLimit: new(3), MinReadySeconds: new(0), RollbackOnFailure: true}, ManagementPolicy: new(v1alpha1.ManagementPolicySkip), Users: UserOptions{NamespaceManagementPolicies: true},
 		}, want: settings{
 			sharedTypes: []string{"shops.example.com"},
 			management:  v1alpha1.ManagementPolicySkip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
@@ -71,14 +71,16 @@ func TestOptions(t *testing.T) {
 		{name: "a finalizer of the server", reconcilerName: "a", options: ReconcilerOptions{Finalizer: new("orphan")}, err: "belongs to the API server"},
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new("x y"), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
-			ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
-			IgnoreFields: []reconciler.IgnoreFields{
-				{Type: reconciler.TypeInfo{Group: "c", Kind: "D"}, Paths: []string{"spec.replicas", "/metadata/name"}},
-				{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}},
+			Objects: ObjectOptions{
+				ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
+				IgnoreFields: []reconciler.IgnoreFields{
+					{Type: reconciler.TypeInfo{Group: "c", Kind: "D"}, Paths: []string{"spec.replicas", "/metadata/name"}},
+					{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}},
+				},
+				SharedTypes: []string{"shops.example.com", "Shops.example.com", "shops", "shops.example", "shops.example.com", ""},
 			},
-			OperatorNamespace: new("A"), UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), DriftPolicy: new(v1alpha1.DriftPolicy("v")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
-			SharedTypes:       []string{"shops.example.com", "Shops.example.com", "shops", "shops.example", "shops.example.com", ""},
-			TargetConcurrency: new(0), MinReadySeconds: new(-1), ManagementPolicy: new(v1alpha1.ManagementPolicy("w")),
+			Operator: OperatorOptions{OperatorNamespace: new("A")}, UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), DriftPolicy: new(v1alpha1.DriftPolicy("v")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
+			Controller: ControllerOptions{TargetConcurrency: new(0)}, Revisions: RevisionOptions{MinReadySeconds: new(-1)}, ManagementPolicy: new(v1alpha1.ManagementPolicy("w")),
 		}, err: `TargetConcurrency 0|MinReadySeconds -1|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount "x y"|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
 			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field` +
 			`|SharedTypes "Shops.example.com": must be the name|SharedTypes "shops": must be|SharedTypes "shops.example": must be|SharedTypes "shops.example.com": is there twice|SharedTypes "": must be`},
@@ -176,11 +178,11 @@ func (i *impersonator) GetImpersonationUser() string     { return i.user }
 func (i *impersonator) GetImpersonationGroups() []string { return i.groups }
 
 func TestARollbackOnFailureNeedsAHistory(t *testing.T) {
-	_, err := resolveOptions("shop.example.com", ReconcilerOptions{RevisionHistoryLimit: new(0), RollbackOnFailure: true})
+	_, err := resolveOptions("shop.example.com", ReconcilerOptions{Revisions: RevisionOptions{RevisionHistoryLimit: new(0), RollbackOnFailure: true}})
 	if err == nil || !strings.Contains(err.Error(), "RollbackOnFailure needs a RevisionHistoryLimit") {
 		t.Errorf("%v", err)
 	}
-	if _, err := resolveOptions("shop.example.com", ReconcilerOptions{RevisionHistoryLimit: new(-1)}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
+	if _, err := resolveOptions("shop.example.com", ReconcilerOptions{Revisions: RevisionOptions{RevisionHistoryLimit: new(-1)}}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
 		t.Errorf("%v", err)
 	}
 }

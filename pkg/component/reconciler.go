@@ -71,10 +71,10 @@ func NewReconciler[T Component](name string, resourceGenerator manifests.Generat
 		r.mistakes = append(r.mistakes, fmt.Errorf("resource generator: %w", err))
 		return r
 	}
-	if options.BuildDigest != "" && manifests.LacksDigest(resourceGenerator) {
-		r.generator = manifests.WithDigest(resourceGenerator, options.BuildDigest)
+	if options.Revisions.BuildDigest != "" && manifests.LacksDigest(resourceGenerator) {
+		r.generator = manifests.WithDigest(resourceGenerator, options.Revisions.BuildDigest)
 	}
-	if options.Rollout != nil && manifests.Digest(r.generator) == "" {
+	if options.Revisions.Rollout != nil && manifests.Digest(r.generator) == "" {
 		r.mistakes = append(r.mistakes, errNoDigest)
 	}
 	return r

@@ -49,7 +49,7 @@ func newNosy(t *testing.T) *nosy {
 	n.createSecret("creds", map[string]string{"password": canary})
 	n.user, n.auditOptions.User = user, user
 	n.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
-		OperatorNamespace: &n.namespace, ClusterUID: new("a-name-of-this-cluster"),
+		Operator: component.OperatorOptions{OperatorNamespace: &n.namespace, ClusterUID: new("a-name-of-this-cluster")},
 	}).WithPreDeleteHook(func(_ context.Context, _ client.Client, w *widget.Widget) error {
 		n.hooks = append(n.hooks, string(w.Spec.Password.Value()))
 		return nil

@@ -69,7 +69,7 @@ type remoteBed struct {
 func newRemoteBed(t *testing.T, there *env.Environment) *remoteBed {
 	t.Helper()
 	b := &remoteBed{
-		bed:     newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{TargetDialPolicy: anyAddress}),
+		bed:     newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Users: component.UserOptions{TargetDialPolicy: anyAddress}}),
 		there:   there,
 		farUser: "far-" + strings.ToLower(t.Name()),
 	}

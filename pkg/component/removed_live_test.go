@@ -60,13 +60,13 @@ func TestWhatIsRemovedIsReadAgainIfACreationMayBeUnderWay(t *testing.T) {
 				if test.unlocked {
 					return component.ReconcilerOptions{}
 				}
-				return component.ReconcilerOptions{LeaderLock: must(component.NewLeaderLock(env.Shared(t).Config(), "default", lease))(t)}
+				return component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: must(component.NewLeaderLock(env.Shared(t).Config(), "default", lease))(t)}}
 			}
 			options := lock()
 			b := newBed(t, generator, options)
 			lead := func() {
 				if !test.unlocked {
-					b.lead(options.LeaderLock, 600)
+					b.lead(options.Controller.LeaderLock, 600)
 				}
 			}
 			lead()

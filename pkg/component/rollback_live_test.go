@@ -278,7 +278,7 @@ func TestARollbackRunsTheRollbackHooksOfAChartAndNoOthers(t *testing.T) {
 }
 
 func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{RevisionHistoryLimit: new(2)})
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(2)}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.until(component.StateReady)
 	b.setValues(map[string]string{"a": "2"})
@@ -340,7 +340,7 @@ func workload(_ context.Context, _, _ string, parameters types.Unstructurable) (
 }
 
 func TestARevisionThatIsNotReadyInTimeIsRolledBackOnce(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{RollbackOnFailure: true})
+	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true}})
 	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
 	w := b.until(component.StateReady)
 	applied := w.Status.AppliedGeneration
@@ -404,7 +404,7 @@ func (b *bed) loseHistory() {
 }
 
 func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{RollbackOnFailure: true})
+	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true}})
 	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
 	b.until(component.StateReady)
 	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })

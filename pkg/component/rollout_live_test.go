@@ -236,7 +236,7 @@ func messageOf(w *widget.Widget) string {
 
 func TestAnUpgradeGoesThroughAFleetStepByStep(t *testing.T) {
 	f := newUpgradedFleet(t, 12, widget.Spec{})
-	options := component.ReconcilerOptions{Rollout: atMost(2)}
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(2)}}
 	f.run(versionTwo, options)
 	f.wantWith("2", "c00", "c01")
 
@@ -314,7 +314,7 @@ func TestAnUpgradeGoesThroughAFleetStepByStep(t *testing.T) {
 
 func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
 	f := newUpgradedFleet(t, 12, widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: time.Second}}})
-	options := component.ReconcilerOptions{Rollout: atMost(2)}
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(2)}}
 	f.resetRequests()
 	f.run(versionBroken, options)
 	stopped := func(name string) string {
@@ -375,8 +375,8 @@ func TestCanariesArePinnedPromotedAndRolledOutFirst(t *testing.T) {
 		w := &widget.Widget{ObjectMeta: f.object(name)}
 		f.check(f.client.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"canary"}}}`))))
 	}
-	options := component.ReconcilerOptions{Rollout: atMost(3)}
-	options.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(3)}}
+	options.Revisions.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
 	f.set("c00", v1alpha1.AnnotationRollout, "pin")
 	f.set("c07", v1alpha1.AnnotationRollout, "promote")
 	f.run(versionTwo, options)
@@ -421,10 +421,12 @@ func (f *upgradedFleet) eventsOf(reason string) (texts []string) {
 func TestMistakesInTheOptionRolloutAreReportedTogether(t *testing.T) {
 	none := 0
 	r := component.NewReconciler[*widget.Widget](operatorName, registry(t), component.ReconcilerOptions{
-		RevisionHistoryLimit: &none,
-		Rollout: &component.Rollout{
-			MaxUnavailable: intstr.FromString("110%"), Pause: -time.Second,
-			Canaries: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}},
+		Revisions: component.RevisionOptions{
+			RevisionHistoryLimit: &none,
+			Rollout: &component.Rollout{
+				MaxUnavailable: intstr.FromString("110%"), Pause: -time.Second,
+				Canaries: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}},
+			},
 		},
 	})
 	err := r.SetupWithManager(nil)
@@ -436,7 +438,7 @@ func TestMistakesInTheOptionRolloutAreReportedTogether(t *testing.T) {
 			t.Errorf("%q is missing: %v", part, err)
 		}
 	}
-	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Rollout: atMost(1)})
+	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(1)}})
 	if err := r.SetupWithManager(nil); err == nil || !strings.Contains(err.Error(), "manifests.WithDigest") {
 		t.Errorf("a generator without a digest: %v", err)
 	}

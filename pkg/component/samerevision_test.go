@@ -126,12 +126,12 @@ func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
 		"it has no digest any more":         {before: version{digest: "1"}, change: none, revision: 1, renders: 2},
 		"it had no digest, in an old build": {after: version{digest: "2"}, change: earlierBuild, revision: 1, renders: 2},
 		"the same, of an old build":         {before: version{digest: "1"}, after: version{digest: "1"}, change: earlierBuild, revision: 1, renders: 1},
-		"no history":                        {options: ReconcilerOptions{RevisionHistoryLimit: new(0)}, before: version{digest: "1"}, after: version{digest: "2"}, change: none, revision: 1, renders: 2},
+		"no history":                        {options: ReconcilerOptions{Revisions: RevisionOptions{RevisionHistoryLimit: new(0)}}, before: version{digest: "1"}, after: version{digest: "2"}, change: none, revision: 1, renders: 2},
 		"the history is not known": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
 			o.obj.Status.History[0].Digest = ""
 		}, revision: 1, renders: 2},
 		"other objects":                    {before: version{digest: "1"}, after: version{digest: "2", text: "other"}, change: none, revision: 2, another: true, renders: 2},
-		"other objects, without a history": {options: ReconcilerOptions{RevisionHistoryLimit: new(0)}, before: version{digest: "1"}, after: version{digest: "2", text: "other"}, change: none, revision: 2, another: true, renders: 2},
+		"other objects, without a history": {options: ReconcilerOptions{Revisions: RevisionOptions{RevisionHistoryLimit: new(0)}}, before: version{digest: "1"}, after: version{digest: "2", text: "other"}, change: none, revision: 2, another: true, renders: 2},
 		"a part of the spec that is no parameter": {before: version{digest: "1", blind: true}, after: version{digest: "2", blind: true}, change: func(o *operated) {
 			o.obj.Generation, o.obj.Spec.Timeout = 2, &types.Duration{Duration: time.Hour}
 		}, revision: 1, another: true, renders: 2},
@@ -276,7 +276,7 @@ func TestAPinnedComponentIsNotChangedByAnotherGenerator(t *testing.T) {
 
 func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T) {
 	for text, revision := range map[string]int64{"": 3, "other": 4} {
-		o := operate(t, ReconcilerOptions{RollbackOnFailure: true})
+		o := operate(t, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
 		if _, err := o.reconcile(version{digest: "1"}); err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestTheBuildIsTheDigestOfGoCode(t *testing.T) {
 	} {
 		sums := map[string]bool{}
 		for _, build := range []string{"", "1", "2"} {
-			r := NewReconciler[*widget]("test.corbel.run", test.generator, ReconcilerOptions{BuildDigest: build, Rollout: &Rollout{MaxUnavailable: intstr.FromInt32(1)}})
+			r := NewReconciler[*widget]("test.corbel.run", test.generator, ReconcilerOptions{Revisions: RevisionOptions{BuildDigest: build, Rollout: &Rollout{MaxUnavailable: intstr.FromInt32(1)}}})
 			for _, mistake := range r.wiring() {
 				if mistake != nil && (name != "code" || build != "" || !errors.Is(mistake, errNoDigest)) {
 					t.Errorf("%s: %v", name, mistake)

@@ -199,25 +199,25 @@ const defaultConcurrency = 5
 // resolveSetup resolves the options that concern the setup.
 func (s *settings) resolveSetup(options ReconcilerOptions) error {
 	var errs []error
-	s.newClient, s.rateLimiter = options.NewClient, options.RateLimiter
+	s.newClient, s.rateLimiter = options.Controller.NewClient, options.Controller.RateLimiter
 	if s.rateLimiter == nil {
 		s.ownLimiter = backoff.NewRateLimiter()
 		s.rateLimiter = s.ownLimiter
 	}
-	if options.MaxConcurrentReconciles != nil {
-		if s.concurrency = *options.MaxConcurrentReconciles; s.concurrency < 1 {
+	if options.Controller.MaxConcurrentReconciles != nil {
+		if s.concurrency = *options.Controller.MaxConcurrentReconciles; s.concurrency < 1 {
 			errs = append(errs, fmt.Errorf("option MaxConcurrentReconciles %d: must be at least 1", s.concurrency))
 		}
 	}
-	if options.LabelSelector != nil {
-		selector, err := metav1.LabelSelectorAsSelector(options.LabelSelector)
+	if options.Controller.LabelSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(options.Controller.LabelSelector)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("option LabelSelector: %w", err))
 		}
 		s.selector = selector
 	}
-	if options.ClusterUID != nil {
-		if s.clusterUID = apitypes.UID(*options.ClusterUID); s.clusterUID == "" {
+	if options.Operator.ClusterUID != nil {
+		if s.clusterUID = apitypes.UID(*options.Operator.ClusterUID); s.clusterUID == "" {
 			errs = append(errs, errors.New("option ClusterUID is empty"))
 		}
 	}

@@ -33,10 +33,10 @@ func TestConcurrency(t *testing.T) {
 		want    int // 0 leaves it to the manager
 	}{
 		{name: "five by default", want: 5},
-		{name: "the option", options: ReconcilerOptions{MaxConcurrentReconciles: new(9)}, want: 9},
+		{name: "the option", options: ReconcilerOptions{Controller: ControllerOptions{MaxConcurrentReconciles: new(9)}}, want: 9},
 		{name: "the manager's", manager: config.Controller{MaxConcurrentReconciles: 3}},
 		{name: "the manager's for the kind", manager: config.Controller{GroupKindConcurrency: map[string]int{"Widget": 2}}},
-		{name: "the option before the manager's", options: ReconcilerOptions{MaxConcurrentReconciles: new(1)}, manager: config.Controller{MaxConcurrentReconciles: 3}, want: 1},
+		{name: "the option before the manager's", options: ReconcilerOptions{Controller: ControllerOptions{MaxConcurrentReconciles: new(1)}}, manager: config.Controller{MaxConcurrentReconciles: 3}, want: 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestConcurrency(t *testing.T) {
 
 func TestRateLimiter(t *testing.T) {
 	own := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute)
-	s := testSettings(t, ReconcilerOptions{RateLimiter: own})
+	s := testSettings(t, ReconcilerOptions{Controller: ControllerOptions{RateLimiter: own}})
 	if s.controllerOptions(configured{}).RateLimiter != own {
 		t.Error("the option is ignored")
 	}
@@ -58,14 +58,16 @@ func TestRateLimiter(t *testing.T) {
 
 func TestMistakesInTheOptionsOfTheSetup(t *testing.T) {
 	_, err := resolveOptions("a", ReconcilerOptions{
-		MaxConcurrentReconciles: new(0), ClusterUID: new(""),
-		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+		Controller: ControllerOptions{
+			MaxConcurrentReconciles: new(0),
+			LabelSelector:           &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+		}, Operator: OperatorOptions{ClusterUID: new("")},
 	})
 	checkMistakes(t, err, `option MaxConcurrentReconciles 0|option ClusterUID is empty|option LabelSelector: "Near"`)
 }
 
 func TestOnlyEventsOfTheShardPass(t *testing.T) {
-	selector := testSettings(t, ReconcilerOptions{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": "a"}}}).selector
+	selector := testSettings(t, ReconcilerOptions{Controller: ControllerOptions{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": "a"}}}}).selector
 	of := func(shard string) *widget {
 		w := newWidget()
 		w.Labels = map[string]string{"shard": shard}

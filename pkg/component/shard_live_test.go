@@ -37,7 +37,7 @@ func newShards(t *testing.T) *shards {
 func (s *shards) restart(shard string) {
 	s.Helper()
 	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": shard}},
+		Controller: component.ControllerOptions{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": shard}}},
 	})
 	component.SetInventoryThreshold(r, 3000)
 	s.check(r.SetupWithManager(newManager(s.T, s.env, s.user)))

@@ -181,7 +181,7 @@ func TestManyComponentsOfAChartWithCRDs(t *testing.T) {
 // TestASharedTypeIsUpgradedWithoutApproval upgrades the operator of a component that waits for an approval: what it keeps is stored, but
 // not the definition. After that the component goes back to its first revision, which downgrades no definition.
 func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
-	options := component.ReconcilerOptions{RequireApproval: true}
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}}
 	f := newSharedFleet(t, "rivets", options, "main")
 	approve := func() {
 		t.Helper()

@@ -34,7 +34,7 @@ func (b *bed) elected() (manager ctrl.Manager, r *component.Reconciler[*widget.W
 		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true, RetryPeriod: new(200 * time.Millisecond),
 	}))(b.T)
-	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{LeaderLock: leaderLock})
+	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: leaderLock}})
 	b.check(r.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)

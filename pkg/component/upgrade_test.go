@@ -133,9 +133,9 @@ func upgrades(t *testing.T) []upgrade {
 	ofHelm := map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "upgrade-adopted"}
 	byHelm := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
 	// A ConfigMap with the value "wait" is not ready.
-	waits := component.ReconcilerOptions{ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Kind: "ConfigMap"}, Expression: "self.data.value != 'wait'"}}}
+	waits := component.ReconcilerOptions{Objects: component.ObjectOptions{ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Kind: "ConfigMap"}, Expression: "self.data.value != 'wait'"}}}}
 	rollsBack, rollsOut := waits, waits
-	rollsBack.RollbackOnFailure, rollsOut.Rollout = true, atMost(1)
+	rollsBack.Revisions.RollbackOnFailure, rollsOut.Revisions.Rollout = true, atMost(1)
 	spec := func(timeout time.Duration) widget.Spec {
 		return widget.Spec{Values: map[string]string{"a": "1"}, TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: timeout}}}
 	}
@@ -215,7 +215,7 @@ func upgrades(t *testing.T) []upgrade {
 		},
 		{
 			name: "release", generator: releasedChart, spec: widget.Spec{Values: map[string]string{"color": "red"}}, changed: "color",
-			options: component.ReconcilerOptions{AdoptHelmReleases: true}, release: true,
+			options: component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}}, release: true,
 		},
 		{name: "templates", generator: templatedMap, hooked: true, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{
@@ -233,7 +233,7 @@ func upgrades(t *testing.T) []upgrade {
 			steps: []upgradeStep{ready, {change: set("value", "wait"), state: component.StateProcessing, revision: 2, message: "ConfigMap"}},
 		},
 		{
-			name: "unkept", generator: templatedMap, options: component.ReconcilerOptions{RevisionHistoryLimit: new(0)},
+			name: "unkept", generator: templatedMap, options: component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(0)}},
 			spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value",
 		},
 		{name: "kustomization", generator: kustomization, spec: spec(long)},
@@ -417,7 +417,7 @@ func (u upgrade) file() string { return filepath.Join(upgradeFolder, u.revision,
 func (u upgrade) start(t *testing.T, e *env.Environment, wrap func(http.RoundTripper) http.RoundTripper) *component.Reconciler[*widget.Widget] {
 	t.Helper()
 	options := u.options
-	options.OperatorNamespace, options.ClusterUID = new(upgradeNamespace), new("7d0ec2a4-1f0e-4b8e-9c39-4d3d1f6a2f10")
+	options.Operator.OperatorNamespace, options.Operator.ClusterUID = new(upgradeNamespace), new("7d0ec2a4-1f0e-4b8e-9c39-4d3d1f6a2f10")
 	generator := u.earlier
 	if generator == nil {
 		generator = u.generator(t)

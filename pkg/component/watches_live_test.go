@@ -73,7 +73,7 @@ func (b *bed) tenant(user string, wrap func(http.RoundTripper) http.RoundTripper
 	b.grant(user, append(slices.Clone(ownRights), rule("", "configmaps", configMapVerbs))...)
 	manager := b.restricted(user, wrap)
 	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
-		OperatorNamespace: &b.namespace, ClusterUID: new("a-name-of-this-cluster"),
+		Operator: component.OperatorOptions{OperatorNamespace: &b.namespace, ClusterUID: new("a-name-of-this-cluster")},
 	})
 	b.check(r.SetupWithManager(manager))
 	b.user, b.auditOptions.User = user, user

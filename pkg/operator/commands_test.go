@@ -103,7 +103,7 @@ func TestTheCommandsThatNeedNoCluster(t *testing.T) {
 	run(`apiGroups: ["apps"], resources: ["deployments"]`, "rbac", "-f", "-")
 	run(`apiGroups: ["test.corbel.run"], resources: ["widgets"]`, "rbac", "-f", "-", "-n", "widgets-system")
 	confined := templated()
-	confined.Reconciler.Namespaced = true
+	confined.Reconciler.Operator.Namespaced = true
 	if text, err := execute(t.Context(), confined, sample, "rbac", "-f", "-"); err != nil || strings.Contains(text, "ClusterRole") {
 		t.Errorf("the roles of an operator of one namespace: %v\n%s", err, text)
 	}
@@ -216,7 +216,7 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 
 	// The operator runs for a while, with its key in a namespace that only the component names.
 	running := o
-	running.Reconciler.OperatorNamespace = new("planned-operator")
+	running.Reconciler.Operator.OperatorNamespace = new("planned-operator")
 	manager, err := ctrl.NewManager(e.Config(), ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})

@@ -362,7 +362,7 @@ func (o Options[T]) printRights(objects []*unstructured.Unstructured, namespace,
 	for i := range kinds {
 		kinds[i].Optional = false // the objects are there, so their kinds are needed
 	}
-	text, err := rbacrules.Operator{Account: account, Group: kind.Group, Resource: resource, Namespace: namespace, Namespaced: o.Reconciler.Namespaced}.YAML(kinds)
+	text, err := rbacrules.Operator{Account: account, Group: kind.Group, Resource: resource, Namespace: namespace, Namespaced: o.Reconciler.Operator.Namespaced}.YAML(kinds)
 	if err != nil {
 		return err
 	}

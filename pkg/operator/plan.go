@@ -250,18 +250,18 @@ func (o Options[T]) stored(ctx context.Context, c client.Client, key client.Obje
 // planner returns a reconciler that writes nothing, with the namespace of the operator that components name.
 func (o Options[T]) planner(config *rest.Config, f planFlags, stored map[client.ObjectKey]*component.Status) (*component.Reconciler[T], error) {
 	if f.operators != "" {
-		o.Reconciler.OperatorNamespace = &f.operators
+		o.Reconciler.Operator.OperatorNamespace = &f.operators
 	}
 	for _, status := range stored {
-		if operator := status.Inventory.Operator; operator != nil && o.Reconciler.OperatorNamespace == nil {
-			o.Reconciler.OperatorNamespace = &operator.Namespace
+		if operator := status.Inventory.Operator; operator != nil && o.Reconciler.Operator.OperatorNamespace == nil {
+			o.Reconciler.Operator.OperatorNamespace = &operator.Namespace
 		}
 	}
-	newClient := o.Reconciler.NewClient
+	newClient := o.Reconciler.Controller.NewClient
 	if newClient == nil {
 		newClient = client.New
 	}
-	o.Reconciler.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
+	o.Reconciler.Controller.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 		c, err := newClient(config, options)
 		if err != nil {
 			return nil, err

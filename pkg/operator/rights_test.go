@@ -47,7 +47,7 @@ func installed(t *testing.T, name string, o rbacrules.Operator, reconciler compo
 	})
 	options := widgets()
 	options.Reconciler = reconciler
-	options.Reconciler.OperatorNamespace = &namespace
+	options.Reconciler.Operator.OperatorNamespace = &namespace
 	scheme, err := options.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +81,8 @@ func TestAnOperatorOfOneNamespaceNeedsRolesOnly(t *testing.T) {
 		rules   rbacrules.Operator
 		options component.ReconcilerOptions
 	}{
-		"confined":          {rbacrules.Operator{Namespaced: true}, component.ReconcilerOptions{Namespaced: true}},
-		"confined-deployer": {rbacrules.Operator{Namespaced: true, Deployer: "deployer"}, component.ReconcilerOptions{Namespaced: true, DefaultServiceAccount: new("deployer")}},
+		"confined":          {rbacrules.Operator{Namespaced: true}, component.ReconcilerOptions{Operator: component.OperatorOptions{Namespaced: true}}},
+		"confined-deployer": {rbacrules.Operator{Namespaced: true, Deployer: "deployer"}, component.ReconcilerOptions{Operator: component.OperatorOptions{Namespaced: true}, DefaultServiceAccount: new("deployer")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			operator, granted := installed(t, name, test.rules, test.options)

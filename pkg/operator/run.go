@@ -66,7 +66,7 @@ func (o Options[T]) runCommand() *cobra.Command {
 
 // namespace returns the namespace of the operator.
 func (o Options[T]) namespace() (string, error) {
-	if own := o.Reconciler.OperatorNamespace; own != nil {
+	if own := o.Reconciler.Operator.OperatorNamespace; own != nil {
 		return *own, nil
 	}
 	return component.OperatorNamespace()
@@ -75,7 +75,7 @@ func (o Options[T]) namespace() (string, error) {
 // watched returns the namespaces of the components, of which there is one for an operator with rights in
 // its own namespace only.
 func (o Options[T]) watched(flag []string) ([]string, error) {
-	if !o.Reconciler.Namespaced {
+	if !o.Reconciler.Operator.Namespaced {
 		return flag, nil
 	}
 	own, err := o.namespace()
@@ -93,13 +93,13 @@ func (o Options[T]) selected(selector string) (selected Options[T], lease string
 	if selector == "" {
 		return o, o.Name, nil
 	}
-	if o.Reconciler.LabelSelector != nil {
+	if o.Reconciler.Controller.LabelSelector != nil {
 		return o, "", fmt.Errorf("--selector=%s: this operator selects its components by itself", selector)
 	}
-	if o.Reconciler.LabelSelector, err = metav1.ParseToLabelSelector(selector); err != nil {
+	if o.Reconciler.Controller.LabelSelector, err = metav1.ParseToLabelSelector(selector); err != nil {
 		return o, "", fmt.Errorf("--selector=%s: %w; write key=value, key in (value), key notin (value), key or !key", selector, err)
 	}
-	sum := sha256.Sum256([]byte(metav1.FormatLabelSelector(o.Reconciler.LabelSelector)))
+	sum := sha256.Sum256([]byte(metav1.FormatLabelSelector(o.Reconciler.Controller.LabelSelector)))
 	return o, fmt.Sprintf("%s-%x", o.Name, sum[:4]), nil
 }
 
@@ -138,10 +138,10 @@ func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) er
 		if err != nil {
 			return err
 		}
-		if o.Reconciler.LeaderLock, err = component.NewLeaderLock(config, namespace, lease); err != nil {
+		if o.Reconciler.Controller.LeaderLock, err = component.NewLeaderLock(config, namespace, lease); err != nil {
 			return err
 		}
-		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, o.Reconciler.LeaderLock
+		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, o.Reconciler.Controller.LeaderLock
 		options.LeaderElectionReleaseOnCancel = true // the process ends when the manager does
 	}
 	manager, err := ctrl.NewManager(config, options)

@@ -140,8 +140,8 @@ func TestOperatorsWithOtherSelectorsElectOtherLeaders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if selector == "" != (o.Reconciler.LabelSelector == nil) || !strings.HasPrefix(lease, o.Name) || leases[lease] {
-			t.Errorf("%q: selector %v, lease %s", selector, o.Reconciler.LabelSelector, lease)
+		if selector == "" != (o.Reconciler.Controller.LabelSelector == nil) || !strings.HasPrefix(lease, o.Name) || leases[lease] {
+			t.Errorf("%q: selector %v, lease %s", selector, o.Reconciler.Controller.LabelSelector, lease)
 		}
 		leases[lease] = true
 	}
@@ -149,7 +149,7 @@ func TestOperatorsWithOtherSelectorsElectOtherLeaders(t *testing.T) {
 		t.Errorf("the same selector in other words has the lease %s, error %v", again, err)
 	}
 	own := widgets()
-	own.Reconciler.LabelSelector = &metav1.LabelSelector{}
+	own.Reconciler.Controller.LabelSelector = &metav1.LabelSelector{}
 	for want, refused := range map[string]func() (Options[*widget.Widget], string, error){
 		"selects its components by itself": func() (Options[*widget.Widget], string, error) { return own.selected("a=b") },
 		"key notin (value)":                func() (Options[*widget.Widget], string, error) { return widgets().selected("a!=b") },

@@ -160,7 +160,7 @@ func (b *bed) startOperator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, generator, component.ReconcilerOptions{LeaderLock: lock, OperatorNamespace: new(operatorNamespace)})
+	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, generator, component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: lock}, Operator: component.OperatorOptions{OperatorNamespace: new(operatorNamespace)}})
 	if err := shops.SetupWithManager(manager); err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap fu
 		t.Fatal(err)
 	}
 	reconciler := component.NewReconciler[*Bundle](reconcilerName, generator, component.ReconcilerOptions{
-		TargetDialPolicy: anyAddress, AdoptHelmReleases: f.adoptsReleases, Rollout: f.rollout,
+		Users: component.UserOptions{TargetDialPolicy: anyAddress, AdoptHelmReleases: f.adoptsReleases}, Revisions: component.RevisionOptions{Rollout: f.rollout},
 	})
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		t.Fatal(err)

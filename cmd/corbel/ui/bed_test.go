@@ -91,7 +91,7 @@ func (b *bed) startOperator() {
 	b.check(err)
 	generator, err := helm.New(os.DirFS("../../../examples/shop"), "chart", helm.Options{})
 	b.check(err)
-	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, manifests.Join(generator, keys{}), component.ReconcilerOptions{OperatorNamespace: new(operatorNamespace)})
+	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, manifests.Join(generator, keys{}), component.ReconcilerOptions{Operator: component.OperatorOptions{OperatorNamespace: new(operatorNamespace)}})
 	b.check(shops.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(b.ctx)
 	ended := make(chan error, 1)

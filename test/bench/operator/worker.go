@@ -53,9 +53,9 @@ func (w *Worker) Connect(ctx context.Context, order subject.Order, counter *subj
 	if err != nil {
 		return err
 	}
-	reconcilerOptions := component.ReconcilerOptions{LeaderLock: lock}
+	reconcilerOptions := component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: lock}}
 	if order.MaxUnavailable != "" {
-		reconcilerOptions.Rollout = &component.Rollout{MaxUnavailable: intstr.Parse(order.MaxUnavailable)}
+		reconcilerOptions.Revisions.Rollout = &component.Rollout{MaxUnavailable: intstr.Parse(order.MaxUnavailable)}
 	}
 	w.reconciler = component.NewReconciler[*Load](Name, generator(order.Chart), reconcilerOptions)
 	if err := w.reconciler.SetupWithManager(manager); err != nil {

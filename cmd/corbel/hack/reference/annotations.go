@@ -5,6 +5,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,18 @@ func isForeign(c *constantOf) bool { return strings.Contains(c.text(), "/") }
 func isFound(c *constantOf) bool   { return c.comment.values[keySetBy] != "" }
 func isOfComponent(c *constantOf) bool {
 	return strings.HasPrefix(c.comment.values[keyOn], "the component")
+}
+
+// isLevelled reports whether users set the annotation, and it is ours.
+func isLevelled(c *constantOf) bool { return !isFound(c) && !isForeign(c) }
+
+// level says how often users meet an annotation.
+type level struct{ name, meaning string }
+
+var levels = []level{
+	{"daily", "learn these first"},
+	{"special", "for one problem"},
+	{"migration", "once, when a component takes over what exists"},
 }
 
 var groups = []group{
@@ -45,9 +58,27 @@ func (r *reference) annotations() (*page, error) {
 		if !isFound(c) {
 			r.require(what, c.comment, keyDefault)
 		}
+		if of := c.comment.values[keyLevel]; isLevelled(c) && !slices.ContainsFunc(levels, func(l level) bool { return l.name == of }) {
+			r.lack("the comment of %s needs a line that begins with \"Level: \" and is one of daily, special and migration", what)
+		}
 		if name, _, _ := strings.Cut(c.comment.values[keyExample], ": "); c.comment.values[keyExample] != "" && strings.TrimPrefix(name, "shop.example.com/") != c.text() {
 			r.lack("the example in the comment of %s does not begin with %q", what, "shop.example.com/"+c.text()+": ")
 		}
+	}
+	p.line("\n## Three levels\n")
+	p.table("level", "on dependent objects", "on components")
+	for _, l := range levels {
+		var links [2][]string
+		for _, c := range all {
+			if c.comment.values[keyLevel] == l.name {
+				at := 0
+				if isOfComponent(c) {
+					at = 1
+				}
+				links[at] = append(links[at], "["+c.text()+"](#"+c.text()+")")
+			}
+		}
+		p.row(l.name+": "+l.meaning, strings.Join(links[0], ", "), strings.Join(links[1], ", "))
 	}
 	for _, g := range groups {
 		p.line("\n## %s\n\n%s", g.title, g.introduction)
@@ -67,7 +98,7 @@ func (p *page) annotation(c *constantOf) {
 		name = "<name>/" + name
 	}
 	p.line("%s\n", strings.Join(c.comment.paragraphsAbout(c.name, name), "\n\n"))
-	for _, key := range []string{keyOn, keySetBy, keyFormat, keyDefault} {
+	for _, key := range []string{keyOn, keySetBy, keyLevel, keyFormat, keyDefault} {
 		if value := c.comment.value(key); value != "" {
 			p.line("- %s: %s", key, value)
 		}

@@ -15,6 +15,7 @@ import (
 const (
 	keyOn         = "On"         // the objects that an annotation or label is on
 	keySetBy      = "Set by"     // what sets it, if users find it only
+	keyLevel      = "Level"      // of an annotation that users set: daily, special or migration
 	keyFormat     = "Format"     // of the value
 	keyDefault    = "Default"    // what counts if nothing is set
 	keyUnit       = "Unit"       // of a number
@@ -28,7 +29,7 @@ const (
 )
 
 var keywords = []string{
-	keyOn, keySetBy, keyFormat, keyDefault, keyUnit, keyExample, keyAlso, keyConditions, keyState, keyEventType, keyWhatToDo, keyLimit,
+	keyOn, keySetBy, keyLevel, keyFormat, keyDefault, keyUnit, keyExample, keyAlso, keyConditions, keyState, keyEventType, keyWhatToDo, keyLimit,
 }
 
 // comment is a doc comment.

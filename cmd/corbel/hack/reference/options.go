@@ -14,7 +14,8 @@ import (
 var optionTypes = []struct{ folder, name string }{
 	{"pkg/operator", "Options"},
 	{"cmd/corbel/ui", "Options"},
-	{"pkg/component", "ReconcilerOptions"}, {"pkg/component", "Rollout"},
+	{"pkg/component", "ReconcilerOptions"}, {"pkg/component", "ObjectOptions"}, {"pkg/component", "RevisionOptions"}, {"pkg/component", "Rollout"},
+	{"pkg/component", "UserOptions"}, {"pkg/component", "ControllerOptions"}, {"pkg/component", "OperatorOptions"},
 	{"pkg/reconciler", "ReconcilerOptions"}, {"pkg/reconciler", "ReadyWhen"}, {"pkg/reconciler", "IgnoreFields"},
 	{"pkg/manifests/helm", "Options"},
 	{"pkg/manifests/gotemplate", "Options"},

@@ -125,6 +125,7 @@ const reasonLoud = "Loud"
 		`the comment of api/v1alpha1.ReasonLost lacks a line "State: ..."`,
 		`the comment of api/v1alpha1.ReasonLost lacks a line "What to do: ..."`,
 		`the comment of pkg/p.AnnotationColour lacks a line "Default: ..."`,
+		`the comment of pkg/p.AnnotationColour needs a line that begins with "Level: " and is one of daily, special and migration`,
 		`the event type in the comment of pkg/q.reasonLoud is "Loud", and must be Normal or Warning`,
 		`the example in the comment of pkg/p.AnnotationColour does not begin with "shop.example.com/colour: "`,
 	}

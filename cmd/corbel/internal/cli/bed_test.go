@@ -82,7 +82,7 @@ func (b *bed) start() {
 	b.check(err)
 	generator, err := helm.New(os.DirFS("../../../../examples/shop"), "chart", helm.Options{})
 	b.check(err)
-	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, generator, component.ReconcilerOptions{AdoptHelmReleases: true, LeaderLock: lock, OperatorNamespace: new(operatorNamespace)})
+	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, generator, component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}, Controller: component.ControllerOptions{LeaderLock: lock}, Operator: component.OperatorOptions{OperatorNamespace: new(operatorNamespace)}})
 	b.check(shops.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(b.ctx)
 	ended := make(chan error, 1)

@@ -161,7 +161,7 @@ func (b *bed) startOperator(home string, namespaces []string, render func(namesp
 		return parse(b, render(namespace, spec.Values)), nil
 	})
 	reconciler := component.NewReconciler[*widget.Widget](operatorName, generator, component.ReconcilerOptions{
-		OperatorNamespace: &home, LeaderLock: lock,
+		Operator: component.OperatorOptions{OperatorNamespace: &home}, Controller: component.ControllerOptions{LeaderLock: lock},
 	})
 	b.check(reconciler.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(b.Context())
