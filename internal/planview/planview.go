@@ -9,9 +9,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // View is a plan with what is said about it.
@@ -52,27 +52,27 @@ func ExitCode(plan component.Plan) int {
 	return code
 }
 
-func exitCodeOf(change reconciler.PlannedChange) int {
+func exitCodeOf(change report.PlannedChange) int {
 	switch change.Class {
-	case reconciler.ChangeRefused, reconciler.ChangeBlocked:
+	case report.ChangeRefused, report.ChangeBlocked:
 		return ExitBlocked
-	case reconciler.ChangeDelete, reconciler.ChangeRecreate, reconciler.ChangeRestartsPods, reconciler.ChangeOrphan:
+	case report.ChangeDelete, report.ChangeRecreate, report.ChangeRestartsPods, report.ChangeOrphan:
 		return ExitDisruptive
 	}
 	return ExitChanges
 }
 
 // classes are the sign and the word for each class of changes.
-var classes = map[reconciler.ChangeClass]struct{ sign, word string }{
-	reconciler.ChangeCreate:       {"+", ""},
-	reconciler.ChangeUpdate:       {"~", ""},
-	reconciler.ChangeRestartsPods: {"~", "restarts pods"},
-	reconciler.ChangeRecreate:     {"±", "recreated"},
-	reconciler.ChangeDelete:       {"-", ""},
-	reconciler.ChangeOrphan:       {"<", "orphaned"},
-	reconciler.ChangeAdopt:        {">", "adopted"},
-	reconciler.ChangeRefused:      {"!", "refused"},
-	reconciler.ChangeBlocked:      {"!", "blocked"},
+var classes = map[report.ChangeClass]struct{ sign, word string }{
+	report.ChangeCreate:       {"+", ""},
+	report.ChangeUpdate:       {"~", ""},
+	report.ChangeRestartsPods: {"~", "restarts pods"},
+	report.ChangeRecreate:     {"±", "recreated"},
+	report.ChangeDelete:       {"-", ""},
+	report.ChangeOrphan:       {"<", "orphaned"},
+	report.ChangeAdopt:        {">", "adopted"},
+	report.ChangeRefused:      {"!", "refused"},
+	report.ChangeBlocked:      {"!", "blocked"},
 }
 
 // Text returns the plan for people: what it is about, the changes by batch, and a line that counts them.
@@ -166,7 +166,7 @@ func waitsOf(p component.Plan, batch int) string {
 }
 
 // nameOf leaves out the namespace that all have.
-func nameOf(key reconciler.Key, namespace string) string {
+func nameOf(key report.Key, namespace string) string {
 	if key.Namespace == "" || key.Namespace == namespace {
 		return key.Name
 	}
@@ -179,12 +179,12 @@ type row struct {
 	details                []string
 }
 
-func rowsOf(changes []reconciler.PlannedChange, namespace string) []row {
+func rowsOf(changes []report.PlannedChange, namespace string) []row {
 	rows := make([]row, 0, len(changes))
 	for _, change := range changes {
 		class := classes[change.Class]
 		r := row{sign: class.sign, kind: change.Key.Kind, name: nameOf(change.Key, namespace), word: class.word}
-		if change.Class == reconciler.ChangeRecreate {
+		if change.Class == report.ChangeRecreate {
 			r.word = map[string]string{"delete": "deleted first", "create": "recreated"}[change.Verb]
 		}
 		if change.Hook != "" {
@@ -208,7 +208,7 @@ func rowsOf(changes []reconciler.PlannedChange, namespace string) []row {
 }
 
 // fieldText returns a field with its values on one line.
-func fieldText(field reconciler.FieldChange) string {
+func fieldText(field report.FieldChange) string {
 	short := func(value string) string {
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }) {
 			return fmt.Sprintf("%q", value)
@@ -255,21 +255,21 @@ func (r row) lines(widths [3]int) []string {
 }
 
 // Summary counts the changes of a plan in one sentence.
-func Summary(changes []reconciler.PlannedChange) string {
+func Summary(changes []report.PlannedChange) string {
 	if len(changes) == 0 {
 		return "Nothing changes."
 	}
-	writes, by := 0, map[reconciler.ChangeClass]map[reconciler.Key]bool{}
+	writes, by := 0, map[report.ChangeClass]map[report.Key]bool{}
 	for _, change := range changes {
 		if by[change.Class] == nil {
-			by[change.Class] = map[reconciler.Key]bool{}
+			by[change.Class] = map[report.Key]bool{}
 		}
 		by[change.Class][change.Key] = true
 		if exitCodeOf(change) != ExitBlocked {
 			writes++
 		}
 	}
-	count := func(class reconciler.ChangeClass) int { return len(by[class]) }
+	count := func(class report.ChangeClass) int { return len(by[class]) }
 	var parts []string
 	add := func(n int, word, more string) {
 		if n > 0 {
@@ -277,17 +277,17 @@ func Summary(changes []reconciler.PlannedChange) string {
 		}
 	}
 	restarts := ""
-	if n := count(reconciler.ChangeRestartsPods); n > 0 {
+	if n := count(report.ChangeRestartsPods); n > 0 {
 		restarts = fmt.Sprintf(" (%d with a restart of pods)", n)
 	}
-	add(count(reconciler.ChangeCreate), "created", "")
-	add(count(reconciler.ChangeUpdate)+count(reconciler.ChangeRestartsPods), "updated", restarts)
-	add(count(reconciler.ChangeAdopt), "adopted", "")
-	add(count(reconciler.ChangeRecreate), "recreated", "")
-	add(count(reconciler.ChangeDelete), "deleted", "")
-	add(count(reconciler.ChangeOrphan), "orphaned", "")
-	add(count(reconciler.ChangeRefused), "refused", "")
-	add(count(reconciler.ChangeBlocked), "blocked", "")
+	add(count(report.ChangeCreate), "created", "")
+	add(count(report.ChangeUpdate)+count(report.ChangeRestartsPods), "updated", restarts)
+	add(count(report.ChangeAdopt), "adopted", "")
+	add(count(report.ChangeRecreate), "recreated", "")
+	add(count(report.ChangeDelete), "deleted", "")
+	add(count(report.ChangeOrphan), "orphaned", "")
+	add(count(report.ChangeRefused), "refused", "")
+	add(count(report.ChangeBlocked), "blocked", "")
 	return fmt.Sprintf("%s: %s. Nothing was written.", number(writes, "write"), strings.Join(parts, ", "))
 }
 
@@ -327,7 +327,7 @@ func (v View) remarks() []string {
 }
 
 // Changes returns the differences between two sets of manifests as text.
-func Changes(changes []reconciler.PlannedChange, namespace string) string {
+func Changes(changes []report.PlannedChange, namespace string) string {
 	rows := rowsOf(changes, namespace)
 	widths := widthsOf(rows)
 	var out strings.Builder

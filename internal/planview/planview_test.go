@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-func key(kind, name string) reconciler.Key {
-	return reconciler.Key{Kind: kind, Namespace: "market", Name: name}
+func key(kind, name string) report.Key {
+	return report.Key{Kind: kind, Namespace: "market", Name: name}
 }
 
 // upgrade is a plan with all that a text has to show.
@@ -28,29 +28,29 @@ func upgrade() View {
 	p := component.Plan{Kind: "Shop", Namespace: "market", Name: "corner", Revision: 5, Hash: "7f3a91c2"}
 	elsewhere := key("ConfigMap", "shared")
 	elsewhere.Namespace = "tools"
-	p.Changes = []reconciler.PlannedChange{
-		{Key: key("ConfigMap", "corner-settings"), Class: reconciler.ChangeUpdate, Verb: "override", Batch: 1, Stage: 1, Fields: []reconciler.FieldChange{
+	p.Changes = []report.PlannedChange{
+		{Key: key("ConfigMap", "corner-settings"), Class: report.ChangeUpdate, Verb: "override", Batch: 1, Stage: 1, Fields: []report.FieldChange{
 			{Path: "data.GREETING", Old: "Welcome", New: "Hello"}, {Path: "data.NOTE", New: "two\nlines"}, {Path: "data.OLD", Old: "x"},
 		}, MoreFields: 2},
-		{Key: elsewhere, Class: reconciler.ChangeAdopt, Verb: "override", Batch: 1, Stage: 1, Fields: []reconciler.FieldChange{{Path: "data.a", Old: "***", New: "***"}}},
-		{Key: key("Deployment", "corner-api"), Class: reconciler.ChangeRestartsPods, Verb: "override", Batch: 1, Stage: 2, Fields: []reconciler.FieldChange{
+		{Key: elsewhere, Class: report.ChangeAdopt, Verb: "override", Batch: 1, Stage: 1, Fields: []report.FieldChange{{Path: "data.a", Old: "***", New: "***"}}},
+		{Key: key("Deployment", "corner-api"), Class: report.ChangeRestartsPods, Verb: "override", Batch: 1, Stage: 2, Fields: []report.FieldChange{
 			{Path: "spec.template.spec.containers[name=api].image", Old: "shop/api:1.2", New: "shop/api:1.3"},
 		}},
-		{Key: key("PodDisruptionBudget", "corner-api"), Class: reconciler.ChangeCreate, Verb: "create", Batch: 1, Stage: 2, DependsOnCluster: "its type is not served yet"},
-		{Key: key("Job", "corner-migration"), Class: reconciler.ChangeRecreate, Verb: "delete", Batch: 2, Stage: 1, Hook: "pre-upgrade", Destructive: true},
-		{Key: key("Job", "corner-migration"), Class: reconciler.ChangeRecreate, Verb: "create", Batch: 2, Stage: 2, Hook: "pre-upgrade"},
-		{Key: key("Service", "corner-legacy"), Class: reconciler.ChangeDelete, Verb: "delete", Batch: 3, Stage: 1, Destructive: true},
-		{Key: key("PersistentVolumeClaim", "corner"), Class: reconciler.ChangeOrphan, Verb: "orphan", Batch: 3, Stage: 1},
-		{Key: key("StatefulSet", "corner-db"), Class: reconciler.ChangeRefused, Verb: "override", Batch: 3, Stage: 1, Message: "spec: Forbidden: updates to it are forbidden"},
-		{Key: key("ConfigMap", "taken"), Class: reconciler.ChangeBlocked, Message: "belongs to Helm release market/other"},
+		{Key: key("PodDisruptionBudget", "corner-api"), Class: report.ChangeCreate, Verb: "create", Batch: 1, Stage: 2, DependsOnCluster: "its type is not served yet"},
+		{Key: key("Job", "corner-migration"), Class: report.ChangeRecreate, Verb: "delete", Batch: 2, Stage: 1, Hook: "pre-upgrade", Destructive: true},
+		{Key: key("Job", "corner-migration"), Class: report.ChangeRecreate, Verb: "create", Batch: 2, Stage: 2, Hook: "pre-upgrade"},
+		{Key: key("Service", "corner-legacy"), Class: report.ChangeDelete, Verb: "delete", Batch: 3, Stage: 1, Destructive: true},
+		{Key: key("PersistentVolumeClaim", "corner"), Class: report.ChangeOrphan, Verb: "orphan", Batch: 3, Stage: 1},
+		{Key: key("StatefulSet", "corner-db"), Class: report.ChangeRefused, Verb: "override", Batch: 3, Stage: 1, Message: "spec: Forbidden: updates to it are forbidden"},
+		{Key: key("ConfigMap", "taken"), Class: report.ChangeBlocked, Message: "belongs to Helm release market/other"},
 	}
-	p.Until = []reconciler.PlannedWait{
-		{Batch: 2, Wait: reconciler.Wait{Key: key("Deployment", "corner-api")}},
-		{Batch: 2, Wait: reconciler.Wait{Key: key("Deployment", "corner-cart")}},
+	p.Until = []report.PlannedWait{
+		{Batch: 2, Wait: report.Wait{Key: key("Deployment", "corner-api")}},
+		{Batch: 2, Wait: report.Wait{Key: key("Deployment", "corner-cart")}},
 	}
-	p.Waiting = []reconciler.Wait{{Key: key("ConfigMap", "taken"), Message: "belongs to Helm release market/other"}}
-	p.Drifted = []reconciler.Deviation{{Key: key("Deployment", "corner-cart"), Drift: reconciler.Drift{Fields: []string{"spec.replicas"}}}}
-	p.Notes = []reconciler.Note{{Key: key("Service", "corner-legacy"), Message: "it has a foreign finalizer"}}
+	p.Waiting = []report.Wait{{Key: key("ConfigMap", "taken"), Message: "belongs to Helm release market/other"}}
+	p.Drifted = []report.Deviation{{Key: key("Deployment", "corner-cart"), Drift: report.Drift{Fields: []string{"spec.replicas"}}}}
+	p.Notes = []report.Note{{Key: key("Service", "corner-legacy"), Message: "it has a foreign finalizer"}}
 	p.Turn = "the next version waits for its turn"
 	p.Incomplete = []string{"pre-reconcile hook 1 is not run for a plan, because it is not marked by PreviewSafe"}
 	p.MissingRights = "- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [update]\n"
@@ -77,19 +77,19 @@ func golden(t *testing.T, name, got string) {
 
 func TestPlansAreShownAsText(t *testing.T) {
 	golden(t, "upgrade.txt", upgrade().Text())
-	golden(t, "nothing.txt", View{Plan: component.Plan{Kind: "Shop", Name: "corner", Revision: 2, Plan: reconciler.Plan{Changes: []reconciler.PlannedChange{}}}, Current: 2}.Text())
+	golden(t, "nothing.txt", View{Plan: component.Plan{Kind: "Shop", Name: "corner", Revision: 2, Plan: report.Plan{Changes: []report.PlannedChange{}}}, Current: 2}.Text())
 	deletion := component.Plan{Kind: "Shop", Namespace: "market", Name: "corner", Remote: true}
-	deletion.Changes = []reconciler.PlannedChange{{Key: key("Service", "corner"), Class: reconciler.ChangeDelete, Verb: "delete", Batch: 1, Stage: 1}}
+	deletion.Changes = []report.PlannedChange{{Key: key("Service", "corner"), Class: report.ChangeDelete, Verb: "delete", Batch: 1, Stage: 1}}
 	golden(t, "deletion.txt", View{Plan: deletion, Delete: true}.Text())
 	golden(t, "revisions.txt", Changes(upgrade().Plan.Changes[:4], "market"))
 }
 
 func TestNoTextOfAPlanLooksLikeALineOfOurs(t *testing.T) {
 	plan := component.Plan{Kind: "Shop", Name: "corner"}
-	plan.Changes = []reconciler.PlannedChange{{Key: key("Service", "corner"), Class: reconciler.ChangeRefused, Message: "no\n  - Service  other\u009b2J",
-		Fields: []reconciler.FieldChange{{Path: "data.a", Old: "1", New: "2\n  - Service  other\u202e"}}}}
-	plan.Waiting = []reconciler.Wait{{Message: "a\n  - Service  other"}}
-	plan.Notes = []reconciler.Note{{Message: "a\n  - Service  other"}}
+	plan.Changes = []report.PlannedChange{{Key: key("Service", "corner"), Class: report.ChangeRefused, Message: "no\n  - Service  other\u009b2J",
+		Fields: []report.FieldChange{{Path: "data.a", Old: "1", New: "2\n  - Service  other\u202e"}}}}
+	plan.Waiting = []report.Wait{{Message: "a\n  - Service  other"}}
+	plan.Notes = []report.Note{{Message: "a\n  - Service  other"}}
 	if text := (View{Plan: plan}).Text(); strings.Contains("\n"+text, "\n  - ") || strings.ContainsAny(text, "\u009b\u202e") {
 		t.Errorf("got\n%s", text)
 	}
@@ -127,9 +127,9 @@ func TestPlansOfAllComponentsAreATable(t *testing.T) {
 }
 
 func TestTheExitCodeIsThatOfTheMostSeriousChange(t *testing.T) {
-	of := func(classes ...reconciler.ChangeClass) (p component.Plan) {
+	of := func(classes ...report.ChangeClass) (p component.Plan) {
 		for _, class := range classes {
-			p.Changes = append(p.Changes, reconciler.PlannedChange{Class: class})
+			p.Changes = append(p.Changes, report.PlannedChange{Class: class})
 		}
 		return p
 	}
@@ -138,14 +138,14 @@ func TestTheExitCodeIsThatOfTheMostSeriousChange(t *testing.T) {
 		want int
 	}{
 		{of(), 0},
-		{of(reconciler.ChangeCreate), 2},
-		{of(reconciler.ChangeUpdate, reconciler.ChangeAdopt), 2},
-		{of(reconciler.ChangeUpdate, reconciler.ChangeRestartsPods), 3},
-		{of(reconciler.ChangeDelete, reconciler.ChangeCreate), 3},
-		{of(reconciler.ChangeRecreate), 3},
-		{of(reconciler.ChangeOrphan), 3},
-		{of(reconciler.ChangeRefused, reconciler.ChangeDelete), 4},
-		{of(reconciler.ChangeBlocked), 4},
+		{of(report.ChangeCreate), 2},
+		{of(report.ChangeUpdate, report.ChangeAdopt), 2},
+		{of(report.ChangeUpdate, report.ChangeRestartsPods), 3},
+		{of(report.ChangeDelete, report.ChangeCreate), 3},
+		{of(report.ChangeRecreate), 3},
+		{of(report.ChangeOrphan), 3},
+		{of(report.ChangeRefused, report.ChangeDelete), 4},
+		{of(report.ChangeBlocked), 4},
 	} {
 		if got := ExitCode(test.plan); got != test.want {
 			t.Errorf("%v: got %d, want %d", test.plan.Changes, got, test.want)

@@ -11,9 +11,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // Row is a component of a table: its plan, or why there is none.
@@ -76,8 +76,8 @@ func countsOf(p component.Plan) [4]int {
 		}
 	}
 	return [4]int{
-		writes, p.Total(reconciler.ChangeRestartsPods), p.Total(reconciler.ChangeDelete) + p.Total(reconciler.ChangeRecreate),
-		p.Total(reconciler.ChangeBlocked) + p.Total(reconciler.ChangeRefused),
+		writes, p.Total(report.ChangeRestartsPods), p.Total(report.ChangeDelete) + p.Total(report.ChangeRecreate),
+		p.Total(report.ChangeBlocked) + p.Total(report.ChangeRefused),
 	}
 }
 

@@ -29,11 +29,11 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -222,7 +222,7 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 
 			plan := b.plan(component.PlanRequest[*widget.Widget]{Key: b.key("main")})
 			for _, change := range plan.Changes {
-				if change.Class != reconciler.ChangeAdopt {
+				if change.Class != report.ChangeAdopt {
 					t.Errorf("planned: %s %s", change.Class, change.Key)
 				}
 				for _, field := range change.Fields {
@@ -303,7 +303,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 		{name: "of another name", release: deployed, reference: "$NS/other/2", message: "Helm release $NS/other cannot be adopted: the component is deployed as $NS/main"},
 		{name: "by an operator that takes over none", release: deployed, options: func(o *component.ReconcilerOptions) { o.Users.AdoptHelmReleases = false },
 			message: "adopt-helm-release: this operator takes over no Helm releases: its author allows it by the option AdoptHelmReleases"},
-		{name: "under the policy never", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptionPolicy = new(reconciler.AdoptionPolicyNever) },
+		{name: "under the policy never", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptionPolicy = new(v1alpha1.AdoptionPolicyNever) },
 			message: "Helm release $NS/main cannot be adopted: the adoption policy is Never"},
 		{name: "no reference", release: deployed, reference: "main", message: "adopt-helm-release: \"main\" is not namespace, name and revision of a Helm release"},
 		{name: "of another chart", release: deployed, message: "it is of the chart shop, and the operator renders store", spoil: func(b *bed) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
@@ -241,7 +242,7 @@ func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
-func (h *handler[T]) repairLast(ctx context.Context, obj T, commit session.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []reconciler.AwaitedObject, why error) (result.Result, error) {
+func (h *handler[T]) repairLast(ctx context.Context, obj T, commit session.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []report.AwaitedObject, why error) (result.Result, error) {
 	h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
 	status := obj.GetStatus()
 	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
@@ -307,7 +308,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit session.Commit, t 
 
 // applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an
 // earlier reconcile.
-func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Object, inventory reconciler.Inventory) (reconciler.ApplyRequest, error) {
+func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
 	protected, err := h.protected(obj)
 	if err != nil {
 		return reconciler.ApplyRequest{}, err

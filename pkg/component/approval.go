@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
@@ -95,18 +96,18 @@ func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Con
 func (p Plan) summary() string {
 	var parts, problems []string
 	for _, class := range []struct {
-		class reconciler.ChangeClass
+		class report.ChangeClass
 		text  string
 	}{
-		{reconciler.ChangeCreate, "%d created"}, {reconciler.ChangeUpdate, "%d updated"}, {reconciler.ChangeRestartsPods, "%d updated with a restart of pods"},
-		{reconciler.ChangeRecreate, "%d recreated"}, {reconciler.ChangeAdopt, "%d adopted"}, {reconciler.ChangeDelete, "%d deleted"}, {reconciler.ChangeOrphan, "%d orphaned"},
+		{report.ChangeCreate, "%d created"}, {report.ChangeUpdate, "%d updated"}, {report.ChangeRestartsPods, "%d updated with a restart of pods"},
+		{report.ChangeRecreate, "%d recreated"}, {report.ChangeAdopt, "%d adopted"}, {report.ChangeDelete, "%d deleted"}, {report.ChangeOrphan, "%d orphaned"},
 	} {
 		if total := p.Total(class.class); total > 0 {
 			parts = append(parts, fmt.Sprintf(class.text, total))
 		}
 	}
 	for _, change := range p.Changes {
-		if change.Class == reconciler.ChangeRefused || change.Class == reconciler.ChangeBlocked {
+		if change.Class == report.ChangeRefused || change.Class == report.ChangeBlocked {
 			problems = append(problems, fmt.Sprintf("%s %s: %s", change.Key, strings.ToLower(string(change.Class)), sentence.OneLine(change.Message)))
 		}
 	}

@@ -178,7 +178,7 @@ type DriftConfiguration interface {
 	// empty value means the option DriftPolicy; a value that does not exist is an error.
 	// The annotation drift-policy on the component takes precedence over the method, and
 	// the one on an object over both.
-	GetDriftPolicy() reconciler.DriftPolicy
+	GetDriftPolicy() v1alpha1.DriftPolicy
 }
 
 // TypeConfiguration names types that no manifest of the component defines, but that its

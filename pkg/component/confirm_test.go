@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/patch"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // oneWidget is a server that holds one component.
@@ -56,8 +56,8 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 		{"made anew", func(w *widget) { w.UID = "other" }, nil, patch.ErrConflict},
 		{"another spec", func(w *widget) { w.Generation++ }, nil, patch.ErrConflict},
 		{"being deleted", func(w *widget) { w.DeletionTimestamp = new(metav1.Now()) }, nil, patch.ErrConflict},
-		{"another inventory", func(w *widget) { w.Status.Inventory, w.ResourceVersion = reconciler.Inventory{}, "9" }, nil, patch.ErrConflict},
-		{"an inventory that is not written yet", func(w *widget) { w.Status.Inventory = reconciler.Inventory{} }, nil, nil},
+		{"another inventory", func(w *widget) { w.Status.Inventory, w.ResourceVersion = v1alpha1.Inventory{}, "9" }, nil, patch.ErrConflict},
+		{"an inventory that is not written yet", func(w *widget) { w.Status.Inventory = v1alpha1.Inventory{} }, nil, nil},
 		{"its path is not served for a moment", func(*widget) {}, unserved, unserved},
 		{"unreadable", func(*widget) {}, broken, broken},
 	}

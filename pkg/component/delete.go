@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -150,14 +151,14 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj), Stale: isStale(h.remembered(obj).readAt),
 		Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)},
 	}
-	var blockers []reconciler.Blocker
+	var blockers []report.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
 		if blockers, err = t.Engine.DeletionBlockers(ctx, request); err != nil {
 			return err
 		}
 	}
 	if len(blockers) > 0 {
-		var awaited []reconciler.AwaitedObject
+		var awaited []report.AwaitedObject
 		for _, blocker := range blockers {
 			awaited = append(awaited, blocker.Awaited...)
 		}
@@ -329,7 +330,7 @@ func unerasedText(err error, reconcilerName string) string {
 	return fmt.Sprintf("Secrets that hold the inventory or the revisions stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, reconcilerName)
 }
 
-func itemText(item reconciler.InventoryItem) string {
+func itemText(item v1alpha1.InventoryItem) string {
 	kind := schema.GroupKind{Group: item.Group, Kind: item.Kind}.String()
 	if item.Namespace == "" {
 		return kind + " " + item.Name

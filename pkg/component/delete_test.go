@@ -18,11 +18,12 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-func deletedWidget(inventory reconciler.Inventory, finalizers ...string) *widget {
+func deletedWidget(inventory v1alpha1.Inventory, finalizers ...string) *widget {
 	obj := newWidget()
 	obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
 	obj.Finalizers = append([]string{"test.corbel.run"}, finalizers...)
@@ -31,14 +32,14 @@ func deletedWidget(inventory reconciler.Inventory, finalizers ...string) *widget
 }
 
 func TestDelete(t *testing.T) {
-	blocker := reconciler.Blocker{Dependent: "CustomResourceDefinition foos.example.com", Message: "2 instances exist"}
-	waiting := []reconciler.Wait{waitFor("/Namespace old", "Terminating", "is being deleted")}
+	blocker := report.Blocker{Dependent: "CustomResourceDefinition foos.example.com", Message: "2 instances exist"}
+	waiting := []report.Wait{waitFor("/Namespace old", "Terminating", "is being deleted")}
 	refused := &reconciler.UnidentifiedTargetError{Server: "https://there.example.com", Err: errors.New("Unauthorized")}
 	kubeconfig := func(w *widget) { w.Spec.KubeConfig = &KubeConfigSpec{} }
 	tests := []struct {
 		name       string
 		engine     fakeEngine
-		inventory  reconciler.Inventory
+		inventory  v1alpha1.Inventory
 		finalizers []string
 		change     func(*widget)
 		done       bool
@@ -48,7 +49,7 @@ func TestDelete(t *testing.T) {
 		message    string
 	}{
 		{name: "everything goes", inventory: someInventory, done: true, touched: true},
-		{name: "foreign instances block before anything is touched", engine: fakeEngine{blockers: []reconciler.Blocker{blocker}}, inventory: someInventory,
+		{name: "foreign instances block before anything is touched", engine: fakeEngine{blockers: []report.Blocker{blocker}}, inventory: someInventory,
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "CustomResourceDefinition foos.example.com: 2 instances exist"},
 		{name: "foreign finalizers block", inventory: someInventory, finalizers: []string{"x.example.com/y", "z.example.com/y"},
 			state: StateDeleting, reason: v1alpha1.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, z.example.com/y, which is not ours"},

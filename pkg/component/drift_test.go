@@ -13,12 +13,13 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-func deviation(name, manager string, at time.Time, fields ...string) reconciler.Deviation {
-	d := reconciler.Deviation{Drift: reconciler.Drift{Manager: manager, At: at, Fields: fields}}
+func deviation(name, manager string, at time.Time, fields ...string) report.Deviation {
+	d := report.Deviation{Drift: report.Drift{Manager: manager, At: at, Fields: fields}}
 	d.Key.Kind, d.Key.Namespace, d.Key.Name = "ConfigMap", "shop", name
 	return d
 }
@@ -49,9 +50,9 @@ func TestReportedDriftIsAConditionAndOneEventAndDoesNotChangeReady(t *testing.T)
 	expect("nothing", "")
 
 	const first = "ConfigMap shop/a: kubectl-edit changed data.x at 2026-01-01T12:00:00Z"
-	engine.outcome.Drifted = []reconciler.Deviation{deviation("a", "kubectl-edit", noon, "data.x")}
+	engine.outcome.Drifted = []report.Deviation{deviation("a", "kubectl-edit", noon, "data.x")}
 	expect("drift", first, "Normal|Drifted|Apply|ConfigMap shop/a: drifted: kubectl-edit changed data.x at 2026-01-01T12:00:00Z")
-	engine.outcome.Drifted = []reconciler.Deviation{deviation("a", "kubectl-edit", noon.Add(time.Second), "data.x")}
+	engine.outcome.Drifted = []report.Deviation{deviation("a", "kubectl-edit", noon.Add(time.Second), "data.x")}
 	expect("the same once more", first)
 
 	engine.err, engine.outcome.Total, engine.outcome.Drifted = errors.New("the server is busy"), 0, nil
@@ -62,8 +63,8 @@ func TestReportedDriftIsAConditionAndOneEventAndDoesNotChangeReady(t *testing.T)
 	log.lines = nil
 	engine.err, engine.outcome.Total = nil, 1
 
-	gone := reconciler.Deviation{Key: deviation("b", "", noon).Key, Drift: reconciler.Drift{Missing: true}}
-	engine.outcome.Drifted = []reconciler.Deviation{deviation("a", "", time.Time{}, "data.x", "data.y"), gone}
+	gone := report.Deviation{Key: deviation("b", "", noon).Key, Drift: report.Drift{Missing: true}}
+	engine.outcome.Drifted = []report.Deviation{deviation("a", "", time.Time{}, "data.x", "data.y"), gone}
 	const both = "ConfigMap shop/a: another client changed data.x, data.y; ConfigMap shop/b: another client deleted it"
 	expect("another one", both, "Normal|Drifted|Apply|ConfigMap shop/a: drifted: another client changed data.x, data.y; ConfigMap shop/b: drifted: another client deleted it")
 	engine.outcome.Drifted = nil
@@ -73,7 +74,7 @@ func TestReportedDriftIsAConditionAndOneEventAndDoesNotChangeReady(t *testing.T)
 func TestTheConditionAboutManyDriftedObjectsStaysShort(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := newWidget()
-	var many []reconciler.Deviation
+	var many []report.Deviation
 	for range 100 {
 		many = append(many, deviation(strings.Repeat("n", 250), strings.Repeat("m", 120), time.Now(), strings.Repeat("f", 120), strings.Repeat("g", 120)))
 	}
@@ -85,13 +86,13 @@ func TestTheConditionAboutManyDriftedObjectsStaysShort(t *testing.T) {
 }
 
 func TestRepairsAndContestsAreEvents(t *testing.T) {
-	about := func(reason string, warning bool, message string) reconciler.Note {
-		return reconciler.Note{Key: deviation("a", "", time.Time{}).Key, Reason: reason, Warning: warning, Message: message}
+	about := func(reason string, warning bool, message string) report.Note {
+		return report.Note{Key: deviation("a", "", time.Time{}).Key, Reason: reason, Warning: warning, Message: message}
 	}
 	h, log := testHandler(t, &fakeEngine{})
 	activity := &h.remembered(newWidget()).activity
-	activity.Add(reconciler.Outcome{Notes: []reconciler.Note{
-		about(reconciler.NoteDriftRepaired, false, "drift repaired: kubectl-edit changed data.x"),
+	activity.Add(reconciler.Outcome{Notes: []report.Note{
+		about(report.NoteDriftRepaired, false, "drift repaired: kubectl-edit changed data.x"),
 		about("FieldConflict", true, "their-operator changes data.x again and again"),
 	}})
 	h.telemetry.ReportActivity(t.Context(), h.subject(newWidget()), activity, telemetry.Apply)
@@ -106,12 +107,12 @@ func TestRepairsAndContestsAreEvents(t *testing.T) {
 
 func TestAComponentThatWaitsForAConflictIsRequeuedInTime(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	contest := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), "again and again")
+	contest := waitFor("/ConfigMap shop/a", string(report.WaitConflict), "again and again")
 	contest.Until = h.now().Add(4 * time.Minute)
-	if got := h.fallback(h.remembered(newWidget()), []reconciler.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
+	if got := h.fallback(h.remembered(newWidget()), []report.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
 		t.Errorf("it comes again after %s", got)
 	}
-	if got := h.fallback(h.remembered(newWidget()), []reconciler.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
+	if got := h.fallback(h.remembered(newWidget()), []report.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
 		t.Errorf("what else is waited for is looked at after %s", got)
 	}
 }

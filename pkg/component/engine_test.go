@@ -15,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -31,14 +33,14 @@ import (
 type fakeEngine struct {
 	outcome     reconciler.Outcome
 	err         error
-	blockers    []reconciler.Blocker
+	blockers    []report.Blocker
 	blockersErr error
 	record      bool
 	echo        bool // the inventory of the outcome is that of the request
 	// manifest returns the digest of the objects of a request; nil if nothing asks for it.
 	manifest func(reconciler.ApplyRequest) string
 
-	plan    reconciler.Plan
+	plan    report.Plan
 	applied []reconciler.ApplyRequest
 	planned []reconciler.ApplyRequest
 	deleted []reconciler.DeleteRequest
@@ -70,20 +72,20 @@ func (e *fakeEngine) Delete(_ context.Context, request reconciler.DeleteRequest)
 	return e.outcome, e.err
 }
 
-func (e *fakeEngine) Recover(context.Context, reconciler.RecoverRequest) ([]reconciler.InventoryItem, []string, error) {
+func (e *fakeEngine) Recover(context.Context, reconciler.RecoverRequest) ([]v1alpha1.InventoryItem, []string, error) {
 	return nil, nil, nil
 }
 
-func (e *fakeEngine) Plan(_ context.Context, request reconciler.ApplyRequest) (reconciler.Plan, error) {
+func (e *fakeEngine) Plan(_ context.Context, request reconciler.ApplyRequest) (report.Plan, error) {
 	e.planned = append(e.planned, request)
 	return e.plan, e.err
 }
 
-func (e *fakeEngine) PlanDeletion(context.Context, reconciler.DeleteRequest) (reconciler.Plan, error) {
+func (e *fakeEngine) PlanDeletion(context.Context, reconciler.DeleteRequest) (report.Plan, error) {
 	return e.plan, e.err
 }
 
-func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest) ([]reconciler.Blocker, error) {
+func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest) ([]report.Blocker, error) {
 	return e.blockers, e.blockersErr
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -29,8 +30,8 @@ func (l *eventLog) Eventf(_, _ runtime.Object, eventType, reason, action, note s
 	l.lines = append(l.lines, strings.Join([]string{eventType, reason, action, fmt.Sprintf(note, args...)}, "|"))
 }
 
-func noteAbout(name string) reconciler.Note {
-	var note reconciler.Note
+func noteAbout(name string) report.Note {
+	var note report.Note
 	note.Key.Kind, note.Key.Namespace, note.Key.Name = "ConfigMap", "shop", name
 	note.Reason, note.Message = "Adopted", "adopted"
 	return note
@@ -84,7 +85,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 
 	harm := noteAbout("theirs")
 	harm.Reason, harm.Warning, harm.Message = "ForeignInstancesLost", true, "lost"
-	h.memory.entryOf(key).activity.Add(reconciler.Outcome{Notes: []reconciler.Note{noteAbout("a"), harm}})
+	h.memory.entryOf(key).activity.Add(reconciler.Outcome{Notes: []report.Note{noteAbout("a"), harm}})
 	reportReconcile(t, h, obj, nil)
 	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -184,7 +185,7 @@ func newLicensedReconciler(generator manifests.Generator, server *license) *comp
 }
 
 // The options of an adoption (howto-adopt-helm-release.md).
-var adoptionOptions = component.ReconcilerOptions{AdoptionPolicy: new(reconciler.AdoptionPolicyAlways)}
+var adoptionOptions = component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways)}
 
 // The references of a spec are what its generator gets.
 func ExampleSecretKeyReference() {

@@ -28,10 +28,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -281,7 +281,7 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 	before := b.contents(made.objects)
 
 	plan := b.plan(component.PlanRequest[*widget.Widget]{Key: b.key("main")})
-	classes := map[string]reconciler.ChangeClass{}
+	classes := map[string]report.ChangeClass{}
 	for _, change := range plan.Changes {
 		classes[change.Key.Name] = change.Class
 		for _, field := range change.Fields {
@@ -290,10 +290,10 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 			}
 		}
 	}
-	const adopt = reconciler.ChangeAdopt
-	want := map[string]reconciler.ChangeClass{
+	const adopt = report.ChangeAdopt
+	want := map[string]report.ChangeClass{
 		"a": adopt, "b": adopt, "web": adopt, "once": adopt, "merged": adopt, "things." + b.namespace + ".example.com": adopt,
-		"dropped": reconciler.ChangeDelete, "kept": reconciler.ChangeOrphan,
+		"dropped": report.ChangeDelete, "kept": report.ChangeOrphan,
 	}
 	if diff := cmp.Diff(want, classes); diff != "" {
 		t.Errorf("planned (-want +got):\n%s\n%s", diff, plan)

@@ -10,17 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // DiffRevisions returns what differs between the manifests of two revisions of a component that are in
-// its history: the objects that only the second one has (reconciler.ChangeCreate), those that
+// its history: the objects that only the second one has (report.ChangeCreate), those that
 // only the first one has (ChangeDelete), and those with other fields (ChangeUpdate). No value of a
 // Secret is in it, and no value at all if a Secret was read for one of the revisions.
 //
 // It fails if the manifests of one of the revisions are not kept, and before the setup.
-func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey, from, to int64) ([]reconciler.PlannedChange, error) {
+func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey, from, to int64) ([]report.PlannedChange, error) {
 	running := r.running.Load()
 	if running == nil {
 		return nil, fmt.Errorf("reconciler %s: DiffRevisions was called before SetupWithManager", r.settings.name)
@@ -31,7 +32,7 @@ func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey,
 
 // diffRevisions also returns which of the objects are in the namespace of the component. The check may refuse the
 // component that was read.
-func (h *handler[T]) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(T) error) (changes []reconciler.PlannedChange, beside func(reconciler.Key) bool, err error) {
+func (h *handler[T]) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(T) error) (changes []report.PlannedChange, beside func(report.Key) bool, err error) {
 	obj := newComponent[T]()
 	ctx = confidential.Start(ctx, false)
 	if err := h.local.Get(ctx, key, obj); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/patch"
@@ -195,7 +196,7 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 	}
 	expect("post-read pre-reconcile post-reconcile")
 	waiting := engine.outcome
-	engine.outcome.Waiting = []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}
+	engine.outcome.Waiting = []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}
 	expect("post-read pre-reconcile")
 	engine.outcome = waiting
 	engine.outcome.Inventory = someInventory
@@ -206,7 +207,7 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 	if err := l.client.Delete(t.Context(), after); err != nil {
 		t.Fatal(err)
 	}
-	engine.blockers = []reconciler.Blocker{{Dependent: "CustomResourceDefinition foos", Message: "2 instances"}}
+	engine.blockers = []report.Blocker{{Dependent: "CustomResourceDefinition foos", Message: "2 instances"}}
 	expect("post-read")
 	engine.blockers = nil
 	if after = expect("post-read pre-delete post-delete"); after != nil {
@@ -219,7 +220,7 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 	for _, method := range []string{"GetSpec", "IsSuspended", "GetTimeout", "GetRequeueInterval", "GetDeploymentName", "GetImpersonationUser"} {
 		for _, deleting := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, deleting %v", method, deleting), func(t *testing.T) {
-				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "x")}}})
+				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "x")}}})
 				obj := newWidget()
 				obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
 				obj.Status.State, obj.Status.Inventory = StateReady, someInventory

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -77,7 +77,7 @@ func TestHooksCannotHarmOurStatus(t *testing.T) {
 		return nil
 	}}
 	obj := newWidget()
-	obj.Status.State, obj.Status.Inventory = StateProcessing, reconciler.Inventory{Items: []reconciler.InventoryItem{{Name: "a"}}}
+	obj.Status.State, obj.Status.Inventory = StateProcessing, v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{{Name: "a"}}}
 	obj.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionUnknown}}
 	want := obj.Status
 	want.Note = "mine"

@@ -74,7 +74,7 @@ func (h *handler[T]) openInventory(ctx context.Context, obj T, commit session.Co
 	}
 	opened := &storedInventory{snapshot: snapshot, status: obj.GetStatus, lock: lock, operator: operator}
 	opened.recorded = snapshot.Inventory().Items
-	opened.commit = func(ctx context.Context, stored reconciler.Inventory) error {
+	opened.commit = func(ctx context.Context, stored v1alpha1.Inventory) error {
 		before := obj.GetStatus().Inventory
 		obj.GetStatus().Inventory = stored
 		if err := commit(ctx); err != nil {
@@ -121,7 +121,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory
 		// No other policy is part of an inventory; and a deletion ignores mistakes in them.
 		Policies: reconciler.Policies{Delete: policies.Delete, AdoptOperator: h.settings.formerName(obj)},
 	}
-	var found []reconciler.InventoryItem
+	var found []v1alpha1.InventoryItem
 	var unlisted []string
 	var err error
 	if whole {
@@ -190,7 +190,7 @@ func (h *handler[T]) seek(request *reconciler.RecoverRequest, namespace string, 
 		if err != nil {
 			return err
 		}
-		request.Types = append(request.Types, reconciler.InventoryType{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind})
+		request.Types = append(request.Types, v1alpha1.InventoryType{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind})
 		request.Namespaces = append(request.Namespaces, object.GetNamespace())
 	}
 	request.Namespaces = slices.DeleteFunc(append(request.Namespaces, namespace), func(name string) bool { return name == "" })
@@ -236,7 +236,7 @@ func (h *handler[T]) widen(ctx context.Context, obj T, request *reconciler.Recov
 
 // inventory returns the whole inventory. What was hashed with another key than ours says nothing:
 // it is left out, because what is saved from then on names our key.
-func (i *storedInventory) inventory() reconciler.Inventory {
+func (i *storedInventory) inventory() v1alpha1.Inventory {
 	inventory := i.snapshot.Inventory()
 	if by := inventory.Operator; by != nil && by.Key != i.operator.Key {
 		inventory.Items = reconciler.Rekeyed(inventory.Items)
@@ -245,7 +245,7 @@ func (i *storedInventory) inventory() reconciler.Inventory {
 }
 
 // save makes the inventory durable, before the engine acts.
-func (i *storedInventory) save(ctx context.Context, inventory reconciler.Inventory) error {
+func (i *storedInventory) save(ctx context.Context, inventory v1alpha1.Inventory) error {
 	if err := i.lock.leadingFor(creating); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (i *storedInventory) save(ctx context.Context, inventory reconciler.Invento
 }
 
 // signed returns the inventory with the name of this operator, unless it is empty. An empty one has a format: it is not lost.
-func (i *storedInventory) signed(inventory reconciler.Inventory) reconciler.Inventory {
+func (i *storedInventory) signed(inventory v1alpha1.Inventory) v1alpha1.Inventory {
 	inventory.Format = cmp.Or(inventory.Format, v1alpha1.InventoryFormat)
 	if inventory.Operator = nil; !inventory.IsEmpty() {
 		inventory.Operator = i.operator
@@ -263,7 +263,7 @@ func (i *storedInventory) signed(inventory reconciler.Inventory) reconciler.Inve
 
 // saveOutcome saves the inventory as the engine returned it; the status is durable at the end
 // of the reconcile. The end of the context of a reconcile does not lose what was done.
-func (i *storedInventory) saveOutcome(ctx context.Context, inventory reconciler.Inventory, err error) error {
+func (i *storedInventory) saveOutcome(ctx context.Context, inventory v1alpha1.Inventory, err error) error {
 	if notLeading := i.lock.leading(); notLeading != nil {
 		// The process that leads now finds out by itself what became of the objects.
 		return errors.Join(err, notLeading)
@@ -283,7 +283,7 @@ func (i *storedInventory) saveOutcome(ctx context.Context, inventory reconciler.
 
 // isTransient reports whether the inventory differs from what is durable in nothing but what became of writes. All
 // of that is found out again by a process that does not know it.
-func (i *storedInventory) isTransient(inventory reconciler.Inventory) bool {
+func (i *storedInventory) isTransient(inventory v1alpha1.Inventory) bool {
 	status := i.status()
 	if current := status.currentRevision(); current != nil && current.RollbackTo != 0 {
 		return false

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -134,15 +135,15 @@ func TestAProcessThatMayBeDeposedRecordsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stored.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 1 {
+	if err := stored.save(t.Context(), v1alpha1.Inventory{}); err != nil || commits != 1 {
 		t.Fatalf("the leader: %v, %d commits", err, commits)
 	}
 	now = now.Add(5*time.Second - time.Millisecond)
-	if err := stored.save(t.Context(), reconciler.Inventory{}); err != nil || commits != 2 {
+	if err := stored.save(t.Context(), v1alpha1.Inventory{}); err != nil || commits != 2 {
 		t.Fatalf("with time left to create what is recorded: %v, %d commits", err, commits)
 	}
 	now = now.Add(time.Millisecond)
-	if err := stored.save(t.Context(), reconciler.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
+	if err := stored.save(t.Context(), v1alpha1.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
 		t.Errorf("after a pause: %v, %d commits", err, commits)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -65,31 +66,31 @@ func (s *logStory) expect(what string, want ...string) {
 	s.log.lines = nil
 }
 
-func done(steps map[string]int, notes ...reconciler.Note) reconciler.Outcome {
+func done(steps map[string]int, notes ...report.Note) reconciler.Outcome {
 	return reconciler.Outcome{Total: 3, Settled: 3, Steps: steps, Notes: notes}
 }
 
 func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 	s := newLogStory(t)
-	about := func(name, reason, message string) reconciler.Note {
+	about := func(name, reason, message string) report.Note {
 		note := noteAbout(name)
 		note.Reason, note.Message = reason, message
 		return note
 	}
 
-	s.reconcile(reconciler.Outcome{Total: 3, Settled: 1, Steps: map[string]int{"create": 2}, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
+	s.reconcile(reconciler.Outcome{Total: 3, Settled: 1, Steps: map[string]int{"create": 2}, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
 	s.expect("an installation under way")
-	s.reconcile(done(map[string]int{"create": 1}, about("a", reconciler.NoteAdopted, "adopted: it was there before"), about("b", reconciler.NoteAdopted, "adopted: it was there before")), nil)
+	s.reconcile(done(map[string]int{"create": 1}, about("a", report.NoteAdopted, "adopted: it was there before"), about("b", report.NoteAdopted, "adopted: it was there before")), nil)
 	s.expect("an installation",
 		`"level"=0 "msg"="adopted" "component"="Widget shop/main" "revision"=1 "objects"=2 "first"="ConfigMap shop/a" "why"="it was there before"`,
 		`"level"=0 "msg"="installed" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "created"=3`)
 	s.reconcile(done(nil), nil)
 	s.expect("rest")
-	s.reconcile(done(map[string]int{"replace": 1}, about("a", reconciler.NoteDriftRepaired, "drift repaired: data was changed")), nil)
+	s.reconcile(done(map[string]int{"replace": 1}, about("a", report.NoteDriftRepaired, "drift repaired: data was changed")), nil)
 	s.expect("a repair", `"level"=0 "msg"="repaired" "component"="Widget shop/main" "revision"=1 "dependents"="3/3" "replaced"=1`)
 	s.obj.Generation++
 	s.obj.Spec.Size++
-	s.reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", reconciler.NoteReleased, "released: it belongs to Helm"), about("y", reconciler.NoteRecreated, "recreated: the field is immutable")), nil)
+	s.reconcile(done(map[string]int{"replace": 2, "delete": 1}, about("x", report.NoteReleased, "released: it belongs to Helm"), about("y", report.NoteRecreated, "recreated: the field is immutable")), nil)
 	s.expect("an upgrade",
 		`"level"=0 "msg"="released" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/x" "why"="it belongs to Helm"`,
 		`"level"=0 "msg"="recreated" "component"="Widget shop/main" "revision"=2 "objects"=1 "first"="ConfigMap shop/y" "why"="the field is immutable"`,
@@ -138,7 +139,7 @@ func TestAResumeIsAnUpgradeOnlyIfARevisionStarted(t *testing.T) {
 	s.suspend()
 	s.obj.Generation++
 	s.obj.Spec.Size++
-	s.reconcile(reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
+	s.reconcile(reconciler.Outcome{Total: 3, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}}, nil)
 	s.reconcile(done(nil), nil)
 	s.expect("a revision that starts during a rest",
 		`"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`,
@@ -152,7 +153,7 @@ func TestTheDeletionOfASuspendedComponentIsNoResume(t *testing.T) {
 	s.log.lines = nil
 	s.suspend()
 	s.obj.DeletionTimestamp = &metav1.Time{Time: s.now}
-	s.engine.outcome = reconciler.Outcome{Total: 3, Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "Gone", "is being deleted")}}
+	s.engine.outcome = reconciler.Outcome{Total: 3, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "Gone", "is being deleted")}}
 	res, err := s.h.delete(s.ctx(), s.obj, noCommit)
 	_ = s.h.report(s.ctx(), s.obj, session.Outcome{Phase: session.PhaseDelete, Result: res, Err: err})
 	s.expect("a deletion", `"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)

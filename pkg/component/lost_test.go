@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func TestWhichStatusIsLost(t *testing.T) {
@@ -83,7 +82,7 @@ func TestNoStatusOfAnEarlierBuildIsLost(t *testing.T) {
 
 // What is saved has a format, whoever makes it.
 func TestAnEmptyInventoryHasAFormat(t *testing.T) {
-	if got := (&storedInventory{}).signed(reconciler.Inventory{}); got.Format != v1alpha1.InventoryFormat || got.Operator != nil {
+	if got := (&storedInventory{}).signed(v1alpha1.Inventory{}); got.Format != v1alpha1.InventoryFormat || got.Operator != nil {
 		t.Errorf("%+v", got)
 	}
 }

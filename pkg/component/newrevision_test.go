@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -76,7 +77,7 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 				}
 			}
 			o.events.lines, o.engine.outcome.Steps = nil, map[string]int{"create": 2}
-			o.engine.outcome.Settled, o.engine.outcome.Waiting = 0, []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}
+			o.engine.outcome.Settled, o.engine.outcome.Waiting = 0, []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}
 			o.renderer.Generator, o.memory = test.next, newMemory()
 			_, err := o.createOrUpdate(t.Context(), o.obj, func(context.Context) error {
 				writes++

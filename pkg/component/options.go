@@ -71,7 +71,7 @@ type ReconcilerOptions struct {
 	// component, and that of the object.
 	//
 	// Default: DriftPolicyRepair
-	DriftPolicy *reconciler.DriftPolicy
+	DriftPolicy *v1alpha1.DriftPolicy
 	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and no
 	// manifest defines it. PolicyConfiguration takes precedence over it.
 	//

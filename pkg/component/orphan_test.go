@@ -19,13 +19,12 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
 func TestAbandon(t *testing.T) {
 	const annotation = "test.corbel.run/abandon"
-	several := reconciler.Inventory{Format: 1, Target: "far", Items: []reconciler.InventoryItem{
+	several := v1alpha1.Inventory{Format: 1, Target: "far", Items: []v1alpha1.InventoryItem{
 		{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}, {Kind: "Job", Group: "batch", Version: "v1", Namespace: "shop", Name: "done", Phase: v1alpha1.PhaseCompleted},
 		{Kind: "Deployment", Group: "apps", Version: "v1", Namespace: "shop", Name: "b"}, {Kind: "Namespace", Version: "v1", Name: "c"},
 		{Kind: "ConfigMap", Version: "v1", Name: "taken", Phase: v1alpha1.PhaseReleased}, {Kind: "Secret", Version: "v1", Namespace: "shop", Name: "d"},
@@ -33,12 +32,12 @@ func TestAbandon(t *testing.T) {
 	tests := []struct {
 		name      string
 		value     string
-		inventory reconciler.Inventory
+		inventory v1alpha1.Inventory
 		done      bool
 		event     string
 	}{
 		{"true", "true", several, true, "Warning|Abandoned|Delete|orphaned 4 objects in the cluster far: ConfigMap shop/a, Deployment.apps shop/b, Namespace c and 1 more"},
-		{"with nothing left", "true", reconciler.Inventory{}, true, ""},
+		{"with nothing left", "true", v1alpha1.Inventory{}, true, ""},
 		{"false", "false", several, false, ""},
 		{"a mistake", "yes", several, false, ""},
 	}
@@ -90,7 +89,7 @@ func TestARefusalToEraseTheSecretsHoldsNoDeletionUp(t *testing.T) {
 				},
 			})
 			h.renderer.Revisions = revisions.NewStore(revisions.Options{Client: refusing, Name: h.settings.name})
-			obj := deletedWidget(reconciler.Inventory{})
+			obj := deletedWidget(v1alpha1.Inventory{})
 			obj.Status.Revision = 1
 			if err := h.finalize(t.Context(), obj, noCommit); (err != nil) != test.held {
 				t.Errorf("error %v", err)

@@ -30,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/renders"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -65,7 +66,7 @@ type PlanRequest[T Component] struct {
 }
 
 // Plan is everything that the reconciler would do for a component until the component is ready, or
-// gone. It is a value; its JSON has the version of reconciler.PlanVersion.
+// gone. It is a value; its JSON has the version of report.PlanVersion.
 type Plan struct {
 	Kind      string       `json:"kind"`
 	Namespace string       `json:"namespace,omitempty"`
@@ -85,7 +86,7 @@ type Plan struct {
 	// Hash identifies the component, its revision, what that is rendered from and the manifests,
 	// and what is done to which objects and fields. It is empty for a deletion.
 	Hash string `json:"hash,omitempty"`
-	reconciler.Plan
+	report.Plan
 
 	// manifests are what is applied; nil if they are not asked for.
 	manifests *preview.Manifests
@@ -457,7 +458,7 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
 		Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)},
 	}
 	if blocked, err := h.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
-		p.Plan = reconciler.Plan{Version: reconciler.PlanVersion, Changes: blocked}
+		p.Plan = report.Plan{Version: report.PlanVersion, Changes: blocked}
 		return err
 	}
 	renderer := *h.renderer
@@ -482,8 +483,8 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
 }
 
 // blockedDeletion returns what blocks the deletion of the component, before anything of it is deleted.
-func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Connection, request reconciler.DeleteRequest) ([]reconciler.PlannedChange, error) {
-	var blockers []reconciler.Blocker
+func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Connection, request reconciler.DeleteRequest) ([]report.PlannedChange, error) {
+	var blockers []report.Blocker
 	var err error
 	if !isEmpty(obj) {
 		if blockers, err = t.Engine.DeletionBlockers(ctx, request); err != nil {
@@ -491,18 +492,18 @@ func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Conne
 		}
 	}
 	apiVersion, kind := h.kind.ToAPIVersionAndKind()
-	component := reconciler.Key{Group: h.kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	var blocked []reconciler.PlannedChange
+	component := report.Key{Group: h.kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	var blocked []report.PlannedChange
 	for _, blocker := range blockers {
-		change := reconciler.PlannedChange{Key: blocker.Key, Class: reconciler.ChangeBlocked, Reason: string(reconciler.WaitBlocked), Message: blocker.Message}
-		if change.Key == (reconciler.Key{}) { // of a pattern of types
+		change := report.PlannedChange{Key: blocker.Key, Class: report.ChangeBlocked, Reason: string(report.WaitBlocked), Message: blocker.Message}
+		if change.Key == (report.Key{}) { // of a pattern of types
 			change.Key, change.APIVersion, change.Message = component, apiVersion, blocker.Dependent+": "+change.Message
 		}
 		blocked = append(blocked, change)
 	}
 	if foreign := h.foreignFinalizers(obj); foreign != "" {
-		blocked = append(blocked, reconciler.PlannedChange{
-			Key: component, APIVersion: apiVersion, Class: reconciler.ChangeBlocked, Reason: string(reconciler.WaitBlocked), Message: foreign,
+		blocked = append(blocked, report.PlannedChange{
+			Key: component, APIVersion: apiVersion, Class: report.ChangeBlocked, Reason: string(report.WaitBlocked), Message: foreign,
 		})
 	}
 	return blocked, nil
@@ -544,18 +545,18 @@ const (
 )
 
 // readInventory reads the inventory and changes nothing in it.
-func (h *handler[T]) readInventory(ctx context.Context, obj T) (reconciler.Inventory, error) {
+func (h *handler[T]) readInventory(ctx context.Context, obj T) (v1alpha1.Inventory, error) {
 	snapshot, err := h.openSnapshot(ctx, obj, false)
 	if err != nil {
-		return reconciler.Inventory{}, h.about(obj, err)
+		return v1alpha1.Inventory{}, h.about(obj, err)
 	}
 	if losses := snapshot.Losses(); len(losses) > 0 {
-		return reconciler.Inventory{}, h.about(obj, fmt.Errorf(
+		return v1alpha1.Inventory{}, h.about(obj, fmt.Errorf(
 			"a part of the inventory is lost (%s); nothing can be planned before the operator has rebuilt it in its next reconcile", losses[0]))
 	}
 	operator, err := h.operator(ctx)
 	if err != nil {
-		return reconciler.Inventory{}, err
+		return v1alpha1.Inventory{}, err
 	}
 	stored := &storedInventory{snapshot: snapshot, operator: operator}
 	return stored.inventory(), nil
@@ -575,8 +576,8 @@ func (h *handler[T]) hashed(ctx context.Context, digestOfManifests string) strin
 // from, and that of its manifests. The number of the revision is part of it, so that an approval counts once.
 func (p Plan) hash(uid apitypes.UID, revision, manifests string) string {
 	type change struct {
-		Key   reconciler.Key
-		Class reconciler.ChangeClass
+		Key   report.Key
+		Class report.ChangeClass
 		Paths []string
 		More  int
 	}
@@ -588,7 +589,7 @@ func (p Plan) hash(uid apitypes.UID, revision, manifests string) string {
 		}
 		changes = append(changes, c)
 	}
-	encoded, err := json.Marshal([]any{reconciler.PlanVersion, uid, p.Revision, revision, manifests, changes})
+	encoded, err := json.Marshal([]any{report.PlanVersion, uid, p.Revision, revision, manifests, changes})
 	if err != nil {
 		return "" // texts can be encoded
 	}

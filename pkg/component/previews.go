@@ -33,8 +33,8 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/renders"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // Users ask the operator what it would do for a component by an annotation; package
@@ -442,7 +442,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 			return preview.Answer{}, err
 		}
 		hidden := hideValues(changes, beside)
-		text, err := json.Marshal(append([]reconciler.PlannedChange{}, changes...)) // a list, also if nothing differs
+		text, err := json.Marshal(append([]report.PlannedChange{}, changes...)) // a list, also if nothing differs
 		return preview.Answer{Changes: text, Hidden: hidden}, err
 	}
 	asked := PlanRequest[T]{Key: key, Delete: request.Action == preview.ActionDelete, withManifests: request.Action == preview.ActionManifests}
@@ -457,7 +457,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 	if err != nil {
 		return preview.Answer{}, err
 	}
-	hidden := hideValues(plan.Changes, func(object reconciler.Key) bool { return object.Namespace == owner.Namespace && !plan.Remote })
+	hidden := hideValues(plan.Changes, func(object report.Key) bool { return object.Namespace == owner.Namespace && !plan.Remote })
 	if plan.manifests != nil {
 		if plan.Remote {
 			plan.manifests.Values = nil
@@ -466,7 +466,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 		for i := range plan.manifests.Objects {
 			manifest := &plan.manifests.Objects[i]
 			object := &unstructured.Unstructured{Object: manifest.Object}
-			if !beside(reconciler.Key{Group: object.GroupVersionKind().Group, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}) {
+			if !beside(report.Key{Group: object.GroupVersionKind().Group, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}) {
 				manifest.Hide()
 			}
 		}
@@ -492,8 +492,8 @@ func manifestsOf(obj Component, name string, rendered rendering.Rendering, origi
 }
 
 // beside returns what reports whether an object is in a namespace, with a component that deploys into others.
-func (h *handler[T]) beside(namespace string, remote bool, deployed ...string) func(reconciler.Key) bool {
-	return func(object reconciler.Key) bool {
+func (h *handler[T]) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
+	return func(object report.Key) bool {
 		if object.Namespace != "" || remote {
 			return object.Namespace == namespace && !remote
 		}
@@ -505,7 +505,7 @@ func (h *handler[T]) beside(namespace string, remote bool, deployed ...string) f
 
 // hideValues removes the values of fields of objects that are not beside the answer, and
 // returns how many objects have such fields: a user who may read the Secrets of a namespace may not read others.
-func hideValues(changes []reconciler.PlannedChange, beside func(reconciler.Key) bool) (hidden int) {
+func hideValues(changes []report.PlannedChange, beside func(report.Key) bool) (hidden int) {
 	for i := range changes {
 		change := &changes[i]
 		if len(change.Fields) == 0 || beside(change.Key) {

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -108,7 +108,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 	}
 	q := b.question()
 	q.Delete = true
-	if plan, _ := b.ask(q); plan.Total(reconciler.ChangeDelete) != 3 {
+	if plan, _ := b.ask(q); plan.Total(report.ChangeDelete) != 3 {
 		t.Errorf("deletion: %v", changes(plan))
 	}
 
@@ -184,7 +184,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 		w := b.get()
 		return string(w.Status.State), w.Status.State == component.StateSuspended
 	})
-	if plan, _ := b.ask(b.edited("c", "1")); plan.Total(reconciler.ChangeCreate) != 1 {
+	if plan, _ := b.ask(b.edited("c", "1")); plan.Total(report.ChangeCreate) != 1 {
 		t.Errorf("suspended: %v", changes(plan))
 	}
 	b.update(func(w *widget.Widget) { w.Spec.Suspend, w.Spec.Namespace = false, "Not_Legal" })
@@ -194,7 +194,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 	})
 	repaired := b.edited("c", "1")
 	unstructured.RemoveNestedField(repaired.Edited.Object, "spec", "namespace")
-	if plan, _ := b.ask(repaired); plan.Total(reconciler.ChangeCreate) != 1 {
+	if plan, _ := b.ask(repaired); plan.Total(report.ChangeCreate) != 1 {
 		t.Errorf("stalled: %v", changes(plan))
 	}
 	b.update(func(w *widget.Widget) {
@@ -206,7 +206,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 		w := b.get()
 		return string(w.Status.State), w.Status.State == component.StateDeleting
 	})
-	if plan, _ := b.ask(b.question()); plan.Total(reconciler.ChangeBlocked) == 0 {
+	if plan, _ := b.ask(b.question()); plan.Total(report.ChangeBlocked) == 0 {
 		t.Errorf("being deleted: %v", changes(plan))
 	}
 	b.update(func(w *widget.Widget) {
@@ -264,7 +264,7 @@ func TestAPreviewCostsFourRequestsAndIsRemoved(t *testing.T) {
 	q := b.question()
 	q.From, q.To = 1, 2
 	_, answer := b.ask(q)
-	var differences []reconciler.PlannedChange
+	var differences []report.PlannedChange
 	b.check(json.Unmarshal(answer.Changes, &differences))
 	if len(differences) != 1 || len(differences[0].Fields) != 1 || differences[0].Fields[0].New != "2" {
 		t.Errorf("the revisions differ in %+v", differences)

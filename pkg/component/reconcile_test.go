@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -26,7 +27,7 @@ import (
 
 type generatorFunc = manifests.GeneratorFunc
 
-var someInventory = reconciler.Inventory{Format: 1, Items: []reconciler.InventoryItem{{Kind: "ConfigMap", Version: "v1", Name: "a"}}}
+var someInventory = v1alpha1.Inventory{Format: 1, Items: []v1alpha1.InventoryItem{{Kind: "ConfigMap", Version: "v1", Name: "a"}}}
 
 func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 	engine := &fakeEngine{record: true, outcome: reconciler.Outcome{Inventory: someInventory, Settled: 1, Total: 1, ManifestDigest: "m1", Steps: map[string]int{"create": 1}}}
@@ -91,7 +92,7 @@ func reconcileOnce(t *testing.T, h *handler[*widget], obj *widget) result.Verdic
 }
 
 func TestTimeoutCountsFromTheLastChange(t *testing.T) {
-	engine := &fakeEngine{outcome: reconciler.Outcome{Waiting: []reconciler.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}, Total: 1, ManifestDigest: "m1"}}
+	engine := &fakeEngine{outcome: reconciler.Outcome{Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}, Total: 1, ManifestDigest: "m1"}}
 	h, _ := testHandler(t, engine)
 	start := h.now()
 	now := start

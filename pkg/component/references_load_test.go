@@ -20,7 +20,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func secretObject(name string, data map[string][]byte) *corev1.Secret {
@@ -220,7 +219,7 @@ func TestADeletionWaitsForItsKubeconfigOnlyIfItHasSomethingToLose(t *testing.T) 
 	} else {
 		checkMistakes(t, errors.New(message), "Secret shop/gone does not exist")
 	}
-	obj.GetStatus().Inventory = reconciler.Inventory{}
+	obj.GetStatus().Inventory = v1alpha1.Inventory{}
 	reconcileOnce(t, h, obj)
 	if _, reason, message := obj.GetStatus().GetState(); reason != v1alpha1.ReasonDeletionProcessing || message != "nothing is left" {
 		t.Errorf("without dependents: %s: %s", reason, message)

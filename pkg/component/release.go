@@ -18,7 +18,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -53,7 +52,7 @@ func (h *handler[T]) releaseTerminating(ctx context.Context, obj T, t targets.Co
 		}
 		return terminating[namespace]
 	}
-	var elsewhere []reconciler.InventoryItem
+	var elsewhere []v1alpha1.InventoryItem
 	for _, item := range left(stored.inventory().Items) {
 		if read(item.Namespace) == nil {
 			elsewhere = append(elsewhere, item)
@@ -72,7 +71,7 @@ func (h *handler[T]) releaseTerminating(ctx context.Context, obj T, t targets.Co
 		logf.FromContext(ctx).Info(note)
 		h.telemetry.Warn(own, reasonIdentityGone, telemetry.Delete, note) // no event can be made in the namespace itself
 	}
-	if err := stored.saveOutcome(ctx, reconciler.Inventory{}, nil); err != nil {
+	if err := stored.saveOutcome(ctx, v1alpha1.Inventory{}, nil); err != nil {
 		return false, err
 	}
 	return true, stored.saveEmpty(ctx)
@@ -90,7 +89,7 @@ func (h *handler[T]) terminating(ctx context.Context, name string) *metav1.Parti
 }
 
 // left returns the items of objects that may exist and are the component's.
-func left(items []reconciler.InventoryItem) (left []reconciler.InventoryItem) {
+func left(items []v1alpha1.InventoryItem) (left []v1alpha1.InventoryItem) {
 	for _, item := range items {
 		shared := item.Origin == v1alpha1.OriginNamespace && item.UID == "" && item.Digest == "" // with other components
 		if item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased && !shared {
@@ -101,7 +100,7 @@ func left(items []reconciler.InventoryItem) (left []reconciler.InventoryItem) {
 }
 
 // namesOf names the first of the items, and counts the others and as many more as unread says.
-func namesOf(items []reconciler.InventoryItem, unread int) string {
+func namesOf(items []v1alpha1.InventoryItem, unread int) string {
 	var names []string
 	for _, item := range items[:min(len(items), verdict.MaxNamed)] {
 		names = append(names, itemText(item))

@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -187,10 +188,10 @@ const minFallback = 50 * time.Millisecond
 // fallback returns the delay after which a waiting component is requeued if nothing else
 // requeues it. The delay grows as long as there is no progress, but ends when the readiness of
 // an object changes by itself.
-func (h *handler[T]) fallback(known *remembered, waits []reconciler.Wait) time.Duration {
+func (h *handler[T]) fallback(known *remembered, waits []report.Wait) time.Duration {
 	delay := known.idle.Idle()
 	now := h.now()
-	if len(waits) > 0 && !slices.ContainsFunc(waits, func(wait reconciler.Wait) bool { return wait.Reason != reconciler.WaitConflict }) {
+	if len(waits) > 0 && !slices.ContainsFunc(waits, func(wait report.Wait) bool { return wait.Reason != report.WaitConflict }) {
 		delay = defaultRequeueInterval // nothing moves before the time of the next correction
 	}
 	if next := verdict.NextChange(waits); !next.IsZero() {
@@ -202,7 +203,7 @@ func (h *handler[T]) fallback(known *remembered, waits []reconciler.Wait) time.D
 // noteDrift brings condition Drifted in line with the objects that differ from
 // their manifests and are left as they are. It returns the notes about them, if
 // they are new.
-func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation) []reconciler.Note {
+func (h *handler[T]) noteDrift(obj T, drifted []report.Deviation) []report.Note {
 	setter := conditionsOf(obj)
 	if len(drifted) == 0 {
 		conditions.Delete(setter, v1alpha1.ConditionDrifted)
@@ -220,17 +221,17 @@ func (h *handler[T]) noteDrift(obj T, drifted []reconciler.Deviation) []reconcil
 	if message == said {
 		return nil
 	}
-	notes := make([]reconciler.Note, 0, len(drifted))
+	notes := make([]report.Note, 0, len(drifted))
 	for _, d := range drifted {
-		notes = append(notes, reconciler.Note{Key: d.Key, Reason: telemetry.ReasonDrifted, Message: "drifted: " + d.Drift.String()})
+		notes = append(notes, report.Note{Key: d.Key, Reason: telemetry.ReasonDrifted, Message: "drifted: " + d.Drift.String()})
 	}
 	return notes
 }
 
 // driftMessage names the first few drifted objects, and says which client changed what, and
 // when.
-func driftMessage(drifted []reconciler.Deviation) string {
-	return verdict.FirstSentences(drifted, 0, func(d reconciler.Deviation) string {
+func driftMessage(drifted []report.Deviation) string {
+	return verdict.FirstSentences(drifted, 0, func(d report.Deviation) string {
 		return d.Key.String() + ": " + sentence.OneLine(d.Drift.String())
 	})
 }

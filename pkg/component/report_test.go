@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // waitFor makes the wait of an engine; text is "group/Kind namespace/name".
-func waitFor(text, reason, message string) reconciler.Wait {
-	var wait reconciler.Wait
+func waitFor(text, reason, message string) report.Wait {
+	var wait report.Wait
 	group, rest, _ := strings.Cut(text, "/")
 	kind, name, _ := strings.Cut(rest, " ")
 	wait.Key.Group, wait.Key.Kind, wait.Key.Name = group, kind, name
@@ -32,7 +32,7 @@ func TestFallback(t *testing.T) {
 	now := time.Unix(1000, 0)
 	h := &handler[*widget]{now: func() time.Time { return now }}
 	known := &remembered{}
-	until := func(d time.Duration) reconciler.Wait {
+	until := func(d time.Duration) report.Wait {
 		wait := waitFor("/ConfigMap a", "NotReady", "")
 		wait.Until = now.Add(d)
 		return wait
@@ -44,10 +44,10 @@ func TestFallback(t *testing.T) {
 	for range 20 {
 		h.fallback(known, nil)
 	}
-	if got := h.fallback(known, []reconciler.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
+	if got := h.fallback(known, []report.Wait{waitFor("/ConfigMap b", "NotReady", ""), until(2 * time.Second)}); got != 2*time.Second {
 		t.Errorf("requeued after %s, though an object changes after 2s", got)
 	}
-	if got := h.fallback(known, []reconciler.Wait{until(-time.Hour)}); got != minFallback {
+	if got := h.fallback(known, []report.Wait{until(-time.Hour)}); got != minFallback {
 		t.Errorf("requeued after %s, though an object should have changed", got)
 	}
 	known.idle.Reset()

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -40,9 +41,9 @@ func TestADriftCheckThatWasPutOffIsMadeByAReconcileOfItsOwn(t *testing.T) {
 func TestAContestedObjectIsCorrectedInTimeAlthoughAnotherOneIsStalled(t *testing.T) {
 	engine := &fakeEngine{err: result.NewStalling(errors.New("ConfigMap shop/b belongs to Helm"), "Conflict")}
 	h, _ := testHandler(t, engine)
-	first, second := waitFor("/ConfigMap shop/a", string(reconciler.WaitConflict), ""), waitFor("/ConfigMap shop/c", string(reconciler.WaitConflict), "")
+	first, second := waitFor("/ConfigMap shop/a", string(report.WaitConflict), ""), waitFor("/ConfigMap shop/c", string(report.WaitConflict), "")
 	first.Until, second.Until = h.now().Add(4*time.Second), h.now().Add(9*time.Second)
-	engine.outcome = reconciler.Outcome{Total: 3, Settled: 0, Waiting: []reconciler.Wait{second, first}}
+	engine.outcome = reconciler.Outcome{Total: 3, Settled: 0, Waiting: []report.Wait{second, first}}
 	asked := h.triggers.(*fakeTriggers).asked
 	obj := newWidget()
 	reconcileOnce(t, h, obj)

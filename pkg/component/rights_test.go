@@ -17,6 +17,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/rights"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -25,7 +26,7 @@ import (
 
 func TestMissingRightsAreLoggedOnce(t *testing.T) {
 	denied := &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}
-	missing := reconciler.MissingRights{{Namespace: "shop", Rules: []rbacv1.PolicyRule{
+	missing := rights.Missing{{Namespace: "shop", Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}},
 	}}}
 	engine := &fakeEngine{}
@@ -54,7 +55,7 @@ func TestMissingRightsAreLoggedOnce(t *testing.T) {
 }
 
 func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
-	scope := reconciler.MissingRights{{Namespace: "shop"}}
+	scope := rights.Missing{{Namespace: "shop"}}
 	for i := range 60 {
 		scope[0].Rules = append(scope[0].Rules, rbacv1.PolicyRule{APIGroups: []string{fmt.Sprintf("group-%02d.example.com", i)}, Resources: []string{"things"}, Verbs: []string{"get", "create"}})
 	}

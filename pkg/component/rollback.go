@@ -16,10 +16,10 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // A component is pinned to an earlier revision by the annotation rollback-to, or because a later
@@ -143,21 +143,21 @@ var irreplaceable = []schema.GroupKind{
 
 // retained returns the recorded objects that stay as they are although the earlier revision does not
 // have them: what is irreplaceable, and what ran for other revisions and may say why it failed.
-func retained(items []v1alpha1.InventoryItem, hooks []rendering.Hook) []reconciler.Key {
-	var keys []reconciler.Key
+func retained(items []v1alpha1.InventoryItem, hooks []rendering.Hook) []report.Key {
+	var keys []report.Key
 	for _, item := range items {
 		if slices.Contains(irreplaceable, schema.GroupKind{Group: item.Group, Kind: item.Kind}) {
-			keys = append(keys, reconciler.Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name})
+			keys = append(keys, report.Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name})
 		}
 	}
 	for _, hook := range hooks {
-		keys = append(keys, reconciler.Key{Group: hook.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name})
+		keys = append(keys, report.Key{Group: hook.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name})
 	}
 	return keys
 }
 
 // describe says what a component is pinned to, and what stays of later revisions.
-func (p pin) describe(reconcilerName string, pinned rendering.Pinned, kept []reconciler.Key) string {
+func (p pin) describe(reconcilerName string, pinned rendering.Pinned, kept []report.Key) string {
 	if !p.isSet() {
 		return ""
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // A generator that renders the same leaves the digests as they are; the history names it, so that the objects are compared once.
@@ -98,7 +97,7 @@ func (h *handler[T]) rendersSame(ctx context.Context, obj T, t targets.Connectio
 			return err == nil, err
 		}
 	}
-	apply, err := h.applyRequest(next, prepared{config: resolved, digest: recorded.component, allowEmpty: true}, rendered.Objects, reconciler.Inventory{})
+	apply, err := h.applyRequest(next, prepared{config: resolved, digest: recorded.component, allowEmpty: true}, rendered.Objects, v1alpha1.Inventory{})
 	if err != nil || recorded.revision != earlier.revision || recorded.manifests == "" {
 		return false, err
 	}

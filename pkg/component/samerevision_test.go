@@ -21,6 +21,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	hash "github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -224,7 +225,7 @@ func TestAComponentGoesOnWithTheDigestsOfTheEarlierGenerator(t *testing.T) {
 func TestTheTimeoutGoesOnWithAGeneratorThatRendersTheSame(t *testing.T) {
 	for text, restarted := range map[string]bool{"": false, "other": true} {
 		o := operate(t, ReconcilerOptions{})
-		o.engine.outcome.Waiting = []reconciler.Wait{{Key: reconciler.Key{Kind: "ConfigMap", Name: "a"}}}
+		o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
 		_, _ = o.reconcile(version{digest: "1"})
 		before := o.obj.Status.ProcessingSince.DeepCopy()
 		o.now = func() time.Time { return before.Add(time.Minute) }
@@ -349,7 +350,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		}
 		if current := o.obj.Status.currentRevision(); !test.ready {
 			current.ReadyAt, current.Result = nil, v1alpha1.RevisionFailed
-			o.engine.outcome.Waiting = []reconciler.Wait{{Key: reconciler.Key{Kind: "ConfigMap", Name: "a"}}}
+			o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
 		o.code.hooks[preReconcile] = test.hooks
 		o.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, o.now, func(client.ObjectKey) {}, func(context.Context, string) (map[client.ObjectKey]listed, error) {

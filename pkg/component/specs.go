@@ -337,7 +337,7 @@ type DriftSpec struct {
 }
 
 // GetDriftPolicy returns the policy, or nothing if the default applies.
-func (s *DriftSpec) GetDriftPolicy() reconciler.DriftPolicy {
+func (s *DriftSpec) GetDriftPolicy() v1alpha1.DriftPolicy {
 	if s == nil {
 		return ""
 	}

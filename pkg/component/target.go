@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -136,7 +137,7 @@ func (h *handler[T]) instructions(obj T) map[string]string {
 
 // protected returns what the component, and its operator, cannot live without. In
 // another cluster objects of the same names are other objects.
-func (h *handler[T]) protected(obj T) ([]reconciler.Key, error) {
+func (h *handler[T]) protected(obj T) ([]report.Key, error) {
 	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
 		return nil, nil
 	}
@@ -145,7 +146,7 @@ func (h *handler[T]) protected(obj T) ([]reconciler.Key, error) {
 		return nil, fmt.Errorf("find the definition of the type %s: %w", h.kind, err)
 	}
 	key := targets.DigestKeySecret(h.settings.operatorNamespace, h.settings.name)
-	return []reconciler.Key{
+	return []report.Key{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: mapping.Resource.GroupResource().String()},
 		{Kind: "Namespace", Name: h.settings.operatorNamespace},
 		{Kind: "Secret", Namespace: key.Namespace, Name: key.Name},

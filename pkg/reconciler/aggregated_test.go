@@ -28,6 +28,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -300,8 +301,8 @@ func TestATypeOfAnAggregatedServerIsManagedLikeAnyOther(t *testing.T) {
 		t.Errorf("got blockers %q, want %q", got, want)
 	}
 	outcome, err := b.delete()
-	if err != nil || len(outcome.Waiting) == 0 || !slices.ContainsFunc(outcome.Waiting, func(w reconciler.Wait) bool {
-		return w.Key.Kind == "APIService" && w.Reason == reconciler.WaitBlocked && strings.Contains(w.Message, blocked)
+	if err != nil || len(outcome.Waiting) == 0 || !slices.ContainsFunc(outcome.Waiting, func(w report.Wait) bool {
+		return w.Key.Kind == "APIService" && w.Reason == report.WaitBlocked && strings.Contains(w.Message, blocked)
 	}) {
 		t.Errorf("with a foreign instance: %v, waiting for %v", err, outcome.Waiting)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -59,7 +60,7 @@ func TestMissingNamespacesAreCreatedAndOrphaned(t *testing.T) {
 		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
 	}
 	why := "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace " + elsewhere.GetNamespace() + ")"
-	if !slices.ContainsFunc(outcome.Notes, func(note reconciler.Note) bool { return note.Message == why }) {
+	if !slices.ContainsFunc(outcome.Notes, func(note report.Note) bool { return note.Message == why }) {
 		t.Errorf("notes %v", outcome.Notes)
 	}
 	namespace := &corev1.Namespace{}

@@ -14,23 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
-
-// Blocker is an object that blocks the deletion of a component.
-type Blocker struct {
-	// Dependent names the object that cannot be deleted, such as
-	// "CustomResourceDefinition foos.example.com", or the pattern of a type.
-	Dependent string
-	// Key is the object; it is empty for the pattern of a type.
-	Key Key
-	// Message says what blocks it, naming the first few objects and how many there are.
-	Message string
-	// Awaited are the objects that have to be gone, by type, as far as the types are known.
-	Awaited []AwaitedObject
-}
 
 // DeletionBlockers returns what blocks the deletion of everything in the
 // inventory: the instances of the component's own types, and of the additional
@@ -43,20 +31,20 @@ type Blocker struct {
 //
 // The answer holds for the moment; the executor checks again right before it
 // deletes a type.
-func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest) ([]Blocker, error) {
+func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest) ([]report.Blocker, error) {
 	in, err := r.deleteInput(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	known := ownsRecorded(in.Recorded)
-	var blockers []Blocker
+	var blockers []report.Blocker
 	var errs []error
 	collect := func(dependent string, key plan.Key, message string, obstacles []plan.BlockingType, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
 		if message != "" {
-			blockers = append(blockers, Blocker{Dependent: dependent, Key: Key(key), Message: message, Awaited: awaitedOf(obstacles)})
+			blockers = append(blockers, report.Blocker{Dependent: dependent, Key: report.Key(key), Message: message, Awaited: awaitedOf(obstacles)})
 		}
 	}
 	for _, item := range in.Recorded {
@@ -106,35 +94,18 @@ func ownsRecorded(items []v1alpha1.InventoryItem) execute.Owns {
 	}
 }
 
-// AwaitedObject is an object of another owner, or all objects of a type, that an owner depends
-// on: it is waited for, or ignored until it is gone.
-type AwaitedObject struct {
-	Type schema.GroupVersionResource
-	// Kind is set if the type itself is awaited, because the server does not serve it. The type has no resource then.
-	Kind string
-	// Namespace is empty for objects that live in none.
-	Namespace string
-	// Name is empty if all objects of the type are meant, in the namespace or, without
-	// one, everywhere.
-	Name string
-	// ResourceVersion is that of the object when it was read; empty if it is not known.
-	ResourceVersion string
-	// DeletionOnly: nothing but the deletion of an object makes a difference.
-	DeletionOnly bool
-}
-
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // awaitedType is a type that the server does not serve.
-func awaitedType(gvk schema.GroupVersionKind) AwaitedObject {
-	return AwaitedObject{Type: gvk.GroupVersion().WithResource(""), Kind: gvk.Kind}
+func awaitedType(gvk schema.GroupVersionKind) report.AwaitedObject {
+	return report.AwaitedObject{Type: gvk.GroupVersion().WithResource(""), Kind: gvk.Kind}
 }
 
 // awaited returns the objects of other owners that the plan waits for, and the ignored
 // objects, which are created once they are gone.
-func (c *call) awaited(p plan.Plan) []AwaitedObject {
-	var all []AwaitedObject
-	add := func(more ...AwaitedObject) {
+func (c *call) awaited(p plan.Plan) []report.AwaitedObject {
+	var all []report.AwaitedObject
+	add := func(more ...report.AwaitedObject) {
 		for _, one := range more {
 			if !slices.Contains(all, one) {
 				all = append(all, one)
@@ -143,24 +114,24 @@ func (c *call) awaited(p plan.Plan) []AwaitedObject {
 	}
 	for _, key := range p.Ignored {
 		if at, ok := c.resourceOf(c.typeOf(key)); ok {
-			add(AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, DeletionOnly: true})
+			add(report.AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, DeletionOnly: true})
 		}
 	}
 	for _, wait := range p.Waiting {
 		key := wait.Key
 		switch wait.Reason {
-		case plan.WaitOwner:
+		case report.WaitOwner:
 			if at, ok := c.resourceOf(c.typeOf(key)); ok {
-				add(AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion})
+				add(report.AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion})
 			}
-		case plan.WaitNamespaceGone:
+		case report.WaitNamespaceGone:
 			of := plan.Key{Kind: "Namespace", Name: key.Namespace}
-			add(AwaitedObject{Type: namespaces, Name: of.Name, ResourceVersion: c.in.Live[of].ResourceVersion})
-		case plan.WaitType:
+			add(report.AwaitedObject{Type: namespaces, Name: of.Name, ResourceVersion: c.in.Live[of].ResourceVersion})
+		case report.WaitType:
 			if !c.defines(key.GroupKind()) {
 				add(awaitedType(c.typeOf(key)))
 			}
-		case plan.WaitBlocked:
+		case report.WaitBlocked:
 			add(awaitedOf(c.in.Failed[key].BlockingTypes)...)
 		}
 	}
@@ -199,10 +170,10 @@ func (c *call) defines(gk schema.GroupKind) bool {
 }
 
 // awaitedOf returns the objects that have to be gone before an object can be deleted.
-func awaitedOf(obstacles []plan.BlockingType) []AwaitedObject {
-	var all []AwaitedObject
+func awaitedOf(obstacles []plan.BlockingType) []report.AwaitedObject {
+	var all []report.AwaitedObject
 	for _, o := range obstacles {
-		all = append(all, AwaitedObject{Type: o.Type, Namespace: o.Namespace, DeletionOnly: true})
+		all = append(all, report.AwaitedObject{Type: o.Type, Namespace: o.Namespace, DeletionOnly: true})
 	}
 	return all
 }

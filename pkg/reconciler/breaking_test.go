@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -19,7 +20,7 @@ import (
 // nothing breaks, then so that something does.
 func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 	for plural, policy := range map[string]reconciler.UpdatePolicy{
-		"cogs": reconciler.UpdatePolicyReplace, "gears": reconciler.UpdatePolicySsaMerge, "racks": reconciler.UpdatePolicySsaOverride,
+		"cogs": reconciler.UpdatePolicyReplace, "gears": v1alpha1.UpdatePolicySsaMerge, "racks": v1alpha1.UpdatePolicySsaOverride,
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			b, counted := newPlanBench(t, reconciler.ReconcilerOptions{UpdatePolicy: &policy})
@@ -61,7 +62,7 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			breaking := withFields(map[string]any{"size": text}, nil)
 			const want = "version v1: .spec.name: the field is removed (FieldRemoved); version v1: .spec.size: the type changes from integer to string (TypeChanged)"
 			plan := b.foresee(counted, reconciler.ApplyRequest{Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{breaking}})
-			if len(plan.Changes) != 1 || plan.Changes[0].Class != reconciler.ChangeRefused || !strings.Contains(plan.Changes[0].Message, want) {
+			if len(plan.Changes) != 1 || plan.Changes[0].Class != report.ChangeRefused || !strings.Contains(plan.Changes[0].Message, want) {
 				t.Errorf("got the plan\n%s", plan)
 			}
 			_, err := b.apply(breaking, instance(kind, "one"), config("beside", "1"))

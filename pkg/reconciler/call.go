@@ -15,9 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/rights"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // maxLooks bounds how often one object is read again in one call because a write met
@@ -161,7 +162,7 @@ func (c *call) addRefusal(step plan.Step, err error) {
 
 // addForbiddenRead notes the right that the server names if an object waits because it may not be read.
 func (c *call) addForbiddenRead(wait plan.Wait) {
-	if right, ok := rights.Refused(wait.Message, nil); ok && wait.Reason == plan.WaitForbidden {
+	if right, ok := rights.Refused(wait.Message, nil); ok && wait.Reason == report.WaitForbidden {
 		c.missing = append(c.missing, right)
 	}
 }
@@ -176,7 +177,7 @@ func (c *call) blameNamespace(key plan.Key, err error) {
 		return
 	}
 	delete(c.errs, key)
-	c.addForbiddenRead(plan.Wait{Reason: plan.WaitForbidden, Message: seen.Message})
+	c.addForbiddenRead(plan.Wait{Reason: report.WaitForbidden, Message: seen.Message})
 	c.errs[namespace] = &ForbiddenError{Object: namespace.String(), Message: "does not exist, and is not created, because it " + seen.Message}
 }
 
@@ -256,35 +257,35 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	}
 	adoption := adoptionOf(c.in.Input)
 	for _, wait := range p.Waiting {
-		outcome.Waiting = append(outcome.Waiting, Wait{Key(wait.Key), WaitReason(wait.Reason), wait.Message, wait.Until})
-		if err := c.errs[wait.Key]; err != nil && wait.Reason == plan.WaitError {
+		outcome.Waiting = append(outcome.Waiting, waitOf(wait))
+		if err := c.errs[wait.Key]; err != nil && wait.Reason == report.WaitError {
 			if advice, ok := strings.CutPrefix(wait.Message, err.Error()); ok && advice != "" {
 				c.errs[wait.Key] = fmt.Errorf("%w%s", err, advice)
 			}
 		}
-		if wait.Reason == plan.WaitFailed && c.in.Cause == plan.Deleting {
+		if wait.Reason == report.WaitFailed && c.in.Cause == plan.Deleting {
 			c.errs[wait.Key] = &HookFailedError{Object: wait.Key.String(), Message: wait.Message}
 		}
-		if wait.Reason == plan.WaitForbidden {
+		if wait.Reason == report.WaitForbidden {
 			c.addForbiddenRead(wait)
 			c.errs[wait.Key] = &ForbiddenError{Object: wait.Key.String(), Message: wait.Message}
 		}
-		if wait.Reason == plan.WaitOwner {
+		if wait.Reason == report.WaitOwner {
 			c.errs[wait.Key] = &OwnerConflictError{Object: wait.Key.String(), Message: wait.Message, Policy: adoption()[wait.Key]}
 		}
 	}
 	outcome.Missing = rights.Aggregate(c.missing)
 	for _, note := range c.notes {
-		outcome.Notes = append(outcome.Notes, Note{Key(note.Key), note.Reason, note.Message, note.Warning})
+		outcome.Notes = append(outcome.Notes, noteOf(note))
 	}
 	for _, deviation := range p.Deviations {
-		outcome.Drifted = append(outcome.Drifted, Deviation{Key(deviation.Key), Drift(deviation.Drift)})
+		outcome.Drifted = append(outcome.Drifted, report.Deviation{Key: report.Key(deviation.Key), Drift: deviation.Drift})
 	}
 	for _, key := range p.Retained {
-		outcome.Retained = append(outcome.Retained, Key(key))
+		outcome.Retained = append(outcome.Retained, report.Key(key))
 	}
 	for _, key := range c.returned {
-		outcome.Returned = append(outcome.Returned, Key(key))
+		outcome.Returned = append(outcome.Returned, report.Key(key))
 	}
 	return outcome
 }

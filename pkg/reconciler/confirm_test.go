@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -27,7 +28,7 @@ func newConfirmed(t *testing.T) (*bench, *handClock, *between) {
 }
 
 // mustRecord returns the inventory of a request before anything is created.
-func (b *bench) mustRecord(request reconciler.ApplyRequest) reconciler.Inventory {
+func (b *bench) mustRecord(request reconciler.ApplyRequest) v1alpha1.Inventory {
 	b.t.Helper()
 	request.Record = nil
 	outcome, err := b.engine.Apply(b.t.Context(), request)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -74,7 +75,7 @@ func TestADefinitionDroppedOnUpgradeStaysWhileForeignInstancesExist(t *testing.T
 	d.create(d.theirs)
 	outcome, err := d.apply(config("a", "2"))
 	want := "1 foreign instance: Drop " + d.namespace + "/theirs"
-	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked || outcome.Waiting[0].Message != want {
+	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != report.WaitBlocked || outcome.Waiting[0].Message != want {
 		t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
 	}
 	if !d.stands(d.definition) || !d.stands(d.theirs) {
@@ -112,7 +113,7 @@ func TestANamespaceWithObjectsOfOthersIsNotDeleted(t *testing.T) {
 	theirs := configIn("theirs", name)
 	b.create(theirs)
 	outcome, err := b.delete()
-	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitBlocked ||
+	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != report.WaitBlocked ||
 		!strings.Contains(outcome.Waiting[0].Message, "kubectl get configmaps --namespace "+name) {
 		t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
 	}

@@ -9,24 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Diff returns what differs between two sets of manifests: the objects that only the second one has
 // (ChangeCreate), those that only the first one has (ChangeDelete), and those with other fields
 // (ChangeUpdate, or ChangeRestartsPods). The manifests must have kinds. No value of a Secret is in the result,
 // and no value at all in the context of a reconcile that has read a Secret.
-func Diff(ctx context.Context, before, after []client.Object) []PlannedChange {
-	earlier := map[Key]client.Object{}
+func Diff(ctx context.Context, before, after []client.Object) []report.PlannedChange {
+	earlier := map[report.Key]client.Object{}
 	for _, object := range before {
-		earlier[keyOfObject(object)] = object
+		earlier[KeyOf(object)] = object
 	}
-	var p Plan
+	var p report.Plan
 	for _, object := range after {
-		key := keyOfObject(object)
+		key := KeyOf(object)
 		was, found := earlier[key]
 		delete(earlier, key)
 		if !found {
-			p.Changes = append(p.Changes, diffOf(object, ChangeCreate))
+			p.Changes = append(p.Changes, diffOf(object, report.ChangeCreate))
 			continue
 		}
 		a, b := contentOf(was), contentOf(object)
@@ -34,30 +36,31 @@ func Diff(ctx context.Context, before, after []client.Object) []PlannedChange {
 		if len(fields) == 0 {
 			continue
 		}
-		change := diffOf(object, ChangeUpdate)
+		change := diffOf(object, report.ChangeUpdate)
 		change.Fields, change.MoreFields = fields, more
 		if restartsPods(a, b) {
-			change.Class = ChangeRestartsPods
+			change.Class = report.ChangeRestartsPods
 		}
 		p.Changes = append(p.Changes, change)
 	}
 	for _, object := range earlier {
-		p.Changes = append(p.Changes, diffOf(object, ChangeDelete))
+		p.Changes = append(p.Changes, diffOf(object, report.ChangeDelete))
 	}
-	p.sort()
+	p.Sort()
 	return p.Changes
 }
 
-func diffOf(object client.Object, class ChangeClass) PlannedChange {
-	return PlannedChange{
-		Key: keyOfObject(object), APIVersion: object.GetObjectKind().GroupVersionKind().GroupVersion().String(), Class: class,
-		Destructive: class == ChangeDelete,
+func diffOf(object client.Object, class report.ChangeClass) report.PlannedChange {
+	return report.PlannedChange{
+		Key: KeyOf(object), APIVersion: object.GetObjectKind().GroupVersionKind().GroupVersion().String(), Class: class,
+		Destructive: class == report.ChangeDelete,
 	}
 }
 
-func keyOfObject(object client.Object) Key {
+// KeyOf returns the key of an object, which must have its kind.
+func KeyOf(object client.Object) report.Key {
 	gvk := object.GetObjectKind().GroupVersionKind()
-	return Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+	return report.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // contentOf is nil for what cannot be serialised.

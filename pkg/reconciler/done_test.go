@@ -41,8 +41,8 @@ func TestNoOutcomeOfACallWithAnErrorIsDone(t *testing.T) {
 		}
 	}
 	for name, request := range map[string]reconciler.DeleteRequest{
-		"hooks that were not rendered": {Owner: b.owner(), Inventory: reconciler.Inventory{Items: b.inventory.Items, DeleteHooks: true}},
-		"a newer inventory":            {Owner: b.owner(), Inventory: reconciler.Inventory{Format: v1alpha1.InventoryFormat + 1}},
+		"hooks that were not rendered": {Owner: b.owner(), Inventory: v1alpha1.Inventory{Items: b.inventory.Items, DeleteHooks: true}},
+		"a newer inventory":            {Owner: b.owner(), Inventory: v1alpha1.Inventory{Format: v1alpha1.InventoryFormat + 1}},
 		"an owner without kind":        {Owner: reconciler.Owner{Name: "main"}},
 	} {
 		if outcome, err := b.engine.Delete(t.Context(), request); err == nil || outcome.Done() {

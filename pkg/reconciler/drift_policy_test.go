@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -80,7 +81,7 @@ func TestAnObjectInConflictIsRepairedLessAndLessOftenAndTheOtherClientIsNamed(t 
 			continue
 		}
 		wait := outcome.Waiting[0]
-		if wait.Reason != reconciler.WaitConflict || !strings.Contains(wait.Message, "their-operator changes data.value") || outcome.Settled != 0 {
+		if wait.Reason != report.WaitConflict || !strings.Contains(wait.Message, "their-operator changes data.value") || outcome.Settled != 0 {
 			t.Fatalf("it waits for %+v", wait)
 		}
 		if now.Before(wait.Until) {

@@ -13,12 +13,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // A program without a component of its own: it keeps the record where it likes.
 func ExampleReconciler_Apply() {
-	apply := func(ctx context.Context, config *rest.Config, inventory reconciler.Inventory, save func(context.Context, reconciler.Inventory) error) error {
+	apply := func(ctx context.Context, config *rest.Config, inventory v1alpha1.Inventory, save func(context.Context, v1alpha1.Inventory) error) error {
 		target, err := reconciler.NewTarget(config)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -64,7 +65,7 @@ func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
 			durable := b.inventory
 			between.before(crash.at+" /api/v1/namespaces/"+b.namespace+"/configmaps/shared", func() { between.dead.Store(true) })
 			request := b.request(config("mine", "1"))
-			request.Record = func(_ context.Context, inventory reconciler.Inventory) error {
+			request.Record = func(_ context.Context, inventory v1alpha1.Inventory) error {
 				if crash.at == "" {
 					return errors.New("it has ended")
 				}
@@ -92,8 +93,8 @@ func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
 // requestOfOther is the request of another owner, which keeps its own record.
 func (b *bench) requestOfOther(objects ...client.Object) *reconciler.ApplyRequest {
 	other := b.request(objects...)
-	other.Owner.Name, other.Owner.UID, other.Inventory = "other", "2", reconciler.Inventory{}
-	other.Record = func(_ context.Context, inventory reconciler.Inventory) error {
+	other.Owner.Name, other.Owner.UID, other.Inventory = "other", "2", v1alpha1.Inventory{}
+	other.Record = func(_ context.Context, inventory v1alpha1.Inventory) error {
 		other.Inventory = inventory
 		return nil
 	}

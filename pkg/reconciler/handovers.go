@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -70,7 +71,7 @@ func handoverKeys(in plan.Input, outcome Outcome) []plan.Key {
 	adoption := adoptionOf(in)
 	var keys []plan.Key
 	for _, wait := range outcome.Waiting {
-		if wait.Reason == WaitOwner && adoption()[plan.Key(wait.Key)] == v1alpha1.AdoptionPolicyIfUnowned {
+		if wait.Reason == report.WaitOwner && adoption()[plan.Key(wait.Key)] == v1alpha1.AdoptionPolicyIfUnowned {
 			keys = append(keys, plan.Key(wait.Key))
 		}
 	}

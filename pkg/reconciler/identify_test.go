@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -74,7 +75,7 @@ func TestTheRecordedClusterIsComparedWithItsLike(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			inventory := reconciler.Inventory{Format: 1, Target: tc.recorded, DeleteHooks: true, Items: []reconciler.InventoryItem{{Version: "v1", Kind: "ConfigMap", Name: "a", Namespace: "shop"}}}
+			inventory := v1alpha1.Inventory{Format: 1, Target: tc.recorded, DeleteHooks: true, Items: []v1alpha1.InventoryItem{{Version: "v1", Kind: "ConfigMap", Name: "a", Namespace: "shop"}}}
 			outcome, err := r.Delete(t.Context(), reconciler.DeleteRequest{
 				Owner: reconciler.Owner{Kind: "Shop", Namespace: "shop", Name: "main"}, Inventory: inventory, SkipHooks: true,
 			})

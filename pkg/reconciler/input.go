@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -151,7 +152,7 @@ func (r *Reconciler) addHooks(ctx context.Context, in *input, request DeleteRequ
 }
 
 // input is what both kinds of requests have in common.
-func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, inventory v1alpha1.Inventory, protected []Key) (input, error) {
+func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, inventory v1alpha1.Inventory, protected []report.Key) (input, error) {
 	if owner.Kind == "" || owner.Name == "" {
 		return input{}, errors.New("the owner of the objects needs a kind and a name")
 	}

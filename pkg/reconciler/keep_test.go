@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -100,8 +101,8 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(outcome.Waiting, func(w reconciler.Wait) bool {
-				return w.Key.Name == e.definition.GetName() && w.Reason == reconciler.WaitBlocked && strings.Contains(w.Message, foreign)
+			if !slices.ContainsFunc(outcome.Waiting, func(w report.Wait) bool {
+				return w.Key.Name == e.definition.GetName() && w.Reason == report.WaitBlocked && strings.Contains(w.Message, foreign)
 			}) {
 				t.Errorf("waiting for %v", outcome.Waiting)
 			}

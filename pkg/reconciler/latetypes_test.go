@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -82,7 +83,7 @@ func (l *lateType) await(objects ...client.Object) {
 		if err != nil || outcome.Done() {
 			l.t.Fatalf("%v; done: %t", err, outcome.Done())
 		}
-		return outcome.Waiting[0].Reason == reconciler.WaitType
+		return outcome.Waiting[0].Reason == report.WaitType
 	})
 	if len(l.recorded()) != len(objects) {
 		l.t.Fatalf("on record are %v", l.recorded())

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/env"
@@ -36,7 +37,7 @@ type bench struct {
 	engine    *reconciler.Reconciler
 	namespace string
 	name      string // of the owner; empty means main
-	inventory reconciler.Inventory
+	inventory v1alpha1.Inventory
 	// confidential is that of the requests.
 	confidential bool
 	records      int // how often the record was made durable
@@ -84,7 +85,7 @@ func (b *bench) owner() reconciler.Owner {
 	return reconciler.Owner{Group: "example.com", Kind: "Release", Namespace: b.namespace, Name: cmp.Or(b.name, "main"), UID: "1"}
 }
 
-func (b *bench) record(_ context.Context, inventory reconciler.Inventory) error {
+func (b *bench) record(_ context.Context, inventory v1alpha1.Inventory) error {
 	b.records++
 	b.inventory = inventory
 	return nil

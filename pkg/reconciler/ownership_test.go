@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -275,12 +276,12 @@ func TestARecordCopiedFromAnotherOwnerTouchesNothing(t *testing.T) {
 	b := newBench(t)
 	another := b.owner()
 	another.Name, another.UID = "another", "2"
-	var theirs reconciler.Inventory
+	var theirs v1alpha1.Inventory
 	apply := func(objects ...client.Object) {
 		t.Helper()
 		outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
 			Owner: another, Namespace: b.namespace, Objects: objects, Inventory: theirs, AllowEmpty: true,
-			Record: func(_ context.Context, inventory reconciler.Inventory) error { theirs = inventory; return nil },
+			Record: func(_ context.Context, inventory v1alpha1.Inventory) error { theirs = inventory; return nil },
 		})
 		if theirs = outcome.Inventory; err != nil {
 			t.Fatal(err)
@@ -294,9 +295,9 @@ func TestARecordCopiedFromAnotherOwnerTouchesNothing(t *testing.T) {
 	apply()
 	invented := copied
 	invented.Seal = "AAAAAAAAAAAAAAAAAAAAAA"
-	for name, forged := range map[string]reconciler.InventoryItem{"copied": copied, "invented": invented} {
+	for name, forged := range map[string]v1alpha1.InventoryItem{"copied": copied, "invented": invented} {
 		forged.DeletePolicy = ""
-		b.inventory = reconciler.Inventory{Format: 1, Items: []reconciler.InventoryItem{forged}}
+		b.inventory = v1alpha1.Inventory{Format: 1, Items: []v1alpha1.InventoryItem{forged}}
 		if outcome, err := b.delete(); err != nil || !outcome.Done() {
 			t.Fatalf("%s: delete: %v, waiting for %v", name, err, outcome.Waiting)
 		}
@@ -396,7 +397,7 @@ func TestWhatCanOnlyBeCreatedIsRefusedAndHoldsUpNothing(t *testing.T) {
 	blocked := func() {
 		for _, kind := range kinds {
 			gvk := kind.GroupVersionKind()
-			item := reconciler.InventoryItem{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: "a"}
+			item := v1alpha1.InventoryItem{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: "a"}
 			if kind.GetKind() == "LocalSubjectAccessReview" || kind.GetKind() == "Binding" {
 				item.Namespace = b.namespace
 			}

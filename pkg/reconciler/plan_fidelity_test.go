@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -31,12 +32,12 @@ var methods = map[string]string{
 }
 
 // writesOf returns the writes of a plan, by batch, in order of their names.
-func writesOf(p reconciler.Plan) (batches [][]string) {
+func writesOf(p report.Plan) (batches [][]string) {
 	for _, c := range p.Changes {
 		for len(batches) < c.Batch {
 			batches = append(batches, nil)
 		}
-		if c.Class != reconciler.ChangeRefused && c.Class != reconciler.ChangeBlocked {
+		if c.Class != report.ChangeRefused && c.Class != report.ChangeBlocked {
 			batches[c.Batch-1] = append(batches[c.Batch-1], methods[c.Verb]+" "+c.Key.Name)
 		}
 	}
@@ -48,7 +49,7 @@ func writesOf(p reconciler.Plan) (batches [][]string) {
 
 // follow calls the engine until it is done, with a cluster that does what a plan assumes, and
 // expects the writes of the plan. The writes of one batch may have any order.
-func (b *bench) follow(counted *traffic, p reconciler.Plan, call func() (reconciler.Outcome, error)) {
+func (b *bench) follow(counted *traffic, p report.Plan, call func() (reconciler.Outcome, error)) {
 	b.t.Helper()
 	counted.reset()
 	deadline := time.Now().Add(2 * time.Minute)

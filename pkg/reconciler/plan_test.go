@@ -26,7 +26,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
@@ -105,7 +107,7 @@ func newPlanBench(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *
 }
 
 // foresee plans, and fails if anything was stored.
-func (b *bench) foresee(counted *traffic, request reconciler.ApplyRequest) reconciler.Plan {
+func (b *bench) foresee(counted *traffic, request reconciler.ApplyRequest) report.Plan {
 	b.t.Helper()
 	counted.reset()
 	request.Inventory = b.inventory
@@ -113,7 +115,7 @@ func (b *bench) foresee(counted *traffic, request reconciler.ApplyRequest) recon
 	return b.checked(counted, plan, err)
 }
 
-func (b *bench) foreseeDeletion(counted *traffic, request reconciler.DeleteRequest) reconciler.Plan {
+func (b *bench) foreseeDeletion(counted *traffic, request reconciler.DeleteRequest) report.Plan {
 	b.t.Helper()
 	counted.reset()
 	request.Inventory = b.inventory
@@ -121,7 +123,7 @@ func (b *bench) foreseeDeletion(counted *traffic, request reconciler.DeleteReque
 	return b.checked(counted, plan, err)
 }
 
-func (b *bench) checked(counted *traffic, plan reconciler.Plan, err error) reconciler.Plan {
+func (b *bench) checked(counted *traffic, plan report.Plan, err error) report.Plan {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
@@ -133,7 +135,7 @@ func (b *bench) checked(counted *traffic, plan reconciler.Plan, err error) recon
 }
 
 // changes returns the changes of a plan in a few words each.
-func changes(p reconciler.Plan) []string {
+func changes(p report.Plan) []string {
 	var all []string
 	for _, c := range p.Changes {
 		text := fmt.Sprintf("%d %s %s %s", c.Batch, c.Class, c.Verb, c.Key.Kind+" "+c.Key.Name)
@@ -145,7 +147,7 @@ func changes(p reconciler.Plan) []string {
 	return all
 }
 
-func expectChanges(t *testing.T, p reconciler.Plan, want ...string) {
+func expectChanges(t *testing.T, p report.Plan, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, changes(p)); diff != "" {
 		t.Errorf("-want +got:\n%s\nof the plan\n%s", diff, p)
@@ -212,11 +214,11 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 		"2 Recreate delete Service svc", "3 Recreate create Service svc",
 		"4 Orphan orphan ConfigMap kept", "4 Delete delete ConfigMap old",
 	)
-	if total := got.Total(reconciler.ChangeRecreate); total != 1 {
+	if total := got.Total(report.ChangeRecreate); total != 1 {
 		t.Errorf("%d objects are recreated, want 1", total)
 	}
 	got = b.foresee(counted, b.request(scaled, replicas, config("a", "1"), config("helm", "1"), service(80)))
-	if blocked := got.Changes[len(got.Changes)-1]; blocked.Class != reconciler.ChangeBlocked || blocked.Key.Name != "helm" || !strings.Contains(blocked.Message, "belongs to Helm release") {
+	if blocked := got.Changes[len(got.Changes)-1]; blocked.Class != report.ChangeBlocked || blocked.Key.Name != "helm" || !strings.Contains(blocked.Message, "belongs to Helm release") {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -239,7 +241,7 @@ func TestAPlanWarnsOfPodsThatAreReplacedUnderServerSideApplyAndOfReplicasThatFal
 		t.Fatal(err)
 	}
 	got := b.foresee(counted, b.request(web(1, "1")))
-	if len(got.Changes) != 1 || got.Changes[0].Class != reconciler.ChangeRestartsPods || !strings.Contains(got.Changes[0].DependsOnCluster, "a later one removes .spec.template.metadata.annotations.example.com/by-hand") {
+	if len(got.Changes) != 1 || got.Changes[0].Class != report.ChangeRestartsPods || !strings.Contains(got.Changes[0].DependsOnCluster, "a later one removes .spec.template.metadata.annotations.example.com/by-hand") {
 		t.Errorf("got\n%s", got)
 	}
 	if len(got.Notes) != 1 || !got.Notes[0].Warning || got.Notes[0].Message != "the number of replicas falls from 5 to 1" {
@@ -248,7 +250,7 @@ func TestAPlanWarnsOfPodsThatAreReplacedUnderServerSideApplyAndOfReplicasThatFal
 }
 
 // ownerIDOf returns the id that an adopted object gets.
-func ownerIDOf(t *testing.T, p reconciler.Plan) string {
+func ownerIDOf(t *testing.T, p report.Plan) string {
 	t.Helper()
 	for _, c := range p.Changes {
 		for _, f := range c.Fields {
@@ -382,7 +384,7 @@ func TestAPlanHandsAnObjectOverToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) 
 func TestAPlanNotesOrphans(t *testing.T) {
 	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
-	b.inventory = reconciler.Inventory{}
+	b.inventory = v1alpha1.Inventory{}
 	if got := b.foresee(counted, b.request(config("a", "1"))); !strings.Contains(got.String(), "found: it has the ownership label and annotation of this component") {
 		t.Errorf("got\n%s", got)
 	}
@@ -472,20 +474,20 @@ func TestAPlanIsStable(t *testing.T) {
 		t.Error(diff)
 	}
 	encoded, err := json.Marshal(first)
-	var decoded reconciler.Plan
+	var decoded report.Plan
 	if err := errors.Join(err, json.Unmarshal(encoded, &decoded)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(first, decoded); diff != "" {
 		t.Error(diff)
 	}
-	if first.Version != reconciler.PlanVersion || first.Total(reconciler.ChangeUpdate) != 2 {
+	if first.Version != report.PlanVersion || first.Total(report.ChangeUpdate) != 2 {
 		t.Errorf("got %+v", first)
 	}
 }
 
 func TestAPlanStartsNoWatch(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
+	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, report.Change) {}})
 	b.mustApply(config("a", "1"))
 	b.engine.StopWatching(b.owner())
 	expectChanges(t, b.foresee(counted, b.request(config("a", "2"))), "1 Update replace ConfigMap a data.value: 1 -> 2")
@@ -535,7 +537,7 @@ func TestAPlanNamesMissingRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got.Changes) == 1 && got.Changes[0].Class == reconciler.ChangeBlocked && strings.Contains(got.Changes[0].Message, "cannot create resource") {
+		if len(got.Changes) == 1 && got.Changes[0].Class == report.ChangeBlocked && strings.Contains(got.Changes[0].Message, "cannot create resource") {
 			want := "in namespace " + b.namespace + " rules: [{apiGroups: [''], resources: [configmaps], verbs: [create]}]"
 			if got.MissingRights != want {
 				t.Errorf("the missing rights are %q, want %q", got.MissingRights, want)

@@ -17,11 +17,12 @@ import (
 
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/rights"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/rights"
 )
 
 // Plan returns everything that Apply would do, called again and again until it is done, and
@@ -29,11 +30,11 @@ import (
 // one request for each of them, and one list or a few reads for each type; a namespace or
 // type that is deleted is searched for objects of others, too. No value of a Secret is in what
 // it returns. Errors are like those of Apply.
-func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (Plan, error) {
+func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (report.Plan, error) {
 	ctx = confidential.Start(ctx, request.Confidential || request.Desired.isConfidential())
 	in, err := r.applyInput(ctx, request)
 	if err != nil {
-		return Plan{}, err
+		return report.Plan{}, err
 	}
 	return r.preview(ctx, in)
 }
@@ -45,19 +46,19 @@ func (r *Reconciler) ManifestDigest(ctx context.Context, request ApplyRequest) (
 }
 
 // PlanDeletion is Plan for Delete.
-func (r *Reconciler) PlanDeletion(ctx context.Context, request DeleteRequest) (Plan, error) {
+func (r *Reconciler) PlanDeletion(ctx context.Context, request DeleteRequest) (report.Plan, error) {
 	ctx = confidential.Start(ctx, request.Confidential)
 	in, err := r.deleteInput(ctx, request)
 	if err == nil {
 		err = r.addHooks(ctx, &in, request)
 	}
 	if err != nil {
-		return Plan{}, err
+		return report.Plan{}, err
 	}
 	return r.preview(ctx, in)
 }
 
-func (r *Reconciler) preview(ctx context.Context, in input) (Plan, error) {
+func (r *Reconciler) preview(ctx context.Context, in input) (report.Plan, error) {
 	preview := r.executor.NewPreview()
 	p := &previewing{
 		reconciler: r, call: newCall(in), preview: preview, observer: preview.Observer(),
@@ -65,7 +66,7 @@ func (r *Reconciler) preview(ctx context.Context, in input) (Plan, error) {
 	}
 	forecast, err := p.forecast(ctx)
 	if err != nil {
-		return Plan{}, err
+		return report.Plan{}, err
 	}
 	result := p.plan(ctx, forecast)
 	result.MissingRights = rights.Aggregate(p.call.missing).String()
@@ -82,7 +83,7 @@ type previewing struct {
 	// assumed are the objects of creations that the server cannot be asked about.
 	assumed map[plan.Key]plan.Observation
 	// refused are the changes of shared types that the server refuses, or that break objects.
-	refused []PlannedChange
+	refused []report.PlannedChange
 	// created are the namespaces that the forecast creates, and defined the types.
 	created map[plan.Key]bool
 }
@@ -302,8 +303,8 @@ func (p *previewing) missingIn(err error, step plan.Step) (plan.Key, bool) {
 }
 
 // plan makes the result of a forecast.
-func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
-	result := Plan{Version: PlanVersion, Changes: append([]PlannedChange{}, p.refused...)}
+func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) report.Plan {
+	result := report.Plan{Version: report.PlanVersion, Changes: append([]report.PlannedChange{}, p.refused...)}
 	recreated := map[plan.Key]bool{}
 	for _, batch := range forecast.Batches {
 		for _, step := range batch.Steps {
@@ -314,11 +315,11 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 	for _, batch := range forecast.Batches {
 		until := func(waiting []plan.Wait) {
 			for _, wait := range waiting {
-				result.Until = append(result.Until, PlannedWait{number + 1, waitOf(wait)})
+				result.Until = append(result.Until, report.PlannedWait{Batch: number + 1, Wait: waitOf(wait)})
 			}
 		}
 		until(batch.After)
-		var changes []PlannedChange
+		var changes []report.PlannedChange
 		stage, last := 0, -1
 		for _, step := range batch.Steps {
 			// A refusal that leads to a recreation, and the question before it, are no writes.
@@ -336,20 +337,20 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 		}
 	}
 	for _, wait := range forecast.After {
-		result.Until = append(result.Until, PlannedWait{number + 1, waitOf(wait)})
+		result.Until = append(result.Until, report.PlannedWait{Batch: number + 1, Wait: waitOf(wait)})
 	}
 	for _, wait := range forecast.Waiting {
-		if wait.Reason != plan.WaitConflict {
+		if wait.Reason != report.WaitConflict {
 			wait.Until = time.Time{} // it depends on when the plan is made
 		}
 		result.Waiting = append(result.Waiting, waitOf(wait))
 		switch wait.Reason {
-		case plan.WaitOwner, plan.WaitForbidden:
+		case report.WaitOwner, report.WaitForbidden:
 			p.call.addForbiddenRead(wait)
-			result.Changes = append(result.Changes, PlannedChange{
-				Key: Key(wait.Key), APIVersion: p.call.typeOf(wait.Key).GroupVersion().String(), Class: ChangeBlocked, Reason: string(wait.Reason), Message: wait.Message,
+			result.Changes = append(result.Changes, report.PlannedChange{
+				Key: report.Key(wait.Key), APIVersion: p.call.typeOf(wait.Key).GroupVersion().String(), Class: report.ChangeBlocked, Reason: string(wait.Reason), Message: wait.Message,
 			})
-		case plan.WaitUnknown, plan.WaitType:
+		case report.WaitUnknown, report.WaitType:
 			result.Incomplete = append(result.Incomplete, wait.Key.String()+": "+wait.Message)
 		}
 	}
@@ -357,29 +358,33 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) Plan {
 		p.call.addNote(note)
 	}
 	for _, note := range p.call.notes {
-		result.Notes = append(result.Notes, Note{Key(note.Key), note.Reason, note.Message, note.Warning})
+		result.Notes = append(result.Notes, noteOf(note))
 	}
 	for _, deviation := range forecast.Deviations {
-		result.Drifted = append(result.Drifted, Deviation{Key(deviation.Key), Drift(deviation.Drift)})
+		result.Drifted = append(result.Drifted, report.Deviation{Key: report.Key(deviation.Key), Drift: deviation.Drift})
 	}
-	result.sort()
+	result.Sort()
 	return result
 }
 
-func waitOf(wait plan.Wait) Wait {
-	return Wait{Key(wait.Key), WaitReason(wait.Reason), wait.Message, wait.Until}
+func waitOf(wait plan.Wait) report.Wait {
+	return report.Wait{Key: report.Key(wait.Key), Reason: wait.Reason, Message: wait.Message, Until: wait.Until}
+}
+
+func noteOf(note plan.Note) report.Note {
+	return report.Note{Key: report.Key(note.Key), Reason: note.Reason, Message: note.Message, Warning: note.Warning}
 }
 
 // classes are the classes of steps that the server accepts, by verb.
-var classes = map[plan.Verb]ChangeClass{
-	plan.VerbCreate: ChangeCreate, plan.VerbReplace: ChangeUpdate, plan.VerbMerge: ChangeUpdate, plan.VerbOverride: ChangeUpdate,
-	plan.VerbMark: ChangeUpdate, plan.VerbDelete: ChangeDelete, plan.VerbOrphan: ChangeOrphan,
+var classes = map[plan.Verb]report.ChangeClass{
+	plan.VerbCreate: report.ChangeCreate, plan.VerbReplace: report.ChangeUpdate, plan.VerbMerge: report.ChangeUpdate, plan.VerbOverride: report.ChangeUpdate,
+	plan.VerbMark: report.ChangeUpdate, plan.VerbDelete: report.ChangeDelete, plan.VerbOrphan: report.ChangeOrphan,
 }
 
 // change makes a change of a step.
-func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, stage int) PlannedChange {
-	change := PlannedChange{
-		Key: Key(step.Key), APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),
+func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, stage int) report.PlannedChange {
+	change := report.PlannedChange{
+		Key: report.Key(step.Key), APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),
 		Class: classes[step.Verb], Verb: string(step.Verb), Reason: string(step.Reason), Batch: batch, Stage: stage,
 	}
 	if step.Desired != nil {
@@ -396,26 +401,26 @@ func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, 
 	}
 	switch {
 	case step.Failure != nil && asked && known.refused:
-		change.Class, change.Message = ChangeRefused, step.Failure.Message
+		change.Class, change.Message = report.ChangeRefused, step.Failure.Message
 		return change
 	case step.Failure != nil:
-		change.Class, change.Message = ChangeBlocked, step.Failure.Message
+		change.Class, change.Message = report.ChangeBlocked, step.Failure.Message
 		return change
 	case step.Reason == plan.ReasonRecreate && (step.Verb == plan.VerbCreate || step.Verb == plan.VerbDelete):
-		change.Class = ChangeRecreate
+		change.Class = report.ChangeRecreate
 		if step.Verb == plan.VerbCreate {
 			change.DependsOnCluster = ""
 		}
 	case step.Reason == plan.ReasonAdopted:
-		change.Class = ChangeAdopt
+		change.Class = report.ChangeAdopt
 	case step.Orphaned:
-		change.Class, change.Verb = ChangeOrphan, string(plan.VerbOrphan)
+		change.Class, change.Verb = report.ChangeOrphan, string(plan.VerbOrphan)
 	}
 	change.Destructive = change.Verb == string(plan.VerbDelete)
-	if isUpdate := change.Class == ChangeUpdate || change.Class == ChangeAdopt; isUpdate && asked && known.live != nil && known.answer != nil {
+	if isUpdate := change.Class == report.ChangeUpdate || change.Class == report.ChangeAdopt; isUpdate && asked && known.live != nil && known.answer != nil {
 		change.Fields, change.MoreFields = changedFields(ctx, known.live.Object, known.answer.Object)
-		if change.Class == ChangeUpdate && restartsPods(known.live.Object, known.answer.Object, known.removes...) {
-			change.Class = ChangeRestartsPods
+		if change.Class == report.ChangeUpdate && restartsPods(known.live.Object, known.answer.Object, known.removes...) {
+			change.Class = report.ChangeRestartsPods
 		}
 		was, _, _ := unstructured.NestedInt64(known.live.Object, "spec", "replicas")
 		if is, found, _ := unstructured.NestedInt64(known.answer.Object, "spec", "replicas"); found && is < was {
@@ -427,14 +432,14 @@ func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, 
 
 // changedFields returns the fields that differ between two states of an object, in a confidential reconcile without
 // their values.
-func changedFields(ctx context.Context, before, after map[string]any) (changes []FieldChange, more int) {
+func changedFields(ctx context.Context, before, after map[string]any) (changes []report.FieldChange, more int) {
 	fields, more := difference.Fields(before, after, maxPlannedFields)
 	for _, field := range fields {
 		if confidential.Is(ctx) {
 			field = field.Mask()
 			field.Path = confidential.Path(field.Path)
 		}
-		changes = append(changes, FieldChange(field))
+		changes = append(changes, report.FieldChange(field))
 	}
 	return changes, more
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -33,7 +34,7 @@ func TestAComponentCannotManageWhatItStandsOn(t *testing.T) {
 		object("apiregistration.k8s.io/v1", "APIService", "v1.apps", map[string]any{"group": "apps", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1)}),
 		object("apiregistration.k8s.io/v1", "APIService", "v1beta1.metrics.k8s.io", map[string]any{"group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1)}),
 	)
-	request.Protected = []reconciler.Key{{Kind: "ConfigMap", Namespace: b.namespace, Name: "credentials"}}
+	request.Protected = []report.Key{{Kind: "ConfigMap", Namespace: b.namespace, Name: "credentials"}}
 	_, err := b.engine.Apply(t.Context(), request)
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); !invalid {
 		t.Fatalf("got %v, want an InvalidError", err)

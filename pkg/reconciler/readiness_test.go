@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -26,7 +27,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 // waits applies, and expects the wait for the one object that is not settled.
-func (b *bench) waits(reason reconciler.WaitReason, message string, objects ...client.Object) {
+func (b *bench) waits(reason report.WaitReason, message string, objects ...client.Object) {
 	b.t.Helper()
 	outcome, err := b.apply(objects...)
 	for _, wait := range outcome.Waiting {
@@ -43,11 +44,11 @@ func TestAnExpressionForATypeDecidesWhenItsObjectsAreReady(t *testing.T) {
 		{Type: reconciler.TypeInfo{Kind: "ConfigMap"}, Expression: "self.data.value == 'go'"},
 		{Type: reconciler.TypeInfo{Group: "*", Kind: "*"}, Expression: "false"},
 	}})
-	b.waits(reconciler.WaitReady, "ready-when is false: self.data.value == 'go'", config("a", "stop"))
+	b.waits(report.WaitReady, "ready-when is false: self.data.value == 'go'", config("a", "stop"))
 	b.mustApply(config("a", "go"))
 	// What the object itself says takes precedence.
 	b.mustApply(config("a", "stop", "ready-when", "self.data.value == 'stop'"))
-	b.waits(reconciler.WaitReady, "ready-when is false: false", parse(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: s}}`))
+	b.waits(report.WaitReady, "ready-when is false: false", parse(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: s}}`))
 }
 
 func TestMistakesInTheOptionsAreReportedTogether(t *testing.T) {

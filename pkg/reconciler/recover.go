@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -30,7 +31,7 @@ type RecoverRequest struct {
 	// Inventory is what remains of the record. Its format and its target are checked.
 	Inventory v1alpha1.Inventory
 	// Types are the types of the objects to look for.
-	Types []InventoryType
+	Types []v1alpha1.InventoryType
 	// Namespaces are where objects of namespaced types are looked for if they may
 	// not be listed everywhere; if it is empty, that is an error.
 	Namespaces []string
@@ -53,7 +54,7 @@ type RecoverRequest struct {
 // An error names the types that could not be listed. Then nothing is
 // returned, because what is missing would look as if it did not exist. With Since, what names an
 // earlier owner of the same name is returned, too: Apply and Delete say once that it is there, and do not remove it.
-func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) (found []InventoryItem, unlisted []string, err error) {
+func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) (found []v1alpha1.InventoryItem, unlisted []string, err error) {
 	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory, nil)
 	if err != nil {
 		return nil, nil, err
@@ -118,7 +119,7 @@ type search struct {
 	owner    plan.Owner
 	request  RecoverRequest
 	defaults policy.Set
-	found    []InventoryItem
+	found    []v1alpha1.InventoryItem
 	// met are the objects that were found: a server may serve one object in several groups.
 	met map[types.UID]bool
 }
@@ -189,7 +190,7 @@ func (s *search) add(ctx context.Context, reconciler string, resource cluster.Re
 		return nil
 	}
 	s.met[object.UID] = true
-	item := InventoryItem{
+	item := v1alpha1.InventoryItem{
 		Group: resource.GVR.Group, Version: cmp.Or(version, resource.GVR.Version), Kind: resource.Kind,
 		Namespace: object.Namespace, Name: object.Name, UID: object.UID,
 		DeletePolicy: v1alpha1.DeletePolicyOrphan, // unless it is known that it may be deleted
@@ -237,7 +238,7 @@ func (s *search) defines(ctx context.Context, resource cluster.Resource, name st
 // ReconcilerOptions.DigestKey, because that key was lost or another operator had it. They say no more
 // of which manifest an object was made: Apply writes most objects in place once, and neither
 // recreates an object nor runs one again for that.
-func Rekeyed(items []InventoryItem) []InventoryItem { return plan.Rekeyed(items) }
+func Rekeyed(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem { return plan.Rekeyed(items) }
 
 // maxSingleReads is up to how many objects of one type and namespace are read one by
 // one; more are looked for in a list.
@@ -342,7 +343,7 @@ func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
 	c.in.Live[key] = live
 	note := plan.Note{Key: key, Message: "may be there again after it was removed: " + live.Message}
 	if live.Existence == plan.Present {
-		note.Reason, note.Warning = plan.WarnOrphanFound, true
+		note.Reason, note.Warning = report.WarnOrphanFound, true
 		note.Message = "appeared again after it was removed, with our label and annotation; it is removed once more"
 	}
 	c.notes = append(c.notes, note)

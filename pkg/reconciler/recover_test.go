@@ -19,26 +19,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/env"
 )
 
 // recovered asks for the objects of the bench's owner, by name.
-func (b *bench) recovered(types ...reconciler.InventoryType) map[string]reconciler.InventoryItem {
+func (b *bench) recovered(types ...v1alpha1.InventoryType) map[string]v1alpha1.InventoryItem {
 	b.t.Helper()
 	items, _, err := b.engine.Recover(b.t.Context(), reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: types})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	found := map[string]reconciler.InventoryItem{}
+	found := map[string]v1alpha1.InventoryItem{}
 	for _, item := range items {
 		found[item.Name] = item
 	}
 	return found
 }
 
-var configMapType = reconciler.InventoryType{Version: "v1", Kind: "ConfigMap"}
+var configMapType = v1alpha1.InventoryType{Version: "v1", Kind: "ConfigMap"}
 
 func TestRecoverFindsObjectsWithBothOwnershipLabelAndAnnotation(t *testing.T) {
 	b := newBench(t)
@@ -60,23 +62,23 @@ func TestRecoverFindsObjectsWithBothOwnershipLabelAndAnnotation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	item := func(name string, change func(*reconciler.InventoryItem)) reconciler.InventoryItem {
-		item := reconciler.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: b.namespace, Name: name, UID: b.get(name).UID}
+	item := func(name string, change func(*v1alpha1.InventoryItem)) v1alpha1.InventoryItem {
+		item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: b.namespace, Name: name, UID: b.get(name).UID}
 		change(&item)
 		return item
 	}
-	want := map[string]reconciler.InventoryItem{
-		"plain":   item("plain", func(*reconciler.InventoryItem) {}),
-		"ordered": item("ordered", func(i *reconciler.InventoryItem) { i.ApplyOrder, i.DeleteOrder = -3, 7 }),
-		"orphan":  item("orphan", func(i *reconciler.InventoryItem) { i.DeletePolicy = reconciler.DeletePolicyOrphanOnApply }),
+	want := map[string]v1alpha1.InventoryItem{
+		"plain":   item("plain", func(*v1alpha1.InventoryItem) {}),
+		"ordered": item("ordered", func(i *v1alpha1.InventoryItem) { i.ApplyOrder, i.DeleteOrder = -3, 7 }),
+		"orphan":  item("orphan", func(i *v1alpha1.InventoryItem) { i.DeletePolicy = v1alpha1.DeletePolicyOrphanOnApply }),
 		// A ConfigMap without a namespace does not exist, and keeps nothing.
-		"dependent": item("dependent", func(i *reconciler.InventoryItem) {
+		"dependent": item("dependent", func(i *v1alpha1.InventoryItem) {
 			i.DependsOn = []string{"/ConfigMap//plain", "/ConfigMap/" + b.namespace + "/plain"}
 		}),
 		// It is not known that it may be deleted.
-		"unreadable": item("unreadable", func(i *reconciler.InventoryItem) { i.DeletePolicy = reconciler.DeletePolicyOrphan }),
+		"unreadable": item("unreadable", func(i *v1alpha1.InventoryItem) { i.DeletePolicy = v1alpha1.DeletePolicyOrphan }),
 	}
-	unserved := reconciler.InventoryType{Group: "never.example.com", Version: "v1", Kind: "Ghost"}
+	unserved := v1alpha1.InventoryType{Group: "never.example.com", Version: "v1", Kind: "Ghost"}
 	if diff := cmp.Diff(want, b.recovered(configMapType, configMapType, unserved)); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}
@@ -91,7 +93,7 @@ func TestRecoverKnowsWhatRunsBeforeTheDeletion(t *testing.T) {
 	b.change("a", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/hold"} })
 	remove := func() (reconciler.Outcome, error) {
 		outcome, err := b.engine.Delete(t.Context(), reconciler.DeleteRequest{
-			Owner: b.owner(), Namespace: b.namespace, Inventory: b.inventory, Objects: []client.Object{hook}, Record: func(_ context.Context, inventory reconciler.Inventory) error {
+			Owner: b.owner(), Namespace: b.namespace, Inventory: b.inventory, Objects: []client.Object{hook}, Record: func(_ context.Context, inventory v1alpha1.Inventory) error {
 				if b.inventory = inventory; b.get("backup") != nil {
 					return errors.New("we have crashed")
 				}
@@ -114,7 +116,7 @@ func TestRecoverKnowsWhichTypesAnObjectBrings(t *testing.T) {
 	if _, err := b.apply(definition("lostthings", "LostThing")); err != nil {
 		t.Fatal(err)
 	}
-	found := b.recovered(reconciler.InventoryType{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	found := b.recovered(v1alpha1.InventoryType{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	want := []reconciler.TypeInfo{{Group: "engine.corbel.run", Kind: "LostThing"}}
 	if diff := cmp.Diff(want, found["lostthings.engine.corbel.run"].Defines); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
@@ -152,9 +154,9 @@ func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
 	if b.engine, err = reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{})); err != nil {
 		t.Fatal(err)
 	}
-	request := reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []reconciler.InventoryType{configMapType}}
+	request := reconciler.RecoverRequest{Owner: b.owner(), Inventory: b.inventory, Types: []v1alpha1.InventoryType{configMapType}}
 	// The server's authorizer learns of the new roles a moment later.
-	var items []reconciler.InventoryItem
+	var items []v1alpha1.InventoryItem
 	request.Namespaces = []string{b.namespace}
 	for deadline := time.Now().Add(2 * time.Minute); len(items) == 0; time.Sleep(20 * time.Millisecond) {
 		if items, _, err = b.engine.Recover(t.Context(), request); err != nil && time.Now().After(deadline) {
@@ -166,7 +168,7 @@ func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
 	}
 	// Without any record, a type that may not be listed is named, unless that is all there is to look for.
 	whole := request
-	whole.Since, whole.Types = time.Now().Add(-time.Hour), append(whole.Types, reconciler.InventoryType{Version: "v1", Kind: "ServiceAccount"})
+	whole.Since, whole.Types = time.Now().Add(-time.Hour), append(whole.Types, v1alpha1.InventoryType{Version: "v1", Kind: "ServiceAccount"})
 	if found, unlisted, err := b.engine.Recover(t.Context(), whole); err != nil || len(found) != 1 || !slices.Equal(unlisted, []string{"ServiceAccount"}) {
 		t.Errorf("found %v, not listed %v, error %v", found, unlisted, err)
 	}
@@ -189,7 +191,7 @@ func TestAnObjectThatWasThereBeforeItsRecordIsWritten(t *testing.T) {
 	before := config("a", "1")
 	before.Object["data"].(map[string]any)["dropped"] = "1"
 	b.mustApply(before)
-	b.inventory = reconciler.Inventory{}
+	b.inventory = v1alpha1.Inventory{}
 	b.engine = newEngine(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
 	if data := b.get("a").Data; data["dropped"] != "" {
@@ -215,7 +217,7 @@ func TestRecoverWithoutARecord(t *testing.T) {
 		want  reconciler.DeletePolicy
 	}{
 		"made for the owner":   {ours.CreationTimestamp.Time, ""},
-		"older than the owner": {copied.CreationTimestamp.Add(time.Second), reconciler.DeletePolicyOrphan},
+		"older than the owner": {copied.CreationTimestamp.Add(time.Second), v1alpha1.DeletePolicyOrphan},
 	} {
 		request.Since = test.since
 		found, unlisted, err := b.engine.Recover(t.Context(), request)
@@ -235,7 +237,7 @@ func TestRecoverWithoutARecord(t *testing.T) {
 	request.Since = ours.CreationTimestamp.Time
 	b.inventory.Items, _, _ = b.engine.Recover(t.Context(), request)
 	outcome := b.mustApply(config("b", "1"))
-	if b.get("earlier"); !slices.ContainsFunc(outcome.Notes, func(n reconciler.Note) bool { return n.Key.Name == "earlier" && n.Reason == "Released" }) {
+	if b.get("earlier"); !slices.ContainsFunc(outcome.Notes, func(n report.Note) bool { return n.Key.Name == "earlier" && n.Reason == "Released" }) {
 		t.Errorf("notes %v", outcome.Notes)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -17,15 +18,15 @@ var repairLimits = backoff.Limits{Burst: 3, Base: 2 * time.Second, Limit: 5 * ti
 // agree about an object do not write it forever as fast as they can. It is safe for
 // concurrent use.
 type repairHistory struct {
-	repairs *backoff.Throttle[plan.OwnerRef, plan.Key, plan.Drift]
+	repairs *backoff.Throttle[plan.OwnerRef, plan.Key, report.Drift]
 }
 
 func newRepairHistory() *repairHistory {
-	return &repairHistory{backoff.NewThrottle[plan.OwnerRef, plan.Key, plan.Drift](repairLimits)}
+	return &repairHistory{backoff.NewThrottle[plan.OwnerRef, plan.Key, report.Drift](repairLimits)}
 }
 
 // add counts a repair of the object, and reports whether it is in conflict.
-func (h *repairHistory) add(owner plan.OwnerRef, key plan.Key, drift plan.Drift, now time.Time) (plan.Conflict, bool) {
+func (h *repairHistory) add(owner plan.OwnerRef, key plan.Key, drift report.Drift, now time.Time) (plan.Conflict, bool) {
 	if last := h.repairs.Get(owner, key, now).Value; drift.Manager == "" && !drift.Missing && last.Manager != "" {
 		// A removed field has no manager. The one that was seen before is a better guess than none.
 		drift.Manager, drift.At = last.Manager, last.At
@@ -60,9 +61,9 @@ func (r *Reconciler) noteRepairs(c *call, results []plan.Result) {
 		repairs, conflicting := r.history.add(c.in.Owner.Ref, step.Key, *step.Drift, r.settings.now())
 		switch {
 		case conflicting:
-			c.addNote(plan.Note{Key: step.Key, Reason: plan.WarnConflict, Warning: true, Message: repairs.String()})
+			c.addNote(plan.Note{Key: step.Key, Reason: report.WarnConflict, Warning: true, Message: repairs.String()})
 		case step.Reason != plan.ReasonOwnershipLost && step.Reason != plan.ReasonOwnershipShared: // of which there is a note already
-			c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
+			c.addNote(plan.Note{Key: step.Key, Reason: report.NoteDriftRepaired, Message: "drift repaired: " + step.Drift.String()})
 		}
 	}
 }

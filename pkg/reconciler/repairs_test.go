@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -50,7 +51,7 @@ func (f *conflicting) write(value string) {
 		ObservedHash: value, AppliedHash: value, Status: plan.Status{Readiness: plan.Ready},
 	}
 	if value != "ours" {
-		f.live.Drift = &plan.Drift{Fields: []string{"data.value"}, Manager: "their-operator", At: f.now}
+		f.live.Drift = &report.Drift{Fields: []string{"data.value"}, Manager: "their-operator", At: f.now}
 	}
 }
 
@@ -85,7 +86,7 @@ func TestAWriterEvery100MillisecondsIsUndoneAtMost12TimesIn10MinutesAndNamed(t *
 		f.reconcile()
 		for _, wait := range f.last.Waiting {
 			messages[wait.Message] = true
-			if wait.Reason != plan.WaitConflict || !wait.Until.After(f.now) || wait.Until.After(f.now.Add(repairLimits.Limit)) {
+			if wait.Reason != report.WaitConflict || !wait.Until.After(f.now) || wait.Until.After(f.now.Add(repairLimits.Limit)) {
 				t.Fatalf("at %s it waits until %s because of %s", f.now, wait.Until, wait.Reason)
 			}
 		}
@@ -150,8 +151,8 @@ func TestConflictsOfOtherOwnersAndObjectsAreCountedSeparately(t *testing.T) {
 	other := f.owner.Ref
 	other.Name = "other"
 	for range repairLimits.Burst {
-		f.history.add(other, f.desired.Key, plan.Drift{}, f.now)
-		f.history.add(f.owner.Ref, plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "b"}, plan.Drift{}, f.now)
+		f.history.add(other, f.desired.Key, report.Drift{}, f.now)
+		f.history.add(f.owner.Ref, plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "b"}, report.Drift{}, f.now)
 	}
 	f.write("theirs")
 	if f.reconcile(); f.writes != 1 {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -79,7 +80,7 @@ type ApplyRequest struct {
 	// of its type or a Secret with credentials. They are never deleted, and to want
 	// them is an *InvalidError, unless they are namespaces. The owner itself is
 	// always protected.
-	Protected []Key
+	Protected []report.Key
 	// Urgent says that a user waits for the outcome. Then up to 16 recorded objects that no watch knows yet are read.
 	// Otherwise, and if there are more, Apply waits up to ten seconds until the watches of their types have started.
 	// Default is false.
@@ -95,7 +96,7 @@ type ApplyRequest struct {
 	Stored bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.
-	Retain []Key
+	Retain []report.Key
 	// TimedOut says that the owner has waited longer than its timeout for its objects to become ready. What otherwise stays until
 	// they are ready is removed then. Default is false.
 	TimedOut bool
@@ -137,7 +138,7 @@ type DeleteRequest struct {
 	// Timeout is how long namespaces with unreadable content are kept, as in ApplyRequest.
 	Timeout time.Duration
 	// Protected are objects that are never deleted, as in ApplyRequest.
-	Protected []Key
+	Protected []report.Key
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
 	// it only rarely; nil is allowed.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
@@ -153,57 +154,24 @@ type DeleteRequest struct {
 type (
 	// AdoptionPolicy says what happens when an object exists and is not ours.
 	AdoptionPolicy = v1alpha1.AdoptionPolicy
-	// ReconcilePolicy says when an object is written again.
-	ReconcilePolicy = v1alpha1.ReconcilePolicy
 	// UpdatePolicy says how an object is written.
 	UpdatePolicy = v1alpha1.UpdatePolicy
 	// DeletePolicy says what happens to an object that is no longer desired.
 	DeletePolicy = v1alpha1.DeletePolicy
-	// DriftPolicy says what happens when another client changed or deleted an object.
-	DriftPolicy = v1alpha1.DriftPolicy
 	// MissingNamespacesPolicy says whether missing namespaces are created.
 	MissingNamespacesPolicy = v1alpha1.MissingNamespacesPolicy
 	// TypeInfo identifies one or several Kubernetes types.
 	TypeInfo = v1alpha1.TypeInfo
-	// Inventory is the durable record of the dependent objects.
-	Inventory = v1alpha1.Inventory
-	// InventoryItem is the record of one dependent object.
-	InventoryItem = v1alpha1.InventoryItem
-	// InventoryType is a type of recorded objects.
-	InventoryType = v1alpha1.InventoryType
 )
 
-// The values of the policies; see package v1alpha1 for what they mean.
+// The defaults of the policies. Package v1alpha1 has the other values and says what they mean.
 const (
-	AdoptionPolicyIfUnowned = v1alpha1.AdoptionPolicyIfUnowned
-	AdoptionPolicyNever     = v1alpha1.AdoptionPolicyNever
-	AdoptionPolicyAlways    = v1alpha1.AdoptionPolicyAlways
-	AdoptionPolicyIgnore    = v1alpha1.AdoptionPolicyIgnore
-
-	ReconcilePolicyOnObjectChange            = v1alpha1.ReconcilePolicyOnObjectChange
-	ReconcilePolicyOncePerManifest           = v1alpha1.ReconcilePolicyOncePerManifest
-	ReconcilePolicyOnObjectOrComponentChange = v1alpha1.ReconcilePolicyOnObjectOrComponentChange
-	ReconcilePolicyOnce                      = v1alpha1.ReconcilePolicyOnce
-
-	UpdatePolicyReplace             = v1alpha1.UpdatePolicyReplace
-	UpdatePolicySsaMerge            = v1alpha1.UpdatePolicySsaMerge
-	UpdatePolicySsaOverride         = v1alpha1.UpdatePolicySsaOverride
-	UpdatePolicyRecreate            = v1alpha1.UpdatePolicyRecreate
-	UpdatePolicyRecreateOnImmutable = v1alpha1.UpdatePolicyRecreateOnImmutable
-
-	DeletePolicyDelete         = v1alpha1.DeletePolicyDelete
-	DeletePolicyOrphan         = v1alpha1.DeletePolicyOrphan
-	DeletePolicyOrphanOnApply  = v1alpha1.DeletePolicyOrphanOnApply
-	DeletePolicyOrphanOnDelete = v1alpha1.DeletePolicyOrphanOnDelete
-
-	DriftPolicyRepair = v1alpha1.DriftPolicyRepair
-	DriftPolicyReport = v1alpha1.DriftPolicyReport
-	DriftPolicyIgnore = v1alpha1.DriftPolicyIgnore
-
-	MissingNamespacesPolicyCreate      = v1alpha1.MissingNamespacesPolicyCreate
-	MissingNamespacesPolicyDoNotCreate = v1alpha1.MissingNamespacesPolicyDoNotCreate
+	AdoptionPolicyIfUnowned       = v1alpha1.AdoptionPolicyIfUnowned
+	UpdatePolicyReplace           = v1alpha1.UpdatePolicyReplace
+	DeletePolicyDelete            = v1alpha1.DeletePolicyDelete
+	MissingNamespacesPolicyCreate = v1alpha1.MissingNamespacesPolicyCreate
 )
 
 // ParseDriftPolicy reads the value of an annotation, in kebab-case or CamelCase.
 // The error lists the values that there are.
-func ParseDriftPolicy(value string) (DriftPolicy, error) { return policy.ParseDrift(value) }
+func ParseDriftPolicy(value string) (v1alpha1.DriftPolicy, error) { return policy.ParseDrift(value) }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -58,7 +59,7 @@ func TestARecreationSaysWhy(t *testing.T) {
 		step := plan.Step{Key: key, Verb: plan.VerbDelete, Reason: plan.ReasonRecreate, Desired: &plan.Desired{}}
 		step.Desired.Policies.Update = test.policy
 		c.countStep(plan.Result{Step: step})
-		if diff := cmp.Diff([]plan.Note{{Key: key, Reason: plan.NoteRecreated, Message: test.want}}, c.notes); diff != "" {
+		if diff := cmp.Diff([]plan.Note{{Key: key, Reason: report.NoteRecreated, Message: test.want}}, c.notes); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -112,16 +113,16 @@ func TestANamespaceThatMayNotBeReadIsForbiddenWhenItIsMissing(t *testing.T) {
 
 func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
 	const found = "found: it has the ownership label and annotation of this component, but was not in its inventory"
-	item := InventoryItem{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}
+	item := v1alpha1.InventoryItem{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}
 	for name, test := range map[string]struct {
 		outcome Outcome
 		want    string
 	}{
-		"the record was saved":      {Outcome{Inventory: Inventory{Items: []InventoryItem{item}}}, found + "; it is recorded now"},
+		"the record was saved":      {Outcome{Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{item}}}, found + "; it is recorded now"},
 		"the record was not saved":  {Outcome{}, found},
-		"the caller has to save it": {Outcome{Inventory: Inventory{Items: []InventoryItem{item}}, Unrecorded: true}, found},
+		"the caller has to save it": {Outcome{Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{item}}, Unrecorded: true}, found},
 	} {
-		test.outcome.Notes = []Note{{Key: Key(plan.KeyOf(item)), Reason: plan.WarnOrphanFound, Warning: true, Message: found}}
+		test.outcome.Notes = []report.Note{{Key: report.Key(plan.KeyOf(item)), Reason: report.WarnOrphanFound, Warning: true, Message: found}}
 		got, err := new(Reconciler).conclude(t.Context(), test.outcome, nil)
 		if err != nil || got.Notes[0].Message != test.want {
 			t.Errorf("%s: %q, error %v", name, got.Notes[0].Message, err)

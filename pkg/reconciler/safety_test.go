@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -25,7 +26,7 @@ func TestACallEndsIfTheServerDoesNotKeepWhatIsWritten(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b.inventory = reconciler.Inventory{}
+	b.inventory = v1alpha1.Inventory{}
 	_, err := b.apply(stubborn)
 	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+b.namespace+"/a") || !strings.Contains(err.Error(), "does not keep") {
 		t.Errorf("got %v, want an error that names the object", err)

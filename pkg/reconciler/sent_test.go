@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -43,7 +44,7 @@ func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	request := b.request(config("a", "1"), config("b", "1"))
 	before := -1
-	request.Record = func(ctx context.Context, inventory reconciler.Inventory) error {
+	request.Record = func(ctx context.Context, inventory v1alpha1.Inventory) error {
 		if before < 0 {
 			before = len(recorder.Writes())
 			if len(inventory.Items) != 2 {
@@ -58,7 +59,7 @@ func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
 
 	b, recorder = ownsRecorded(t, reconciler.ReconcilerOptions{})
 	request, broken := b.request(config("a", "1")), errors.New("the status cannot be written")
-	request.Record = func(context.Context, reconciler.Inventory) error { return broken }
+	request.Record = func(context.Context, v1alpha1.Inventory) error { return broken }
 	if _, err := b.engine.Apply(t.Context(), request); !errors.Is(err, broken) || len(recorder.Writes()) > 0 {
 		t.Errorf("with a record that fails: %v, sent %v", err, recorder.Writes())
 	}
@@ -85,7 +86,7 @@ func TestNothingIsDeletedForAnEmptySetUnlessThatIsAllowed(t *testing.T) {
 	if outcome, err := b.engine.Apply(t.Context(), request); err != nil || !outcome.Done() || len(recorder.Sent(http.MethodDelete)) != 1 {
 		t.Errorf("allowed: %v, sent %v", err, recorder.Writes())
 	}
-	b.inventory = reconciler.Inventory{}
+	b.inventory = v1alpha1.Inventory{}
 	b.mustApply() // nothing is needed to apply nothing to nothing
 }
 
@@ -109,10 +110,10 @@ func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	for name, tc := range map[string]struct {
 		objects   []client.Object
-		protected []reconciler.Key
+		protected []report.Key
 	}{
 		"its namespace":           {[]client.Object{namespace, config("other", "1")}, nil},
-		"an object that it needs": {[]client.Object{config("key", "1"), config("other", "1")}, []reconciler.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "key"}}},
+		"an object that it needs": {[]client.Object{config("key", "1"), config("other", "1")}, []report.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "key"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
@@ -201,8 +202,8 @@ func TestOnlyRecordedInstancesOfAManagedTypeAreOurs(t *testing.T) {
 	foo := func(name, uid string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Foo", "metadata": map[string]any{"namespace": "shop", "name": name, "uid": uid}}}
 	}
-	item := func(name, uid string) reconciler.InventoryItem {
-		return reconciler.InventoryItem{Group: "example.com", Version: "v1", Kind: "Foo", Namespace: "shop", Name: name, UID: apitypes.UID(uid)}
+	item := func(name, uid string) v1alpha1.InventoryItem {
+		return v1alpha1.InventoryItem{Group: "example.com", Version: "v1", Kind: "Foo", Namespace: "shop", Name: name, UID: apitypes.UID(uid)}
 	}
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	for _, object := range []*unstructured.Unstructured{foo("ours", "1"), foo("made-anew", "3"), foo("theirs", "4"), foo("unconfirmed", "5")} {
@@ -210,7 +211,7 @@ func TestOnlyRecordedInstancesOfAManagedTypeAreOurs(t *testing.T) {
 	}
 	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{
 		Owner: b.owner(), ManagedTypes: []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}},
-		Inventory: reconciler.Inventory{Items: []reconciler.InventoryItem{item("ours", "1"), item("made-anew", "2"), item("unconfirmed", "")}},
+		Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{item("ours", "1"), item("made-anew", "2"), item("unconfirmed", "")}},
 	})
 	if err != nil || len(blockers) != 1 || blockers[0].Message != "2 foreign instances: Foo shop/made-anew, Foo shop/theirs" {
 		t.Errorf("got %+v, %v", blockers, err)
@@ -225,7 +226,7 @@ func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
 	copied.SetAnnotations(nil)
 	recorder.Put(copied)
 	found, _, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{
-		Owner: b.owner(), Inventory: reconciler.Inventory{Target: wire.ClusterUID}, Types: []reconciler.InventoryType{{Version: "v1", Kind: "ConfigMap"}},
+		Owner: b.owner(), Inventory: v1alpha1.Inventory{Target: wire.ClusterUID}, Types: []v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}},
 	})
 	if err != nil || len(found) != 1 || found[0].Name != "a" {
 		t.Errorf("got %+v, %v", found, err)

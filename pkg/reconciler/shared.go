@@ -18,6 +18,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -130,7 +131,7 @@ func (r *Reconciler) onSharedChange(change watch.Change) {
 		limit = maxRequeued
 	}
 	for _, owner := range r.watched.users(change.Key, limit) {
-		r.settings.changed(owner, Change{Key: Key(change.Key), What: events[change.What]})
+		r.settings.changed(owner, report.Change{Key: report.Key(change.Key), What: events[change.What]})
 	}
 }
 
@@ -320,8 +321,8 @@ func (p *previewing) foresee(ctx context.Context) error {
 			n.why = usedAsItIs(err)
 		default:
 			c.noteFailure(step.Key, err)
-			p.refused = append(p.refused, PlannedChange{
-				Key: Key(step.Key), APIVersion: step.Key.GroupKind().WithVersion(step.Version).GroupVersion().String(), Class: ChangeRefused, Verb: string(step.Verb),
+			p.refused = append(p.refused, report.PlannedChange{
+				Key: report.Key(step.Key), APIVersion: step.Key.GroupKind().WithVersion(step.Version).GroupVersion().String(), Class: report.ChangeRefused, Verb: string(step.Verb),
 				Reason: string(step.Reason), Message: err.Error(),
 			})
 		}
@@ -448,14 +449,14 @@ func (n *sharedNeed) fold(ctx context.Context, r *Reconciler, c *call, result pl
 	switch err := result.Err; {
 	case err == nil:
 		if n.step.Verb == plan.VerbReplace && n.step.Reason != plan.ReasonManifestChanged {
-			r.history.add(sharedRef, key, plan.Drift{}, now)
+			r.history.add(sharedRef, key, report.Drift{}, now)
 		}
 		n.accepted, n.wrote[n.want.Hash] = result.Observation.AppliedHash, true
 		if c.steps[string(n.step.Verb)]++; n.step.Reason == plan.ReasonAdopted {
-			c.addNote(plan.Note{Key: key, Reason: plan.NoteAdopted, Message: "adopted: all components of this operator share it"})
+			c.addNote(plan.Note{Key: key, Reason: report.NoteAdopted, Message: "adopted: all components of this operator share it"})
 		}
 		if n.step.Reason == plan.ReasonDrifted && result.Observation.ResourceVersion != n.found.ResourceVersion { // it may have a field that the server drops
-			c.addNote(plan.Note{Key: key, Reason: plan.NoteDriftRepaired, Message: "drift repaired: " + n.step.Drift.String()})
+			c.addNote(plan.Note{Key: key, Reason: report.NoteDriftRepaired, Message: "drift repaired: " + n.step.Drift.String()})
 		}
 		n.use(c, key, result.Observation, "", now)
 	case execute.IsConflict(err) && c.looks[key] < maxLooks:

@@ -19,7 +19,7 @@ import (
 // tenant is a component that puts one object into a namespace that it shares with others.
 func (b *bench) tenant(name, namespace string) *bench {
 	tenant := *b
-	tenant.name, tenant.inventory = name, reconciler.Inventory{}
+	tenant.name, tenant.inventory = name, v1alpha1.Inventory{}
 	tenant.mustApply(configIn(name, namespace))
 	return &tenant
 }

@@ -21,7 +21,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/env"
@@ -54,7 +56,7 @@ func (b *bench) share(crd *unstructured.Unstructured, version string, change ...
 	b.t.Cleanup(target.Close)
 	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{
 		SharedTypes: []types.SharedType{{Name: crd.GetName(), Version: version, Definition: crd}},
-		Changed: func(owner reconciler.Owner, change reconciler.Change) {
+		Changed: func(owner reconciler.Owner, change report.Change) {
 			s.lock.Lock()
 			defer s.lock.Unlock()
 			if change.Key.Name == crd.GetName() {
@@ -73,7 +75,7 @@ func (b *bench) share(crd *unstructured.Unstructured, version string, change ...
 // as returns the same engine with another owner.
 func (s *sharing) as(name string) *sharing {
 	other := *s.bench
-	other.name, other.inventory = name, reconciler.Inventory{}
+	other.name, other.inventory = name, v1alpha1.Inventory{}
 	return &sharing{bench: &other, traffic: s.traffic, crd: s.crd}
 }
 
@@ -563,7 +565,7 @@ func (b *bench) writerOfConfigMaps(more ...rbacv1.PolicyRule) string {
 func TestAPlanSaysWhatBecomesOfSharedTypes(t *testing.T) {
 	crd := definition("jigs", "Jig")
 	s := newBench(t).share(crd, "1.0.0")
-	foresee := func(s *sharing, crd *unstructured.Unstructured) reconciler.Plan {
+	foresee := func(s *sharing, crd *unstructured.Unstructured) report.Plan {
 		t.Helper()
 		return s.foresee(s.traffic, reconciler.ApplyRequest{Owner: s.owner(), Namespace: s.namespace, Objects: []client.Object{crd, instance("Jig", "one")}})
 	}
@@ -590,7 +592,7 @@ func TestAPlanSaysWhatBecomesOfSharedTypes(t *testing.T) {
 	breaking.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
 	last := s.share(breaking, "2.0.0")
 	last.inventory = s.inventory
-	if got := foresee(last, breaking); len(got.Changes) != 1 || got.Changes[0].Class != reconciler.ChangeRefused || !strings.Contains(got.Changes[0].Message, "UnknownFieldsPruned") {
+	if got := foresee(last, breaking); len(got.Changes) != 1 || got.Changes[0].Class != report.ChangeRefused || !strings.Contains(got.Changes[0].Message, "UnknownFieldsPruned") {
 		t.Errorf("a version that breaks objects:\n%s", got)
 	}
 }

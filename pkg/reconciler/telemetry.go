@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -25,8 +27,8 @@ func (r *Reconciler) startPhase(ctx context.Context, phase metrics.Phase) (_ con
 
 // noteworthy are the reasons of steps that are worth an event of their own.
 var noteworthy = map[plan.Reason]plan.Note{
-	plan.ReasonAdopted:       {Reason: plan.NoteAdopted, Message: "adopted: it was there before"},
-	plan.ReasonOwnershipLost: {Reason: plan.NoteOwnershipRestored, Message: "ownership restored: another client had removed our label or annotation"},
+	plan.ReasonAdopted:       {Reason: report.NoteAdopted, Message: "adopted: it was there before"},
+	plan.ReasonOwnershipLost: {Reason: report.NoteOwnershipRestored, Message: "ownership restored: another client had removed our label or annotation"},
 }
 
 // noteStep notes a step that is worth an event of its own. The failures before it are still
@@ -34,9 +36,9 @@ var noteworthy = map[plan.Reason]plan.Note{
 func (c *call) noteStep(step plan.Step) {
 	switch note := noteworthy[step.Reason]; {
 	case step.Reason == plan.ReasonOwnershipShared:
-		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteAdopted, Message: "adopted again: " + step.PreviousOwner + " had put its label or annotation on it"})
+		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteAdopted, Message: "adopted again: " + step.PreviousOwner + " had put its label or annotation on it"})
 	case step.PreviousOwner != "":
-		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteAdopted, Message: "adopted: it belonged to " + step.PreviousOwner})
+		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteAdopted, Message: "adopted: it belonged to " + step.PreviousOwner})
 	case note.Reason != "":
 		note.Key = step.Key
 		c.addNote(note)
@@ -45,9 +47,9 @@ func (c *call) noteStep(step plan.Step) {
 		if failed := c.in.Failed[step.Key]; failed.Immutable {
 			why = failed.Message // names the field
 		}
-		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteRecreated, Message: "recreated: " + why})
+		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteRecreated, Message: "recreated: " + why})
 	case step.Verb == plan.VerbOrphan:
-		c.addNote(plan.Note{Key: step.Key, Reason: plan.NoteReleased, Message: "released: it is orphaned, without our label and annotation"})
+		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteReleased, Message: "released: it is orphaned, without our label and annotation"})
 	}
 }
 
@@ -61,7 +63,7 @@ func (c *call) noteOrphans(looked []plan.Key) {
 		case !c.unlisted[key] || live.Existence == plan.NotFetched:
 			continue
 		case live.Existence == plan.Present && c.in.Owner.Owns(live.Ownership):
-			c.addNote(plan.Note{Key: key, Reason: plan.WarnOrphanFound, Warning: true, Message: "found: it has the ownership label and annotation of this component, but was not in its inventory"})
+			c.addNote(plan.Note{Key: key, Reason: report.WarnOrphanFound, Warning: true, Message: "found: it has the ownership label and annotation of this component, but was not in its inventory"})
 		}
 		delete(c.unlisted, key)
 	}
@@ -71,8 +73,8 @@ func (c *call) noteOrphans(looked []plan.Key) {
 func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (Outcome, error) {
 	outcome.failed = err != nil
 	for i, note := range outcome.Notes {
-		if note.Reason == plan.WarnOrphanFound {
-			isNote := func(item InventoryItem) bool { return Key(plan.KeyOf(item)) == note.Key }
+		if note.Reason == report.WarnOrphanFound {
+			isNote := func(item v1alpha1.InventoryItem) bool { return report.Key(plan.KeyOf(item)) == note.Key }
 			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
 				outcome.Notes[i].Message += "; it is recorded now"
 			}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -44,7 +45,7 @@ func TestForeignInstancesProtectTheirType(t *testing.T) {
 	}
 	// Also without that question the type must not be deleted.
 	outcome, err := b.delete()
-	if err != nil || outcome.Done() || outcome.Waiting[0].Reason != reconciler.WaitBlocked {
+	if err != nil || outcome.Done() || outcome.Waiting[0].Reason != report.WaitBlocked {
 		t.Fatalf("delete: %v, waiting for %v, want it to be blocked", err, outcome.Waiting)
 	}
 	if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -25,7 +26,7 @@ func TestACreateThatMeetsATerminatingNamespaceWaitsForIt(t *testing.T) {
 	if err != nil || !happened() {
 		t.Fatalf("got %v, the namespace was deleted: %v", err, happened())
 	}
-	if len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != reconciler.WaitNamespaceGone {
+	if len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != report.WaitNamespaceGone {
 		t.Errorf("waiting for %v, want the namespace to be gone", outcome.Waiting)
 	}
 }

@@ -59,6 +59,8 @@ var rooms = []Room{
 		"github.com/google/cel-go/...",
 	}},
 	{Path: "internal/backoff", Floor: 1, Kind: Data, External: []string{"math/rand/v2"}},
+	{Path: "internal/report", Floor: 0, Kind: Data},
+	{Path: "internal/rights", Floor: 1, Kind: Open},
 	{Path: "internal/digest", Floor: 1, Kind: Data},
 	{Path: "internal/difference", Floor: 1, Kind: Data},
 	{Path: "internal/owned", Floor: 1, Kind: Data},
@@ -98,7 +100,6 @@ var rooms = []Room{
 	{Path: "pkg/reconciler/internal/desired", Floor: 2, Kind: Open, Beside: []string{"internal/cluster"}},
 	{Path: "pkg/reconciler/internal/observe", Floor: 2, Kind: Open, Beside: []string{"internal/cluster", "pkg/reconciler/internal/watch"}},
 	{Path: "pkg/reconciler/internal/watch", Floor: 2, Kind: Open, Beside: []string{"internal/cluster", "internal/informer"}},
-	{Path: "pkg/reconciler/internal/rights", Floor: 2, Kind: Open},
 	{Path: "pkg/reconciler/internal/execute", Floor: 2, Kind: Open, Beside: []string{
 		"internal/cluster", "pkg/reconciler/internal/observe", "internal/events",
 	}},

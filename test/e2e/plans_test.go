@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
@@ -339,7 +339,7 @@ func stagesOf(plan component.Plan) (stages [][]string) {
 	}
 	batch, stage := 0, 0
 	for _, c := range plan.Changes {
-		if c.Class == reconciler.ChangeRefused || c.Class == reconciler.ChangeBlocked {
+		if c.Class == report.ChangeRefused || c.Class == report.ChangeBlocked {
 			continue
 		}
 		if c.Batch != batch || c.Stage != stage {

@@ -38,8 +38,8 @@ func controlPlane(b *testing.B) *env.Environment {
 	return e
 }
 
-// report reports the median and the slowest.
-func report(b *testing.B, took []time.Duration) {
+// reportTimes reports the median and the slowest.
+func reportTimes(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	b.ReportMetric(milliseconds(took[len(took)/2]), "ms/median")
@@ -62,7 +62,7 @@ func BenchmarkTheTimeFromAChangeToTheStream(b *testing.B) {
 		took = append(took, time.Since(started))
 		time.Sleep(100 * time.Millisecond) // a change that follows at once waits for the one before
 	}
-	report(b, took)
+	reportTimes(b, took)
 }
 
 func BenchmarkAFleetOf1000IsListed(b *testing.B) {
@@ -87,7 +87,7 @@ func BenchmarkAFleetOf1000IsListed(b *testing.B) {
 			b.Fatalf("%d components, %v", len(items), err)
 		}
 	}
-	report(b, took)
+	reportTimes(b, took)
 }
 
 func BenchmarkATreeOf1000IsRead(b *testing.B) {
@@ -116,7 +116,7 @@ func BenchmarkATreeOf1000IsRead(b *testing.B) {
 			b.Fatalf("%+v", shown)
 		}
 	}
-	report(b, took)
+	reportTimes(b, took)
 }
 
 // createStored creates a Shop with the status that one with 14 dependents has.

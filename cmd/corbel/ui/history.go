@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
-	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // revisionList is the answer with the history, the latest revision last.
@@ -54,10 +54,10 @@ func (s *Server) history(r *http.Request) (any, error) {
 
 // difference is what differs between two revisions.
 type difference struct {
-	From    int64                      `json:"from"`
-	To      int64                      `json:"to"`
-	Text    string                     `json:"text"`
-	Changes []reconciler.PlannedChange `json:"changes"`
+	From    int64                  `json:"from"`
+	To      int64                  `json:"to"`
+	Text    string                 `json:"text"`
+	Changes []report.PlannedChange `json:"changes"`
 }
 
 // diffRequest asks for what a rollback to a revision would change.
@@ -75,7 +75,7 @@ func (s *Server) diff(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := difference{From: c.Status.Revision, To: asked.Revision, Changes: []reconciler.PlannedChange{}}
+	out := difference{From: c.Status.Revision, To: asked.Revision, Changes: []report.PlannedChange{}}
 	for _, number := range []int64{out.From, out.To} {
 		if err := c.Kept(number); err != nil {
 			return nil, refused{http.StatusConflict, err.Error()}

@@ -15,11 +15,11 @@ var reasonLike = regexp.MustCompile(`^[rR]eason[A-Z]`)
 // ofPlan is the package with the reasons of writes: labels of metrics, not reasons of conditions or events.
 const ofPlan = "pkg/reconciler/internal/plan"
 
-// reasons returns the reasons of conditions and of events. In package plan those of notes are among them.
+// reasons returns the reasons of conditions and of events. Those of notes are in package report.
 func (r *reference) reasons() []*constantOf {
 	note := regexp.MustCompile(`^(Note|Warn)[A-Z]`)
 	return r.all(func(c *constantOf) bool {
-		return c.text() != "" && (c.pkg.path != ofPlan && reasonLike.MatchString(c.name) || c.pkg.path == ofPlan && note.MatchString(c.name))
+		return c.text() != "" && (c.pkg.path != ofPlan && reasonLike.MatchString(c.name) || c.pkg.path == "internal/report" && note.MatchString(c.name))
 	})
 }
 

@@ -42,7 +42,9 @@ suspended, Stalled or in deletion. Values of objects in other namespaces and clu
 
 ## Classes of changes`)
 	p.table("class", "meaning")
-	for _, c := range r.all(func(c *constantOf) bool { return c.pkg.path == "pkg/reconciler" && strings.HasPrefix(c.name, "Change") }) {
+	for _, c := range r.all(func(c *constantOf) bool {
+		return c.pkg.path == "internal/report" && strings.HasPrefix(c.name, "Change")
+	}) {
 		r.require(c.name, c.comment)
 		p.row(code(c.text()), c.comment.inTable(c.name))
 	}

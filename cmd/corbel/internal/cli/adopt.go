@@ -33,8 +33,8 @@ import (
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // adoption are the flags of adopt helm.
@@ -375,7 +375,7 @@ func (a *adoption) planned(ctx context.Context, created inspect.Component, relea
 }
 
 // ownershipOnly is a plan that makes objects dependents of the component, and changes nothing else.
-func ownershipOnly(c inspect.Component, changes []reconciler.PlannedChange) string {
+func ownershipOnly(c inspect.Component, changes []report.PlannedChange) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s takes over %d objects, and changes nothing but labels and annotations of theirs:\n", c, len(changes))
 	for _, change := range changes {
@@ -385,11 +385,11 @@ func ownershipOnly(c inspect.Component, changes []reconciler.PlannedChange) stri
 }
 
 // leftOut returns the objects of a release that a plan does not take over.
-func leftOut(changes []reconciler.PlannedChange, release *helmrelease.Release) []string {
+func leftOut(changes []report.PlannedChange, release *helmrelease.Release) []string {
 	var left []string
 	for _, object := range release.Objects {
 		gvk, namespace := object.GroupVersionKind(), cmp.Or(object.GetNamespace(), release.Namespace)
-		if !slices.ContainsFunc(changes, func(change reconciler.PlannedChange) bool {
+		if !slices.ContainsFunc(changes, func(change report.PlannedChange) bool {
 			key := change.Key
 			return key.Group == gvk.Group && key.Kind == gvk.Kind && key.Name == object.GetName() && (key.Namespace == "" || key.Namespace == namespace)
 		}) {
@@ -403,7 +403,7 @@ func leftOut(changes []reconciler.PlannedChange, release *helmrelease.Release) [
 }
 
 // beyondOwnership returns what a plan changes besides labels and annotations of objects that exist, and what it does not know.
-func beyondOwnership(plan reconciler.Plan) []string {
+func beyondOwnership(plan report.Plan) []string {
 	more := slices.Clone(plan.Incomplete)
 	if plan.MissingRights != "" {
 		more = append(more, "the operator lacks rights")
@@ -414,9 +414,9 @@ func beyondOwnership(plan reconciler.Plan) []string {
 	for _, change := range plan.Changes {
 		about := fmt.Sprintf("%s: %s", change.Key, change.Class)
 		switch {
-		case change.Class != reconciler.ChangeAdopt && change.Message != "":
+		case change.Class != report.ChangeAdopt && change.Message != "":
 			more = append(more, about+", "+change.Message)
-		case change.Class != reconciler.ChangeAdopt:
+		case change.Class != report.ChangeAdopt:
 			more = append(more, about)
 		case change.DependsOnCluster != "":
 			more = append(more, about+", but the server could not be asked: "+change.DependsOnCluster)

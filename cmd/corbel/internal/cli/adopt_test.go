@@ -34,10 +34,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/helmrelease"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -81,31 +81,31 @@ func TestTheValuesOfAReleaseFindTheirPlaces(t *testing.T) {
 }
 
 func TestWhatIsMoreThanOwnership(t *testing.T) {
-	key := reconciler.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}
-	with := func(paths ...string) reconciler.PlannedChange {
-		change := reconciler.PlannedChange{Key: key, Class: reconciler.ChangeAdopt}
+	key := report.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}
+	with := func(paths ...string) report.PlannedChange {
+		change := report.PlannedChange{Key: key, Class: report.ChangeAdopt}
 		for _, path := range paths {
-			change.Fields = append(change.Fields, reconciler.FieldChange{Path: path})
+			change.Fields = append(change.Fields, report.FieldChange{Path: path})
 		}
 		return change
 	}
 	tests := []struct {
 		name   string
-		change reconciler.PlannedChange
+		change report.PlannedChange
 		want   []string
 	}{
 		{"labels and annotations", with("metadata.labels", `metadata.labels["app.kubernetes.io/managed-by"]`, "metadata.annotations.owner"), nil},
 		{"a value", with("metadata.labels.a", "data.a"), []string{"ConfigMap market/a: data.a"}},
 		{"a similar name", with("metadata.labelsOf"), []string{"ConfigMap market/a: metadata.labelsOf"}},
 		{"labels of a template", with("spec.template.metadata.labels.a"), []string{"ConfigMap market/a: spec.template.metadata.labels.a"}},
-		{"more fields", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeAdopt, MoreFields: 1}, []string{"ConfigMap market/a: Adopt, with more fields than a plan shows"}},
-		{"not asked", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeAdopt, DependsOnCluster: "webhook"}, []string{"ConfigMap market/a: Adopt, but the server could not be asked: webhook"}},
-		{"a creation", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeCreate}, []string{"ConfigMap market/a: Create"}},
-		{"a refusal", reconciler.PlannedChange{Key: key, Class: reconciler.ChangeBlocked, Message: "why"}, []string{"ConfigMap market/a: Blocked, why"}},
+		{"more fields", report.PlannedChange{Key: key, Class: report.ChangeAdopt, MoreFields: 1}, []string{"ConfigMap market/a: Adopt, with more fields than a plan shows"}},
+		{"not asked", report.PlannedChange{Key: key, Class: report.ChangeAdopt, DependsOnCluster: "webhook"}, []string{"ConfigMap market/a: Adopt, but the server could not be asked: webhook"}},
+		{"a creation", report.PlannedChange{Key: key, Class: report.ChangeCreate}, []string{"ConfigMap market/a: Create"}},
+		{"a refusal", report.PlannedChange{Key: key, Class: report.ChangeBlocked, Message: "why"}, []string{"ConfigMap market/a: Blocked, why"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, beyondOwnership(reconciler.Plan{Changes: []reconciler.PlannedChange{test.change}})); diff != "" {
+			if diff := cmp.Diff(test.want, beyondOwnership(report.Plan{Changes: []report.PlannedChange{test.change}})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -400,7 +400,7 @@ func (b *bed) uids(objects []*unstructured.Unstructured) map[string]string {
 }
 
 func TestAPlanThatLeavesSomethingOutIsNotTaken(t *testing.T) {
-	plan := reconciler.Plan{Incomplete: []string{"a hook"}, MissingRights: "rules: []", Waiting: []reconciler.Wait{{Key: reconciler.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}, Message: "cannot be read"}}}
+	plan := report.Plan{Incomplete: []string{"a hook"}, MissingRights: "rules: []", Waiting: []report.Wait{{Key: report.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}, Message: "cannot be read"}}}
 	if diff := cmp.Diff([]string{"a hook", "the operator lacks rights", "ConfigMap market/a: cannot be read"}, beyondOwnership(plan)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -409,9 +409,9 @@ func TestAPlanThatLeavesSomethingOutIsNotTaken(t *testing.T) {
 	}
 	release := &helmrelease.Release{Reference: helmrelease.Reference{Namespace: "market", Name: "corner", Revision: 1},
 		Objects: []*unstructured.Unstructured{object("ConfigMap", "a"), object("ConfigMap", "b"), object("Namespace", "c")}}
-	changes := []reconciler.PlannedChange{
-		{Key: reconciler.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}}, {Key: reconciler.Key{Kind: "ConfigMap", Namespace: "other", Name: "b"}},
-		{Key: reconciler.Key{Kind: "Namespace", Name: "c"}},
+	changes := []report.PlannedChange{
+		{Key: report.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}}, {Key: report.Key{Kind: "ConfigMap", Namespace: "other", Name: "b"}},
+		{Key: report.Key{Kind: "Namespace", Name: "c"}},
 	}
 	if diff := cmp.Diff([]string{"ConfigMap b is an object of the release, and none of the component"}, leftOut(changes, release)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -25,8 +25,8 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // planFlags are the flags of plan.
@@ -260,9 +260,9 @@ func (p *planFlags) byProgram(ctx context.Context, flags *pflag.FlagSet, argumen
 // revisionsOutput is what diff --revision prints as JSON and YAML.
 type revisionsOutput struct {
 	typeMeta `json:",inline"`
-	From     int64                      `json:"from"`
-	To       int64                      `json:"to"`
-	Changes  []reconciler.PlannedChange `json:"changes"`
+	From     int64                  `json:"from"`
+	To       int64                  `json:"to"`
+	Changes  []report.PlannedChange `json:"changes"`
 }
 
 // diffRevisions asks the operator what differs between two revisions: only it has the key of the history.
@@ -286,7 +286,7 @@ func (f *frame) diffRevisions(ctx context.Context, arguments []string, revisions
 	if err != nil {
 		return err
 	}
-	out := revisionsOutput{typeMeta: outputOf("RevisionDiff"), From: from, To: to, Changes: []reconciler.PlannedChange{}}
+	out := revisionsOutput{typeMeta: outputOf("RevisionDiff"), From: from, To: to, Changes: []report.PlannedChange{}}
 	if err := json.Unmarshal(answer.Changes, &out.Changes); err != nil {
 		return fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/helmrecord"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/helmrelease"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/slice"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -424,14 +424,14 @@ func TestTheRevisionAfterAllThatAreKnown(t *testing.T) {
 func TestWhatCannotBecomeARelease(t *testing.T) {
 	c := inspect.Component{Object: &unstructured.Unstructured{}}
 	source := &v1alpha1.Source{Generator: "helm", Chart: "shop", Version: "1.0.0"}
-	key := reconciler.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}
+	key := report.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}
 	for want, plan := range map[string]component.Plan{
 		"in another cluster":                   {Remote: true, Source: source},
 		"not rendered from a Helm chart":       {},
 		"rolled back to revision 3":            {RollbackTo: 3, Source: source},
-		"ConfigMap market/a: Update":           {Source: source, Plan: reconciler.Plan{Changes: []reconciler.PlannedChange{{Key: key, Class: reconciler.ChangeUpdate}}}},
-		"ConfigMap market/a: cannot be read":   {Source: source, Plan: reconciler.Plan{Waiting: []reconciler.Wait{{Key: key, Message: "cannot be read"}}}},
-		"ConfigMap market/a: Blocked, because": {Source: source, Plan: reconciler.Plan{Changes: []reconciler.PlannedChange{{Key: key, Class: reconciler.ChangeBlocked, Message: "because"}}}},
+		"ConfigMap market/a: Update":           {Source: source, Plan: report.Plan{Changes: []report.PlannedChange{{Key: key, Class: report.ChangeUpdate}}}},
+		"ConfigMap market/a: cannot be read":   {Source: source, Plan: report.Plan{Waiting: []report.Wait{{Key: key, Message: "cannot be read"}}}},
+		"ConfigMap market/a: Blocked, because": {Source: source, Plan: report.Plan{Changes: []report.PlannedChange{{Key: key, Class: report.ChangeBlocked, Message: "because"}}}},
 	} {
 		if err := releasable(c, plan); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/rights"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -93,13 +93,13 @@ func ExplainImpersonation(access target.Access, err error) error {
 	rule := func(resource string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"impersonate"}}
 	}
-	var missing reconciler.MissingRights
+	var missing rights.Missing
 	var clusterWide []rbacv1.PolicyRule
 	user := "user " + access.User
 	if account, ok := strings.CutPrefix(access.User, serviceAccountPrefix); ok {
 		namespace, name, _ := strings.Cut(account, ":")
 		user = fmt.Sprintf("ServiceAccount %s/%s, which the component names (serviceAccountName) or the option DefaultServiceAccount", namespace, name)
-		missing = reconciler.MissingRights{{Namespace: namespace, Rules: []rbacv1.PolicyRule{rule("serviceaccounts", name)}}}
+		missing = rights.Missing{{Namespace: namespace, Rules: []rbacv1.PolicyRule{rule("serviceaccounts", name)}}}
 	} else {
 		clusterWide = append(clusterWide, rule("users", access.User))
 	}
@@ -107,7 +107,7 @@ func ExplainImpersonation(access target.Access, err error) error {
 		clusterWide = append(clusterWide, rule("groups", access.Groups...))
 	}
 	if len(clusterWide) > 0 {
-		missing = append(missing, reconciler.MissingRights{{Rules: clusterWide}}...)
+		missing = append(missing, rights.Missing{{Rules: clusterWide}}...)
 	}
 	by := UserOf(target.Access{Kubeconfig: access.Kubeconfig})
 	return verdict.Worded{Err: err, Message: fmt.Sprintf("%s cannot impersonate %s; it lacks rights: %s; %s", by, user, missing, err)}

@@ -14,8 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -25,11 +27,11 @@ import (
 type Engine interface {
 	Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error)
 	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
-	Plan(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Plan, error)
+	Plan(ctx context.Context, request reconciler.ApplyRequest) (report.Plan, error)
 	ManifestDigest(ctx context.Context, request reconciler.ApplyRequest) (string, error)
-	PlanDeletion(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Plan, error)
-	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]reconciler.Blocker, error)
-	Recover(ctx context.Context, request reconciler.RecoverRequest) (found []reconciler.InventoryItem, unlisted []string, err error)
+	PlanDeletion(ctx context.Context, request reconciler.DeleteRequest) (report.Plan, error)
+	DeletionBlockers(ctx context.Context, request reconciler.DeleteRequest) ([]report.Blocker, error)
+	Recover(ctx context.Context, request reconciler.RecoverRequest) (found []v1alpha1.InventoryItem, unlisted []string, err error)
 	StopWatching(owner reconciler.Owner)
 	IsWatching() bool
 	Close()
@@ -53,7 +55,7 @@ func (c Connection) Release() { c.lease.Release() }
 type Queue interface {
 	RequestFull(key client.ObjectKey)
 	RequestFast(key client.ObjectKey, after time.Duration)
-	DependentChanged(owner reconciler.Owner, change reconciler.Change)
+	DependentChanged(owner reconciler.Owner, change report.Change)
 }
 
 // Options configure Targets.

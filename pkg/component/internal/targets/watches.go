@@ -15,7 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/informer"
-	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Watches requeues components when objects change that they depend on and do not own. The
@@ -94,7 +94,7 @@ func (w *Watches) SetReferences(key client.ObjectKey, references []informer.Refe
 func (w *Watches) ReferenceOwners() int { return w.references.Stats().Owners }
 
 // SetAwaited sets the objects of others that a component waits for in its target.
-func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, objects []reconciler.AwaitedObject) {
+func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, objects []report.AwaitedObject) {
 	if w == nil {
 		return
 	}

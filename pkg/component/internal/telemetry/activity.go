@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -79,7 +80,7 @@ const (
 type Activity struct {
 	// steps counts, by verb, the steps since the last event, and notes are those since then.
 	steps map[string]int
-	notes []reconciler.Note
+	notes []report.Note
 	// more counts, by reason, the notes beyond those that are kept.
 	more map[string]int
 
@@ -136,7 +137,7 @@ func addSteps(sum, more map[string]int) map[string]int {
 }
 
 // noteReason returns the reason of the event about a note.
-func noteReason(note reconciler.Note) string { return cmp.Or(note.Reason, reasonNoted) }
+func noteReason(note report.Note) string { return cmp.Or(note.Reason, reasonNoted) }
 
 // ReportActivity sends events about what was done since the last one, and logs it.
 func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, action Action) {
@@ -149,8 +150,8 @@ func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, 
 		events.Send(t.Recorder, s.Object, 1, events.Event{Reason: reason, Action: string(action), Note: summary})
 	}
 	a.logged = addSteps(a.logged, a.steps)
-	a.repaired = a.repaired || slices.ContainsFunc(a.notes, func(note reconciler.Note) bool {
-		return note.Reason == reconciler.NoteDriftRepaired
+	a.repaired = a.repaired || slices.ContainsFunc(a.notes, func(note report.Note) bool {
+		return note.Reason == report.NoteDriftRepaired
 	})
 	a.logNotes(ctx, s)
 	a.steps, a.notes, a.more = nil, nil, nil
@@ -160,7 +161,7 @@ func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, 
 // objects and counts the others. Warnings come first, because not all may fit.
 func (a *Activity) noteEvents(action Action) []events.Event {
 	var reasons []string
-	byReason := map[string][]reconciler.Note{}
+	byReason := map[string][]report.Note{}
 	for _, note := range a.notes {
 		reason := noteReason(note)
 		if len(byReason[reason]) == 0 {
@@ -187,7 +188,7 @@ func (a *Activity) noteEvents(action Action) []events.Event {
 		if notes[0].Warning {
 			event.Type = corev1.EventTypeWarning
 		}
-		event.Note = verdict.FirstSentences(notes, a.more[reason], func(note reconciler.Note) string {
+		event.Note = verdict.FirstSentences(notes, a.more[reason], func(note report.Note) string {
 			return note.Key.String() + ": " + sentence.OneLine(note.Message)
 		})
 		if key := notes[0].Key; len(notes) == 1 {

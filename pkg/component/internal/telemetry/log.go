@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // ErrorInterval is how often a component gets a line in the log if its error has another
@@ -58,7 +58,7 @@ func (t *Telemetry) logTransition(ctx context.Context, s Subject, a *Activity, t
 // logNotes writes one line about the objects that were adopted, one about those that
 // were released, and one about those that were recreated, with the reason of the first.
 func (a *Activity) logNotes(ctx context.Context, s Subject) {
-	for _, reason := range []string{reconciler.NoteAdopted, reconciler.NoteReleased, reconciler.NoteRecreated} {
+	for _, reason := range []string{report.NoteAdopted, report.NoteReleased, report.NoteRecreated} {
 		n, first, why := a.more[reason], "", ""
 		for _, note := range a.notes {
 			if note.Reason != reason {

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/pods"
-	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Unavailable says which of the workloads have containers without a readiness and a startup probe that have not run for long enough:
 // minReady, unless the workload says how long. Waiting is empty if there are none. Unread are notes about pods that may not be listed.
-func Unavailable(ctx context.Context, workloads []*unstructured.Unstructured, minReady time.Duration, now time.Time, reader client.Reader) (f Facts, unread []reconciler.Note, err error) {
-	var waits []reconciler.Wait
+func Unavailable(ctx context.Context, workloads []*unstructured.Unstructured, minReady time.Duration, now time.Time, reader client.Reader) (f Facts, unread []report.Note, err error) {
+	var waits []report.Wait
 	crashes := false
 	for _, manifest := range workloads {
 		w, containers := readWorkload(manifest)
@@ -36,11 +36,11 @@ func Unavailable(ctx context.Context, workloads []*unstructured.Unstructured, mi
 		if err != nil || atLeast <= 0 || len(containers) == 0 {
 			continue
 		}
-		key := reconciler.Key{Group: appsv1.GroupName, Kind: manifest.GetKind(), Namespace: manifest.GetNamespace(), Name: manifest.GetName()}
+		key := report.Key{Group: appsv1.GroupName, Kind: manifest.GetKind(), Namespace: manifest.GetNamespace(), Name: manifest.GetName()}
 		list := &corev1.PodList{}
 		err = reader.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
 		if apierrors.IsForbidden(err) {
-			unread = append(unread, reconciler.Note{Key: key, Message: "its containers without a readiness probe may crash, because its pods may not be listed; grant list on pods"})
+			unread = append(unread, report.Note{Key: key, Message: "its containers without a readiness probe may crash, because its pods may not be listed; grant list on pods"})
 			continue
 		}
 		if err != nil {
@@ -51,7 +51,7 @@ func Unavailable(ctx context.Context, workloads []*unstructured.Unstructured, mi
 			crashes = crashes || worst.Problem != pods.Starting
 			f.Settling, f.Fallback = max(f.Settling, atLeast), max(f.Fallback, until.Sub(now))
 			text := fmt.Sprintf("containers without a readiness probe have to run for %s; %s", atLeast, worst)
-			waits = append(waits, reconciler.Wait{Key: key, Reason: reconciler.WaitReady, Message: text})
+			waits = append(waits, report.Wait{Key: key, Reason: report.WaitReady, Message: text})
 		}
 	}
 	if crashes {
@@ -80,7 +80,7 @@ func readWorkload(manifest *unstructured.Unstructured) (w appsv1.Deployment, con
 
 // belongsTo reports whether the controller of a pod is the workload or, of a Deployment, its ReplicaSet: pods of a Job, for example, may
 // have the same labels.
-func belongsTo(pod *corev1.Pod, workload reconciler.Key) bool {
+func belongsTo(pod *corev1.Pod, workload report.Key) bool {
 	kind, name := workload.Kind, workload.Name
 	if kind == "Deployment" {
 		kind, name = "ReplicaSet", name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]

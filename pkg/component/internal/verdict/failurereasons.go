@@ -20,8 +20,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/pods"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 const (
@@ -45,7 +45,7 @@ type failureReason struct {
 
 // Explain returns the reasons for the waits that a message names, by waitID. It asks the
 // cluster about those that are due, and forgets what is not waited for any more.
-func (c *FailureReasons) Explain(ctx context.Context, now time.Time, waits []reconciler.Wait, reader client.Reader) map[string]string {
+func (c *FailureReasons) Explain(ctx context.Context, now time.Time, waits []report.Wait, reader client.Reader) map[string]string {
 	known, texts := FailureReasons{}, map[string]string{}
 	for i, wait := range byImportance(waits) {
 		if !isWorkload(wait) {
@@ -69,7 +69,7 @@ func (c *FailureReasons) Explain(ctx context.Context, now time.Time, waits []rec
 }
 
 // askPods never fails: a message without a reason is better than none.
-func askPods(ctx context.Context, wait reconciler.Wait, reader client.Reader) string {
+func askPods(ctx context.Context, wait report.Wait, reader client.Reader) string {
 	if reader == nil {
 		return ""
 	}
@@ -82,7 +82,7 @@ func askPods(ctx context.Context, wait reconciler.Wait, reader client.Reader) st
 }
 
 // waitID identifies what is waited for; kinds of different groups may have one name.
-func waitID(wait reconciler.Wait) string { return wait.Key.Group + "/" + wait.Key.String() }
+func waitID(wait report.Wait) string { return wait.Key.Group + "/" + wait.Key.String() }
 
 // maxPods bounds how many pods of a workload are looked at.
 const maxPods = 500
@@ -98,15 +98,15 @@ var workloads = map[schema.GroupKind]string{
 }
 
 // isWorkload reports whether the wait is about readiness that pods can explain.
-func isWorkload(wait reconciler.Wait) bool {
+func isWorkload(wait report.Wait) bool {
 	_, ok := workloads[wait.Key.GroupKind()]
-	return ok && (wait.Reason == reconciler.WaitReady || wait.Reason == reconciler.WaitFailed)
+	return ok && (wait.Reason == report.WaitReady || wait.Reason == report.WaitFailed)
 }
 
 // podsReason returns what keeps the pods of a workload from being ready, such as
 // "pod api-x: ImagePullBackOff"; empty if they show nothing. It reads the
 // workload, because not every selector is in the manifest, and lists its pods.
-func podsReason(ctx context.Context, wait reconciler.Wait, reader client.Reader) (string, error) {
+func podsReason(ctx context.Context, wait report.Wait, reader client.Reader) (string, error) {
 	gk := wait.Key.GroupKind()
 	workload := &unstructured.Unstructured{}
 	workload.SetGroupVersionKind(gk.WithVersion(workloads[gk]))

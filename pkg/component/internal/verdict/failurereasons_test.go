@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 func pod(name string, change func(*corev1.Pod)) *corev1.Pod {
@@ -68,7 +68,7 @@ func TestFailureReasonsAreReadRarely(t *testing.T) {
 		WithObjects(deployment, other, pod("api-x", container(waitingFor("ImagePullBackOff")))).Build()
 	reader := &counter{Reader: cluster}
 	var c FailureReasons
-	waits := []reconciler.Wait{
+	waits := []report.Wait{
 		waitFor("apps/Deployment shop/api", "NotReady", "0 of 1"),
 		waitFor("/ConfigMap shop/x", "NotReady", ""),
 		waitFor("apps/StatefulSet shop/later", "Order", ""),
@@ -138,7 +138,7 @@ func TestTheReasonOfAWorkloadWhosePodsAreRefused(t *testing.T) {
 			if kind = strings.TrimSuffix(kind, ","); kind == "Job" {
 				group = "batch"
 			}
-			waits, now := []reconciler.Wait{waitFor(group+"/"+kind+" shop/api", "NotReady", "0 of 1")}, time.Unix(1000, 0)
+			waits, now := []report.Wait{waitFor(group+"/"+kind+" shop/api", "NotReady", "0 of 1")}, time.Unix(1000, 0)
 			var c FailureReasons
 			c.Explain(t.Context(), now, waits, reader)
 			if got := c.Explain(t.Context(), now.Add(time.Minute), waits, reader)[group+"/"+kind+" shop/api"]; got != test.want {

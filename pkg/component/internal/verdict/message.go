@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // MaxNamed is how many objects a message names.
@@ -21,17 +21,17 @@ const MaxNamed = 3
 
 // waitRanks order what is waited for by how much it explains; what is not listed
 // comes first, and what only waits for others last.
-var waitRanks = map[reconciler.WaitReason]int{
-	reconciler.WaitReady:         1,
-	reconciler.WaitNamespaceGone: 2,
-	reconciler.WaitGone:          3,
-	reconciler.WaitOrder:         4,
+var waitRanks = map[report.WaitReason]int{
+	report.WaitReady:         1,
+	report.WaitNamespaceGone: 2,
+	report.WaitGone:          3,
+	report.WaitOrder:         4,
 }
 
 // byImportance returns the objects in the order in which they are named.
-func byImportance(waits []reconciler.Wait) []reconciler.Wait {
+func byImportance(waits []report.Wait) []report.Wait {
 	ordered := slices.Clone(waits)
-	slices.SortStableFunc(ordered, func(a, b reconciler.Wait) int {
+	slices.SortStableFunc(ordered, func(a, b report.Wait) int {
 		return waitRanks[a.Reason] - waitRanks[b.Reason]
 	})
 	return ordered
@@ -43,8 +43,8 @@ const MaxSentence = 320
 
 // WaitingMessage names the first few objects that are waited for, in the order of
 // byImportance, and why; reasons holds, by waitID, what else is known about some.
-func WaitingMessage(waits []reconciler.Wait, reasons map[string]string) string {
-	return FirstSentences(byImportance(waits), 0, func(wait reconciler.Wait) string {
+func WaitingMessage(waits []report.Wait, reasons map[string]string) string {
+	return FirstSentences(byImportance(waits), 0, func(wait report.Wait) string {
 		text := wait.Key.String()
 		if wait.Message != "" {
 			text += ": " + sentence.OneLine(wait.Message)
@@ -57,8 +57,8 @@ func WaitingMessage(waits []reconciler.Wait, reasons map[string]string) string {
 }
 
 // BlockersMessage names the first few objects that block a deletion.
-func BlockersMessage(blockers []reconciler.Blocker) string {
-	return FirstSentences(blockers, 0, func(blocker reconciler.Blocker) string {
+func BlockersMessage(blockers []report.Blocker) string {
+	return FirstSentences(blockers, 0, func(blocker report.Blocker) string {
 		return blocker.Dependent + ": " + sentence.OneLine(blocker.Message)
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -272,7 +272,7 @@ func (e *UnfinishedError) Unwrap() error { return e.Cause }
 
 // NextChange returns when the first of the objects changes its readiness by itself or is
 // corrected again; zero if none does.
-func NextChange(waits []reconciler.Wait) time.Time {
+func NextChange(waits []report.Wait) time.Time {
 	var next time.Time
 	for _, wait := range waits {
 		if !wait.Until.IsZero() && (next.IsZero() || wait.Until.Before(next)) {
@@ -283,19 +283,19 @@ func NextChange(waits []reconciler.Wait) time.Time {
 }
 
 // moving are the reasons of waits that end by themselves.
-var moving = []reconciler.WaitReason{
-	reconciler.WaitReady, reconciler.WaitGone, reconciler.WaitType, reconciler.WaitNamespaceGone, reconciler.WaitUnknown,
+var moving = []report.WaitReason{
+	report.WaitReady, report.WaitGone, report.WaitType, report.WaitNamespaceGone, report.WaitUnknown,
 }
 
 // StillMoving reports whether anything goes on, beside what has failed.
-func StillMoving(waits []reconciler.Wait) bool {
-	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool {
+func StillMoving(waits []report.Wait) bool {
+	return slices.ContainsFunc(waits, func(wait report.Wait) bool {
 		return slices.Contains(moving, wait.Reason)
 	})
 }
 
 // AnyFailed reports whether an object says that it failed, such as a Job that has
 // reached its limit. It may recover, or be replaced, so it is waited for all the same.
-func AnyFailed(waits []reconciler.Wait) bool {
-	return slices.ContainsFunc(waits, func(wait reconciler.Wait) bool { return wait.Reason == reconciler.WaitFailed })
+func AnyFailed(waits []report.Wait) bool {
+	return slices.ContainsFunc(waits, func(wait report.Wait) bool { return wait.Reason == report.WaitFailed })
 }

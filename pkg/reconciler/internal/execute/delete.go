@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -119,12 +120,12 @@ func orphanedNote(step plan.Step, verdict verdict) plan.Note {
 	const orphaned = "is orphaned, because "
 	switch {
 	case verdict.unread != "":
-		return plan.Note{Key: step.Key, Reason: plan.WarnContentUnknown, Warning: true,
+		return plan.Note{Key: step.Key, Reason: report.WarnContentUnknown, Warning: true,
 			Message: orphaned + "it is not known whether objects of others live in it: " + verdict.unread}
 	case step.ItemAfter.Keeps && step.ItemAfter.Origin != v1alpha1.OriginNamespace:
-		return plan.Note{Key: step.Key, Reason: plan.WarnKeptForOrphan, Warning: true, Message: orphaned + "something in it was orphaned before and would be deleted with it"}
+		return plan.Note{Key: step.Key, Reason: report.WarnKeptForOrphan, Warning: true, Message: orphaned + "something in it was orphaned before and would be deleted with it"}
 	default:
-		return plan.Note{Key: step.Key, Reason: plan.NoteReleased, Message: "released: " + verdict.why}
+		return plan.Note{Key: step.Key, Reason: report.NoteReleased, Message: "released: " + verdict.why}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -108,14 +109,14 @@ func (e *Executor) noteLost(ctx context.Context, step plan.Step, after plan.Obse
 		if err != nil || content.blocking() == 0 {
 			return nil
 		}
-		return []plan.Note{{Key: step.Key, Reason: plan.WarnForeignContentLost, Warning: true,
+		return []plan.Note{{Key: step.Key, Reason: report.WarnForeignContentLost, Warning: true,
 			Message: "created while the namespace was being deleted, and lost with it: " + fmt.Sprintf("%s (%s)", countText(content.blocking(), "object", content.more), kubectlTypes(content.blockingTypes()))}}
 	case step.Key.GroupKind() == definitionKind && before.counted != nil:
 		late := &instanceCount{owner: step.Owner}
 		if err := late.addType(ctx, e.objects, *before.counted, after.ResourceVersion); err != nil || late.foreignTotal == 0 {
 			return nil
 		}
-		return []plan.Note{{Key: step.Key, Reason: plan.WarnForeignInstancesLost, Warning: true,
+		return []plan.Note{{Key: step.Key, Reason: report.WarnForeignInstancesLost, Warning: true,
 			Message: "created while the type was being deleted, and lost with it: " + countText(late.foreignTotal, "foreign instance", late.truncated)}}
 	default:
 		return nil

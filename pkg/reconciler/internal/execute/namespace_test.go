@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
@@ -151,7 +152,7 @@ subjects: [{kind: User, name: ` + user + `}]`)
 		t.Errorf("got %q, %v", result.Blocked, result.Err)
 	}
 	// What may not be read today may not be read tomorrow: there is nothing to wait for.
-	if result := jane.guarded(d, plan.GuardEmptyElseOrphan); !result.Orphaned || len(result.Notes) != 1 || result.Notes[0].Reason != plan.WarnContentUnknown {
+	if result := jane.guarded(d, plan.GuardEmptyElseOrphan); !result.Orphaned || len(result.Notes) != 1 || result.Notes[0].Reason != report.WarnContentUnknown {
 		t.Errorf("got %+v", result)
 	}
 }
@@ -258,7 +259,7 @@ func TestANamespaceIsNotOrphanedBecauseItsContentCannotBeReadForAMoment(t *testi
 				}
 				switch {
 				case released:
-					want := plan.Note{Key: step.Key, Reason: plan.WarnContentUnknown, Warning: true,
+					want := plan.Note{Key: step.Key, Reason: report.WarnContentUnknown, Warning: true,
 						Message: "is orphaned, because it is not known whether objects of others live in it: " + tc.what}
 					if len(result.Notes) != 1 || result.Notes[0] != want || len(writes()) != 1 || writes()[0] != "PATCH /api/v1/namespaces/tenants" {
 						t.Errorf("%s: got %+v, and sent %v", guard, result.Notes, writes())

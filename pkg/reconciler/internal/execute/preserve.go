@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/owned"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -186,6 +187,6 @@ func (e *Executor) noteScaled(ctx context.Context, resource cluster.Resource, st
 	if !asked || equality.Semantic.DeepEqual(desired, actual) {
 		return nil
 	}
-	return []plan.Note{{Key: step.Key, Reason: plan.NoteLeftAlone, Message: fmt.Sprintf(
+	return []plan.Note{{Key: step.Key, Reason: report.NoteLeftAlone, Message: fmt.Sprintf(
 		"left alone: %s, which was set through the subresource scale", strings.Join(path, "."))}}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/wire"
@@ -282,7 +283,7 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 			}
 			var want []plan.Note
 			if tc.note != "" {
-				want = []plan.Note{{Key: s.Key, Reason: plan.NoteReleased, Message: tc.note}}
+				want = []plan.Note{{Key: s.Key, Reason: report.NoteReleased, Message: tc.note}}
 			}
 			if diff := cmp.Diff(want, result.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
@@ -317,7 +318,7 @@ func TestOwnershipIsAcquiredOnlyAfterTheConfirmation(t *testing.T) {
 // A warning about a Secret may quote a value.
 func TestAWarningOfTheServerIsANoteUnlessItIsAboutASecret(t *testing.T) {
 	for kind, want := range map[string][]plan.Note{
-		"ConfigMap": {{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "map"}, Reason: plan.WarnServer, Warning: true, Message: `unknown field "dat"; v1 "old" is deprecated`}},
+		"ConfigMap": {{Key: plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "map"}, Reason: report.WarnServer, Warning: true, Message: `unknown field "dat"; v1 "old" is deprecated`}},
 		"Secret":    nil,
 	} {
 		for verb, policy := range map[plan.Verb]v1alpha1.UpdatePolicy{plan.VerbCreate: v1alpha1.UpdatePolicyReplace, plan.VerbReplace: v1alpha1.UpdatePolicyReplace, plan.VerbOverride: v1alpha1.UpdatePolicySsaOverride} {

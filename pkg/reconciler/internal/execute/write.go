@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -85,7 +86,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	}
 	notes, replicas := e.noteScaled(ctx, resource, step, live), e.desiredReplicas(ctx, resource, step.Desired.Manifest)
 	if len(warnings) > 0 {
-		notes = append(notes, plan.Note{Key: step.Key, Reason: plan.WarnServer, Warning: true, Message: strings.Join(warnings, "; ")})
+		notes = append(notes, plan.Note{Key: step.Key, Reason: report.WarnServer, Warning: true, Message: strings.Join(warnings, "; ")})
 	}
 	// The object may have had another owner, now or in an attempt with an unknown outcome.
 	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(step.Desired.Policies.AdoptFrom) > 0 || step.IsInherited() || step.Owner.Former != ""

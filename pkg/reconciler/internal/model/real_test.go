@@ -22,6 +22,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/env"
@@ -34,7 +35,7 @@ type realCluster struct {
 	config    Config
 	engine    *reconciler.Reconciler
 	namespace string
-	inventory reconciler.Inventory
+	inventory v1alpha1.Inventory
 	gone      bool
 	requests  *requests
 }
@@ -90,7 +91,7 @@ func newReal(t *testing.T, config Config) *realCluster {
 	t.Cleanup(target.Close)
 	options := reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef")}
 	if config.Watched {
-		options.Changed = func(reconciler.Owner, reconciler.Change) {}
+		options.Changed = func(reconciler.Owner, report.Change) {}
 	}
 	engine, err := reconciler.NewReconciler(reconcilerName, target, options)
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *realCluster) bare(key plan.Key, value string) *unstructured.Unstructure
 
 func (r *realCluster) reconcile(version int, deleting bool) []string {
 	owner := reconciler.Owner{Group: "example.com", Kind: "Shop", Namespace: r.namespace, Name: "a", UID: "1"}
-	record := func(_ context.Context, inventory reconciler.Inventory) error {
+	record := func(_ context.Context, inventory v1alpha1.Inventory) error {
 		r.inventory = inventory
 		return nil
 	}
@@ -180,7 +181,7 @@ func (r *realCluster) reconcile(version int, deleting bool) []string {
 	}
 	var waits []plan.Wait
 	for _, wait := range outcome.Waiting {
-		waits = append(waits, plan.Wait{Key: plan.Key(wait.Key), Reason: plan.WaitReason(wait.Reason), Message: wait.Message, Until: wait.Until})
+		waits = append(waits, plan.Wait{Key: plan.Key(wait.Key), Reason: wait.Reason, Message: wait.Message, Until: wait.Until})
 	}
 	return described(did, waits)
 }

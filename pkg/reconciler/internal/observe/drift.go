@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -33,7 +34,7 @@ const (
 //
 // A field that we own is as we wrote it, however the server spells it: a client that
 // changes a field becomes its owner. One that removes a field leaves no trace.
-func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *plan.Drift {
+func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *report.Drift {
 	return searchDrift(live, desired, fieldOwner).drift()
 }
 
@@ -108,7 +109,7 @@ func entryOf(raw map[string]any, fieldOwner string) entry {
 type driftSearch struct {
 	entries []entry
 	ignored []string
-	result  plan.Drift
+	result  report.Drift
 	// gone are the paths of empty maps that the object does not have. The server may have dropped
 	// them itself, so they count only if nothing else differs.
 	gone []string
@@ -151,7 +152,7 @@ func (s *driftSearch) found(path string, nodes []node) {
 	}
 }
 
-func (s *driftSearch) drift() *plan.Drift {
+func (s *driftSearch) drift() *report.Drift {
 	if len(s.result.Fields) == 0 {
 		for _, path := range s.gone {
 			s.found(path, nil)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -90,7 +91,7 @@ func TestReadsOfOwnersAndObjectsAreCountedApart(t *testing.T) {
 
 func TestTheDriftOfTheLastReadIsKnownAsLongAsReadsAreRefused(t *testing.T) {
 	s := NewDriftChecks()
-	found := &plan.Drift{Manager: "kubectl-edit"}
+	found := &report.Drift{Manager: "kubectl-edit"}
 	s.setDrift("main", lease, found)
 	if s.lastDrift("main", lease, noon) != nil {
 		t.Error("something is kept of an object that was not read")

@@ -12,6 +12,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
@@ -202,7 +203,7 @@ func (o *Observer) keepDriftOfWrite(step plan.Step, answer plan.Observation) {
 	if answer.Existence != plan.Present && answer.Existence != plan.Absent {
 		return
 	}
-	var drift *plan.Drift
+	var drift *report.Drift
 	if step.Verb == plan.VerbMark && answer.AppliedHash != step.ItemAfter.AppliedHash {
 		drift = answer.Drift
 	}
@@ -221,8 +222,8 @@ type DriftChecks struct {
 
 // driftCheck is the last read of an object.
 type driftCheck struct {
-	hash  string      // of the object that was read
-	drift *plan.Drift // what the read found
+	hash  string        // of the object that was read
+	drift *report.Drift // what the read found
 }
 
 // NewDriftChecks returns the DriftChecks of an Observer.
@@ -270,11 +271,11 @@ func (c *DriftChecks) NextUnlisted(owner string, now time.Time) time.Time {
 
 // setDrift keeps the drift of an object, nil if it has not drifted, for as long as Allow
 // may refuse to read it.
-func (c *DriftChecks) setDrift(owner string, key plan.Key, drift *plan.Drift) {
+func (c *DriftChecks) setDrift(owner string, key plan.Key, drift *report.Drift) {
 	c.reads.UpdateValue(owner, key, func(check driftCheck) driftCheck { check.drift = drift; return check })
 }
 
 // lastDrift returns the drift that the last read of an object has found.
-func (c *DriftChecks) lastDrift(owner string, key plan.Key, now time.Time) *plan.Drift {
+func (c *DriftChecks) lastDrift(owner string, key plan.Key, now time.Time) *report.Drift {
 	return c.reads.Get(owner, key, now).Value.drift
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -40,7 +41,7 @@ func (w *work) apply(u *unit) {
 	}
 	if u.isNotStored() && u.live.Existence == Present && u.live.UID == "" {
 		w.blockWrite(u)
-		w.wait(u, WaitError, "the server has answered the creation without a uid: it keeps no such object, which must be removed from the manifests")
+		w.wait(u, report.WaitError, "the server has answered the creation without a uid: it keeps no such object, which must be removed from the manifests")
 		return
 	}
 	switch u.live.Existence {
@@ -69,25 +70,25 @@ func (w *work) awaitShared(u *unit) {
 		w.waitUnknown(u)
 	case !u.live.DeletionTimestamp.IsZero():
 		w.blockWrite(u) // it is created again
-		w.wait(u, WaitGone, terminating(u.live))
+		w.wait(u, report.WaitGone, terminating(u.live))
 	case u.live.Status.Readiness == Ready:
 		u.settled = true
 	default:
-		w.wait(u, WaitReady, u.live.Status.Message)
+		w.wait(u, report.WaitReady, u.live.Status.Message)
 	}
 }
 
-func failureReason(f Failure) WaitReason {
+func failureReason(f Failure) report.WaitReason {
 	if f.Blocked {
-		return WaitBlocked
+		return report.WaitBlocked
 	}
-	return WaitError
+	return report.WaitError
 }
 
 func (w *work) waitUnknown(u *unit) {
 	w.blockWrite(u)
 	if u.live.NotServed {
-		w.wait(u, WaitType, "the type is not served yet")
+		w.wait(u, report.WaitType, "the type is not served yet")
 		return
 	}
 	w.waitNotRead(u)
@@ -95,9 +96,9 @@ func (w *work) waitUnknown(u *unit) {
 
 // waitNotRead waits for an object that could not be read.
 func (w *work) waitNotRead(u *unit) {
-	reason := WaitUnknown
+	reason := report.WaitUnknown
 	if u.live.Forbidden {
-		reason = WaitForbidden
+		reason = report.WaitForbidden
 	}
 	w.wait(u, reason, cmp.Or(u.live.Message, "not read yet"))
 }
@@ -138,7 +139,7 @@ func (w *work) applyNotFetched(u *unit) {
 
 func (w *work) waitNamespace(u *unit) {
 	w.blockWrite(u)
-	w.wait(u, WaitNamespaceGone, "namespace "+u.key.Namespace+" is being deleted")
+	w.wait(u, report.WaitNamespaceGone, "namespace "+u.key.Namespace+" is being deleted")
 }
 
 func (w *work) applyPresent(u *unit) {
@@ -149,7 +150,7 @@ func (w *work) applyPresent(u *unit) {
 		if !u.isPurged() && !u.isAppliedOnce() {
 			w.blockWrite(u) // it is created again
 		}
-		w.wait(u, WaitGone, terminating(u.live))
+		w.wait(u, report.WaitGone, terminating(u.live))
 	case u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID && u.relation == ownedByOther:
 		w.waitForNewOwner(u)
 	case !u.isOurs():
@@ -220,7 +221,7 @@ func (w *work) adopt(u *unit) {
 	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == ownedByOther && u.live.Shared == "" {
 		// It was ours, and another owner has put its label or annotation on it. Adopting it
 		// again would start a conflict.
-		w.note(u.key, NoteReleased, "released: %s adopted it", u.owner)
+		w.note(u.key, report.NoteReleased, "released: %s adopted it", u.owner)
 		u.item.Phase = v1alpha1.PhaseReleased
 		w.waitForNewOwner(u)
 		return
@@ -248,13 +249,13 @@ func (w *work) adopt(u *unit) {
 // waitForNewOwner waits until the owner that adopted the object drops it, even under the policy Always.
 func (w *work) waitForNewOwner(u *unit) {
 	w.blockWrite(u)
-	w.wait(u, WaitOwner, "belongs to "+u.owner+", which adopted it")
+	w.wait(u, report.WaitOwner, "belongs to "+u.owner+", which adopted it")
 }
 
 func (w *work) refuseAdoption(u *unit) {
 	w.blockWrite(u)
 	if u.live.Shared != "" {
-		w.wait(u, WaitOwner, "belongs to all components of the operator, which share it, and the content that this component renders is another one: "+
+		w.wait(u, report.WaitOwner, "belongs to all components of the operator, which share it, and the content that this component renders is another one: "+
 			"remove what changes it for this component, such as a patch")
 		return
 	}
@@ -278,7 +279,7 @@ func (w *work) refuseAdoption(u *unit) {
 			false: "give the object a name that differs by component, or have one component only",
 		}[u.key.Kind == "CustomResourceDefinition"]
 	}
-	w.wait(u, WaitOwner, message)
+	w.wait(u, report.WaitOwner, message)
 }
 
 // ignoreUnowned does not change an object that is not ours and is not to be adopted: it is not on
@@ -369,7 +370,7 @@ func (w *work) recreate(u *unit) {
 	}
 	w.blockWrite(u)
 	if w.in.Retain[u.key] {
-		w.wait(u, WaitError, "is not deleted to be created again, because it is to be retained; the change that the server refuses has to be made by hand")
+		w.wait(u, report.WaitError, "is not deleted to be created again, because it is to be retained; the change that the server refuses has to be made by hand")
 		return
 	}
 	if !w.in.DryRunAccepted[u.key] {
@@ -412,11 +413,11 @@ func (w *work) checkReadiness(u *unit) {
 	case Ready:
 		w.settleReady(u)
 	case Failed:
-		w.wait(u, WaitFailed, u.live.Status.Message)
+		w.wait(u, report.WaitFailed, u.live.Status.Message)
 	case ReadinessUnknown:
 		w.checkEmptyStatus(u)
 	default:
-		w.wait(u, WaitReady, u.live.Status.Message)
+		w.wait(u, report.WaitReady, u.live.Status.Message)
 	}
 }
 
@@ -447,7 +448,7 @@ func (w *work) checkEmptyStatus(u *unit) {
 		w.settleReady(u)
 		return
 	}
-	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitReady, Message: "no status yet", Until: until})
+	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: report.WaitReady, Message: "no status yet", Until: until})
 }
 
 // terminating says what holds up a deletion.

@@ -4,74 +4,19 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
-
-// Drift is how an object came to differ from what was written, as far as that can
-// be found out. It holds no values, only where they are.
-type Drift struct {
-	// Missing: the object was deleted; Replaced: and another one was created in its
-	// place. Nothing else is known then.
-	Missing, Replaced bool
-	// Expired, with Missing: it had failed, and its TTL removed it.
-	Expired bool
-	// Fields are paths of the manifest at which the object differs, such as
-	// spec.template.spec.containers[name=api].image; the first few, in order.
-	// They are empty if they are not known.
-	Fields []string
-	// More counts the fields beyond those.
-	More int
-	// Manager is the field manager that changed them last, and At is when.
-	// Both are zero if managedFields do not show it.
-	Manager string
-	At      time.Time
-}
-
-// String names the manager, the fields and the time.
-func (d Drift) String() string {
-	switch {
-	case d.Replaced:
-		return "another client deleted it and created another one"
-	case d.Expired:
-		return "it had failed, and its time to live removed it"
-	case d.Missing:
-		return "another client deleted it"
-	}
-	text := d.manager() + " changed " + d.fields()
-	if !d.At.IsZero() {
-		text += " at " + d.At.UTC().Format(time.RFC3339)
-	}
-	return text
-}
-
-func (d Drift) manager() string {
-	if d.Manager == "" {
-		return "another client"
-	}
-	return d.Manager
-}
-
-func (d Drift) fields() string {
-	if len(d.Fields) == 0 {
-		return "it"
-	}
-	text := strings.Join(d.Fields, ", ")
-	if d.More > 0 {
-		text += fmt.Sprintf(" and %d more", d.More)
-	}
-	return text
-}
 
 // Deviation is an object that has drifted and is not repaired, because its drift
 // policy says so.
 type Deviation struct {
 	Key Key
-	Drift
+	report.Drift
 }
 
 // Conflict is an object that another client changes again and again.
@@ -80,7 +25,7 @@ type Conflict struct {
 	// at that time, the conflict may have ended.
 	Until time.Time
 	// Last is the drift that was last repaired.
-	Last Drift
+	Last report.Drift
 }
 
 // String names the manager and the fields. It stays the same from one correction to
@@ -92,7 +37,7 @@ func (c Conflict) String() string {
 	case c.Last.Missing:
 		return "another client deletes it again and again, so it is created less and less often"
 	}
-	return c.Last.manager() + " changes " + c.Last.fields() + " again and again, so it is corrected less and less often"
+	return c.Last.Edit("changes") + " again and again, so it is corrected less and less often"
 }
 
 // CorrectsDrift reports whether the reason of a write is that another client changed or
@@ -129,16 +74,16 @@ func (u *unit) toleratesDeletion() bool {
 }
 
 // drift describes how the object drifted.
-func (u *unit) drift() *Drift {
+func (u *unit) drift() *report.Drift {
 	switch {
 	case u.wasDeleted():
-		return &Drift{Missing: true, Expired: u.finish() == FinishFailed}
+		return &report.Drift{Missing: true, Expired: u.finish() == FinishFailed}
 	case u.wasReplaced():
-		return &Drift{Missing: true, Replaced: true}
+		return &report.Drift{Missing: true, Replaced: true}
 	case u.live.Drift != nil:
 		return u.live.Drift
 	default:
-		return &Drift{}
+		return &report.Drift{}
 	}
 }
 
@@ -158,7 +103,7 @@ func (w *work) settleDeleted(u *unit) bool {
 func (w *work) reportAltered(u *unit) {
 	by, fields, altered := strings.Cut(u.item.Altered, ": ")
 	if altered && u.desired.Policies.Drift != v1alpha1.DriftPolicyIgnore && !u.isAppliedOnce() && !u.hasDrifted() {
-		w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: Drift{Fields: strings.Split(fields, ", "), Manager: by}})
+		w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: report.Drift{Fields: strings.Split(fields, ", "), Manager: by}})
 	}
 }
 
@@ -193,7 +138,7 @@ func (w *work) reportScaled(u *unit) {
 		w.deviations[last].Fields = append(slices.Clone(w.deviations[last].Fields), scaled.Path)
 		return
 	}
-	w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: Drift{
+	w.deviations = append(w.deviations, Deviation{Key: u.key, Drift: report.Drift{
 		Fields: []string{scaled.Path}, Manager: scaled.Manager, At: scaled.At,
 	}})
 }
@@ -214,5 +159,5 @@ func (reason Reason) correctsDrift() bool {
 // until then, also if it is right at the moment: it was just corrected.
 func (w *work) waitConflict(u *unit, c Conflict) {
 	u.conflicting = true
-	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: WaitConflict, Message: c.String(), Until: c.Until})
+	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: report.WaitConflict, Message: c.String(), Until: c.Until})
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // An object that is edited all the time is not looked at after every edit. What was
 // reported about it is neither withdrawn nor invented meanwhile, and nothing is recorded.
 func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
-	drift := &Drift{Fields: []string{"data.value"}, Manager: "kubectl-edit"}
+	drift := &report.Drift{Fields: []string{"data.value"}, Manager: "kubectl-edit"}
 	for name, tc := range map[string]struct {
 		policy v1alpha1.DriftPolicy
 		live   Observation

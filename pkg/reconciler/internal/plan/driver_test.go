@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -118,7 +119,7 @@ func (d *driver) findDrift(in Input) {
 	for _, item := range in.Recorded {
 		live, o := in.Live[KeyOf(item)], d.world.objects[KeyOf(item)]
 		if o != nil && live.AppliedHash != "" && live.AppliedHash != item.AppliedHash {
-			live.Drift = &Drift{Fields: []string{"value"}, Manager: o.by, At: o.changed}
+			live.Drift = &report.Drift{Fields: []string{"value"}, Manager: o.by, At: o.changed}
 			in.Live[KeyOf(item)] = live
 		}
 	}

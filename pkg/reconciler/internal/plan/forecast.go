@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Forecast is all the work that is left, not only the next batch of it.
@@ -250,10 +251,10 @@ func (f *forecaster) progress(waiting []Wait) bool {
 			f.moves[wait.Key]++
 			any = true
 			wait.Until = time.Time{} // it is not waited for that long
-			if wait.Reason == WaitGone && f.touched[wait.Key] {
+			if wait.Reason == report.WaitGone && f.touched[wait.Key] {
 				wait.Message = "is being deleted" // when that began is not known yet
 			}
-			if wait.Reason != WaitOrder { // that of another object follows
+			if wait.Reason != report.WaitOrder { // that of another object follows
 				f.result.After = append(f.result.After, wait)
 			}
 		}
@@ -265,17 +266,17 @@ func (f *forecaster) progress(waiting []Wait) bool {
 func (f *forecaster) settle(wait Wait) bool {
 	live := f.in.Live[wait.Key]
 	switch wait.Reason {
-	case WaitReady:
+	case report.WaitReady:
 		live.Status = Status{Readiness: Ready}
 		if live.Finish == Unfinished {
 			live.Finish = FinishComplete
 		}
 		f.in.Live[wait.Key] = live
 		return true
-	case WaitGone:
+	case report.WaitGone:
 		f.remove(wait.Key)
 		return true
-	case WaitNamespaceGone:
+	case report.WaitNamespaceGone:
 		f.remove(namespaceKey(wait.Key.Namespace))
 		return true
 	}

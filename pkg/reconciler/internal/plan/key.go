@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Key identifies an object. It has no version: the same object can be read
@@ -37,12 +38,7 @@ func (k Key) withoutGroup() Key {
 
 // String returns the form that messages use, such as "Deployment shop/api" or
 // "ClusterRole reader".
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Kind + " " + k.Name
-	}
-	return k.Kind + " " + k.Namespace + "/" + k.Name
-}
+func (k Key) String() string { return report.Key(k).String() }
 
 // Compare orders keys by group, kind, namespace and name.
 func (k Key) Compare(other Key) int {

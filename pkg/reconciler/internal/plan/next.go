@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -145,7 +146,7 @@ func (w *work) step(s Step) {
 	w.steps = append(w.steps, s)
 }
 
-func (w *work) wait(u *unit, reason WaitReason, message string) {
+func (w *work) wait(u *unit, reason report.WaitReason, message string) {
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: reason, Message: message})
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Existence is what is known about whether an object exists.
@@ -70,7 +72,7 @@ type Observation struct {
 	EarlierAppliedHash string
 	// Drift says how the object came to differ from what is recorded; nil if it
 	// does not, or if that was not looked for.
-	Drift *Drift
+	Drift *report.Drift
 	// Deferred: the object has changed since it was read last, and was not read
 	// again, because it is edited all the time. AppliedHash is empty then, and Drift is
 	// what the last read found. So nothing is known to have drifted or to be right again.

@@ -3,7 +3,10 @@
 
 package plan
 
-import "github.com/corbel-run/corbel/api/v1alpha1"
+import (
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
+)
 
 // Objects that are done with:
 //
@@ -82,7 +85,7 @@ func (w *work) settleExpired(u *unit) bool {
 		u.item.Phase = v1alpha1.PhaseCompleted
 	}
 	if assumed {
-		w.note(u.key, NoteAssumedComplete, "counts as complete: it has a time to live after its end, and went while nothing watched it")
+		w.note(u.key, report.NoteAssumedComplete, "counts as complete: it has a time to live after its end, and went while nothing watched it")
 	}
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -91,15 +92,15 @@ func (g Guard) AllowsOrphan() bool {
 func (w *work) dropUnowned(u *unit) {
 	switch {
 	case u.relation == earlier:
-		w.note(u.key, NoteReleased, "released: it belongs to %s and was never adopted", u.owner)
+		w.note(u.key, report.NoteReleased, "released: it belongs to %s and was never adopted", u.owner)
 	case u.item.UID == "" || u.item.Phase == v1alpha1.PhaseReleased:
 		// It was never ours, or its release was reported before.
 	case u.relation == ownedByOther:
-		w.note(u.key, NoteReleased, "released: it belongs to %s", u.owner)
+		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.owner)
 	case u.item.UID == u.live.UID:
-		w.note(u.key, NoteReleased, "released: it no longer has the label and annotation of this component")
+		w.note(u.key, report.NoteReleased, "released: it no longer has the label and annotation of this component")
 	default:
-		w.note(u.key, NoteReleased, "released: another client recreated it")
+		w.note(u.key, report.NoteReleased, "released: another client recreated it")
 	}
 	u.drop()
 }
@@ -119,7 +120,7 @@ func (w *work) removeOwnership(u *unit, reason Reason) {
 		return
 	}
 	if u.item.Phase != v1alpha1.PhaseReleased {
-		w.note(u.key, NoteReleased, "released: it belongs to %s", u.owner)
+		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.owner)
 	}
 	w.orphanStep(u, reason)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -216,7 +217,7 @@ func TestNoObjectOfAnotherComponentIsToBeAdopted(t *testing.T) {
 			p, err := Next(Input{Name: reconcilerName, Owner: theOwner, Desired: []Desired{desired}, Live: map[Key]Observation{
 				test.key: {Existence: Present, UID: "u1", ResourceVersion: "7", Ownership: test.ownership, Status: Status{Readiness: Ready}},
 			}})
-			if err != nil || len(p.Steps) > 0 || len(p.Waiting) != 1 || p.Waiting[0].Reason != WaitOwner {
+			if err != nil || len(p.Steps) > 0 || len(p.Waiting) != 1 || p.Waiting[0].Reason != report.WaitOwner {
 				t.Fatalf("got %v, %v", p, err)
 			}
 			if got := p.Waiting[0].Message; got != test.want {

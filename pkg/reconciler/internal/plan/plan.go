@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Plan is the next batch of work. It is a value: it holds no client and can be
@@ -133,7 +134,7 @@ type Step struct {
 	Scaled, Autoscaled bool
 	// Drift is what the step undoes, if another client changed or deleted the object;
 	// nil if that is not why it is done.
-	Drift *Drift
+	Drift *report.Drift
 	// AsIntended: the record says that the object was created of this manifest. It is written only if it differs.
 	AsIntended bool
 	// ItemAfter is the record once the step succeeded; the uid and the hashes are
@@ -190,29 +191,11 @@ const (
 // Wait is an object that is not settled.
 type Wait struct {
 	Key     Key
-	Reason  WaitReason
+	Reason  report.WaitReason
 	Message string
 	// Until is when the object is settled without a write; zero if unknown.
 	Until time.Time
 }
-
-// WaitReason classifies a Wait.
-type WaitReason string
-
-const (
-	WaitReady         WaitReason = "NotReady"      // the object is not ready yet
-	WaitFailed        WaitReason = "ObjectFailed"  // the object says that it failed
-	WaitOrder         WaitReason = "Order"         // others come first
-	WaitGone          WaitReason = "Terminating"   // the object is being deleted
-	WaitType          WaitReason = "TypeNotServed" // the type is not served yet
-	WaitUnknown       WaitReason = "Unknown"       // the object cannot be read
-	WaitForbidden     WaitReason = "Forbidden"     // the user has no right to read the object
-	WaitOwner         WaitReason = "OwnerConflict" // the object has another owner
-	WaitBlocked       WaitReason = "Blocked"       // the deletion is blocked
-	WaitError         WaitReason = "StepFailed"    // the last step failed
-	WaitConflict      WaitReason = "FieldConflict" // another client changes the object again and again
-	WaitNamespaceGone WaitReason = "NamespaceTerminating"
-)
 
 // Note is a message for users that needs no request.
 type Note struct {
@@ -223,102 +206,6 @@ type Note struct {
 	// Warning is set for a note about harm, such as ForeignInstancesLost.
 	Warning bool
 }
-
-// The reasons of notes that are information.
-const (
-	// NoteAdopted means that an object that existed before, without an owner or with another one, is a
-	// dependent now.
-	//
-	// Event type: Normal
-	// What to do: nothing. If that was not meant, set the annotation adoption-policy: never.
-	NoteAdopted = "Adopted"
-	// NoteReleased means that an object is no dependent any more and stays: it is orphaned, or another owner
-	// has taken it over. The note says which.
-	//
-	// Event type: Normal
-	// What to do: nothing. An orphaned object has to be deleted by hand when it is not needed any more.
-	NoteReleased = "Released"
-	// NoteRecreated means that an object is deleted to be created again, because its update policy says so.
-	// The note says why.
-	//
-	// Event type: Normal
-	// What to do: nothing. If that was not meant, set the annotation update-policy: replace.
-	NoteRecreated = "Recreated"
-	// NoteOwnershipRestored means that another client had removed the ownership label or annotation of an
-	// object, and both are back.
-	//
-	// Event type: Normal
-	// What to do: find the client that removes labels or annotations, if it happens again.
-	NoteOwnershipRestored = "OwnershipRestored"
-	// NoteDriftRepaired means that another client had changed or deleted an object, and it is as its
-	// manifest again. The note says which client changed what, and when.
-	//
-	// Event type: Normal
-	// What to do: nothing. If the other client owns the field, name the field in the annotation
-	// ignore-fields.
-	NoteDriftRepaired = "DriftRepaired"
-	// NoteLeftAlone means that a changed manifest does not decide about fields that another client has set,
-	// such as the number of replicas that was set through the subresource scale.
-	//
-	// Event type: Normal
-	// What to do: leave the field out of the manifest, or scale the object by the same way as before.
-	NoteLeftAlone = "LeftAlone"
-	// NoteAssumedComplete means that an object with a time to live after its end counts as complete, because
-	// it went while nothing watched it.
-	//
-	// Event type: Normal
-	// What to do: check what the object, such as a Job, was to do. A change of its manifest runs it again.
-	NoteAssumedComplete = "AssumedComplete"
-)
-
-// The reasons of warnings.
-const (
-	// WarnForeignInstancesLost means that another client created instances of a type while the type was
-	// being deleted, and they were deleted with it. The note counts them.
-	//
-	// Event type: Warning
-	// What to do: create them again, if they are needed, once the type exists.
-	WarnForeignInstancesLost = "ForeignInstancesLost"
-	// WarnForeignContentLost means that another client created objects in a namespace while the namespace
-	// was being deleted, and they were deleted with it. The note counts them.
-	//
-	// Event type: Warning
-	// What to do: create them again in another namespace, if they are needed.
-	WarnForeignContentLost = "ForeignContentLost"
-	// WarnContentUnknown means that a namespace is orphaned, because its content could not be read and
-	// objects of others may live in it. The note says what could not be read.
-	//
-	// Event type: Warning
-	// What to do: look into the namespace, and delete it by hand if it is not needed.
-	WarnContentUnknown = "NamespaceContentUnknown"
-	// WarnKeptForOrphan means that a namespace or a type is orphaned, because something in it was orphaned
-	// before and would be deleted with it.
-	//
-	// Event type: Warning
-	// What to do: delete the namespace or the type by hand when what is in it is not needed any more.
-	WarnKeptForOrphan = "KeptForOrphan"
-	// WarnConflict means that another client changes or deletes an object again and again. It is repaired
-	// less and less often, every 5 minutes in the end. The note names the client.
-	//
-	// Event type: Warning
-	// What to do: let one of the two own the field: name it in the annotation ignore-fields, or stop the
-	// other client.
-	WarnConflict = "FieldConflict"
-	// WarnOrphanFound means that an object has the ownership label and annotation of the component and was
-	// in no inventory. It counts as a dependent from now on, or is removed once more if it was removed
-	// before.
-	//
-	// Event type: Warning
-	// What to do: nothing. If it happens again, look for a second operator, or for a backup that was
-	// restored.
-	WarnOrphanFound = "OrphanFound"
-	// WarnServer means that the API server answered the write of an object with a warning: it drops a field
-	// that it does not know, a version is deprecated, or a policy would refuse the pods. The note has its text.
-	//
-	// Event type: Warning
-	// What to do: correct the manifest.
-	WarnServer = "ServerWarning"
-)
 
 // BlockingType is a type of objects that block a deletion: when some of them
 // are gone, the deletion may be tried again.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // prune removes what is recorded but no longer desired. An object waits until
@@ -143,7 +144,7 @@ func (w *work) holdRemoval(u *unit, message string) {
 	if u.failure == nil {
 		resetContentUnknown(&u.item) // its content is not read meanwhile, so nothing lasts
 	}
-	w.wait(u, WaitOrder, message)
+	w.wait(u, report.WaitOrder, message)
 }
 
 func (w *work) removeOne(u *unit, reason Reason) {
@@ -154,7 +155,7 @@ func (w *work) removeOne(u *unit, reason Reason) {
 		w.waitNotRead(u)
 	case u.unknownEquivalent() != nil:
 		other := u.unknownEquivalent().key
-		w.wait(u, WaitOrder, fmt.Sprintf("is removed when it is known that %s in the group %q is another object", other, other.Group))
+		w.wait(u, report.WaitOrder, fmt.Sprintf("is removed when it is known that %s in the group %q is another object", other, other.Group))
 	case w.ownsBesidesOthers(u):
 		w.removeOwnership(u, reason)
 	case !u.mayRemove():
@@ -164,7 +165,7 @@ func (w *work) removeOne(u *unit, reason Reason) {
 	case w.willOrphan(u, reason):
 		w.orphan(u, reason)
 	case !u.live.DeletionTimestamp.IsZero() && !HasForeignFinalizer(u.key, w.in.Name, u.live.Finalizers):
-		w.wait(u, WaitGone, terminating(u.live))
+		w.wait(u, report.WaitGone, terminating(u.live))
 	default:
 		if reason == ReasonRedundant && w.firstUnwritten <= int(u.item.ApplyOrder) {
 			w.note(u.key, "", "is removed before the others are written: one of its kind cannot be created, because a value is already allocated")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -353,7 +354,7 @@ func conflict(s *story, _ []string, lines []line) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		last := Drift{Fields: []string{"value"}, Manager: l.value("by"), Missing: l.value("by") == ""}
+		last := report.Drift{Fields: []string{"value"}, Manager: l.value("by"), Missing: l.value("by") == ""}
 		s.driver.conflicts[l.key] = Conflict{Until: s.world.now.Add(patience), Last: last}
 	}
 	return "", nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // applyWaves goes through the waves by apply-order, as far as readiness allows,
@@ -119,7 +120,7 @@ func (w *work) hold(u *unit, message string, failed bool) bool {
 	default:
 		u.blockedByFailure, u.waitsForOthers = failed, true
 		w.notePending(u)
-		w.wait(u, WaitOrder, message)
+		w.wait(u, report.WaitOrder, message)
 		return true
 	}
 	return false

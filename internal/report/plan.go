@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package reconciler
+package report
 
 import (
 	"cmp"
@@ -125,8 +125,8 @@ func (p Plan) Total(class ChangeClass) int {
 	return len(objects)
 }
 
-// sort gives the changes their order.
-func (p *Plan) sort() {
+// Sort gives the changes their order.
+func (p *Plan) Sort() {
 	slices.SortStableFunc(p.Changes, func(a, b PlannedChange) int {
 		blocked := func(c PlannedChange) int {
 			if c.Batch == 0 {

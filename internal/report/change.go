@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Change is what another client than the Reconciler did to an object.
+type Change struct {
+	Key  Key
+	What Event
+	// After is when Apply is worth a call, counted from now: some objects are edited all
+	// the time, at fields that no manifest sets. It is zero if more than an edit happened to
+	// the object, unless the object is neither desired nor recorded: then it only has the
+	// label and the annotation of the owner, which any client may have copied.
+	After time.Duration
+}
+
+// Event is a kind of change.
+type Event string
+
+// The kinds of changes.
+const (
+	// EventStatus: what the object says about itself changed, and nothing else.
+	EventStatus Event = "Status"
+	// EventContent: the object was edited, recreated, or is being deleted.
+	EventContent Event = "Content"
+	// EventVanished: the object is gone, or does not name its owner any more.
+	EventVanished Event = "Vanished"
+)
+
+// Blocker is an object that blocks the deletion of a component.
+type Blocker struct {
+	// Dependent names the object that cannot be deleted, such as
+	// "CustomResourceDefinition foos.example.com", or the pattern of a type.
+	Dependent string
+	// Key is the object; it is empty for the pattern of a type.
+	Key Key
+	// Message says what blocks it, naming the first few objects and how many there are.
+	Message string
+	// Awaited are the objects that have to be gone, by type, as far as the types are known.
+	Awaited []AwaitedObject
+}
+
+// AwaitedObject is an object of another owner, or all objects of a type, that an owner depends
+// on: it is waited for, or ignored until it is gone.
+type AwaitedObject struct {
+	Type schema.GroupVersionResource
+	// Kind is set if the type itself is awaited, because the server does not serve it. The type has no resource then.
+	Kind string
+	// Namespace is empty for objects that live in none.
+	Namespace string
+	// Name is empty if all objects of the type are meant, in the namespace or, without
+	// one, everywhere.
+	Name string
+	// ResourceVersion is that of the object when it was read; empty if it is not known.
+	ResourceVersion string
+	// DeletionOnly: nothing but the deletion of an object makes a difference.
+	DeletionOnly bool
+}
