@@ -57,7 +57,7 @@
 //     outside of the cluster.
 //   - [github.com/corbel-run/corbel/pkg/changes] calls a function for every change of objects.
 //
-// The packages conditions, result, summarize, patch, steps, status, cluster and types, also below pkg,
+// The packages conditions, result, summarize, patch, steps, status and types, also below pkg,
 // are the parts that these are made of, and can be used alone.
 //
 // The guides are in the folder docs of the repository, and begin with docs/concepts.md. This package

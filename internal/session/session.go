@@ -119,6 +119,7 @@ func New[T client.Object](options Options[T]) (*Sessions[T], error) {
 	return &Sessions[T]{Options: options, Kind: gvk.Kind}, nil
 }
 
+// SetupError says that the lifecycle of a type cannot be set up, and why.
 func SetupError[T any](err error) error {
 	return fmt.Errorf("set up the lifecycle of %s: %w", reflect.TypeFor[T](), err)
 }

@@ -109,10 +109,10 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 
 // PlanAll plans all components that the reconciler has, as an upgrade of the operator would change
 // them if the generator is that of its next version; nil means the generator of the reconciler.
-// As many as concurrency are planned at the same time; less than 1 means 4. Report is called for
+// As many as concurrency are planned at the same time; less than 1 means 4. Planned is called for
 // each of them, never by two at once. If namespaces are named, only their components are planned.
 // The error says why the components cannot be listed.
-func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generator, concurrency int, report func(client.ObjectKey, Plan, error), namespaces ...string) error {
+func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generator, concurrency int, planned func(client.ObjectKey, Plan, error), namespaces ...string) error {
 	running := r.running.Load()
 	if running == nil {
 		return fmt.Errorf("reconciler %s: PlanAll was called before SetupWithManager", r.settings.name)
@@ -150,7 +150,7 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			report(key, plan, err)
+			planned(key, plan, err)
 		})
 	}
 	return nil

@@ -26,9 +26,10 @@ type Context struct {
 	// what references hold.
 	Digest string
 	// Revision is the revision of the component. It counts from 1, and grows when the generator, its parameters, the
-	// patches of the component or what a reference holds has changed.
+	// patches of the component or what a reference holds has changed. Upgrade alone says whether it is an upgrade.
 	Revision int64
-	// Upgrade is set if an earlier revision of the component was applied and ready. Otherwise the revision is its installation.
+	// Upgrade is set if an earlier revision of the component was applied and ready. Otherwise the revision is its installation,
+	// whatever its number is.
 	Upgrade bool
 	// Preview is set if the objects are only shown. A generator or a hook must change nothing then.
 	Preview bool

@@ -176,7 +176,7 @@ func (l *Lock) isTransient(ctx context.Context, err error) bool {
 	return interrupted || l.transient != nil && l.transient(err) || result.Compute(result.Empty, err, nil).Outcome == result.Waited
 }
 
-// transientError is what an error may say about itself, such as the RequeueError of pkg/lifecycle.
+// transientError is what an error may say about itself, such as the RequeueError of pkg/result.
 type transientError interface {
 	error
 	Transient() bool
@@ -257,7 +257,7 @@ func WithCommit(commit func(ctx context.Context) error) LockOption {
 
 // WithTransient says which errors of a task are transient. After these the condition
 // has its former status again, with the error as reason, and not Error. A RetriableError,
-// the Waiting of pkg/result, patch.ErrConflict, the RequeueError of pkg/lifecycle and the end of the
+// the Waiting and the RequeueError of pkg/result, patch.ErrConflict and the end of the
 // context always count as such.
 func WithTransient(transient func(error) bool) LockOption {
 	return func(l *Lock) { l.transient = transient }

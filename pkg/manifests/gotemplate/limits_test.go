@@ -109,7 +109,7 @@ func TestLimitsAreOptions(t *testing.T) {
 			wantError(t, err, test.want)
 			var limit *excess.Error
 			if !errors.As(err, &limit) {
-				t.Errorf("the error %v holds no LimitError", err)
+				t.Errorf("the error %v holds no excess.Error", err)
 			}
 		})
 	}

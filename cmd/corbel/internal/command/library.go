@@ -54,7 +54,7 @@ func release() string {
 	return releaseIn(info)
 }
 
-// releaseIn asks for the dependency, because the main module is that of the command or, for "go tool corbel", that of a project.
+// releaseIn asks for the dependency, because the main module is that of the command, also for "go tool corbel" in a project.
 // A library in a workspace or in a folder has no checksum.
 func releaseIn(info *debug.BuildInfo) string {
 	at := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == libraryModule })

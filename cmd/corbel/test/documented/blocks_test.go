@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// proofs says for each language of a block what holds its content.
+// proofs says for each language of a block what proves its content.
 // docs/contributing/documents.md has the same for contributors.
 var proofs = map[string]string{
 	"go":         "test/architecture: it is in the file that its label names, which is compiled",
@@ -19,7 +19,7 @@ var proofs = map[string]string{
 	"sh":         "TestEveryCommandRuns",
 	"lua":        "the test of its file in test/ops; another one compares the page with the file",
 	"console":    "TestEveryCommandRuns; of the tutorial TestTheTutorial",
-	"text":       "TestEveryMessageIsInTheSources, unless its label says that it is something else",
+	"text":       "nothing: it is a message, or what its label says",
 }
 
 // labels are the comments above a block, by its language.

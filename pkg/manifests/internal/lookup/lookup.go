@@ -39,7 +39,7 @@ func Disabled(string, string, string, string) (map[string]any, error) {
 
 // For returns the function lookup, which reads objects of the target cluster
 // as the user that writes the dependent objects. Objects that take more
-// bytes than the limit are not copied: templates get a LimitError.
+// bytes than the limit are not copied: templates get an excess.Error.
 func For(ctx context.Context, limit int64) Function {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		c := manifests.FromContext(ctx).Client

@@ -45,7 +45,7 @@ type budget struct {
 	work    int64
 }
 
-// exceeded returns a LimitError.
+// exceeded returns an excess.Error.
 func exceeded(format string, args ...any) error {
 	return &excess.Error{Message: fmt.Sprintf(format, args...)}
 }
