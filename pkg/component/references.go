@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/informer"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // A spec may hold references: values of the types ConfigMapReference,
@@ -288,7 +289,9 @@ func (h *handler[T]) loadCustomReferences(ctx context.Context, obj T) (reference
 		return references.Absence{}, err
 	}
 	const what = "loading references"
-	absent, err := callUserCode(h.basicContext(ctx), h.code, client.ObjectKeyFromObject(obj), what, h.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
+	known := manifests.FromContext(h.basicContext(ctx))
+	known.Component = theirs
+	absent, err := callUserCode(known.In(ctx), h.code, client.ObjectKeyFromObject(obj), what, h.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
 		var absent references.Absence
 		found, keep := h.finder.Find(theirs.GetSpec())
 		for _, reference := range found {
