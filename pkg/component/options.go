@@ -175,13 +175,19 @@ type RevisionOptions struct {
 	BuildDigest string
 }
 
+// DenyInternal is the default of UserOptions.TargetDialPolicy: it refuses addresses of the machine, of its links and of the
+// metadata services of clouds, and allows private networks. A policy of your own replaces it, and can ask it first.
+func DenyInternal(ctx context.Context, network string, address netip.AddrPort) error {
+	return cluster.DenyInternal(ctx, network, address)
+}
+
 // UserOptions are about what users may do who write components or namespaces.
 type UserOptions struct {
 	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
 	// before every connection to one, after names were resolved; the network is "tcp4" or "tcp6".
 	// An error refuses the address and says why.
 	//
-	// Default: addresses of the machine, of its links and of metadata services are refused
+	// Default: DenyInternal: addresses of the machine, of its links and of metadata services are refused
 	TargetDialPolicy func(ctx context.Context, network string, address netip.AddrPort) error
 	// AllowSecretPatches lets the patches of a component change Secrets. Who may write components can then find out the
 	// values of the Secrets that are rendered for them, also without a right to read Secrets.
