@@ -29,8 +29,9 @@ for module in . "${nested[@]}"; do
 	*) [[ $path == */"$major" ]] || problems+=("the module $path has no version $version: its path must end in /$major") ;;
 	esac
 done
-required=$(awk '$1 == "github.com/corbel-run/corbel" { print $2 }' cmd/corbel/go.mod)
-[ "$required" = "$version" ] || problems+=("cmd/corbel/go.mod requires $required of the root module: require $version there and in go.work")
+for file in cmd/corbel/go.mod test/browser/go.mod test/mount/go.mod go.work; do
+	grep -q "github.com/corbel-run/corbel $version\( \|\$\)" "$file" || problems+=("$file requires another version of the root module: write $version there")
+done
 branch=$(git symbolic-ref --quiet --short HEAD || echo "a commit without a branch")
 [ "$branch" = main ] || problems+=("$branch is checked out: check out main")
 [ -z "$(git status --porcelain)" ] || problems+=("files are changed or not tracked: commit or remove them")

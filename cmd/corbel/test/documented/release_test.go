@@ -43,7 +43,9 @@ func newClone(t *testing.T) clone {
 	c := clone{t, t.TempDir()}
 	files := map[string]string{
 		"CHANGELOG.md": changelog, "go.mod": "module example.com/a\n", "hack/controlplane/go.mod": "module example.com/a/hack/controlplane\n",
-		"cmd/corbel/go.mod": "module example.com/a/cmd/corbel\n\nrequire (\n\tgithub.com/corbel-run/corbel v1.0.0\n)\n",
+		"cmd/corbel/go.mod":   "module example.com/a/cmd/corbel\n\nrequire (\n\tgithub.com/corbel-run/corbel v1.0.0\n)\n",
+		"test/browser/go.mod": "\tgithub.com/corbel-run/corbel v1.0.0\n", "test/mount/go.mod": "\tgithub.com/corbel-run/corbel v1.0.0\n",
+		"go.work": "replace github.com/corbel-run/corbel v1.0.0 => .\n",
 	}
 	for _, name := range []string{"hack/release.sh", "hack/release-notes.sh"} {
 		content, err := os.ReadFile(filepath.Join(root, name))
@@ -120,7 +122,7 @@ func TestAReleaseIsRefused(t *testing.T) {
 		"a number with a zero before it":          {"v1.01.0", nil, []string{"it must be a semantic version"}},
 		"an option in place of a version":         {"--force", nil, []string{"it must be a semantic version"}},
 		"a version without a section":             {"v1.2.0", nil, []string{"has no heading ## [1.2.0]"}},
-		"a command that requires another version": {"v0.9.0", nil, []string{"cmd/corbel/go.mod requires v1.0.0 of the root module: require v0.9.0"}},
+		"a command that requires another version": {"v0.9.0", nil, []string{"cmd/corbel/go.mod requires another version of the root module: write v0.9.0", "go.work requires"}},
 		"a section with nothing in it":            {"v1.1.0", nil, []string{"says nothing about 1.1.0"}},
 		"dots that match anything":                {"v1.0.0-rc.1", nil, []string{"has no heading ## [1.0.0-rc.1]"}},
 		"a major version without a module path":   {"v2.0.0", nil, []string{"example.com/a has no version v2.0.0", "example.com/a/hack/controlplane has no version"}},
