@@ -110,7 +110,9 @@ func (g *Gate) Wrap(next http.RoundTripper) http.RoundTripper {
 		case g.HasCrashed():
 			err = ErrCrashed
 		default:
-			err = send()
+			if err = send(); g.HasCrashed() {
+				err = ErrCrashed
+			}
 		}
 		if err != nil && response != nil {
 			_ = response.Body.Close()
