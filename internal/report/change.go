@@ -3,35 +3,7 @@
 
 package report
 
-import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-// Change is what another client than the Reconciler did to an object.
-type Change struct {
-	Key  Key
-	What Event
-	// After is when Apply is worth a call, counted from now: some objects are edited all
-	// the time, at fields that no manifest sets. It is zero if more than an edit happened to
-	// the object, unless the object is neither desired nor recorded: then it only has the
-	// label and the annotation of the owner, which any client may have copied.
-	After time.Duration
-}
-
-// Event is a kind of change.
-type Event string
-
-// The kinds of changes.
-const (
-	// EventStatus: what the object says about itself changed, and nothing else.
-	EventStatus Event = "Status"
-	// EventContent: the object was edited, recreated, or is being deleted.
-	EventContent Event = "Content"
-	// EventVanished: the object is gone, or does not name its owner any more.
-	EventVanished Event = "Vanished"
-)
+import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // Blocker is an object that blocks the deletion of a component.
 type Blocker struct {

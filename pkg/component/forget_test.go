@@ -9,7 +9,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -38,7 +37,7 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		obj := newWidget()
 		key := client.ObjectKeyFromObject(obj)
 		h.memory.keepRendered(key, prepared{size: 1})
-		queue.DependentChanged(h.owner(obj), report.Change{What: report.EventContent})
+		queue.DependentChanged(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
 		if err := tc.end(h, obj); err != nil {
 			t.Fatal(err)
 		}

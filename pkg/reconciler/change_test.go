@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
@@ -16,9 +15,9 @@ import (
 
 func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
-	var notified []report.Change
+	var notified []Change
 	r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}, settings: settings{
-		now: func() time.Time { return now }, changed: func(_ Owner, change report.Change) { notified = append(notified, change) },
+		now: func() time.Time { return now }, changed: func(_ Owner, change Change) { notified = append(notified, change) },
 	}}
 	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
 	other := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "other"}
@@ -77,7 +76,7 @@ func TestObjectsWithACopyOfTheOwnershipMetadataAreCheckedLessAndLessOften(t *tes
 		now, atOnce := start, 0
 		r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}}
 		r.settings.now = func() time.Time { return now }
-		r.settings.changed = func(_ Owner, change report.Change) {
+		r.settings.changed = func(_ Owner, change Change) {
 			if change.After == 0 {
 				atOnce++
 			}

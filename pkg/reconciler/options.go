@@ -19,7 +19,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/status"
@@ -99,7 +98,7 @@ type ReconcilerOptions struct {
 	// by one.
 	//
 	// Default: nil; nothing is watched
-	Changed func(owner Owner, change report.Change)
+	Changed func(owner Owner, change Change)
 	// LocalOwners says that the owners are in the cluster of their objects. So the namespace of an owner exists, and
 	// is not read.
 	//
@@ -126,7 +125,7 @@ type settings struct {
 	ignoreRules       []policy.IgnoreRule
 	scheme            *runtime.Scheme
 	hasher            digest.Hasher
-	changed           func(Owner, report.Change) // nil: nothing is watched
+	changed           func(Owner, Change) // nil: nothing is watched
 	sharedTypes       []types.SharedType
 	watchNamespaces   bool
 	localOwners       bool

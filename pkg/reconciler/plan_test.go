@@ -487,7 +487,7 @@ func TestAPlanIsStable(t *testing.T) {
 }
 
 func TestAPlanStartsNoWatch(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, report.Change) {}})
+	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
 	b.mustApply(config("a", "1"))
 	b.engine.StopWatching(b.owner())
 	expectChanges(t, b.foresee(counted, b.request(config("a", "2"))), "1 Update replace ConfigMap a data.value: 1 -> 2")

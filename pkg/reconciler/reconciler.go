@@ -78,7 +78,7 @@ func (r *Reconciler) onChange(change watch.Change) {
 	if !ok || !listed && !change.NamesOwner {
 		return
 	}
-	event, now := report.Change{Key: report.Key(change.Key), What: events[change.What]}, r.settings.now()
+	event, now := Change{Key: report.Key(change.Key), What: events[change.What]}, r.settings.now()
 	switch {
 	case !listed:
 		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)

@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apitypes "k8s.io/apimachinery/pkg/types"
@@ -125,6 +128,27 @@ func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
 			if sent := recorder.Sent(http.MethodDelete); len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/other") {
 				t.Errorf("sent %v", sent)
 			}
+
+			if tc.protected == nil {
+				return // a namespace stays recorded as long as an object lives in it
+			}
+			b, recorder = ownsRecorded(t, reconciler.ReconcilerOptions{})
+			b.mustApply(append(slices.Clone(tc.objects), config("stays", "1"))...)
+			request := b.request(config("stays", "1"))
+			request.Protected = tc.protected
+			if outcome, err = b.engine.Apply(t.Context(), request); err != nil || !outcome.Done() || len(outcome.Inventory.Items) != 1 {
+				t.Errorf("prune: %v, waiting for %v, recorded %v", err, outcome.Waiting, outcome.Inventory.Items)
+			}
+			if sent := recorder.Sent(http.MethodDelete); len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/other") {
+				t.Errorf("pruned %v", sent)
+			}
+			orphaned := recorder.Sent(http.MethodPatch)
+			if len(orphaned) != 1 || !strings.HasSuffix(orphaned[0].Path, "/"+tc.objects[0].GetName()) {
+				t.Fatalf("orphaned %v", orphaned)
+			}
+			if label, found, _ := unstructured.NestedFieldNoCopy(orphaned[0].Body, "metadata", "labels", engineName+"/owner-id"); !found || label != nil {
+				t.Errorf("the label of the owner is %v", label)
+			}
 		})
 	}
 }
@@ -230,5 +254,71 @@ func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
 	})
 	if err != nil || len(found) != 1 || found[0].Name != "a" {
 		t.Errorf("got %+v, %v", found, err)
+	}
+}
+
+// Another client may have made what is older than the owner: it is orphaned when it is not desired.
+func TestARecoveryWithoutARecordOrphansWhatIsOlderThanTheOwner(t *testing.T) {
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"))
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, created := range map[string]time.Time{"older": since.Add(-time.Second), "younger": since.Add(time.Second)} {
+		object := mustOwn(t, recorder, config(name, "1"))
+		object.SetCreationTimestamp(metav1.NewTime(created))
+		recorder.Put(object)
+	}
+	request := reconciler.RecoverRequest{
+		Owner: b.owner(), Inventory: v1alpha1.Inventory{Target: wire.ClusterUID}, Since: since,
+		Types: []v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}},
+	}
+	found, _, err := b.engine.Recover(t.Context(), request)
+	policies := map[string]v1alpha1.DeletePolicy{}
+	for _, item := range found {
+		policies[item.Name] = item.DeletePolicy
+	}
+	if err != nil || len(found) != 3 || policies["older"] != v1alpha1.DeletePolicyOrphan || policies["younger"] != "" {
+		t.Errorf("got %v, %v", policies, err)
+	}
+
+	// A type that may not be listed is left out, unless nothing else was looked for.
+	forbidden := func(resources ...string) {
+		recorder.Answer = func(sent wire.Sent) (int, any) {
+			if slices.ContainsFunc(resources, func(name string) bool { return strings.HasSuffix(strings.Split(sent.Path, "?")[0], "/"+name) }) {
+				return http.StatusForbidden, wire.Failure(http.StatusForbidden, metav1.StatusReasonForbidden, nil)
+			}
+			return 0, nil
+		}
+	}
+	forbidden("secrets")
+	found, unlisted, err := b.engine.Recover(t.Context(), request)
+	if err != nil || len(found) != 3 || !slices.Equal(unlisted, []string{"Secret"}) {
+		t.Errorf("without secrets: %v, %v, %v", found, unlisted, err)
+	}
+	forbidden("secrets", "configmaps")
+	if _, _, err = b.engine.Recover(t.Context(), request); !apierrors.IsForbidden(err) {
+		t.Errorf("without rights: %v", err)
+	}
+}
+
+// Every client can write the annotation, but only an operator knows its value.
+func TestANamespaceWithAForgedSealWasNotCreatedByAnOperator(t *testing.T) {
+	in := config("a", "1")
+	in.SetNamespace("extra")
+	options := reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef0123456789abcdef")}
+	b, recorder := ownsRecorded(t, options)
+	b.mustApply(in)
+	namespace := &unstructured.Unstructured{Object: recorder.Writes()[0].Body}
+	sealed := namespace.GetAnnotations()[engineName+"/automatic"]
+	if namespace.GetKind() != "Namespace" || sealed == "" {
+		t.Fatalf("created %v", namespace.Object)
+	}
+	for seal, want := range map[string]int{sealed: 2, "forged": 1} {
+		namespace.SetLabels(nil)
+		namespace.SetAnnotations(map[string]string{engineName + "/automatic": seal})
+		b, recorder := ownsRecorded(t, options)
+		recorder.Put(namespace)
+		if b.mustApply(in); len(b.inventory.Items) != want {
+			t.Errorf("%s: the record has %d items, want %d", seal, len(b.inventory.Items), want)
+		}
 	}
 }

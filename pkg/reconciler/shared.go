@@ -131,7 +131,7 @@ func (r *Reconciler) onSharedChange(change watch.Change) {
 		limit = maxRequeued
 	}
 	for _, owner := range r.watched.users(change.Key, limit) {
-		r.settings.changed(owner, report.Change{Key: report.Key(change.Key), What: events[change.What]})
+		r.settings.changed(owner, Change{Key: report.Key(change.Key), What: events[change.What]})
 	}
 }
 

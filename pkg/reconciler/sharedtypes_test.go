@@ -56,7 +56,7 @@ func (b *bench) share(crd *unstructured.Unstructured, version string, change ...
 	b.t.Cleanup(target.Close)
 	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{
 		SharedTypes: []types.SharedType{{Name: crd.GetName(), Version: version, Definition: crd}},
-		Changed: func(owner reconciler.Owner, change report.Change) {
+		Changed: func(owner reconciler.Owner, change reconciler.Change) {
 			s.lock.Lock()
 			defer s.lock.Unlock()
 			if change.Key.Name == crd.GetName() {

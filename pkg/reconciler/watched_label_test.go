@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corbel-run/corbel/pkg/reconciler"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/corbel-run/corbel/internal/report"
 )
 
 func TestObjectsWithACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
@@ -34,12 +33,12 @@ func TestObjectsWithACopyOfTheLabelTriggerNothingAndOursDo(t *testing.T) {
 	w.change("c01", func(c *corev1.ConfigMap) { delete(c.Annotations, engineName+"/owner") })
 	w.change("c01", func(c *corev1.ConfigMap) { c.Data["value"] = "theirs" })
 
-	var notified map[string][]report.Change
+	var notified map[string][]reconciler.Change
 	for deadline := time.Now().Add(2 * time.Minute); len(notified["c01"]) < 2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("notified of %v", notified)
 		}
-		notified = map[string][]report.Change{}
+		notified = map[string][]reconciler.Change{}
 		w.lock.Lock()
 		for _, change := range w.changes {
 			notified[change.Key.Name] = append(notified[change.Key.Name], change)

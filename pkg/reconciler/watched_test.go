@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -24,7 +23,7 @@ type watched struct {
 	*bench
 	*between
 	lock    sync.Mutex
-	changes []report.Change
+	changes []reconciler.Change
 }
 
 func newWatched(t *testing.T) *watched {
@@ -40,7 +39,7 @@ func (w *watched) restart(t *testing.T) {
 	if w.between != nil {
 		w.engine.Close()
 	}
-	w.between = w.interpose(t, reconciler.ReconcilerOptions{Changed: func(owner reconciler.Owner, change report.Change) {
+	w.between = w.interpose(t, reconciler.ReconcilerOptions{Changed: func(owner reconciler.Owner, change reconciler.Change) {
 		w.lock.Lock()
 		defer w.lock.Unlock()
 		if owner.Name == w.owner().Name && owner.Namespace == w.namespace {
@@ -51,12 +50,12 @@ func (w *watched) restart(t *testing.T) {
 }
 
 // awaitChange waits until the engine reports a change of the object.
-func (w *watched) awaitChange(name string, what report.Event) {
+func (w *watched) awaitChange(name string, what reconciler.Event) {
 	w.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		w.lock.Lock()
-		found := slices.ContainsFunc(w.changes, func(c report.Change) bool { return c.Key.Name == name && c.What == what })
+		found := slices.ContainsFunc(w.changes, func(c reconciler.Change) bool { return c.Key.Name == name && c.What == what })
 		changes := slices.Clone(w.changes)
 		if found {
 			w.changes = nil
@@ -157,7 +156,7 @@ func TestNothingIsSentButWhatHasToBe(t *testing.T) {
 	if err := w.Update(t.Context(), edited); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitChange("c01", report.EventContent)
+	w.awaitChange("c01", reconciler.EventContent)
 	w.mustApply(configs(n, "3")...)
 	w.expect("drift", map[string]int{"GET": 1, "PUT": 1})
 	if w.get("c01").Data["value"] != "3" {
@@ -165,7 +164,7 @@ func TestNothingIsSentButWhatHasToBe(t *testing.T) {
 	}
 
 	w.deleteByHand("c02")
-	w.awaitChange("c02", report.EventVanished)
+	w.awaitChange("c02", reconciler.EventVanished)
 	w.mustApply(configs(n, "3")...)
 	w.expect("one deleted by hand", map[string]int{"GET": 2, "POST": 1}) // the object and its namespace
 
@@ -204,7 +203,7 @@ func TestAnObjectWithAChangedFieldOfOthersIsReadOnce(t *testing.T) {
 	if err := w.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitChange("c01", report.EventContent)
+	w.awaitChange("c01", reconciler.EventContent)
 	w.mustApply(configs(3, "1")...)
 	w.expect("the first time", map[string]int{"GET": 1})
 	w.mustApply(configs(3, "1")...)

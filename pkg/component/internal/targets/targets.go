@@ -55,7 +55,7 @@ func (c Connection) Release() { c.lease.Release() }
 type Queue interface {
 	RequestFull(key client.ObjectKey)
 	RequestFast(key client.ObjectKey, after time.Duration)
-	DependentChanged(owner reconciler.Owner, change report.Change)
+	DependentChanged(owner reconciler.Owner, change reconciler.Change)
 }
 
 // Options configure Targets.

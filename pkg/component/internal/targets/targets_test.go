@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/internal/cluster"
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -23,7 +22,7 @@ type requeued map[client.ObjectKey]time.Duration
 
 func (requeued) RequestFull(client.ObjectKey) {}
 
-func (requeued) DependentChanged(reconciler.Owner, report.Change) {}
+func (requeued) DependentChanged(reconciler.Owner, reconciler.Change) {}
 
 func (r requeued) RequestFast(key client.ObjectKey, after time.Duration) { r[key] = after }
 

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -87,7 +86,7 @@ func (q *controllerQueue) edited(name string) {
 
 // dependentChanged is what a watch of dependents shows.
 func (q *controllerQueue) dependentChanged(name string) {
-	q.notes.DependentChanged(reconciler.Owner{Namespace: "shop", Name: name}, report.Change{What: report.EventContent})
+	q.notes.DependentChanged(reconciler.Owner{Namespace: "shop", Name: name}, reconciler.Change{What: reconciler.EventContent})
 	for key, after := range q.notes.Drain() {
 		q.notes.addTo(q.PriorityQueue, key, after)
 	}

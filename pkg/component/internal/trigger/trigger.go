@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -112,9 +111,9 @@ func (q *Queue) RequestFast(key client.ObjectKey, after time.Duration) {
 
 // DependentChanged asks for a reconcile of the owner of a dependent that changed. A change of
 // its status is waited for a moment, because others follow; a repair does not wait.
-func (q *Queue) DependentChanged(owner reconciler.Owner, change report.Change) {
+func (q *Queue) DependentChanged(owner reconciler.Owner, change reconciler.Change) {
 	after := change.After
-	if change.What == report.EventStatus {
+	if change.What == reconciler.EventStatus {
 		after = max(after, debounce)
 	}
 	q.RequestFast(client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, after)

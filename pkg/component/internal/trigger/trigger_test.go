@@ -11,14 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
 	owner := reconciler.Owner{Namespace: "shop", Name: "main"}
-	status, content := report.Change{What: report.EventStatus}, report.Change{What: report.EventContent}
+	status, content := reconciler.Change{What: reconciler.EventStatus}, reconciler.Change{What: reconciler.EventContent}
 	for name, tc := range map[string]struct {
 		before func(*Queue)
 		fast   bool
@@ -89,7 +88,7 @@ func TestARequeueIsNotLostHoweverManyComponentsWait(t *testing.T) {
 		t.Error("triggers are not limited")
 	}
 	q.RequestFull(requeued)
-	q.DependentChanged(reconciler.Owner{Name: "changed"}, report.Change{What: report.EventContent})
+	q.DependentChanged(reconciler.Owner{Name: "changed"}, reconciler.Change{What: reconciler.EventContent})
 	drained := q.Drain()
 	for _, key := range []client.ObjectKey{requeued, changed} {
 		if _, waits := drained[key]; !waits {
@@ -101,11 +100,11 @@ func TestARequeueIsNotLostHoweverManyComponentsWait(t *testing.T) {
 func TestAChangeWithADelayCausesNoReconcileAtOnce(t *testing.T) {
 	q := New()
 	key := client.ObjectKey{Name: "main"}
-	q.DependentChanged(reconciler.Owner{Name: "main"}, report.Change{What: report.EventContent, After: time.Hour})
+	q.DependentChanged(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventContent, After: time.Hour})
 	if _, waits := q.delayed[key]; !waits || len(q.Drain()) > 0 {
 		t.Errorf("delayed is %v", q.delayed)
 	}
-	q.DependentChanged(reconciler.Owner{Name: "main"}, report.Change{What: report.EventVanished})
+	q.DependentChanged(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventVanished})
 	if after, waits := q.Drain()[key]; !waits || after > 0 {
 		t.Error("a change meanwhile is delayed, too")
 	}
@@ -114,7 +113,7 @@ func TestAChangeWithADelayCausesNoReconcileAtOnce(t *testing.T) {
 func TestAChangeOfStatusKeepsItsDelay(t *testing.T) {
 	for after, want := range map[time.Duration]bool{0: false, time.Minute: true} {
 		q := New()
-		q.DependentChanged(reconciler.Owner{Name: "main"}, report.Change{What: report.EventStatus, After: after})
+		q.DependentChanged(reconciler.Owner{Name: "main"}, reconciler.Change{What: reconciler.EventStatus, After: after})
 		if _, delayed := q.delayed[client.ObjectKey{Name: "main"}]; delayed != want {
 			t.Errorf("with the delay %s: delayed is %v", after, q.delayed)
 		}

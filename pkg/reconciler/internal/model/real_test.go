@@ -22,7 +22,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/env"
@@ -91,7 +90,7 @@ func newReal(t *testing.T, config Config) *realCluster {
 	t.Cleanup(target.Close)
 	options := reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef")}
 	if config.Watched {
-		options.Changed = func(reconciler.Owner, report.Change) {}
+		options.Changed = func(reconciler.Owner, reconciler.Change) {}
 	}
 	engine, err := reconciler.NewReconciler(reconcilerName, target, options)
 	if err != nil {
