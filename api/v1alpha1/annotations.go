@@ -317,7 +317,6 @@ const (
 	// command corbel adopt sets it. The operator must have the option AdoptHelmReleases.
 	//
 	// On: the component
-	// Set by: the command corbel
 	// Level: migration
 	// Format: namespace, name and revision of the release, separated by slashes
 	// Default: none
@@ -328,9 +327,9 @@ const (
 	// minutes the operator deletes the Secret and removes the annotation.
 	//
 	// On: the component
-	// Set by: the command corbel
-	// Level: daily
+	// Level: special
 	// Format: a nonce; what is asked follows it: edited, delete, manifests, or diff with two revisions
+	// Default: none
 	// Example: shop.example.com/preview: 1779963751-mfrggzdfmztwq2lk delete
 	// Also: the option DisablePreviews
 	AnnotationPreview = "preview"
