@@ -44,6 +44,9 @@ step "pack the modules as $version"
 "$go" run ./cmd/corbel/hack/pack "$version" "$work/proxy" "${released[@]}"
 
 GOPROXY="file://$work/proxy,$("$go" env GOPROXY)" GOCACHE=$("$go" env GOCACHE)
+# The go command keeps an index of each version in the build cache, because a published version never changes.
+# This one does, from rehearsal to rehearsal.
+export GODEBUG=goindex=0
 export GOPROXY GOCACHE GOWORK= GOFLAGS= GOPRIVATE= GONOPROXY=none GONOSUMDB="$module,$module/*"
 export GOBIN=$work/bin PATH=$work/bin:$PATH XDG_CACHE_HOME=$work/cache
 mkdir "$work/project"
