@@ -71,6 +71,21 @@ func TestAProcessThatDoesNotLeadStartsNoReconcileAndEndsThePresentOne(t *testing
 	}
 }
 
+func TestTheOptionLeadingStopsAReconciler(t *testing.T) {
+	h := &handler{}
+	b := newBench(t, h, claimed)
+	options := lifecycle.Options[*widget.Widget]{Client: b.server, Finalizer: finalizer, Leading: func() error { return errors.New("another client leads") }}
+	loop, err := lifecycle.NewReconciler(h, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.loop = loop
+	if out, err := b.reconcile(); err != nil || out.RequeueAfter != 5*time.Second || len(h.calls) > 0 {
+		t.Errorf("returned %v, %v after calls of %v", out, err, h.calls)
+	}
+	b.wantRequests()
+}
+
 func TestARequeueErrorWithoutADelayDoesNotSpin(t *testing.T) {
 	for _, why := range []*result.RequeueError{{Err: errors.New("no free slot")}, {After: -time.Second}} {
 		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {

@@ -92,6 +92,12 @@ type Options[T client.Object] struct {
 	// Unit: share of the delay
 	// Default: 0.1
 	Jitter float64
+	// Leading returns an error if another process may act in place of this one by now, for example because the lease is too
+	// old. The Reconciler calls it before each reconcile, each write of the object and its finalization. An error ends the
+	// reconcile: nothing is written, no event is sent, and the object is requeued after five seconds.
+	//
+	// Default: this process may always act
+	Leading func() error
 	// PersistSpec also writes changes of the spec.
 	//
 	// Default: false: they stay in memory, because the spec belongs to the user
@@ -128,5 +134,6 @@ func (o *Options[T]) ofSessions() session.Options[T] {
 		Jitter:                   o.Jitter,
 		PersistSpec:              o.PersistSpec,
 		ObservedGenerationAlways: o.ObservedGenerationAlways,
+		Leading:                  o.Leading,
 	}
 }
