@@ -75,7 +75,7 @@ func WithRandomness(ctx context.Context) (context.Context, *Randomness) {
 	return context.WithValue(ctx, randomnessKey{}, randomness), randomness
 }
 
-// RandomnessOf returns the Randomness of a context, or one that nobody reads.
+// RandomnessOf returns the Randomness of a context. If the context has none, a new one is returned.
 func RandomnessOf(ctx context.Context) *Randomness {
 	if randomness, ok := ctx.Value(randomnessKey{}).(*Randomness); ok {
 		return randomness

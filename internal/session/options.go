@@ -71,8 +71,8 @@ type Options[T client.Object] struct {
 	// Elsewhere says that another operator has claimed an object, for a Warning event with the reason OwnerConflict; it is empty if
 	// none has. Nothing is written to such an object, but that a finalizer which this process has just put on it is removed.
 	Elsewhere func(obj T) string
-	// Former is the finalizer of another operator whose place this one takes for an object; empty if there is none. It is
-	// removed in the write that claims, and in a deletion it counts as ours.
+	// Former returns the finalizer of the operator from which this operator takes an object over; empty if there is none. The
+	// write that claims the object removes the finalizer. In a deletion the finalizer counts as ours.
 	Former func(obj T) string
 	// PersistSpec also writes changes of the spec.
 	PersistSpec bool

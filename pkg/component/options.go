@@ -281,8 +281,8 @@ type OperatorOptions struct {
 	// Default: the uid of the namespace kube-system, which the operator needs the right to get; with the
 	// option Namespaced that of OperatorNamespace
 	ClusterUID *string
-	// AdoptOperator is the name of the operator whose components this one takes over, for an operator that was renamed: the
-	// former finalizer is removed, and each dependent gets the new label and annotation with one write. The annotation
+	// AdoptOperator is the former name of an operator that was renamed. The operator takes over the components of that name: it
+	// removes the former finalizer, and writes each dependent once for the new label and annotation. The annotation
 	// adopt-operator of a component takes precedence.
 	//
 	// Default: none; a component that another operator has claimed is left alone
