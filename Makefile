@@ -200,6 +200,7 @@ scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=1
 .PHONY: lint
 lint: fmt-check vet staticcheck ## Check format, vet, staticcheck and the architecture.
 	$(GOTEST) ./test/architecture
+	@$(GO) run ./hack/face | tail -n 2
 
 .PHONY: fmt
 fmt: ## Format all Go sources.

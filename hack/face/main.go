@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Face prints how many exported names, methods and fields each public package has.
+// Face prints how many exported names, methods and fields each public package has, and how many
+// tics the comments have in 1,000 lines.
 package main
 
 import (
@@ -20,4 +21,6 @@ func main() {
 	for _, face := range architecture.Faces(tree) {
 		fmt.Println(face)
 	}
+	found, lines := architecture.CountTics(tree)
+	fmt.Printf("comments: %d tics in %d lines, %d in 1,000\n", found, lines, (found*1000+lines-1)/lines)
 }

@@ -30,6 +30,7 @@ func TestRepository(t *testing.T) {
 		{"public packages have an example", func() []Violation { return Examples(tree, rooms) }},
 		{"sources have the license header", func() []Violation { return Headers(tree) }},
 		{"nothing unfinished or private is in the text", func() []Violation { return Words(tree, words) }},
+		{"comments name things and who acts", func() []Violation { return Tics(tree, ticLimit) }},
 		{"the public face does not grow", func() []Violation { return SmallFace(tree, rooms, faceLimit) }},
 		{"documents agree with the tree", func() []Violation { return Documents(tree, rooms) }},
 		{"documents name tests that exist", func() []Violation { return NamedTests(tree) }},

@@ -227,3 +227,13 @@ func pause() {}
 	runRules(t, less(func(f *Face) { f.Methods-- }), []rule{{"more methods", public, violated}})
 	runRules(t, less(func(f *Face) { f.Fields-- }), []rule{{"more fields", public, violated}})
 }
+
+func TestTics(t *testing.T) {
+	files := map[string]string{
+		"pkg/hands/doc.go":          header + "// Package hands waits for others.\npackage hands\n\n// wave does\n// what a wave does.\nfunc wave() {}\n",
+		"pkg/hands/hands_test.go":   header + "// Package hands tests what waves.\npackage hands\n",
+		"pkg/hands/zz_generated.go": header + "// Package hands holds what is generated.\npackage hands\n",
+	}
+	runRules(t, func(t *Tree) []Violation { return Tics(t, 667) }, []rule{{"as many as are accepted", files, nil}})
+	runRules(t, func(t *Tree) []Violation { return Tics(t, 666) }, []rule{{"more", files, []string{"the comments: 2 tics"}}})
+}

@@ -80,3 +80,40 @@ func Words(t *Tree, forbidden []Word) []Violation {
 	}
 	return found
 }
+
+// ticLimit is the greatest number of tics in 1,000 lines of comments that Tics accepts. Lower it with the number.
+const ticLimit = 173
+
+// tics are words that stand where a noun is missing.
+var tics = regexp.MustCompile(`(?i)\b(what|(one|those) that|(that|those) of|others|somebody|nobody)\b`)
+
+// CountTics counts tics and lines of comments of the root module, without tests and generated files.
+func CountTics(t *Tree) (found, lines int) {
+	for _, p := range t.Packages {
+		if first, _, _ := strings.Cut(p.Path, "/"); p.Module != "." || !slices.Contains([]string{"api", "internal", "pkg"}, first) {
+			continue
+		}
+		for _, file := range p.Files {
+			if file.Test || strings.HasPrefix(path.Base(file.Path), "zz_generated") {
+				continue
+			}
+			for _, group := range file.Syntax.Comments {
+				if strings.Contains(group.Text(), licenseLine) {
+					continue
+				}
+				found += len(tics.FindAllString(group.Text(), -1))
+				lines += file.line(group.End()) - file.line(group.Pos()) + 1
+			}
+		}
+	}
+	return found, lines
+}
+
+// Tics checks that comments do not have more tics than the limit.
+func Tics(t *Tree, limit int) []Violation {
+	if found, lines := CountTics(t); found*1000 > limit*lines {
+		return []Violation{violation("the comments", "%d tics (%s) in %d lines, at most %d in 1,000 are accepted: name the thing or who acts",
+			found, tics, lines, limit)}
+	}
+	return nil
+}
