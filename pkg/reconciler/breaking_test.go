@@ -85,22 +85,6 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedDefinitionIsNotChangedSoThatObjectsBreak adopts a definition that is newer than its manifest.
-func TestAnAdoptedDefinitionIsNotChangedSoThatObjectsBreak(t *testing.T) {
-	b := newBench(t)
-	newer := definition("axles", "Axle")
-	version := newer.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
-	second := map[string]any{"name": "v2", "served": true, "storage": false, "schema": version["schema"]}
-	newer.Object["spec"].(map[string]any)["versions"] = []any{version, second}
-	if err := b.Create(t.Context(), newer); err != nil {
-		t.Fatal(err)
-	}
-	_, err := b.apply(definition("axles", "Axle"))
-	if _, ok := errors.AsType[*reconciler.BreakingChangeError](err); !ok || !strings.Contains(err.Error(), "version v2: it is removed, and it was served (ServedVersionRemoved)") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // gets returns how often an object was read.
 func (c *traffic) gets(name string) (n int) {
 	c.lock.Lock()

@@ -5,13 +5,11 @@ package reconciler_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -70,29 +68,6 @@ func dropDefinition(t *testing.T, plural, kind string) dropped {
 	return d
 }
 
-func TestADefinitionDroppedOnUpgradeStaysWhileForeignInstancesExist(t *testing.T) {
-	d := dropDefinition(t, "drops", "Drop")
-	d.create(d.theirs)
-	outcome, err := d.apply(config("a", "2"))
-	want := "1 foreign instance: Drop " + d.namespace + "/theirs"
-	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != report.WaitBlocked || outcome.Waiting[0].Message != want {
-		t.Errorf("got %v, waiting for %v, want %q", err, outcome.Waiting, want)
-	}
-	if !d.stands(d.definition) || !d.stands(d.theirs) {
-		t.Error("the type or its instance is gone")
-	}
-	if d.get("a").Data["value"] != "2" {
-		t.Error("the rest of the upgrade was held up")
-	}
-	if err := d.Delete(t.Context(), d.theirs); err != nil {
-		t.Fatal(err)
-	}
-	d.installed(config("a", "2"))
-	if d.stands(d.definition) {
-		t.Error("the type is still there")
-	}
-}
-
 func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReported(t *testing.T) {
 	d := dropDefinition(t, "losses", "Loss")
 	happened := d.before("DELETE "+definitionsPath, func() { d.create(d.theirs) })
@@ -103,22 +78,6 @@ func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReported(t *te
 	want := "ForeignInstancesLost CustomResourceDefinition losses.engine.corbel.run: created while the type was being deleted, and lost with it: 1 foreign instance"
 	if got := warnings(outcome); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestANamespaceWithObjectsOfOthersIsNotDeleted(t *testing.T) {
-	b := newBench(t)
-	name := b.namespace + "-content"
-	b.installed(namespaceOf(name), configIn("ours", name))
-	theirs := configIn("theirs", name)
-	b.create(theirs)
-	outcome, err := b.delete()
-	if err != nil || len(outcome.Waiting) != 1 || outcome.Waiting[0].Reason != report.WaitBlocked ||
-		!strings.Contains(outcome.Waiting[0].Message, "kubectl get configmaps --namespace "+name) {
-		t.Errorf("got %v, waiting for %v", err, outcome.Waiting)
-	}
-	if !b.stands(namespaceOf(name)) || !b.stands(theirs) {
-		t.Errorf("namespace: %v, content: %v", b.stands(namespaceOf(name)), b.stands(theirs))
 	}
 }
 

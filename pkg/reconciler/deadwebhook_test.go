@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -81,24 +80,5 @@ func TestAComponentMendsItsDeadWebhook(t *testing.T) {
 				return err == nil && outcome.Done()
 			})
 		})
-	}
-}
-
-// A webhook of another owner is neither changed nor named as ours.
-func TestADeadWebhookOfAnotherOwnerStays(t *testing.T) {
-	b := newBench(t)
-	theirs := b.uncallable("ValidatingWebhookConfiguration", "Fail")
-	if err := b.Create(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Delete(context.Background(), theirs) })
-	var err error
-	b.until("the webhook to refuse", func() bool { _, err = b.apply(config("a", "1")); return err != nil })
-	if strings.Contains(err.Error(), "this component's") {
-		t.Errorf("got %v", err)
-	}
-	live := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), live); err != nil || live.Labels[engineName+"/owner-id"] != "" {
-		t.Errorf("the configuration: %v, labels %v", err, live.Labels)
 	}
 }

@@ -25,31 +25,6 @@ func (b *bench) again(desired *reconciler.DesiredSet) (reconciler.Outcome, error
 	return outcome, err
 }
 
-func TestADesiredSetIsAppliedAgainWithoutTheObjects(t *testing.T) {
-	b := newBench(t)
-	first := b.mustApply(config("a", "1"), config("b", "1"), config("once", "1", "reconcile-policy", "once"))
-	desired := first.Desired.Pack(nil)
-	if desired.Size() <= 0 {
-		t.Errorf("its size is %d", desired.Size())
-	}
-	outcome, err := b.again(desired)
-	if err != nil || !outcome.Done() || len(outcome.Steps) > 0 || outcome.ManifestDigest != first.ManifestDigest {
-		t.Fatalf("nothing has changed: %+v, %v", outcome, err)
-	}
-	drifted := b.get("a")
-	drifted.Data["value"] = "changed by hand"
-	if err := b.Update(t.Context(), drifted); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Client.Delete(t.Context(), b.get("b")); err != nil {
-		t.Fatal(err)
-	}
-	outcome, err = b.again(outcome.Desired)
-	if err != nil || !outcome.Done() || b.get("a").Data["value"] != "1" || b.get("b") == nil {
-		t.Errorf("drift is not repaired: %+v, %v", outcome, err)
-	}
-}
-
 func TestAnEqualDesiredSetIsReused(t *testing.T) {
 	b := newBench(t)
 	before := b.mustApply(config("a", "1")).Desired.Pack(nil)

@@ -6,12 +6,8 @@ package reconciler_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/corbel-run/corbel/internal/report"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func TestUnderReportOnlyOwnershipMetadataAndAChangedManifestAreWritten(t *testing.T) {
@@ -56,39 +52,4 @@ func TestUnderReportOnlyOwnershipMetadataAndAChangedManifestAreWritten(t *testin
 			t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
 		}
 	})
-}
-
-func TestAnObjectInConflictIsRepairedLessAndLessOftenAndTheOtherClientIsNamed(t *testing.T) {
-	b := newBench(t)
-	now := time.Now()
-	b.engine = newEngine(t, reconciler.ReconcilerOptions{Now: func() time.Time { return now }})
-	object := config("a", "1")
-	b.mustApply(object)
-	start, writes, warned := now, 0, false
-	for now.Sub(start) < 10*time.Minute {
-		// The other client writes every 100 ms. As long as the change is not undone, the object stays the same.
-		now = now.Add(100 * time.Millisecond)
-		b.edit("a", "theirs", "their-operator")
-		outcome, err := b.apply(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writes += outcome.Steps["replace"]
-		for _, note := range outcome.Notes {
-			warned = warned || note.Reason == "FieldConflict" && strings.Contains(note.Message, "their-operator changes data.value")
-		}
-		if len(outcome.Waiting) == 0 {
-			continue
-		}
-		wait := outcome.Waiting[0]
-		if wait.Reason != report.WaitConflict || !strings.Contains(wait.Message, "their-operator changes data.value") || outcome.Settled != 0 {
-			t.Fatalf("it waits for %+v", wait)
-		}
-		if now.Before(wait.Until) {
-			now = wait.Until.Add(-100 * time.Millisecond)
-		}
-	}
-	if writes < 4 || writes > 12 || !warned {
-		t.Errorf("%d writes, warned: %t", writes, warned)
-	}
 }

@@ -6,7 +6,6 @@ package reconciler_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,38 +13,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
-
-func TestADroppedObjectIsHandedOverToAnOwnerThatWaitsForIt(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("shared", "1"), config("mine", "1"))
-	before := b.get("shared")
-
-	other := b.requestOfOther(config("shared", "2"))
-	_, err := b.engine.Apply(t.Context(), *other)
-	conflict, refused := errors.AsType[*reconciler.OwnerConflictError](err)
-	if !refused || !strings.Contains(conflict.Message, "main") {
-		t.Fatalf("the other: %v", err)
-	}
-
-	outcome, err := b.apply(config("mine", "1"))
-	if err != nil || !outcome.Done() {
-		t.Fatalf("drop: %v, waiting for %v", err, outcome.Waiting)
-	}
-	noted := false
-	for _, note := range outcome.Notes {
-		noted = noted || note.Key.Name == "shared" && strings.Contains(note.Message, "handed over to Release "+b.namespace+"/other")
-	}
-	between := b.get("shared")
-	if between == nil || between.UID != before.UID || between.Labels[engineName+"/owner-id"] != "" || !noted {
-		t.Fatalf("after the drop: %v, notes %v", between, outcome.Notes)
-	}
-
-	_, err = b.engine.Apply(t.Context(), *other)
-	after := b.get("shared")
-	if err != nil || after.UID != before.UID || after.Data["value"] != "2" || after.Labels[engineName+"/owner-id"] == "" {
-		t.Errorf("the other afterwards: %v, %v", err, after)
-	}
-}
 
 // The process ends at any request of a handover. Then the component is deleted by another one, which does not know who waits.
 func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {

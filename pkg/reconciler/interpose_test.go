@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // between lets a test do something right before a request is sent: what happens
@@ -30,32 +31,25 @@ type between struct {
 }
 
 func (b *between) wrap(config *rest.Config) *rest.Config {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &interposed{b, next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
+			text := request.Method + " " + request.URL.Path
+			b.lock.Lock()
+			b.sent = append(b.sent, text)
+			hook := b.hook
+			b.lock.Unlock()
+			if hook != nil && b.busy.CompareAndSwap(false, true) {
+				hook(text)
+				b.busy.Store(false)
+			}
+			if b.dead.Load() {
+				return nil, errors.New("we have crashed")
+			}
+			return next.RoundTrip(request)
+		})
+	})
 	return config
 }
-
-type interposed struct {
-	between *between
-	next    http.RoundTripper
-}
-
-func (i *interposed) RoundTrip(request *http.Request) (*http.Response, error) {
-	text := request.Method + " " + request.URL.Path
-	i.between.lock.Lock()
-	i.between.sent = append(i.between.sent, text)
-	hook := i.between.hook
-	i.between.lock.Unlock()
-	if hook != nil && i.between.busy.CompareAndSwap(false, true) {
-		hook(text)
-		i.between.busy.Store(false)
-	}
-	if i.between.dead.Load() {
-		return nil, errors.New("we have crashed")
-	}
-	return i.next.RoundTrip(request)
-}
-
-func (i *interposed) WrappedRoundTripper() http.RoundTripper { return i.next }
 
 // before calls the function once, before the first request that starts with the
 // text, and reports whether that has happened.

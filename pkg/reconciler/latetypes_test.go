@@ -48,7 +48,7 @@ func (l *lateType) uninstall() {
 	if err := l.Delete(l.t.Context(), crd); client.IgnoreNotFound(err) != nil {
 		l.t.Fatal(err)
 	}
-	l.until("the type to be gone", func() bool { return !l.exists(crd) })
+	l.until("the type to be gone", func() bool { return !l.stands(crd) })
 }
 
 // step makes one call for the objects.

@@ -4,7 +4,6 @@
 package reconciler_test
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,32 +54,5 @@ func TestARenamedServiceGetsTheNodePortOfTheOldOne(t *testing.T) {
 				t.Errorf("delete: %v, waiting for %v", err, outcome.Waiting)
 			}
 		})
-	}
-}
-
-// The port belongs to a Service that is not ours. It is not known which Service
-// has it, so the old one of the same kind goes all the same; the new one is
-// named, and it is there as soon as the port is free.
-func TestAServiceGoesForANodePortThatAnotherServiceHolds(t *testing.T) {
-	b := newBench(t)
-	theirs := nodePort("theirs", 30178)
-	theirs.SetNamespace(b.namespace)
-	if err := b.Create(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
-	b.mustApply(nodePort("old", 30179))
-	_, err := b.apply(nodePort("new", 30178))
-	if err == nil || !strings.Contains(err.Error(), "Service "+b.namespace+"/new") || !strings.Contains(err.Error(), "already allocated") {
-		t.Errorf("got %v, want an error that names the object and the cause", err)
-	}
-	if b.hasService("old") {
-		t.Error("the old one is still there")
-	}
-	if err := b.Delete(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
-	b.mustApply(nodePort("new", 30178))
-	if _, err := b.delete(); err != nil {
-		t.Error(err)
 	}
 }

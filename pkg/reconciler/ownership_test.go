@@ -20,57 +20,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-func TestAdoption(t *testing.T) {
-	helm := map[string]string{"meta.helm.sh/release-name": "web"}
-	tests := []struct {
-		name, policy string
-		annotations  map[string]string
-		taken        bool
-	}{
-		{"adopts an object without owner", "if-unowned", nil, true},
-		{"does not adopt what Helm owns", "if-unowned", helm, false},
-		{"never adopts what exists", "never", nil, false},
-		{"always adopts", "always", helm, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
-			existing := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a", Annotations: test.annotations},
-				Data:       map[string]string{"value": "theirs"},
-			}
-			if err := b.Create(t.Context(), existing); err != nil {
-				t.Fatal(err)
-			}
-			_, err := b.apply(config("a", "ours", "adoption-policy", test.policy), config("other", "1"))
-			conflict, refused := errors.AsType[*reconciler.OwnerConflictError](err)
-			if refused == test.taken {
-				t.Fatalf("got %v", err)
-			}
-			want := "ours"
-			if refused {
-				want = "theirs"
-				if !strings.Contains(conflict.Error(), "ConfigMap "+b.namespace+"/a") {
-					t.Errorf("the error does not name the object: %v", conflict)
-				}
-			}
-			if got := b.get("a").Data["value"]; got != want {
-				t.Errorf("value %q, want %q", got, want)
-			}
-			if b.get("other") == nil {
-				t.Error("the conflict of one object stopped the other")
-			}
-			// What is not ours survives the deletion, what was adopted does not.
-			if outcome, err := b.delete(); err != nil || !outcome.Done() {
-				t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-			}
-			if gone := b.get("a") == nil; gone != test.taken {
-				t.Errorf("gone: %v", gone)
-			}
-		})
-	}
-}
-
 // TestWhatExistsIsIgnored: it is neither written nor recorded, it counts as ready although
 // it is not, what depends on it is written, and it survives the component.
 func TestARefusedAdoptionSaysWhatHelpsAndDeletesNothing(t *testing.T) {
@@ -102,50 +51,6 @@ func TestARefusedAdoptionSaysWhatHelpsAndDeletesNothing(t *testing.T) {
 				t.Errorf("value %q after the way out", got)
 			}
 		})
-	}
-}
-
-func TestWhatExistsIsIgnored(t *testing.T) {
-	b := newBench(t)
-	create := func(name string) {
-		t.Helper()
-		existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Data: map[string]string{"value": "theirs"}}
-		if err := b.Create(t.Context(), existing); err != nil {
-			t.Fatal(err)
-		}
-	}
-	create("a")
-	// One more comes after the look, before it is created.
-	happened := b.interpose(t, reconciler.ReconcilerOptions{Parallelism: 1}).before("POST ", func() { create("late") })
-	objects := []client.Object{
-		config("a", "ours", "adoption-policy", "ignore", "ready-when", "false"), config("late", "ours", "adoption-policy", "ignore"),
-		config("b", "1", "adoption-policy", "ignore"), config("other", "1", "depends-on", "ConfigMap/a", "apply-order", "1"),
-	}
-	for range 2 {
-		if outcome := b.mustApply(objects...); outcome.Settled != 4 || outcome.Total != 4 || len(outcome.Inventory.Items) != 2 {
-			t.Errorf("%d of %d are settled, %d on record", outcome.Settled, outcome.Total, len(outcome.Inventory.Items))
-		}
-	}
-	if !happened() {
-		t.Error("nothing was created")
-	}
-	for _, name := range []string{"a", "late"} {
-		if live := b.get(name); live.Data["value"] != "theirs" || len(live.Labels)+len(live.Annotations) > 0 {
-			t.Errorf("%s was touched: %v", name, live)
-		}
-	}
-	if err := b.Delete(t.Context(), b.get("a")); err != nil {
-		t.Fatal(err)
-	}
-	objects[0] = config("a", "ours", "adoption-policy", "ignore")
-	b.mustApply(objects...)
-	if outcome, err := b.delete(); err != nil || !outcome.Done() {
-		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	for name, left := range map[string]bool{"a": false, "b": false, "late": true} {
-		if live := b.get(name); (live != nil) != left {
-			t.Errorf("%s is left: %t, want %t", name, live != nil, left)
-		}
 	}
 }
 
@@ -325,30 +230,6 @@ func TestAnObjectWithoutOwnershipMetadataIsOursByTheSealOfItsRecord(t *testing.T
 	}
 	if b.get("a") != nil || b.get("b") == nil {
 		t.Errorf("sealed: left %t; not sealed: left %t", b.get("a") != nil, b.get("b") != nil)
-	}
-}
-
-func TestTheAnnotationAloneShowsWhatIsOurs(t *testing.T) {
-	b := newBench(t)
-	b.mustApply(config("a", "1"), config("b", "1"))
-	// The creation was not answered before the crash.
-	for i := range b.inventory.Items {
-		item := &b.inventory.Items[i]
-		item.UID, item.Seal, item.Digest, item.ObservedHash, item.AppliedHash = "", "", "", "", ""
-	}
-	b.strip("a", false)
-	b.strip("b", false)
-	b.mustApply(config("a", "1"))
-	if b.get("b") != nil {
-		t.Error("what is not desired any more was not deleted")
-	}
-	if b.get("a").Labels[engineName+"/owner-id"] == "" {
-		t.Error("the label was not put back")
-	}
-	b.inventory.Items[0].UID, b.inventory.Items[0].Seal = "", ""
-	b.strip("a", false)
-	if outcome, err := b.delete(); err != nil || !outcome.Done() || b.get("a") != nil {
-		t.Errorf("delete: %v, waiting for %v, orphaned: %t", err, outcome.Waiting, b.get("a") != nil)
 	}
 }
 

@@ -9,17 +9,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,12 +77,6 @@ func (c *traffic) reset() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	c.all, c.stored, c.accepted = nil, nil, nil
-}
-
-func (c *traffic) total() int {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	return len(c.all)
 }
 
 // newPlanBench returns a bench with an engine of which the requests are counted.
@@ -263,71 +254,6 @@ func ownerIDOf(t *testing.T, p report.Plan) string {
 	return ""
 }
 
-func TestARefusedChangeHoldsBackWhatComesAfterIt(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
-	if err := b.Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "few"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("0")}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	b.countQuota()
-	b.forbidValue("forbidden")
-	secret := config("s", "")
-	secret.Object["kind"], secret.Object["data"] = "Secret", map[string]any{}
-	invalid := config("UPPER", "1")
-	got := b.foresee(counted, b.request(config("a", "1"), secret, invalid, config("f", "forbidden"), config("b", "1", "apply-order", "1")))
-	expectChanges(t, got, "1 Refused create ConfigMap UPPER", "1 Create create ConfigMap a", "1 Refused create ConfigMap f", "1 Refused create Secret s")
-	if text := got.String(); !strings.Contains(text, "exceeded quota") || !strings.Contains(text, "this value is not allowed") || !strings.Contains(text, "waits ConfigMap "+b.namespace+"/b: Order") {
-		t.Errorf("got\n%s", text)
-	}
-}
-
-// forbidValue denies ConfigMaps of the bench with a value, by a policy.
-func (b *bench) forbidValue(value string) {
-	b.t.Helper()
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: b.namespace}},
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}}},
-		},
-		Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.data.value != %q", value), Message: "this value is not allowed"}},
-	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy.ObjectMeta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
-	for _, object := range []client.Object{policy, binding} {
-		if err := b.Create(b.t.Context(), object); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	for deadline := time.Now().Add(2 * time.Minute); ; {
-		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "probe"}, Data: map[string]string{"value": value}}
-		if err := b.Create(b.t.Context(), probe, client.DryRunAll); err != nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatal("the policy does not become active")
-		}
-	}
-}
-
-// countQuota does the work of the controller that counts what the quota limits.
-func (b *bench) countQuota() {
-	b.t.Helper()
-	quota := &corev1.ResourceQuota{}
-	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "few"}, quota); err != nil {
-		b.t.Fatal(err)
-	}
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/secrets": resource.MustParse("0")}}
-	if err := b.Status().Update(b.t.Context(), quota); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 func TestWhatAPlanItselfCreatesCannotBeAskedAbout(t *testing.T) {
 	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
 	inside := config("inside", "1")
@@ -425,9 +351,57 @@ func TestAPlanHoldsNoSecrets(t *testing.T) {
 	}
 }
 
+// dryRuns lets a recorder answer dry runs as a server does, and stores nothing. The refusals are by the names of objects.
+func dryRuns(recorder *wire.Recorder, refusals map[string]metav1.Status) {
+	recorder.Answer = func(sent wire.Sent) (int, any) {
+		if sent.Query.Get("dryRun") != "All" && sent.Method != http.MethodDelete {
+			return 0, nil
+		}
+		object := (&unstructured.Unstructured{Object: sent.Body}).DeepCopy()
+		if refusal, refused := refusals[object.GetName()]; refused {
+			return int(refusal.Code), refusal
+		}
+		if sent.Method == http.MethodDelete {
+			uid := types.UID(sent.Field("preconditions", "uid"))
+			return http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: path.Base(sent.Path), Kind: "configmaps", UID: uid}}
+		}
+		if object.GetUID() == "" {
+			object.SetUID("dry")
+		}
+		return http.StatusOK, object.Object
+	}
+}
+
+func TestARefusedChangeHoldsBackWhatComesAfterIt(t *testing.T) {
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
+	refused := func(code int, reason metav1.StatusReason, message string) metav1.Status {
+		status := wire.Failure(code, reason, nil)
+		status.Message = message
+		return status
+	}
+	dryRuns(recorder, map[string]metav1.Status{
+		"quota":   refused(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota: few, requested: count/configmaps=1"),
+		"policy":  refused(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: this value is not allowed"),
+		"invalid": refused(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "data: Invalid value"),
+		"right":   refused(http.StatusForbidden, metav1.StatusReasonForbidden, `configmaps is forbidden: User "op" cannot create resource "configmaps" in API group "" in the namespace "shop"`),
+	})
+	got, err := b.engine.Plan(t.Context(), b.request(config("a", "1"), config("invalid", "1"), config("policy", "1"), config("quota", "1"), config("right", "1"), config("b", "1", "apply-order", "1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectChanges(t, got, "1 Create create ConfigMap a", "1 Refused create ConfigMap invalid", "1 Refused create ConfigMap policy", "1 Refused create ConfigMap quota", "1 Blocked create ConfigMap right")
+	if text := got.String(); !strings.Contains(text, "exceeded quota") || !strings.Contains(text, "this value is not allowed") || !strings.Contains(text, "waits ConfigMap shop/b: Order") {
+		t.Errorf("got\n%s", text)
+	}
+	if want := "in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [create]}]"; got.MissingRights != want {
+		t.Errorf("the missing rights are %q, want %q", got.MissingRights, want)
+	}
+}
+
 func TestWhatAPlanCosts(t *testing.T) {
 	const total = 1000
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
+	dryRuns(recorder, nil)
 	objects := func(changed int) []client.Object {
 		all := make([]client.Object, total)
 		for i := range all {
@@ -439,27 +413,25 @@ func TestWhatAPlanCosts(t *testing.T) {
 		}
 		return all
 	}
-	expect := func(what string, changed int, objects []client.Object) {
+	expect := func(what string, changed int, plan func() (report.Plan, error)) {
 		t.Helper()
-		start := time.Now()
-		got := b.foresee(counted, b.request(objects...))
-		t.Logf("%s: %d changes, %d requests, %s", what, len(got.Changes), counted.total(), time.Since(start).Round(time.Millisecond))
-		if len(got.Changes) != changed || counted.total() > changed+10 {
-			t.Errorf("%s: %d changes, %d requests, want %d changes and at most 10 requests more", what, len(got.Changes), counted.total(), changed)
+		before := len(recorder.Sent())
+		got, err := plan()
+		if sent := len(recorder.Sent()) - before; err != nil || len(got.Changes) != changed || sent > changed+10 {
+			t.Errorf("%s: %d changes, %d requests, want %d changes and at most 10 requests more; %v", what, len(got.Changes), sent, changed, err)
 		}
 	}
-	expect("install", total, objects(0))
-	b.mustApply(objects(0)...)
-	expect("nothing changed", 0, objects(0))
-	expect("one changed", 1, objects(1))
-	expect("all changed", total, objects(total))
-	counted.reset()
-	request := reconciler.DeleteRequest{Owner: b.owner()}
-	got := b.foreseeDeletion(counted, request)
-	t.Logf("deletion: %d changes, %d requests", len(got.Changes), counted.total())
-	if len(got.Changes) != total || counted.total() > total+10 {
-		t.Errorf("deletion: %d changes, %d requests", len(got.Changes), counted.total())
+	apply := func(changed int) func() (report.Plan, error) {
+		return func() (report.Plan, error) { return b.engine.Plan(t.Context(), b.request(objects(changed)...)) }
 	}
+	expect("install", total, apply(0))
+	b.mustApply(objects(0)...)
+	expect("nothing changed", 0, apply(0))
+	expect("one changed", 1, apply(1))
+	expect("all changed", total, apply(total))
+	expect("deletion", total, func() (report.Plan, error) {
+		return b.engine.PlanDeletion(t.Context(), reconciler.DeleteRequest{Owner: b.owner(), Inventory: b.inventory})
+	})
 }
 
 // A plan is the same as long as nothing changes, and JSON keeps it.
@@ -498,54 +470,4 @@ func TestAPlanStartsNoWatch(t *testing.T) {
 		t.Errorf("after the plan Apply did %v", got.Steps)
 	}
 	expectChanges(t, b.foresee(counted, b.request(config("a", "2"))))
-}
-
-func TestAPlanNamesMissingRights(t *testing.T) {
-	b, _ := newPlanBench(t, reconciler.ReconcilerOptions{})
-	reader := "plan-reader-" + b.namespace
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "reader"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
-	}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: reader}}}
-	everywhere := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
-	}}
-	all := &rbacv1.ClusterRoleBinding{ObjectMeta: everywhere.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader}, Subjects: binding.Subjects}
-	for _, object := range []client.Object{role, binding, everywhere, all} {
-		if err := b.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	as := rest.CopyConfig(env.Shared(t).Config())
-	as.Impersonate.UserName = reader
-	target, err := cluster.New(as, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(target.Close)
-	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		got, err := engine.Plan(t.Context(), b.request(config("a", "1")))
-		if err != nil && time.Now().Before(deadline) {
-			continue // the rights are not known to the server yet
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(got.Changes) == 1 && got.Changes[0].Class == report.ChangeBlocked && strings.Contains(got.Changes[0].Message, "cannot create resource") {
-			want := "in namespace " + b.namespace + " rules: [{apiGroups: [''], resources: [configmaps], verbs: [create]}]"
-			if got.MissingRights != want {
-				t.Errorf("the missing rights are %q, want %q", got.MissingRights, want)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got\n%s", got)
-		}
-	}
 }

@@ -4,37 +4,13 @@
 package reconciler_test
 
 import (
-	"context"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
-
-// applyFor applies with the policies of a component.
-func (b *bench) applyFor(policies reconciler.Policies, objects ...client.Object) (reconciler.Outcome, error) {
-	b.t.Helper()
-	outcome, err := b.engine.Apply(b.t.Context(), reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record, Policies: policies,
-	})
-	b.inventory = outcome.Inventory
-	return outcome, err
-}
-
-// exists reports whether there is an object that is not being deleted.
-func (b *bench) exists(object *unstructured.Unstructured) bool {
-	b.t.Helper()
-	live := object.DeepCopy()
-	err := b.Get(b.t.Context(), client.ObjectKeyFromObject(object), live)
-	if client.IgnoreNotFound(err) != nil {
-		b.t.Fatal(err)
-	}
-	return err == nil && live.GetDeletionTimestamp() == nil
-}
 
 func annotated(object *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 	if value == "" {
@@ -47,13 +23,6 @@ func annotated(object *unstructured.Unstructured, key, value string) *unstructur
 	annotations[engineName+"/"+key] = value
 	object.SetAnnotations(annotations)
 	return object
-}
-
-func pointerTo[P ~string](p P) *P {
-	if p == "" {
-		return nil
-	}
-	return &p
 }
 
 func TestMissingNamespacesAreCreatedUnlessTheComponentOrTheOptionsSayOtherwise(t *testing.T) {
@@ -69,16 +38,21 @@ func TestMissingNamespacesAreCreatedUnlessTheComponentOrTheOptionsSayOtherwise(t
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.interpose(t, reconciler.ReconcilerOptions{MissingNamespacesPolicy: pointerTo(test.options)})
+			options := reconciler.ReconcilerOptions{}
+			if test.options != "" {
+				options.MissingNamespacesPolicy = &test.options
+			}
+			b.interpose(t, options)
 			elsewhere := config("a", "1")
 			elsewhere.SetNamespace(b.namespace + "-more")
-			outcome, err := b.applyFor(reconciler.Policies{MissingNamespaces: test.component}, elsewhere, config("b", "1"))
+			request := b.request(elsewhere, config("b", "1"))
+			request.Policies.MissingNamespaces = test.component
+			outcome, err := b.engine.Apply(t.Context(), request)
 			if created := err == nil && outcome.Done(); created != test.want {
 				t.Errorf("created: %t, want %t; %v", created, test.want, err)
 			}
-			getErr := b.Get(context.Background(), client.ObjectKey{Name: b.namespace + "-more"}, &corev1.Namespace{})
-			if there := getErr == nil; there != test.want {
-				t.Errorf("the namespace: %v", getErr)
+			if there := b.stands(namespaceOf(b.namespace + "-more")); there != test.want {
+				t.Errorf("the namespace is there: %t", there)
 			}
 			if b.get("b") == nil {
 				t.Error("the missing namespace holds back an object in another one")

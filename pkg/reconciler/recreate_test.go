@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,57 +36,6 @@ func (b *bench) uidOf(object *unstructured.Unstructured) types.UID {
 		return ""
 	}
 	return live.GetUID()
-}
-
-func TestNothingIsDeletedBeforeTheServerAcceptsTheNewObject(t *testing.T) {
-	b := newBench(t)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "limits"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/limitranges": resource.MustParse("1")}}}
-	if err := b.Create(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
-	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{"count/limitranges": resource.MustParse("1")}
-	limits := func(value string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "LimitRange", "metadata": map[string]any{"name": "limits"},
-			"spec": map[string]any{"limits": []any{map[string]any{"type": "Pod", "max": map[string]any{"cpu": value}}}},
-		}}
-	}
-	badKey := config("a", "2")
-	badKey.Object["data"] = map[string]any{"a b": "2"}
-	for name, tc := range map[string]struct {
-		before, after *unstructured.Unstructured
-		want          string
-	}{
-		"a port that is none":                 {nodePort("web", 30190), nodePort("web", 700000), "spec.ports[0].nodePort"},
-		"a port out of range":                 {nodePort("web", 30190), nodePort("web", 8080), "spec.ports[0].nodePort"},
-		"a bad key":                           {config("a", "1"), badKey, "data[a b]"},
-		"a quota that counts the live object": {limits("1"), limits("2"), "the quota counts it and the new object together"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := &bench{Client: b.Client, t: t, engine: b.engine, namespace: b.namespace}
-			b.mustApply(recreated(tc.before, "recreate"))
-			if tc.before.GetKind() == "LimitRange" {
-				if err := b.Status().Update(t.Context(), quota); err != nil {
-					t.Fatal(err)
-				}
-			}
-			before := b.uidOf(tc.before)
-			_, err := b.apply(recreated(tc.after, "recreate"))
-			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "the live object stays") {
-				t.Errorf("got %v, want an error that says %q", err, tc.want)
-			}
-			if after := b.uidOf(tc.before); after != before {
-				t.Errorf("the live object is %q, and was %q", after, before)
-			}
-			if outcome := b.mustApply(recreated(tc.before, "recreate")); len(outcome.Steps) > 0 {
-				t.Errorf("steps %v after the manifest was reverted", outcome.Steps)
-			}
-			if _, err := b.delete(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
 }
 
 // The server refuses a second owner of a port, an address or the default priority.

@@ -130,32 +130,3 @@ func TestAConflictEndsWhenTheOtherClientStops(t *testing.T) {
 		t.Errorf("the old conflict is not dropped: %s", f.last)
 	}
 }
-
-func TestAChangedManifestEndsAConflict(t *testing.T) {
-	f := newConflicting(t)
-	for range repairLimits.Burst {
-		f.write("theirs")
-		f.reconcile()
-	}
-	f.desired.Digest = "2"
-	before := f.writes
-	f.reconcile()
-	f.item.Digest = "2"
-	if f.reconcile(); f.writes != before+1 || !f.last.Done() {
-		t.Errorf("after the change: %s", f.last)
-	}
-}
-
-func TestConflictsOfOtherOwnersAndObjectsAreCountedSeparately(t *testing.T) {
-	f := newConflicting(t)
-	other := f.owner.Ref
-	other.Name = "other"
-	for range repairLimits.Burst {
-		f.history.add(other, f.desired.Key, report.Drift{}, f.now)
-		f.history.add(f.owner.Ref, plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "b"}, report.Drift{}, f.now)
-	}
-	f.write("theirs")
-	if f.reconcile(); f.writes != 1 {
-		t.Error("the object waits for the conflicts of others")
-	}
-}

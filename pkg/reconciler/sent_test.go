@@ -6,12 +6,14 @@ package reconciler_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -208,7 +210,7 @@ func TestAnObjectThatComesBackAfterItsDeletionIsRecordedAndDeletedAgain(t *testi
 	}
 }
 
-// mustOwn returns an object with the label and annotation that the engine sent for the one of its name.
+// mustOwn returns an object with the label and annotation that the engine sent for the last one that it created.
 func mustOwn(t *testing.T, recorder *wire.Recorder, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	sent := recorder.Sent(http.MethodPost)
@@ -218,7 +220,9 @@ func mustOwn(t *testing.T, recorder *wire.Recorder, object *unstructured.Unstruc
 	created := &unstructured.Unstructured{Object: sent[len(sent)-1].Body}
 	object.SetNamespace(created.GetNamespace())
 	object.SetLabels(created.GetLabels())
-	object.SetAnnotations(created.GetAnnotations())
+	annotations := created.GetAnnotations()
+	maps.Copy(annotations, object.GetAnnotations())
+	object.SetAnnotations(annotations)
 	return object
 }
 
@@ -229,55 +233,124 @@ func TestOnlyRecordedInstancesOfAManagedTypeAreOurs(t *testing.T) {
 	item := func(name, uid string) v1alpha1.InventoryItem {
 		return v1alpha1.InventoryItem{Group: "example.com", Version: "v1", Kind: "Foo", Namespace: "shop", Name: name, UID: apitypes.UID(uid)}
 	}
+	ours := item("ours", "1")
+	ours.Kept = []apitypes.UID{"6"}
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
-	for _, object := range []*unstructured.Unstructured{foo("ours", "1"), foo("made-anew", "3"), foo("theirs", "4"), foo("unconfirmed", "5")} {
+	for _, object := range []*unstructured.Unstructured{foo("ours", "1"), foo("made-anew", "3"), foo("theirs", "4"), foo("unconfirmed", "5"), foo("orphaned", "6")} {
 		recorder.Put(object)
 	}
 	blockers, err := b.engine.DeletionBlockers(t.Context(), reconciler.DeleteRequest{
 		Owner: b.owner(), ManagedTypes: []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}},
-		Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{item("ours", "1"), item("made-anew", "2"), item("unconfirmed", "")}},
+		Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{ours, item("made-anew", "2"), item("unconfirmed", "")}},
 	})
 	if err != nil || len(blockers) != 1 || blockers[0].Message != "2 foreign instances: Foo shop/made-anew, Foo shop/theirs" {
 		t.Errorf("got %+v, %v", blockers, err)
 	}
 }
 
-// Controllers copy labels to what they make.
-func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
-	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
+var configMapType = v1alpha1.InventoryType{Version: "v1", Kind: "ConfigMap"}
+
+// lostRecord returns what an engine with an object of ours needs to look for more, and the request.
+func lostRecord(t *testing.T) (*bench, *wire.Recorder, reconciler.RecoverRequest) {
+	t.Helper()
+	b, recorder := ownsRecorded(t, keyed(reconciler.ReconcilerOptions{}))
 	b.mustApply(config("a", "1"))
-	copied := mustOwn(t, recorder, config("copied", "1"))
+	return b, recorder, reconciler.RecoverRequest{Owner: b.owner(), Inventory: v1alpha1.Inventory{Target: wire.ClusterUID}, Types: []v1alpha1.InventoryType{configMapType}}
+}
+
+// Controllers copy labels to what they make. What the manifest has written into an object is recorded again.
+func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
+	b, recorder, request := lostRecord(t)
+	copied, earlier := mustOwn(t, recorder, config("copied", "1")), mustOwn(t, recorder, config("earlier", "1"))
 	copied.SetAnnotations(nil)
-	recorder.Put(copied)
-	found, _, err := b.engine.Recover(t.Context(), reconciler.RecoverRequest{
-		Owner: b.owner(), Inventory: v1alpha1.Inventory{Target: wire.ClusterUID}, Types: []v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}},
-	})
-	if err != nil || len(found) != 1 || found[0].Name != "a" {
-		t.Errorf("got %+v, %v", found, err)
+	earlier.SetAnnotations(map[string]string{engineName + "/owner": earlier.GetAnnotations()[engineName+"/owner"] + "0"})
+	for _, object := range []*unstructured.Unstructured{
+		copied, earlier, mustOwn(t, recorder, config("backup", "1", "run-on", "pre-delete")),
+		mustOwn(t, recorder, config("dependent", "1", "depends-on", "ConfigMap/a")),
+		mustOwn(t, recorder, config("ordered", "1", "apply-order", "-3", "delete-order", "7", "delete-policy", "orphan-on-apply")),
+		mustOwn(t, recorder, config("unreadable", "1", "delete-policy", "perhaps")), // it is not known that it may be deleted
+	} {
+		recorder.Put(object)
+	}
+	crd := mustOwn(t, recorder, definition("lostthings", "LostThing"))
+	crd.SetNamespace("")
+	recorder.Put(crd)
+	request.Types = append(request.Types, configMapType, v1alpha1.InventoryType{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, v1alpha1.InventoryType{Group: "never.example.com", Version: "v1", Kind: "Ghost"})
+	found, _, err := b.engine.Recover(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found {
+		if found[i].UID == "" {
+			t.Errorf("%s has no uid", found[i].Name)
+		}
+		found[i].UID = ""
+	}
+	item := func(name string, change func(*v1alpha1.InventoryItem)) v1alpha1.InventoryItem {
+		item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
+		change(&item)
+		return item
+	}
+	want := []v1alpha1.InventoryItem{
+		item("a", func(*v1alpha1.InventoryItem) {}),
+		item("backup", func(i *v1alpha1.InventoryItem) { i.RunOn = "pre-delete" }),
+		// A ConfigMap without a namespace does not exist, and keeps nothing.
+		item("dependent", func(i *v1alpha1.InventoryItem) { i.DependsOn = []string{"/ConfigMap//a", "/ConfigMap/shop/a"} }),
+		item("ordered", func(i *v1alpha1.InventoryItem) {
+			i.ApplyOrder, i.DeleteOrder, i.DeletePolicy = -3, 7, v1alpha1.DeletePolicyOrphanOnApply
+		}),
+		item("unreadable", func(i *v1alpha1.InventoryItem) { i.DeletePolicy = v1alpha1.DeletePolicyOrphan }),
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: crd.GetName(), Defines: []reconciler.TypeInfo{{Group: "engine.corbel.run", Kind: "LostThing"}}},
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
 	}
 }
 
-// Another client may have made what is older than the owner: it is orphaned when it is not desired.
-func TestARecoveryWithoutARecordOrphansWhatIsOlderThanTheOwner(t *testing.T) {
-	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
-	b.mustApply(config("a", "1"))
+func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {
+	b, recorder, request := lostRecord(t)
+	recorder.Answer = func(sent wire.Sent) (int, any) {
+		if sent.Path == "/api/v1/configmaps" || strings.Contains(sent.Path, "/kube-system/configmaps") {
+			return http.StatusForbidden, wire.Failure(http.StatusForbidden, metav1.StatusReasonForbidden, nil)
+		}
+		return 0, nil
+	}
+	for _, namespaces := range [][]string{{"shop"}, nil, {"shop", "kube-system"}} {
+		request.Namespaces = namespaces
+		found, _, err := b.engine.Recover(t.Context(), request)
+		if refused := err != nil && strings.Contains(err.Error(), "type ConfigMap"); refused == slices.Equal(namespaces, []string{"shop"}) || refused != (len(found) == 0) {
+			t.Errorf("namespaces %v: %d objects, error %v", namespaces, len(found), err)
+		}
+	}
+}
+
+// Another client may have made what is older than the owner: it is orphaned when it is not desired. What an earlier owner
+// of the name has left is named once, and stays.
+func TestRecoverWithoutARecord(t *testing.T) {
+	b, recorder, request := lostRecord(t)
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, created := range map[string]time.Time{"older": since.Add(-time.Second), "younger": since.Add(time.Second)} {
+	for name, created := range map[string]time.Time{"older": since.Add(-time.Second), "younger": since.Add(time.Second), "earlier": since.Add(time.Second)} {
 		object := mustOwn(t, recorder, config(name, "1"))
 		object.SetCreationTimestamp(metav1.NewTime(created))
+		if name == "earlier" {
+			object.SetAnnotations(map[string]string{engineName + "/owner": object.GetAnnotations()[engineName+"/owner"] + "0"})
+		}
 		recorder.Put(object)
 	}
-	request := reconciler.RecoverRequest{
-		Owner: b.owner(), Inventory: v1alpha1.Inventory{Target: wire.ClusterUID}, Since: since,
-		Types: []v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}},
-	}
+	request.Since, request.Types, request.Patterns = since, nil, []reconciler.TypeInfo{{Kind: "ConfigMap"}, {Kind: "Secret"}}
 	found, _, err := b.engine.Recover(t.Context(), request)
 	policies := map[string]v1alpha1.DeletePolicy{}
 	for _, item := range found {
 		policies[item.Name] = item.DeletePolicy
 	}
-	if err != nil || len(found) != 3 || policies["older"] != v1alpha1.DeletePolicyOrphan || policies["younger"] != "" {
+	if err != nil || len(found) != 4 || policies["older"] != v1alpha1.DeletePolicyOrphan || policies["younger"] != "" || policies["earlier"] != "" {
 		t.Errorf("got %v, %v", policies, err)
+	}
+	b.inventory.Items = found
+	outcome := b.mustApply(config("a", "1"))
+	if sent := recorder.Sent(http.MethodDelete); len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/younger") ||
+		!slices.ContainsFunc(outcome.Notes, func(n report.Note) bool { return n.Key.Name == "earlier" && n.Reason == "Released" }) {
+		t.Errorf("sent %v, notes %v", sent, outcome.Notes)
 	}
 
 	// A type that may not be listed is left out, unless nothing else was looked for.
@@ -291,7 +364,7 @@ func TestARecoveryWithoutARecordOrphansWhatIsOlderThanTheOwner(t *testing.T) {
 	}
 	forbidden("secrets")
 	found, unlisted, err := b.engine.Recover(t.Context(), request)
-	if err != nil || len(found) != 3 || !slices.Equal(unlisted, []string{"Secret"}) {
+	if err != nil || len(found) == 0 || !slices.Equal(unlisted, []string{"Secret"}) {
 		t.Errorf("without secrets: %v, %v, %v", found, unlisted, err)
 	}
 	forbidden("secrets", "configmaps")

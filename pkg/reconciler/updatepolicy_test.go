@@ -44,24 +44,6 @@ func TestAMergeDoesNotChangeTheFieldsOfOthers(t *testing.T) {
 	}
 }
 
-func TestRecreateIsForChangesAndDriftIsRepairedInPlace(t *testing.T) {
-	const policy = "recreate"
-	b := newBench(t)
-	b.mustApply(config("a", "1", "update-policy", policy))
-	before := b.get("a").UID
-	b.change("a", func(c *corev1.ConfigMap) { c.Data["value"] = "by hand" })
-	if outcome := b.mustApply(config("a", "1", "update-policy", policy)); outcome.Steps["replace"] != 1 {
-		t.Errorf("steps %v, want one replace", outcome.Steps)
-	}
-	if live := b.get("a"); live.UID != before || live.Data["value"] != "1" {
-		t.Errorf("after the repair: %v", live)
-	}
-	b.mustApply(config("a", "2", "update-policy", policy))
-	if live := b.get("a"); live.UID == before || live.Data["value"] != "2" {
-		t.Errorf("after the change: %v", live)
-	}
-}
-
 func TestIgnoredFieldsAreNeverWrittenAfterTheCreationAndTheirDriftIsNoDrift(t *testing.T) {
 	for _, policy := range []string{"replace", "ssa-merge", "ssa-override"} {
 		t.Run(policy, func(t *testing.T) {

@@ -8,22 +8,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// watched is a bench with an engine that watches, with the changes and the requests of the engine.
+// watched is a bench with an engine that watches, with the requests of the engine.
 type watched struct {
 	*bench
 	*between
-	lock    sync.Mutex
-	changes []reconciler.Change
 }
 
 func newWatched(t *testing.T) *watched {
@@ -39,36 +35,8 @@ func (w *watched) restart(t *testing.T) {
 	if w.between != nil {
 		w.engine.Close()
 	}
-	w.between = w.interpose(t, reconciler.ReconcilerOptions{Changed: func(owner reconciler.Owner, change reconciler.Change) {
-		w.lock.Lock()
-		defer w.lock.Unlock()
-		if owner.Name == w.owner().Name && owner.Namespace == w.namespace {
-			w.changes = append(w.changes, change)
-		}
-	}})
+	w.between = w.interpose(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
 	t.Cleanup(w.engine.Close)
-}
-
-// awaitChange waits until the engine reports a change of the object.
-func (w *watched) awaitChange(name string, what reconciler.Event) {
-	w.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		w.lock.Lock()
-		found := slices.ContainsFunc(w.changes, func(c reconciler.Change) bool { return c.Key.Name == name && c.What == what })
-		changes := slices.Clone(w.changes)
-		if found {
-			w.changes = nil
-		}
-		w.lock.Unlock()
-		if found {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("no notification of %s of %s; notified of %v", what, name, changes)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // sent returns how many requests were sent since the last call, by method, without
@@ -133,85 +101,4 @@ func configs(n int, value string) []client.Object {
 		objects = append(objects, config(fmt.Sprintf("c%02d", i), value))
 	}
 	return objects
-}
-
-func TestNothingIsSentButWhatHasToBe(t *testing.T) {
-	const n = 30
-	w := newWatched(t)
-	w.mustApply(configs(n, "1")...)
-	w.expect("install", map[string]int{"POST": n, "GET": 1}) // the namespace
-	w.mustApply(configs(n, "1")...)
-	w.expect("nothing changed", map[string]int{})
-	changed := append([]client.Object{config("c00", "2")}, configs(n, "1")[1:]...)
-	w.mustApply(changed...)
-	w.expect("one changed", map[string]int{"PUT": 1})
-	w.mustApply(configs(n, "3")...)
-	w.expect("all changed", map[string]int{"PUT": n})
-	w.restart(t)
-	w.mustApply(configs(n, "3")...)
-	w.expect("restart", map[string]int{})
-
-	edited := w.get("c01")
-	edited.Data["value"] = "theirs"
-	if err := w.Update(t.Context(), edited); err != nil {
-		t.Fatal(err)
-	}
-	w.awaitChange("c01", reconciler.EventContent)
-	w.mustApply(configs(n, "3")...)
-	w.expect("drift", map[string]int{"GET": 1, "PUT": 1})
-	if w.get("c01").Data["value"] != "3" {
-		t.Error("the drift is still there")
-	}
-
-	w.deleteByHand("c02")
-	w.awaitChange("c02", reconciler.EventVanished)
-	w.mustApply(configs(n, "3")...)
-	w.expect("one deleted by hand", map[string]int{"GET": 2, "POST": 1}) // the object and its namespace
-
-	w.mustApply(configs(n-5, "3")...)
-	w.expect("five dropped", map[string]int{"DELETE": 5, "GET": 1}) // a last look, in a list
-	w.mustDeleteAll()
-	w.expect("delete", map[string]int{"DELETE": n - 5, "GET": 1})
-	if len(w.changes) > 0 {
-		t.Errorf("a change of our own was notified: %v", w.changes)
-	}
-}
-
-func (w *watched) mustDeleteAll() {
-	w.t.Helper()
-	if outcome, err := w.delete(); err != nil || !outcome.Done() {
-		w.t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-}
-
-// deleteByHand deletes an object as another client.
-func (w *watched) deleteByHand(name string) {
-	w.t.Helper()
-	object := &corev1.ConfigMap{}
-	object.Namespace, object.Name = w.namespace, name
-	if err := w.Client.Delete(w.t.Context(), object); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func TestAnObjectWithAChangedFieldOfOthersIsReadOnce(t *testing.T) {
-	w := newWatched(t)
-	w.mustApply(configs(3, "1")...)
-	w.sent()
-	object := w.get("c01")
-	object.Data["other"] = "theirs"
-	if err := w.Update(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
-	w.awaitChange("c01", reconciler.EventContent)
-	w.mustApply(configs(3, "1")...)
-	w.expect("the first time", map[string]int{"GET": 1})
-	w.mustApply(configs(3, "1")...)
-	w.expect("afterwards", map[string]int{})
-	w.restart(t)
-	w.mustApply(configs(3, "1")...)
-	w.expect("after a restart", map[string]int{})
-	if w.get("c01").Data["other"] != "theirs" {
-		t.Error("the field of others was removed")
-	}
 }

@@ -63,20 +63,3 @@ func BenchmarkBuildMistakes(b *testing.B) {
 		})
 	}
 }
-
-// Work that grows faster than the number of objects shows in the allocations,
-// which unlike times are the same on every machine.
-func TestBuildIsLinear(t *testing.T) {
-	allocations := func(n int) float64 {
-		in := many(n)
-		return testing.AllocsPerRun(2, func() {
-			if _, err := Build(t.Context(), in); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	few, lots := allocations(500), allocations(5000)
-	if lots > 12*few {
-		t.Errorf("%.0f allocations for 500 objects, %.0f for 5000", few, lots)
-	}
-}

@@ -160,31 +160,6 @@ func TestBuildDoesNotChangeItsInput(t *testing.T) {
 	}
 }
 
-func TestBuildSortsByKey(t *testing.T) {
-	objects := build(t, input(parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: b}}
----
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
----
-{apiVersion: v1, kind: Secret, metadata: {name: a}}
----
-{apiVersion: v1, kind: ConfigMap, metadata: {name: z}}
----
-{apiVersion: v1, kind: Secret, metadata: {name: c, namespace: other}}`)...))
-	want := []string{"ConfigMap shop/z", "Secret other/c", "Secret shop/a", "Secret shop/b", "Deployment shop/a"}
-	if diff := cmp.Diff(want, keys(objects)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestBuildOfNothing(t *testing.T) {
-	if objects := build(t, input()); len(objects) != 0 {
-		t.Errorf("got %v", keys(objects))
-	}
-	if ManifestDigest(nil) == "" {
-		t.Error("nothing has no digest")
-	}
-}
-
 func TestBuildFlattensLists(t *testing.T) {
 	objects := build(t, input(parse(t, `
 apiVersion: v1

@@ -54,18 +54,6 @@ func TestTypesThatTheComponentDoesNotBring(t *testing.T) {
 	}
 }
 
-func TestDefines(t *testing.T) {
-	objects := build(t, input(parse(t, definitionOf("Cluster", "")+"\n---\n"+service+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")...))
-	var got [][]v1alpha1.TypeInfo
-	for _, object := range objects {
-		got = append(got, object.Defines)
-	}
-	want := [][]v1alpha1.TypeInfo{nil, {{Group: "example.com", Kind: "Foo"}}, {{Group: "metrics.example.com", Kind: "*"}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestADefinitionOfATypeIsNeverPurged(t *testing.T) {
 	expectMistake(t, input(parse(t, definitionOf("Cluster", `shop.example.com/purge-order: "5"`))...), "a CustomResourceDefinition cannot be purged")
 }

@@ -53,27 +53,6 @@ func TestAChangeFromReplaceToApplyLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAFieldThatTheManifestDropsGoesWhateverThePolicyWasBefore(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	for _, verb := range []plan.Verb{plan.VerbMerge, plan.VerbOverride} {
-		name := unique("map")
-		content := `a: "1", b: "1", c: "1", d: "1"`
-		live := b.must(step(plan.VerbCreate, b.desired(withData(namespace, name, "{"+content+"}"), v1alpha1.UpdatePolicyReplace), plan.Observation{}))
-		for _, change := range []struct {
-			verb plan.Verb
-			drop string
-		}{{verb, `, d: "1"`}, {plan.VerbReplace, `, c: "1"`}, {verb, `, b: "1"`}} {
-			content = strings.TrimSuffix(content, change.drop)
-			d := b.desired(withData(namespace, name, "{"+content+"}"), writes[change.verb])
-			live = b.must(step(change.verb, d, live))
-			if got, want := len(data(b, d)), strings.Count(content, ":"); got != want {
-				t.Errorf("%s, with %s: got %v", change.verb, content, data(b, d))
-			}
-		}
-	}
-}
-
 func TestOnlyOverrideReclaimsTheFieldsOfKubectl(t *testing.T) {
 	b := newBench(t)
 	e := env.Shared(t)

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -175,24 +177,37 @@ func TestADriftedObjectOfEveryBuiltInKindIsRepairedWithoutARefusal(t *testing.T)
 				drift = ""
 			}
 			t.Run(string(update)+" "+name, func(t *testing.T) {
-				b := &bench{t: t, target: b.target, observer: b.observer, executor: b.executor}
-				b.driftAndRepair(d, parts, drift)
+				b.t = t
+				b.driftAndRepair(d, parts, drift, strings.Contains(file, "/same/"))
 			})
+			b.t = t
 		}
 	}
 	checkKinds(t, b, kinds)
 }
 
-// driftAndRepair is the life of one object.
-func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string) {
+// driftAndRepair is the life of one object. A PUT of the very same manifest has to be accepted, has to change nothing, and is
+// one request, unless the file starts with "# reads first".
+func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string, same bool) {
 	b.t.Helper()
 	created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
 	b.t.Cleanup(func() { deleteClusterScoped(b, d) })
 	if len(parts) > 1 && strings.TrimSpace(parts[1]) != "" {
 		b.otherClient(d, parts[1])
 	}
-	if again := writeAgain(b, d); again.AppliedHash != created.AppliedHash {
+	before := b.live(d)
+	again, requests := writeAgain(b, d)
+	if again.AppliedHash != created.AppliedHash {
 		b.t.Error("a write of the same manifest changed what it sets")
+	}
+	if same && d.Policies.Update == v1alpha1.UpdatePolicyReplace {
+		want := "PUT"
+		if strings.HasPrefix(parts[0], "# reads first") {
+			want = "GET, PUT"
+		}
+		if diff := cmp.Diff(withoutBookkeeping(b.t, before.Object), withoutBookkeeping(b.t, b.live(d).Object)); diff != "" || requests != want {
+			b.t.Errorf("the requests were %s, not %s; the object (-before +after):\n%s", requests, want, diff)
+		}
 	}
 	b.otherClient(d, `metadata: {labels: {drift: theirs}}`)
 	if drift != "" {
@@ -201,7 +216,7 @@ func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string) {
 	if drifted := b.observe(d); drifted.AppliedHash == created.AppliedHash {
 		b.t.Fatal("the drift does not show")
 	}
-	if repaired := writeAgain(b, d); repaired.AppliedHash != created.AppliedHash || b.live(d).GetLabels()["drift"] != "ours" {
+	if repaired, _ := writeAgain(b, d); repaired.AppliedHash != created.AppliedHash || b.live(d).GetLabels()["drift"] != "ours" {
 		b.t.Errorf("the drift is still there: %v", b.live(d).Object)
 	}
 }
@@ -222,13 +237,19 @@ func checkKinds(t *testing.T, b *bench, kinds map[string]bool) {
 }
 
 // writeAgain writes the object as its policy says, again if another client wrote in between.
-func writeAgain(b *bench, d *plan.Desired) (after plan.Observation) {
+func writeAgain(b *bench, d *plan.Desired) (after plan.Observation, requests string) {
 	b.t.Helper()
 	verb := map[v1alpha1.UpdatePolicy]plan.Verb{
 		v1alpha1.UpdatePolicyReplace: plan.VerbReplace, v1alpha1.UpdatePolicySsaMerge: plan.VerbMerge, v1alpha1.UpdatePolicySsaOverride: plan.VerbOverride,
 	}[d.Policies.Update]
 	eventually(b.t, "the object is written", func() bool {
-		result := b.run(step(verb, d, b.observe(d)))
+		s := step(verb, d, b.observe(d))
+		if verb == plan.VerbReplace {
+			s = b.seen(verb, d, b.observe(d))
+		}
+		b.requests()
+		result := b.run(s)
+		requests = methods(b.requests())
 		if execute.IsConflict(result.Err) {
 			return false
 		}
@@ -238,5 +259,5 @@ func writeAgain(b *bench, d *plan.Desired) (after plan.Observation) {
 		after = result.Observation
 		return true
 	})
-	return after
+	return after, requests
 }

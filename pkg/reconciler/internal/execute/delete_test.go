@@ -5,7 +5,6 @@ package execute_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,39 +13,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
-
-func TestADeletionIsOneRequestAndReturnsWhatIsLeft(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	plain := b.desired(configMap(namespace, "plain"), v1alpha1.UpdatePolicyReplace)
-	seen := b.must(step(plan.VerbCreate, plain, plan.Observation{}))
-	b.requests()
-	if gone := b.must(step(plan.VerbDelete, plain, seen)); gone.Existence != plan.Absent {
-		t.Errorf("got %+v", gone)
-	}
-	if got := methods(b.requests()); got != "DELETE" {
-		t.Errorf("the requests were %s", got)
-	}
-
-	held := b.desired(configMap(namespace, "held"), v1alpha1.UpdatePolicyReplace)
-	b.must(step(plan.VerbCreate, held, plan.Observation{}))
-	b.otherClient(held, `metadata: {finalizers: [example.com/f]}`)
-	left := b.must(step(plan.VerbDelete, held, b.observe(held)))
-	if left.Existence != plan.Present || left.DeletionTimestamp.IsZero() || len(left.Finalizers) != 1 {
-		t.Errorf("got %+v", left)
-	}
-}
-
-func TestAnObjectIsDeletedInAnyVersion(t *testing.T) {
-	b := newBench(t)
-	d := b.desired(strings.Replace(deployment(b.namespace(), "old"), "apps/v1", "apps/v1", 1), v1alpha1.UpdatePolicyReplace)
-	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	s := step(plan.VerbDelete, d, seen)
-	s.Version, s.Desired = "v1beta1", nil
-	if gone := b.must(s); gone.Existence != plan.Absent {
-		t.Errorf("got %+v", gone)
-	}
-}
 
 func TestAnObjectThatChangesAllTheTimeIsDeferredToTheNextPlan(t *testing.T) {
 	b := newBench(t)
@@ -62,25 +28,6 @@ func TestAnObjectThatChangesAllTheTimeIsDeferredToTheNextPlan(t *testing.T) {
 	}
 	if live := b.observe(d); live.Existence != plan.Present || !live.DeletionTimestamp.IsZero() {
 		t.Errorf("got %+v", live)
-	}
-}
-
-func TestADeletionThatIsUnderWayIsNotSentAgain(t *testing.T) {
-	b := newBench(t)
-	d := b.desired(configMap(b.namespace(), "held"), v1alpha1.UpdatePolicyReplace)
-	seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	sent := 0
-	b.beforeEach("DELETE", func(n int) {
-		sent = n
-		b.otherClient(d, `metadata: {finalizers: [example.com/f]}`)
-		live := b.live(d)
-		if _, _, err := b.target.Objects().Delete(t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
-			t.Error(err)
-		}
-	})
-	result := b.run(step(plan.VerbDelete, d, seen))
-	if result.Err != nil || result.Observation.DeletionTimestamp.IsZero() || sent != 1 {
-		t.Errorf("after %d deletions: %+v", sent, result)
 	}
 }
 

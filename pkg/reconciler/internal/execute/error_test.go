@@ -93,54 +93,11 @@ func TestAnImmutableFieldIsNamed(t *testing.T) {
 	}
 }
 
-func TestMistakesInAManifestAreInvalidAndNotImmutable(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	d := b.desired(deployment(namespace, "invalid"), v1alpha1.UpdatePolicyReplace)
-	b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	changed := b.desired(strings.Replace(deployment(namespace, "invalid"), "image: i", "image: i, imagePullPolicy: Sometimes", 1), v1alpha1.UpdatePolicyReplace)
-	failure := b.failure(step(plan.VerbReplace, changed, b.observe(d)))
-	if failure.Class != execute.Invalid || !slices.Contains(failure.Fields, "spec.template.spec.containers[0].imagePullPolicy") {
-		t.Errorf("got %s %v: %v", failure.Class, failure.Fields, failure)
-	}
-}
-
 func TestAMissingNamespaceIsNoConflict(t *testing.T) {
 	b := newBench(t)
 	failure := b.failure(step(plan.VerbCreate, b.desired(configMap("nowhere", "nowhere"), v1alpha1.UpdatePolicyReplace), plan.Observation{}))
 	if failure.Class != execute.NamespaceGone || !strings.Contains(failure.Error(), `namespaces "nowhere" not found`) {
 		t.Errorf("got %s: %v", failure.Class, failure)
-	}
-}
-
-func TestTheClassOfAFailureFollowsFromTheAnswer(t *testing.T) {
-	namespaced := func(b *bench) plan.Step {
-		return step(plan.VerbCreate, b.desired(configMap("default", "map"), v1alpha1.UpdatePolicyReplace), plan.Observation{})
-	}
-	long := strings.Repeat("x", 100_000)
-	for name, tc := range map[string]struct {
-		code  int
-		body  string
-		class execute.Class
-	}{
-		"forbidden": {http.StatusForbidden, status("Forbidden", 403, "may not"), execute.Forbidden},
-		"webhook":   {http.StatusForbidden, status("Forbidden", 403, `admission webhook \"a.example.com\" denied the request: `+long), execute.Denied},
-		"conflict":  {http.StatusConflict, status("Conflict", 409, "changed"), execute.Conflict},
-		"failing":   {http.StatusInternalServerError, status("InternalError", 500, "failed calling webhook"), execute.Failed},
-		"proxy":     {http.StatusBadGateway, "<html>" + long, execute.Failed},
-		"no JSON":   {http.StatusCreated, "<html>hello</html>", execute.Failed},
-		"another":   {http.StatusCreated, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"another","namespace":"default"}}`, execute.Failed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := benchOn(t, fake(t, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(tc.code)
-				_, _ = w.Write([]byte(tc.body))
-			}))
-			if failure := b.failure(namespaced(b)); failure.Class != tc.class {
-				t.Errorf("got %s: %v", failure.Class, failure)
-			}
-		})
 	}
 }
 

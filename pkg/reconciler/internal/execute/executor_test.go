@@ -38,27 +38,6 @@ func keys(results []plan.Result) string {
 	return strings.Join(names, " ")
 }
 
-func TestAllStepsOfAllStagesAreExecutedInOrder(t *testing.T) {
-	b := newBench(t)
-	steps := b.creates(b.namespace(), 0, 0, 0, 1, 1, 7)
-	results := b.executor.Run(t.Context(), steps)
-	var want []plan.Result
-	for _, s := range steps {
-		want = append(want, plan.Result{Step: s})
-	}
-	if keys(results) != keys(want) {
-		t.Errorf("got %s, want %s", keys(results), keys(want))
-	}
-	for _, result := range results {
-		if result.Err != nil || result.Observation.Existence != plan.Present {
-			t.Errorf("got %+v", result)
-		}
-	}
-	if results := b.executor.Run(t.Context(), nil); len(results) != 0 {
-		t.Errorf("without steps: got %v", results)
-	}
-}
-
 func TestAFailureHoldsBackLaterStagesOnly(t *testing.T) {
 	b := newBench(t)
 	steps := b.creates(b.namespace(), 0, 1, 1, 1, 2)

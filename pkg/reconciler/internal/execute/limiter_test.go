@@ -4,9 +4,6 @@
 package execute
 
 import (
-	"context"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -45,29 +42,6 @@ func TestLimiterAdaptsToTheServer(t *testing.T) {
 	}
 }
 
-func TestLimiterLimitsHowManyStepsRunAtOnce(t *testing.T) {
-	l := newLimiter(3)
-	var active, most atomic.Int64
-	var group sync.WaitGroup
-	for range 50 {
-		group.Go(func() {
-			if err := l.acquire(t.Context()); err != nil {
-				t.Error(err)
-				return
-			}
-			now := active.Add(1)
-			for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
-			}
-			active.Add(-1)
-			l.release(fast) // neither fast nor slow
-		})
-	}
-	group.Wait()
-	if most.Load() > 3 || len(l.slots) != 3 {
-		t.Errorf("%d ran at once; %d slots are free", most.Load(), len(l.slots))
-	}
-}
-
 func TestLimiterFallsWhileStepsRun(t *testing.T) {
 	l := newLimiter(1)
 	l.limit = 4
@@ -84,26 +58,5 @@ func TestLimiterFallsWhileStepsRun(t *testing.T) {
 	}
 	if len(l.slots) != 1 {
 		t.Errorf("%d slots are free at the end", len(l.slots))
-	}
-}
-
-func TestACancelledStepAcquiresNoSlot(t *testing.T) {
-	l := newLimiter(1)
-	if err := l.acquire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 10 {
-		if l.acquire(ctx) == nil {
-			t.Fatal("a slot was free")
-		}
-	}
-	l.release(fast)
-	if l.acquire(ctx) == nil {
-		t.Error("a cancelled step got a slot")
-	}
-	if err := l.acquire(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@
 package execute_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,7 +58,7 @@ func TestEveryWriteSendsWhatThePlanSaw(t *testing.T) {
 				based = "preconditions"
 			}
 			got := []string{sent[0].Field(based, "uid"), sent[0].Field(based, "resourceVersion")}
-			if diff := cmp.Diff([]string{string(live.UID), live.ResourceVersion}, got); diff != "" {
+			if diff := gocmp.Diff([]string{string(live.UID), live.ResourceVersion}, got); diff != "" {
 				t.Errorf("uid and resourceVersion (-want +got):\n%s", diff)
 			}
 			if result := b.run(step(verb, d, plan.Observation{})); result.Err == nil || len(recorder.Writes()) > 1 {
@@ -93,7 +95,7 @@ func TestAReplaceSendsTheFinalizersOfOthers(t *testing.T) {
 	live.Finalizers = []string{"example.com/theirs", "example.com/ours"}
 	b.must(step(plan.VerbReplace, d, live))
 	got, _, err := unstructured.NestedStringSlice(recorder.Writes()[0].Body, "metadata", "finalizers")
-	if diff := cmp.Diff(live.Finalizers, got); diff != "" || err != nil {
+	if diff := gocmp.Diff(live.Finalizers, got); diff != "" || err != nil {
 		t.Errorf("finalizers (-want +got):\n%s%v", diff, err)
 	}
 }
@@ -117,7 +119,7 @@ func TestOrphaningSendsTheRemovalOfOurOwnershipMetadataAndNothingElse(t *testing
 		"labels":      map[string]any{reconciler + "/owner-id": nil},
 		"annotations": map[string]any{reconciler + "/owner": nil},
 	}}
-	if diff := cmp.Diff(want, recorder.Writes()[0].Body); diff != "" {
+	if diff := gocmp.Diff(want, recorder.Writes()[0].Body); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -136,7 +138,7 @@ func TestOrphaningRemovesReferencesToWhatGoes(t *testing.T) {
 	s.HasOwnerReferences, s.Removes = true, []types.UID{"removed"}
 	b.must(s)
 	left := &unstructured.Unstructured{Object: recorder.Writes()[0].Body}
-	if diff := cmp.Diff(all[2:], left.GetOwnerReferences()); diff != "" {
+	if diff := gocmp.Diff(all[2:], left.GetOwnerReferences()); diff != "" {
 		t.Errorf("ownerReferences (-want +got):\n%s", diff)
 	}
 }
@@ -197,27 +199,41 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 			return 0, nil
 		}
 	}
+	aggregated := func(version string) string {
+		return `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: ` + version + `}}`
+	}
 	for name, tc := range map[string]struct {
-		instances []string
-		answer    func(wire.Sent) (int, any)
-		kept      bool
-		blocked   string
-		failed    bool
-		orphaned  bool
+		definition string // if it is not that of Foo
+		instances  []string
+		deleting   bool
+		answer     func(wire.Sent) (int, any)
+		kept       bool
+		blocked    string
+		failed     bool
+		orphaned   bool
 	}{
-		"no instance":                     {},
-		"an instance of others":           {instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
-		"an instance of ours":             {instances: []string{"ours"}, blocked: "1 instance of ours that must go first: Foo shop/ours"},
-		"one of each":                     {instances: []string{"ours", "theirs"}, blocked: "1 foreign instance: Foo shop/theirs; 1 instance of ours that must go first: Foo shop/ours"},
-		"instances that we may not list":  {answer: refuse(http.StatusForbidden, metav1.StatusReasonForbidden), failed: true},
-		"instances that cannot be listed": {answer: refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError), failed: true},
-		"an instance that was orphaned":   {instances: []string{"left"}, kept: true, orphaned: true},
-		"one orphaned and one of others":  {instances: []string{"left", "theirs"}, kept: true, blocked: "1 foreign instance: Foo shop/theirs"},
+		"an instance of ours that is being deleted": {instances: []string{"ours"}, deleting: true, blocked: "1 instance of ours still being deleted: Foo shop/ours"},
+		"no instance of an aggregated server":       {definition: aggregated("v1.example.com")},
+		"an instance of others of such a server":    {definition: aggregated("v1.example.com"), instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
+		"an aggregated server that is gone":         {definition: aggregated("v1.nowhere.example.com")},
+		"no instance":                               {},
+		"an instance of others":                     {instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
+		"an instance of ours":                       {instances: []string{"ours"}, blocked: "1 instance of ours that must go first: Foo shop/ours"},
+		"one of each":                               {instances: []string{"ours", "theirs"}, blocked: "1 foreign instance: Foo shop/theirs; 1 instance of ours that must go first: Foo shop/ours"},
+		"instances that we may not list":            {answer: refuse(http.StatusForbidden, metav1.StatusReasonForbidden), failed: true},
+		"instances that cannot be listed":           {answer: refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError), failed: true},
+		"an instance that was orphaned":             {instances: []string{"left"}, kept: true, orphaned: true},
+		"one orphaned and one of others":            {instances: []string{"left", "theirs"}, kept: true, blocked: "1 foreign instance: Foo shop/theirs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, recorder, d, live := recorded(t, foosDefinition)
-			for _, instance := range tc.instances {
-				recorder.Put(foo(t, instance))
+			b, recorder, d, live := recorded(t, cmp.Or(tc.definition, foosDefinition))
+			for _, name := range tc.instances {
+				instance := foo(t, name)
+				if tc.deleting {
+					instance.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+					instance.SetFinalizers([]string{"example.com/f"})
+				}
+				recorder.Put(instance)
 			}
 			recorder.Answer = tc.answer
 			s := step(plan.VerbDelete, d, live)
@@ -233,7 +249,7 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 			if mayBe := tc.blocked == "" && !tc.failed && !tc.orphaned; deleted != mayBe {
 				t.Errorf("sent %v", recorder.Sent())
 			}
-			if deleted { // what let it pass was a read right before it
+			if deleted && !strings.Contains(name, "gone") { // what let it pass was a read right before it
 				sent := recorder.Sent()
 				at := slices.IndexFunc(sent, func(s wire.Sent) bool { return s.Method == http.MethodDelete })
 				if at < 1 || !strings.HasSuffix(sent[at-1].Path, "/foos") {
@@ -244,6 +260,24 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 	}
 }
 
+// A refusal of the deletion lets the guard look once more.
+func TestATypeIsGuardedAgainBeforeEachDeletion(t *testing.T) {
+	b, recorder, d, live := recorded(t, foosDefinition)
+	recorder.Answer = func(sent wire.Sent) (int, any) {
+		if sent.Method != http.MethodDelete {
+			return 0, nil
+		}
+		recorder.Put(d.Manifest)
+		recorder.Put(foo(t, "theirs"))
+		return http.StatusConflict, wire.Failure(http.StatusConflict, metav1.StatusReasonConflict, nil)
+	}
+	s := step(plan.VerbDelete, d, live)
+	s.Guard, s.Owner.Ref.Namespace = plan.GuardNoInstances, "shop"
+	if result := b.run(s); result.Blocked != "1 foreign instance: Foo shop/theirs" || len(recorder.Sent(http.MethodDelete)) != 1 {
+		t.Errorf("got %+v, sent %v", result, recorder.Sent())
+	}
+}
+
 func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 	forbid := func(sent wire.Sent) (int, any) {
 		if strings.HasSuffix(sent.Path, "/secrets") {
@@ -251,44 +285,97 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 		}
 		return 0, nil
 	}
+	object := func(apiVersion, kind, name, more string) string {
+		return `{apiVersion: ` + apiVersion + `, kind: ` + kind + `, metadata: {namespace: shop, name: ` + name + `, uid: uid-of-` + name + more + `}}`
+	}
+	ownedBy := func(kind, uid string) string {
+		return `, ownerReferences: [{apiVersion: ` + kind + `, name: owner, controller: true, uid: ` + uid + `}]`
+	}
+	replicas := func(owner string) string { return object("apps/v1", "ReplicaSet", "replicas", owner) }
+	pod := object("v1", "Pod", "pod", ownedBy("apps/v1, kind: ReplicaSet", "uid-of-replicas"))
 	for name, tc := range map[string]struct {
-		namespace, content string
-		answer             func(wire.Sent) (int, any)
-		guard              plan.Guard
-		blocked            bool
-		note               string // if it is orphaned
+		namespace string // shop, if it is empty
+		content   []string
+		answer    func(wire.Sent) (int, any)
+		guard     plan.Guard // GuardEmpty, if it is empty
+		blocked   string
+		note      string // if it is orphaned
 	}{
-		"an object in one that was created":    {namespace: "shop", guard: plan.GuardEmptyElseOrphan, content: configMap("shop", "theirs"), note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},
-		"the system's own":                     {namespace: "kube-public", guard: plan.GuardEmptyElseOrphan, note: "released: it is never deleted"},
-		"nothing":                              {namespace: "shop", guard: plan.GuardEmpty},
-		"what the control plane puts there":    {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: kube-root-ca.crt}}`},
-		"an object":                            {namespace: "shop", guard: plan.GuardEmpty, content: configMap("shop", "theirs"), blocked: true},
-		"an object with an owner that exists":  {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: example.org/v1, kind: Bar, name: a, uid: b}]}}`, blocked: true},
-		"an object with an owner that is gone": {namespace: "shop", guard: plan.GuardEmpty, content: `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: theirs, ownerReferences: [{apiVersion: v1, kind: Secret, name: a, uid: b}]}}`},
-		"what we may not read":                 {namespace: "shop", guard: plan.GuardEmpty, answer: forbid, blocked: true},
-		"the system's own, without a look":     {namespace: "kube-public", guard: plan.GuardNone, blocked: true},
-		"the default, without a look":          {namespace: "default", guard: plan.GuardNone, blocked: true},
+		"an object in one that was created": {guard: plan.GuardEmptyElseOrphan, content: []string{configMap("shop", "theirs")},
+			note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},
+		"the system's own": {namespace: "kube-public", guard: plan.GuardEmptyElseOrphan, note: "released: it is never deleted"},
+		"nothing":          {},
+		"what the control plane puts there": {content: []string{
+			object("v1", "ConfigMap", "kube-root-ca.crt", ""), object("v1", "ServiceAccount", "default", ""),
+			object("v1", "Secret", "default-token-x", ", annotations: {kubernetes.io/service-account.name: default}"), object("v1", "Event", "e", ""),
+			object("v1", "Endpoints", "s", ""), object("coordination.k8s.io/v1", "Lease", "l", ""), object("discovery.k8s.io/v1", "EndpointSlice", "s", ""),
+		}},
+		"an object": {content: []string{configMap("shop", "theirs")}, blocked: "configmaps"},
+		"a token that only looks like the default one":        {content: []string{object("v1", "Secret", "default-token-x", "")}, blocked: "secrets"},
+		"a claim of a StatefulSet":                            {content: []string{object("v1", "PersistentVolumeClaim", "data-db-0", "")}, blocked: "persistentvolumeclaims"},
+		"an object with an owner of a type that is not known": {content: []string{object("v1", "Pod", "pod", ownedBy("example.org/v1, kind: Bar", "b"))}, blocked: "pods"},
+		"an object with an owner without a namespace":         {content: []string{object("v1", "Pod", "pod", ownedBy("v1, kind: Namespace", "b"))}, blocked: "pods"},
+		"an object with an owner that is gone":                {content: []string{replicas(ownedBy("v1, kind: Secret", "b"))}},
+		"a chain of controllers of which the first is gone":   {content: []string{replicas(ownedBy("v1, kind: Secret", "b")), pod}},
+		"a chain of controllers":                              {content: []string{replicas(""), pod}, blocked: "pods,replicasets.apps"},
+		"what we may not read":                                {answer: forbid, blocked: "types that may not be listed: secrets"},
+		"the system's own, without a look":                    {namespace: "kube-public", guard: plan.GuardNone, blocked: "never deleted"},
+		"the default, without a look":                         {namespace: "default", guard: plan.GuardNone, blocked: "never deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, recorder, d, live := recorded(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+tc.namespace+`}}`)
-			if tc.content != "" {
-				recorder.Put(parse(t, tc.content))
+			b, recorder, d, live := recorded(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+cmp.Or(tc.namespace, "shop")+`}}`)
+			for _, text := range tc.content {
+				recorder.Put(parse(t, text))
 			}
 			recorder.Answer = tc.answer
 			s := step(plan.VerbDelete, d, live)
-			s.Guard = tc.guard
+			s.Guard = cmp.Or(tc.guard, plan.GuardEmpty)
 			result := b.run(s)
-			if stays := tc.blocked || tc.note != ""; (result.Blocked != "") != tc.blocked || result.Err != nil || (len(recorder.Sent(http.MethodDelete)) > 0) == stays {
+			if stays := tc.blocked != "" || tc.note != ""; !strings.Contains(result.Blocked, tc.blocked) || (result.Blocked != "") != (tc.blocked != "") || result.Err != nil || (len(recorder.Sent(http.MethodDelete)) > 0) == stays {
 				t.Errorf("blocked: %q, error: %v, sent %v", result.Blocked, result.Err, recorder.Sent())
 			}
 			var want []plan.Note
 			if tc.note != "" {
 				want = []plan.Note{{Key: s.Key, Reason: report.NoteReleased, Message: tc.note}}
 			}
-			if diff := cmp.Diff(want, result.Notes); diff != "" {
+			if diff := gocmp.Diff(want, result.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestOnlyAnAdoptionRemovesTheOwnershipMetadataOfTheFormerOwner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*plan.Step)
+		writes int
+	}{
+		"an adoption":                      {func(*plan.Step) {}, 2},
+		"a confirmation":                   {func(s *plan.Step) { s.Reason = plan.ReasonUnconfirmed }, 2},
+		"a change of the manifest":         {func(s *plan.Step) { s.Reason = plan.ReasonManifestChanged }, 1},
+		"a policy that adopts from nobody": {func(s *plan.Step) { s.Desired.Policies.Adoption = v1alpha1.AdoptionPolicyIfUnowned }, 1},
+		"an annotation of the manifest": {func(s *plan.Step) {
+			s.Desired.Manifest.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "web", reconciler + "/owner": ownerRef.String()})
+		}, 1},
+	} {
+		recorder := wire.NewRecorder()
+		b := benchOn(t, recorder.Config())
+		theirs := parse(t, configMap("shop", "map"))
+		theirs.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "web", "theirs": "1"})
+		recorder.Put(theirs)
+		d := b.desired(configMap("shop", "map"), v1alpha1.UpdatePolicySsaMerge)
+		d.Policies.Adoption = v1alpha1.AdoptionPolicyAlways
+		s := step(plan.VerbMerge, d, b.observe(d))
+		s.Reason = plan.ReasonAdopted
+		tc.change(&s)
+		b.must(s)
+		if sent := recorder.Writes(); len(sent) != tc.writes {
+			t.Errorf("%s: sent %v", name, sent)
+		}
+		annotations := b.live(d).GetAnnotations()
+		if annotations["theirs"] != "1" || (annotations["meta.helm.sh/release-name"] == "") != (tc.writes == 2) {
+			t.Errorf("%s: annotations %v", name, annotations)
+		}
 	}
 }
 
@@ -333,7 +420,7 @@ func TestAWarningOfTheServerIsANoteUnlessItIsAboutASecret(t *testing.T) {
 				live = b.observe(d)
 			}
 			result := b.run(step(verb, d, live))
-			if diff := cmp.Diff(want, result.Notes); diff != "" || result.Err != nil {
+			if diff := gocmp.Diff(want, result.Notes); diff != "" || result.Err != nil {
 				t.Errorf("%s %s: notes (-want +got):\n%s%v", verb, kind, diff, result.Err)
 			}
 		}

@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,48 +59,30 @@ func TestACreateDemandsAbsence(t *testing.T) {
 	}
 }
 
+// The server refuses a write of an object that has changed, or that another one of its name has replaced.
 func TestAWriteIsAConflictIfTheObjectChanged(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	for verb, policy := range writes {
-		d := b.desired(configMap(namespace, unique("map")), policy)
-		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		changed := b.otherClient(d, `data: {other: value}`)
-		result := b.run(step(verb, d, seen))
-		switch {
-		case verb == plan.VerbDelete && (result.Err != nil || result.Observation.Existence != plan.Absent),
-			verb == plan.VerbOrphan && (result.Err != nil || result.Observation.Ownership.OwnerID != ""):
-			t.Errorf("%s: it is still meant for the object, got %+v", verb, result)
-		}
-		if verb == plan.VerbDelete || verb == plan.VerbOrphan {
-			continue
-		}
-		if !execute.IsConflict(result.Err) {
-			t.Errorf("%s: got %v", verb, result.Err)
-		}
-		if live := b.live(d); live.GetResourceVersion() != changed.GetResourceVersion() {
-			t.Errorf("%s: it changed the object", verb)
-		}
-	}
-}
-
-func TestAWriteIsAConflictIfTheObjectIsAnotherOne(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
 	for verb, policy := range writes {
 		d := b.desired(configMap(namespace, unique("map")), policy)
 		first := b.must(step(plan.VerbCreate, d, plan.Observation{}))
 		b.must(step(plan.VerbDelete, d, first))
-		second := b.must(step(plan.VerbCreate, d, plan.Observation{}))
-		mixed := second
+		seen := b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		mixed := seen
 		mixed.UID = first.UID
-		for what, live := range map[string]plan.Observation{"as it was": first, "with the uid only": mixed} {
+		lives := map[string]plan.Observation{"another object": first, "another object with this version": mixed}
+		version := seen.ResourceVersion
+		if verb != plan.VerbDelete && verb != plan.VerbOrphan { // these are still meant for a changed object
+			lives["an earlier version"] = seen
+			version = b.otherClient(d, `data: {other: value}`).GetResourceVersion()
+		}
+		for what, live := range lives {
 			if result := b.run(step(verb, d, live)); !execute.IsConflict(result.Err) {
-				t.Errorf("%s %s: got %v", verb, what, result.Err)
+				t.Errorf("%s, %s: got %v", verb, what, result.Err)
 			}
 		}
-		if live := b.observe(d); live.ResourceVersion != second.ResourceVersion {
-			t.Errorf("%s: it changed the other object", verb)
+		if live := b.live(d); live.GetResourceVersion() != version {
+			t.Errorf("%s: it changed the object", verb)
 		}
 	}
 }
@@ -124,42 +104,6 @@ func withoutBookkeeping(t *testing.T, object map[string]any) map[string]any {
 		delete(metadata, key)
 	}
 	return clone
-}
-
-// Each file in testdata/same holds a manifest; what others do to the object
-// after its creation, as a merge patch; and how many requests a PUT of the very
-// same manifest may take. It has to be accepted and to change nothing.
-func TestAPutOfTheSameManifestChangesNothing(t *testing.T) {
-	b := newBench(t)
-	namespace := b.namespace()
-	files, err := filepath.Glob("testdata/same/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %d files, %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parts := strings.Split(strings.ReplaceAll(string(text), "NAMESPACE", namespace), "\n---\n")
-			b := newBench(t)
-			d := b.desired(parts[0], v1alpha1.UpdatePolicyReplace)
-			b.must(step(plan.VerbCreate, d, plan.Observation{}))
-			t.Cleanup(func() { deleteClusterScoped(b, d) })
-			if len(parts) > 1 {
-				b.otherClient(d, parts[1])
-			}
-			before := b.live(d)
-			observed, after := replaceSame(t, b, d, strings.HasPrefix(parts[0], "# reads first"))
-			if diff := cmp.Diff(withoutBookkeeping(t, before.Object), withoutBookkeeping(t, b.live(d).Object)); diff != "" {
-				t.Errorf("it changed the object (-before +after):\n%s", diff)
-			}
-			if after.ObservedHash != observed.ObservedHash || after.AppliedHash != observed.AppliedHash {
-				t.Errorf("the digests changed: %+v, then %+v", observed, after)
-			}
-		})
-	}
 }
 
 // TestAnObjectThatWasCreatedAsIntendedIsOnlyRead begins where a process has ended before it recorded the answer to a creation.
@@ -199,32 +143,6 @@ func TestAnObjectThatWasCreatedAsIntendedIsOnlyRead(t *testing.T) {
 	}
 }
 
-// replaceSame replaces the object, again if the server wrote a status in between.
-func replaceSame(t *testing.T, b *bench, d *plan.Desired, readsFirst bool) (before, after plan.Observation) {
-	t.Helper()
-	want := "PUT"
-	if readsFirst {
-		want = "GET, PUT"
-	}
-	eventually(t, "the object is replaced", func() bool {
-		before = b.observe(d)
-		b.requests()
-		result := b.run(b.seen(plan.VerbReplace, d, before))
-		if execute.IsConflict(result.Err) {
-			return false
-		}
-		if result.Err != nil {
-			t.Fatal(result.Err)
-		}
-		if got := methods(b.requests()); got != want {
-			t.Errorf("the requests were %s, not %s", got, want)
-		}
-		after = result.Observation
-		return true
-	})
-	return before, after
-}
-
 // methods are the methods of the requests for objects, without discovery.
 func methods(requests []string) string {
 	var all []string
@@ -260,76 +178,6 @@ func deleteClusterScoped(b *bench, d *plan.Desired) {
 		_, err := b.target.Objects().Get(ctx, resource, "", d.Key.Name)
 		return apierrors.IsNotFound(err)
 	})
-}
-
-// takeover is the step that adopts an object of Helm's.
-func takeover(b *bench, name string) plan.Step {
-	b.t.Helper()
-	text := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + b.namespace() + `, name: ` + name
-	b.create(text + `, annotations: {meta.helm.sh/release-name: web, theirs: "1"}}}`)
-	d := b.desired(text+`}, data: {key: value}}`, v1alpha1.UpdatePolicySsaMerge)
-	d.Policies.Adoption = v1alpha1.AdoptionPolicyAlways
-	s := step(plan.VerbMerge, d, b.observe(d))
-	s.Reason = plan.ReasonAdopted
-	return s
-}
-
-func TestAnAdoptionRemovesTheOwnershipMetadataOfTheFormerOwner(t *testing.T) {
-	b := newBench(t)
-	s := takeover(b, unique("map"))
-	b.requests()
-	taken := b.must(s)
-	if sent := b.requests(); len(sent) != 2 {
-		t.Errorf("the takeover took the requests %v", sent)
-	}
-	if len(taken.Ownership.OtherOwners) > 0 || taken.Ownership.OwnerID != ownerID || taken.ResourceVersion != b.observe(s.Desired).ResourceVersion {
-		t.Errorf("got %+v", taken)
-	}
-	if b.live(s.Desired).GetAnnotations()["theirs"] != "1" {
-		t.Error("an annotation that names no owner was removed")
-	}
-}
-
-func TestEveryOtherWriteKeepsTheOwnershipMetadataOfOthers(t *testing.T) {
-	b := newBench(t)
-	for _, change := range []func(s *plan.Step){
-		func(s *plan.Step) { s.Reason = plan.ReasonManifestChanged },
-		func(s *plan.Step) { s.Desired.Policies.Adoption = v1alpha1.AdoptionPolicyIfUnowned },
-		func(s *plan.Step) { // the annotation is our own manifest's
-			annotations := s.Desired.Manifest.GetAnnotations()
-			annotations["meta.helm.sh/release-name"] = "web"
-			s.Desired.Manifest.SetAnnotations(annotations)
-		},
-	} {
-		s := takeover(b, unique("map"))
-		change(&s)
-		b.must(s)
-		if b.live(s.Desired).GetAnnotations()["meta.helm.sh/release-name"] != "web" {
-			t.Errorf("%s under %s: the annotation is gone", s.Reason, s.Desired.Policies.Adoption)
-		}
-	}
-}
-
-func TestAnInterruptedAdoptionIsFinishedByTheWriteThatConfirmsIt(t *testing.T) {
-	b := newBench(t)
-	s := takeover(b, unique("map"))
-	b.beforeEach(http.MethodPatch, func(n int) {
-		if n == 2 {
-			b.otherClient(s.Desired, `metadata: {annotations: {theirs: "2"}}`)
-		}
-	})
-	if result := b.run(s); !execute.IsConflict(result.Err) {
-		t.Fatalf("the object changed in between: got %v", result.Err)
-	}
-	live := b.observe(s.Desired)
-	if len(live.Ownership.OtherOwners) != 1 || live.Ownership.OwnerID != ownerID {
-		t.Fatalf("got %+v", live.Ownership)
-	}
-	again := step(plan.VerbMerge, s.Desired, live)
-	again.Reason = plan.ReasonUnconfirmed
-	if finished := b.must(again); len(finished.Ownership.OtherOwners) > 0 {
-		t.Errorf("got %+v", finished.Ownership)
-	}
 }
 
 func TestAFieldThatAWebhookChangesIsNamedWithTheWebhook(t *testing.T) {

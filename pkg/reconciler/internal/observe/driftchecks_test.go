@@ -38,21 +38,6 @@ func TestAnObjectThatChangesEverySecondIsReadLessAndLessOften(t *testing.T) {
 	}
 }
 
-func TestObjectsAreReadAtOnceAfterTheFirstChangesAndAfterAQuietTime(t *testing.T) {
-	s := NewDriftChecks()
-	at := noon
-	for i := range 100 {
-		if at = at.Add(driftCheckLimits.Quiet + time.Second); !s.Allow("main", lease, strconv.Itoa(i), at) {
-			t.Fatalf("change %d must wait", i)
-		}
-	}
-	for i := range driftCheckLimits.Burst - 1 {
-		if !s.Allow("other", lease, strconv.Itoa(i), noon) {
-			t.Fatalf("change %d must wait", i)
-		}
-	}
-}
-
 func TestARefusedReadIsAllowedAfterThePause(t *testing.T) {
 	s := NewDriftChecks()
 	for i := range driftCheckLimits.Burst {
@@ -74,18 +59,6 @@ func TestARefusedReadIsAllowedAfterThePause(t *testing.T) {
 	}
 	if !s.Allow("main", lease, "drifted", next) {
 		t.Error("it is not read after the pause")
-	}
-}
-
-func TestReadsOfOwnersAndObjectsAreCountedApart(t *testing.T) {
-	s := NewDriftChecks()
-	for i := range driftCheckLimits.Burst {
-		s.Allow("main", lease, strconv.Itoa(i), noon)
-	}
-	other := lease
-	other.Name = "other"
-	if !s.Allow("main", other, "x", noon) || !s.Allow("second", lease, "x", noon) {
-		t.Error("one object holds up the others")
 	}
 }
 

@@ -7,22 +7,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
-	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
-func TestWhatIsThereIsPresentAndWhatIsNotIsAbsent(t *testing.T) {
-	target := targetOn(t, env.Shared(t).Config())
-	observer := observerOn(target)
-	object := create(t, target, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+unique("map")+`, namespace: default, finalizers: [example.com/f]}}`)
+func TestWhatIsThereIsPresent(t *testing.T) {
+	recorder := wire.NewRecorder()
+	observer := observerOn(targetOn(t, recorder.Config()))
+	object := recorder.Put(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: map, namespace: shop, creationTimestamp: "2026-01-01T00:00:00Z", finalizers: [example.com/f]}}`))
 	d := &plan.Desired{Key: keyOf(object), Version: "v1", Manifest: object}
-
 	desired := batch(t, observer, observe.Request{Key: d.Key, Version: "v1", Desired: d})
 	recorded := batch(t, observer, observe.Request{Key: d.Key})
 	for _, live := range []plan.Observation{desired, recorded} {
@@ -34,122 +34,37 @@ func TestWhatIsThereIsPresentAndWhatIsNotIsAbsent(t *testing.T) {
 	if desired.AppliedHash == "" || recorded.AppliedHash != "" {
 		t.Errorf("accepted is %q with a manifest and %q without", desired.AppliedHash, recorded.AppliedHash)
 	}
-	remove(t, target, object)
+	object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	recorder.Put(object)
 	if live := batch(t, observer, observe.Request{Key: d.Key, Desired: d}); live.DeletionTimestamp.IsZero() {
 		t.Errorf("an object that is being deleted: got %+v", live)
-	}
-	for _, key := range []plan.Key{
-		{Kind: "ConfigMap", Namespace: "default", Name: "missing"},
-		{Kind: "ConfigMap", Namespace: "nowhere", Name: "missing"},
-		{Kind: "Namespace", Name: "nowhere"},
-	} {
-		if live := batch(t, observer, observe.Request{Key: key, Version: "v1"}); live.Existence != plan.Absent {
-			t.Errorf("%s: got %+v", key, live)
-		}
-	}
-}
-
-func TestWhatMustNotBeReadIsUnknown(t *testing.T) {
-	config, err := env.Shared(t).ConfigFor(unique("jane"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	observer := observerOn(targetOn(t, config))
-	live := batch(t, observer, observe.Request{Key: plan.Key{Kind: "ConfigMap", Namespace: "default", Name: "x"}, Version: "v1"})
-	if live.Existence != plan.Unknown || live.NotServed || !strings.Contains(live.Message, "forbidden") {
-		t.Errorf("got %+v", live)
-	}
-}
-
-func TestATypeThatIsNotServedIsUnknownWhileItIsDesiredAndAbsentWhenItIsGone(t *testing.T) {
-	target := targetOn(t, env.Shared(t).Config())
-	observer := observerOn(target)
-	group := unique("g") + ".example.com"
-	key := plan.Key{Group: group, Kind: "Foo", Namespace: "default", Name: "foo"}
-	d := &plan.Desired{Key: key, Version: "v1", Manifest: parse(t, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)}
-	desired, recorded := observe.Request{Key: key, Version: "v1", Desired: d}, observe.Request{Key: key, Version: "v1"}
-
-	if live := batch(t, observer, desired); live.Existence != plan.Unknown || !live.NotServed || live.Message == "" {
-		t.Errorf("desired, never defined: got %+v", live)
-	}
-	if live := batch(t, observer, recorded); live.Existence != plan.Absent {
-		t.Errorf("recorded, never defined: got %+v", live)
-	}
-
-	crd := create(t, target, definition(group, "Namespaced", "{type: object}"))
-	create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)
-	recorded.Version = "v1alpha1"
-	for _, request := range []observe.Request{desired, recorded} {
-		if live := batch(t, observer, request); live.Existence != plan.Present {
-			t.Errorf("defined: got %+v", live)
-		}
-	}
-	remove(t, target, crd)
-	eventually(t, "the recorded object is absent", func() bool {
-		return batch(t, observer, recorded).Existence == plan.Absent
-	})
-	eventually(t, "the desired object is unknown", func() bool {
-		live := batch(t, observer, desired)
-		return live.Existence == plan.Unknown && live.NotServed
-	})
-}
-
-func TestATypeThatReturnsWithAnotherScopeIsFollowed(t *testing.T) {
-	target := targetOn(t, env.Shared(t).Config())
-	observer := observerOn(target)
-	group := unique("g") + ".example.com"
-	crd := create(t, target, definition(group, "Namespaced", "{type: object}"))
-	foo := create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)
-	recorded := observe.Request{Key: keyOf(foo), Version: "v1"}
-	if live := batch(t, observer, recorded); live.Existence != plan.Present {
-		t.Fatalf("got %+v", live)
-	}
-	remove(t, target, crd)
-	definitionKey := keyOf(crd)
-	eventually(t, "the definition is gone", func() bool {
-		return batch(t, observer, observe.Request{Key: definitionKey}).Existence == plan.Absent
-	})
-	create(t, target, definition(group, "Cluster", "{type: object}"))
-	create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo}}`)
-	eventually(t, "the object in the namespace is absent", func() bool {
-		return batch(t, observer, recorded).Existence == plan.Absent
-	})
-	if live := batch(t, observer, observe.Request{Key: plan.Key{Group: group, Kind: "Foo", Name: "foo"}}); live.Existence != plan.Present {
-		t.Errorf("the object of the cluster: got %+v", live)
-	}
-	// What was learned before, that the type has namespaces, does not survive either.
-	stale := observe.Request{Key: recorded.Key, Version: "v1", Desired: &plan.Desired{Key: recorded.Key, Version: "v1", Manifest: foo}}
-	if live := batch(t, observer, stale); live.Existence != plan.Unknown || live.Message == "" {
-		t.Errorf("desired in a namespace: got %+v", live)
 	}
 }
 
 func TestOnlyTypesThatDeclareConditionsAreUnjudged(t *testing.T) {
-	target := targetOn(t, env.Shared(t).Config())
-	observer := observerOn(target)
 	for schema, want := range map[string]plan.Readiness{
 		"{type: object}": plan.Ready,
 		"{type: object, properties: {status: {type: object, properties: {conditions: {type: array, items: {type: object}}}}}}": plan.ReadinessUnknown,
 	} {
-		group := unique("g") + ".example.com"
-		create(t, target, definition(group, "Namespaced", schema))
-		foo := create(t, target, `{apiVersion: `+group+`/v1, kind: Foo, metadata: {name: foo, namespace: default}}`)
-		if live := batch(t, observer, observe.Request{Key: keyOf(foo), Version: "v1"}); live.Status.Readiness != want {
+		recorder := wire.NewRecorder()
+		recorder.Put(parse(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: foos.example.com},
+			spec: {group: example.com, names: {kind: Foo, plural: foos}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: `+schema+`}}]}}`))
+		foo := recorder.Put(parse(t, `{apiVersion: example.com/v1, kind: Foo, metadata: {name: foo, namespace: shop}}`))
+		if live := batch(t, observerOn(targetOn(t, recorder.Config())), observe.Request{Key: keyOf(foo), Version: "v1"}); live.Status.Readiness != want {
 			t.Errorf("%s: got %+v", schema, live.Status)
 		}
 	}
 }
 
 func TestManyObjectsAreReadAtOnceAndOneThatCannotBeReadHoldsUpNothing(t *testing.T) {
-	target := targetOn(t, env.Shared(t).Config())
-	observer := observerOn(target)
-	name := unique("map")
+	recorder := wire.NewRecorder()
+	observer := observerOn(targetOn(t, recorder.Config()))
 	var requests []observe.Request
 	for i := range 200 {
-		key := plan.Key{Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprintf("%s-%d", name, i)}
+		key := plan.Key{Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprintf("map-%d", i)}
 		switch i % 4 {
 		case 0:
-			create(t, target, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+key.Name+`, namespace: default}}`)
+			recorder.Put(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+key.Name+`, namespace: default}}`))
 		case 1:
 			key.Name += "/.." // cannot be asked for
 		case 2:
@@ -172,7 +87,7 @@ func TestManyObjectsAreReadAtOnceAndOneThatCannotBeReadHoldsUpNothing(t *testing
 func TestTheEndOfTheContextIsTheOnlyError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	observer := observerOn(targetOn(t, env.Shared(t).Config()))
+	observer := observerOn(targetOn(t, wire.NewRecorder().Config()))
 	observed, err := observer.Observe(ctx, []observe.Request{{Key: plan.Key{Kind: "ConfigMap", Namespace: "default", Name: "x"}}})
 	if !errors.Is(err, context.Canceled) || len(observed) != 0 {
 		t.Errorf("got %v, %v", observed, err)

@@ -40,20 +40,6 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// At rest nothing is built for each object but its unit and what it needs.
-func TestNextAllocatesLittleAtRest(t *testing.T) {
-	const size = 1_000
-	in := installed(t, size).input()
-	n := testing.AllocsPerRun(5, func() {
-		if _, err := Next(in); err != nil {
-			t.Error(err)
-		}
-	})
-	if n > 2.8*size {
-		t.Errorf("%.1f allocations for each object", n/size)
-	}
-}
-
 // benchDriver wants objects of a mixed component: ten kinds of things in ten
 // namespaces, in three waves.
 func benchDriver(size int) *driver {

@@ -92,50 +92,6 @@ func TestRelate(t *testing.T) {
 	}
 }
 
-func TestAdoptionAndRemovalByRelation(t *testing.T) {
-	tests := []struct {
-		name              string
-		relation          relation
-		recorded          types.UID
-		seal              string
-		ifUnowned, always bool
-		remove            bool
-	}{
-		{name: "an unowned object", relation: unowned, ifUnowned: true, always: true},
-		{name: "an unowned object, although we recorded it", relation: unowned, recorded: "u1", ifUnowned: true, always: true},
-		{name: "the object of an earlier incarnation", relation: earlier, ifUnowned: true, always: true},
-		{name: "the object of an earlier incarnation, recorded", relation: earlier, recorded: "u1", ifUnowned: true, always: true},
-		{name: "the object of an earlier incarnation, recorded and sealed", relation: earlier, recorded: "u1", seal: "seal", ifUnowned: true, always: true, remove: true},
-		{name: "the object of another owner", relation: ownedByOther, always: true},
-		{name: "the object of another owner, although we recorded it", relation: ownedByOther, recorded: "u1", always: true},
-		{name: "our object", relation: ours, remove: true},
-		{name: "our object without label and annotation", relation: labelLost, recorded: "u1", remove: true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			d := &Desired{Policies: defaultPolicies()}
-			u := &unit{desired: d, relation: test.relation, item: v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, live: Observation{Existence: Present, UID: "u1", Seal: "seal"}}
-			if got := u.mayRemove(); got != test.remove {
-				t.Errorf("may be removed: got %t, want %t", got, test.remove)
-			}
-			if u.isOurs() {
-				return // there is nothing to adopt
-			}
-			for adoption, want := range map[v1alpha1.AdoptionPolicy]bool{
-				v1alpha1.AdoptionPolicyIfUnowned: test.ifUnowned,
-				v1alpha1.AdoptionPolicyAlways:    test.always,
-				v1alpha1.AdoptionPolicyNever:     false,
-				v1alpha1.AdoptionPolicyIgnore:    test.relation == earlier,
-			} {
-				d.Policies.Adoption = adoption
-				if got := u.mayAdopt(); got != want {
-					t.Errorf("may be adopted under %s: got %t, want %t", adoption, got, want)
-				}
-			}
-		})
-	}
-}
-
 func TestAnObjectIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
 	const release = "Helm release shop/web"
 	alone := Ownership{OtherOwners: []string{release}}
@@ -249,30 +205,6 @@ func TestParseOwnerRefRefusesWhatIsNoOwner(t *testing.T) {
 		if ref, ok := ParseOwnerRef(text); ok || ref != (OwnerRef{}) {
 			t.Errorf("%q: got %+v, %t", text, ref, ok)
 		}
-	}
-}
-
-func TestSameOwnerLooksOnlyAtTheName(t *testing.T) {
-	if !theOwner.Ref.SameOwner(theEarlier.Ref) {
-		t.Error("an earlier incarnation is the same owner")
-	}
-	if theOwner.Ref.SameOwner(theOther.Ref) {
-		t.Error("another name is another owner")
-	}
-	elsewhere := theOwner.Ref
-	elsewhere.Group = "other.example.com"
-	if theOwner.Ref.SameOwner(elsewhere) {
-		t.Error("another group is another owner")
-	}
-}
-
-func TestTitles(t *testing.T) {
-	if got, want := theOwner.Ref.Title(), "Shop shop/main"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	cluster := OwnerRef{Group: "example.com", Kind: "Tenant", Name: "acme"}
-	if got, want := cluster.Title(), "Tenant acme"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

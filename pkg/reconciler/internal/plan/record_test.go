@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -175,30 +174,6 @@ func TestNamespacesAreThoseOfObjectsToBeCreated(t *testing.T) {
 	want := []Key{key("Namespace", "b"), key("Namespace", "a"), key("Namespace", "d")}
 	if diff := cmp.Diff(want, Namespaces(desired, live)); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
-	}
-}
-
-// A newer version may have written more into the record than we know.
-func TestUnknownFieldsOfTheRecordSurviveAWrite(t *testing.T) {
-	w := newWorld()
-	w.put(object{key: namespaceKey("shop")})
-	d := newDriver(w)
-	key := Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
-	d.want(desiredObject(key, "1", defaultPolicies()))
-	if _, err := d.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	unknown := map[string]json.RawMessage{"rank": json.RawMessage("7")}
-	d.durable[0].Unknown = unknown
-	d.want(desiredObject(key, "2", defaultPolicies()))
-	if _, err := d.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	if w.objects[key].value != "2" {
-		t.Fatalf("the object was not written: %+v", w.objects[key])
-	}
-	if diff := cmp.Diff(unknown, d.durable[0].Unknown); diff != "" {
-		t.Errorf("the record lost what it did not know:\n%s", diff)
 	}
 }
 

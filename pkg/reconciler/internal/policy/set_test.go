@@ -115,26 +115,6 @@ func TestReferencesComeBackFromTheirText(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add("update-policy", "ssa-merge", "apply-order", "5")
-	f.Add("status-hint", "conditions=A;B", "ignore-fields", "/a~1b,/c")
-	f.Add("depends-on", "a/B/c/d", "purge-order", "-1")
-	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string) {
-		set, err := Parse(prefix, annotate(name1, value1, name2, value2), Set{})
-		if err != nil {
-			return
-		}
-		if set.Adoption == "" || set.Reconcile == "" || set.Update == "" || set.Delete == "" {
-			t.Errorf("incomplete set %#v", set)
-		}
-		for _, reference := range set.DependsOn {
-			if again, err := ParseReference(reference.String()); err != nil || again != reference {
-				t.Errorf("%#v prints as %q, which reads as %#v, %v", reference, reference, again, err)
-			}
-		}
-	})
-}
-
 func TestAnObjectIsNotTakenOverIfItsOwnManifestSaysSo(t *testing.T) {
 	defaults, err := Defaults(Layer{Adoption: v1alpha1.AdoptionPolicyNever, AdoptFrom: []string{HelmRelease("market", "corner")}}, Layer{AdoptFrom: []string{"other"}})
 	if err != nil || !slices.Equal(defaults.AdoptFrom, []string{"Helm release market/corner"}) {

@@ -18,12 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
-	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{}))
+	os.Exit(m.Run())
 }
 
 // reduced makes the observation of an object of the tests.

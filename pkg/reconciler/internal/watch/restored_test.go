@@ -42,30 +42,6 @@ func TestAStorageThatWasRestoredWithoutAWatchIsRecognized(t *testing.T) {
 	})
 }
 
-// Each namespace has a reflector of its own, and only one of them received the event.
-func TestWhatIsTooNewForARestoredStorageIsForgottenInEveryNamespace(t *testing.T) {
-	inBubble(t, Options{}, func(b *bed) {
-		b.server.set(func(s *server) { s.refuse = forbid("") })
-		b.server.put(object("shop", "pod", "1", "a", "one"))
-		b.server.put(withVersion(object("bank", "pod", "3", "a", "one"), "0"))
-		b.keep("a", inShop, inBank)
-		b.server.set(func(s *server) { s.refuse = forbid("", "shop", "bank") })
-		b.server.cut()
-		advance(time.Minute)
-		b.store.Read("a", inBank, "pod", reduced(b.server.change("bank", "pod", content("two"))))
-		b.server.set(func(s *server) {
-			s.restore()
-			delete(s.objects, objectName{"bank", "pod"})
-			s.refuse = forbid("", "bank")
-		})
-		advance(2 * time.Minute)
-		b.sees(inShop, "pod", "one")
-		b.server.set(func(s *server) { s.refuse = forbid("") })
-		advance(2 * time.Minute)
-		b.misses(inBank, "pod", true)
-	})
-}
-
 // What we were answered after a list was asked for is newer than the list, on the same storage.
 func TestAnAnswerThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
 	inBubble(t, Options{}, func(b *bed) {

@@ -252,16 +252,3 @@ func TestInitialObjectsNotifyNoOwnerThoughTheClusterWasWatchedBefore(t *testing.
 		b.expect("it was there before")
 	})
 }
-
-func TestAWatchThatNoticesItsEndLateDoesNotSpeakOfTheNext(t *testing.T) {
-	inBubble(t, Options{}, func(b *bed) {
-		b.server.set(func(s *server) { s.lag = 5 * time.Second })
-		b.server.put(object("shop", "pod", "1", "a", "one"))
-		b.keep("a", inShop)
-		b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{code: http.StatusGone} })
-		advance(30 * time.Second)
-		b.sees(inShop, "pod", "one")
-		b.store.Close()
-		advance(5 * time.Second) // the last one notices, too
-	})
-}

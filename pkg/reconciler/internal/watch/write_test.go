@@ -90,65 +90,6 @@ func expectNoWrites(b *bed) {
 	}
 }
 
-func TestChangesByOthersDuringOurWriteAreReported(t *testing.T) {
-	t.Run("after the write, known before the answer", func(t *testing.T) {
-		withPod(t, func(b *bed) {
-			done := b.store.Writing("a", inShop, "pod")
-			outcome := answer(b.server.change("shop", "pod", content("two")))
-			b.server.change("shop", "pod", content("by another client"))
-			b.server.release()
-			b.expect("held back")
-			done(outcome)
-			b.expect("another client", "a: pod Content")
-			b.sees(inShop, "pod", "by another client")
-		})
-	})
-	t.Run("gone", func(t *testing.T) {
-		withPod(t, func(b *bed) {
-			done := b.store.Writing("a", inShop, "pod")
-			outcome := answer(b.server.change("shop", "pod", content("two")))
-			b.server.remove("shop", "pod")
-			b.server.release()
-			done(outcome)
-			b.misses(inShop, "pod", true)
-			b.expect("gone", "a: pod Vanished")
-		})
-	})
-	t.Run("made anew", func(t *testing.T) {
-		withPod(t, func(b *bed) {
-			done := b.store.Writing("a", inShop, "pod")
-			b.server.remove("shop", "pod")
-			b.server.put(object("shop", "pod", "2", "a", "by another client"))
-			b.server.release()
-			done(gone("1"))
-			b.sees(inShop, "pod", "by another client")
-			b.expect("another object", "a: pod Content")
-		})
-	})
-	t.Run("outcome not known", func(t *testing.T) {
-		withPod(t, func(b *bed) {
-			done := b.store.Writing("a", inShop, "pod")
-			b.server.change("shop", "pod", content("two"))
-			b.server.release()
-			done(nil)
-			b.expect("it may belong to any owner", "a: pod Content")
-		})
-	})
-	t.Run("the last of several requests is awaited", func(t *testing.T) {
-		withPod(t, func(b *bed) {
-			first, second := b.store.Writing("a", inShop, "pod"), b.store.Writing("a", inShop, "pod")
-			one := answer(b.server.change("shop", "pod", content("two")))
-			b.server.release()
-			two := answer(b.server.change("shop", "pod", content("three")))
-			second(two)
-			b.expect("held back")
-			first(one)
-			b.expect("all ours")
-			b.sees(inShop, "pod", "three")
-		})
-	})
-}
-
 func TestAnObjectThatWaitsForItsFinalizersIsReportedWhenItIsGone(t *testing.T) {
 	withPod(t, func(b *bed) {
 		done := b.store.Writing("a", inShop, "pod")
@@ -157,28 +98,6 @@ func TestAnObjectThatWaitsForItsFinalizersIsReportedWhenItIsGone(t *testing.T) {
 		done(answer(outcome))
 		b.expect("our deletion")
 		b.server.remove("shop", "pod")
-		b.expect("gone", "a: pod Vanished")
-	})
-}
-
-func TestWhatIsGoneDoesNotComeBack(t *testing.T) {
-	withPod(t, func(b *bed) {
-		b.server.change("shop", "pod", content("late"))
-		b.server.remove("shop", "pod")
-		b.store.Writing("a", inShop, "pod")(gone("1"))
-		b.server.deliver(-1)
-		b.misses(inShop, "pod", true)
-		b.server.release()
-		b.server.deliver(0)
-		b.misses(inShop, "pod", true)
-		b.expect("nothing that was not ours")
-		b.server.put(object("shop", "pod", "2", "a", "new"))
-		b.sees(inShop, "pod", "new")
-		b.expect("another object", "a: pod Content")
-		b.server.remove("shop", "pod")
-		b.server.deliver(0)
-		b.server.deliver(2)
-		b.misses(inShop, "pod", true)
 		b.expect("gone", "a: pod Vanished")
 	})
 }
