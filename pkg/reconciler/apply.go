@@ -10,14 +10,14 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 )
 
-// Apply brings the cluster closer to the desired objects: it creates, updates
-// and prunes as far as it can go without waiting, and says what it waits for.
-// Call it again, with the inventory that it returned, until the outcome is done.
+// Apply brings the cluster closer to the desired objects: it creates, updates and prunes as far as
+// it can go without waiting, and reports the objects that it waits for. Call it again, with the
+// inventory that it returned, until the outcome is done.
 //
-// Mistakes in the objects are an *InvalidError; nothing is written then. Other
-// errors are joined, one for each object that failed; they include
-// *OwnerConflictError. A cancelled context ends the call after the requests
-// under way. The inventory of the outcome must be kept in every case.
+// Mistakes in the objects are an *InvalidError; nothing is written then. Other errors are joined,
+// one for each object that failed; they include *OwnerConflictError. A cancelled context ends the
+// call after the requests under way. The caller must store the inventory of the outcome in every
+// case.
 func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, error) {
 	ctx = confidential.Start(ctx, request.Confidential || request.Desired.isConfidential())
 	in, err := r.applyInput(ctx, request)
@@ -39,15 +39,14 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	return r.conclude(ctx, outcome, err)
 }
 
-// Delete removes everything that is in the inventory, or orphans it as
-// its delete policy says. Call it again until the outcome is done. Errors are
-// like those of Apply.
+// Delete removes everything that is in the inventory, or orphans it if its delete policy demands
+// that. Call it again until the outcome is done. Errors are like those of Apply.
 //
-// Objects with the annotation run-on are applied now: before the first deletion,
-// or after the last one. Each is awaited, counts as done once it is ready, and
-// is removed like the others. The namespaces and types of the last ones stay as
-// long as they. One that fails is a *HookFailedError, and nothing goes on until
-// it is ready, is deleted and runs again, or the request skips all of them.
+// Objects with the annotation run-on are applied now: before the first deletion, or after the last
+// one. Delete waits for each, counts it as done once it is ready, and removes it like any other
+// object. The namespaces and types of the last ones stay as long as they. A hook that fails is a
+// *HookFailedError; the deletion continues when the hook is ready, is deleted and runs again, or
+// the request skips all hooks.
 func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome, error) {
 	ctx = confidential.Start(ctx, request.Confidential)
 	in, err := r.deleteInput(ctx, request)

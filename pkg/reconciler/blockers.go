@@ -20,17 +20,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// DeletionBlockers returns what blocks the deletion of everything in the
-// inventory: the instances of the component's own types, and of the additional
-// managed types, that the inventory does not contain. They would be lost together
-// with their type, or with the controller of their type. Instances that are to be
-// orphaned, or were, as the inventory says, block nothing; and nothing blocks a type
-// that is itself to be orphaned. Patterns of types cover what the server serves
-// at this moment. For an owner in a namespace, the instances in that namespace are named,
-// and the others are counted. Nothing is blocked if none is returned.
+// DeletionBlockers returns the instances that block the deletion of the inventory: instances of the
+// component's own types and of the additional managed types that the inventory does not contain.
+// They would be lost together with their type, or with the controller of their type. Instances that
+// the inventory records as orphaned, or as to be orphaned, block nothing; neither do instances of a
+// type that is itself to be orphaned. Patterns of types cover the types that the server serves at
+// this moment. For an owner in a namespace, the instances in that namespace are named, and the rest
+// is counted. If no blocker is returned, nothing blocks the deletion.
 //
-// The answer holds for the moment; the executor checks again right before it
-// deletes a type.
+// The answer holds for the moment; the executor checks again right before it deletes a type.
 func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest) ([]report.Blocker, error) {
 	in, err := r.deleteInput(ctx, request)
 	if err != nil {
@@ -73,8 +71,8 @@ func titleOf(pattern v1alpha1.TypeInfo) string {
 	return "type " + schema.GroupKind{Group: pattern.Group, Kind: pattern.Kind}.String()
 }
 
-// ownsRecorded returns a function that reports whether an instance is in the inventory, as
-// ours or as one that was orphaned.
+// ownsRecorded returns a function that reports whether an instance is in the inventory, as ours or
+// as orphaned.
 func ownsRecorded(items []v1alpha1.InventoryItem) execute.Owns {
 	ours := make(map[plan.Key]types.UID, len(items))
 	kept := map[types.UID]bool{}

@@ -21,12 +21,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// maxLooks bounds how often one object is read again in one call because a write met
-// something else than what the plan had seen.
+// maxLooks bounds how often one call reads one object again because a write met another state than
+// the plan had seen.
 const maxLooks = 3
 
-// maxWrites bounds how often one object is written in one call. More than a
-// deletion and a creation is needed only if the server does not keep what we write.
+// maxWrites bounds how often one object is written in one call. More than a deletion and a creation
+// is needed only if the server does not keep the written content.
 const maxWrites = 4
 
 // call is one Apply or Delete under way.
@@ -42,7 +42,7 @@ type call struct {
 	unlisted map[plan.Key]bool
 	// gone are the items that were dropped from the record, because the objects do not exist any more.
 	gone []v1alpha1.InventoryItem
-	// returned are those of them that are there again.
+	// returned are the removed objects that exist again.
 	returned []plan.Key
 	// errs are the failures that no later step has made up for.
 	errs map[plan.Key]error
@@ -103,9 +103,8 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 		case execute.IsConflict(result.Err) && c.looks[key] < maxLooks:
 			c.looks[key]++
 		case blind[key] && !execute.IsUnavailable(result.Err):
-			// The server may refuse to create what exists for other reasons than that, such
-			// as a port that the object itself holds. If it has too much to do, it has not
-			// found out.
+			// AlreadyExists is not the only reason to refuse the creation of an existing object: a
+			// port may be taken by the object itself. An overloaded server has not looked yet.
 		case execute.IsNamespaceGone(result.Err) && c.looks[key] < maxLooks:
 			// The namespace is not as it was seen, so the plan will be another.
 			c.looks[key]++
@@ -218,7 +217,7 @@ func (c *call) countStep(result plan.Result) {
 	}
 }
 
-// failures returns what failed, joined.
+// failures joins the errors of the objects that failed.
 func (c *call) failures() error {
 	failed := slices.SortedFunc(maps.Keys(c.errs), plan.Key.Compare)
 	errs := make([]error, 0, len(failed))
@@ -228,8 +227,8 @@ func (c *call) failures() error {
 	return errors.Join(errs...)
 }
 
-// inventory returns the record with these items. What a newer version wrote into it
-// stays, until no item is left that it could be about.
+// inventory returns the record with these items. Fields that a newer version wrote into the record
+// stay until the last item is gone.
 func (c *call) inventory(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 	if len(items) == 0 && !c.in.hooks {
 		return v1alpha1.Inventory{}
@@ -252,7 +251,7 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		Steps:          c.steps,
 	}
 	if c.in.Cause == plan.Deleting {
-		// What was removed is not part of the plan any more.
+		// Removed objects are not part of the plan any more.
 		outcome.Settled, outcome.Total = max(c.recorded-len(c.in.Recorded), 0), c.recorded
 	}
 	adoption := adoptionOf(c.in.Input)

@@ -13,7 +13,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 )
 
-// Change is what another client than the Reconciler did to an object.
+// Change is a change of an object by another client than the Reconciler.
 type Change struct {
 	Key  report.Key
 	What Event
@@ -29,7 +29,7 @@ type Event string
 
 // The kinds of changes.
 const (
-	// EventStatus: what the object says about itself changed, and nothing else.
+	// EventStatus: only the status of the object changed.
 	EventStatus Event = "Status"
 	// EventContent: the object was edited, recreated, or is being deleted.
 	EventContent Event = "Content"

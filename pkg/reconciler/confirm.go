@@ -34,8 +34,8 @@ func (f *ownerConfirmation) confirmedAt(at time.Time) {
 	}
 }
 
-// confirmOwner returns an error if no object may be created. It asks if the last
-// confirmation is too old. What was refused once stays refused for the rest of the call.
+// confirmOwner returns an error if no object may be created. It asks if the last confirmation is
+// too old. A refusal is final for the rest of the call.
 func (f *ownerConfirmation) confirmOwner(ctx context.Context) error {
 	if f.confirm == nil {
 		return nil
@@ -57,7 +57,7 @@ func (f *ownerConfirmation) confirmOwner(ctx context.Context) error {
 	return nil
 }
 
-// confirmStale returns an error if nothing may be written, because what is known of the owner is old.
+// confirmStale returns an error if nothing may be written because the owner was read too long ago.
 func (f *ownerConfirmation) confirmStale(ctx context.Context) error {
 	if !f.stale {
 		return nil

@@ -37,14 +37,14 @@ type DesiredSet struct {
 	pack *desired.Pack
 }
 
-// ErrOutdated is the error of Apply if the DesiredSet of the request is not valid any more,
-// because the server has started to serve types since, or if it is that of another owner or
-// Reconciler. Nothing was done then, and the objects themselves are needed.
+// ErrOutdated is the error of Apply if the DesiredSet of the request is no longer valid: the server
+// has started to serve types since, or the set belongs to another owner or Reconciler. Nothing was
+// done then, and the objects themselves are needed.
 var ErrOutdated = errors.New("the desired objects have to be built again")
 
-// Pack returns the same set in a form that needs little memory: the manifests are
-// compressed, those of Secrets, too. If the set before is equal, that is returned;
-// it may be nil. Pack returns nil if there is nothing to pack.
+// Pack returns the same set in a form that needs little memory: all manifests are compressed, also
+// those of Secrets. If the set before is equal, Pack returns that one; before may be nil. Pack
+// returns nil if there is nothing to pack.
 func (w *DesiredSet) Pack(before *DesiredSet) *DesiredSet {
 	if w == nil || w.pack != nil {
 		return w
@@ -109,8 +109,8 @@ func (w *DesiredSet) Workloads(rules []ReadyWhen) (manifests []*unstructured.Uns
 
 func (w *DesiredSet) isConfidential() bool { return w != nil && w.confidential }
 
-// desiredObjects returns the desired objects of the request, and sets in the input what
-// calls that follow can use of them.
+// desiredObjects returns the desired objects of the request, and stores data that later calls can
+// reuse in the input.
 func (r *Reconciler) desiredObjects(ctx context.Context, in *input, request ApplyRequest) ([]plan.Desired, error) {
 	if known := request.Desired; known != nil {
 		if err := r.checkReusable(ctx, in, known); err != nil {
@@ -146,8 +146,8 @@ func (r *Reconciler) desiredObjects(ctx context.Context, in *input, request Appl
 	return objects, nil
 }
 
-// checkReusable returns an error if a set of an earlier call is not valid any more, or is
-// that of another owner or Reconciler.
+// checkReusable returns an error if a set of an earlier call is no longer valid, or belongs to
+// another owner or Reconciler.
 func (r *Reconciler) checkReusable(ctx context.Context, in *input, known *DesiredSet) error {
 	if known.owner != in.Owner || known.prefix != r.name || !bytes.Equal(known.key, r.settings.hasher.Key) {
 		return fmt.Errorf("%w: they are those of %s, built by %s", ErrOutdated, known.owner.Ref.Title(), known.prefix)

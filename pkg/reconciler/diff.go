@@ -13,10 +13,11 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 )
 
-// Diff returns what differs between two sets of manifests: the objects that only the second one has
-// (ChangeCreate), those that only the first one has (ChangeDelete), and those with other fields
-// (ChangeUpdate, or ChangeRestartsPods). The manifests must have kinds. No value of a Secret is in the result,
-// and no value at all in the context of a reconcile that has read a Secret.
+// Diff compares two sets of manifests and returns the objects that only the second set has
+// (ChangeCreate), the objects that only the first set has (ChangeDelete), and the objects with
+// other fields (ChangeUpdate, or ChangeRestartsPods). The manifests must have kinds. No value of a
+// Secret is in the result, and no value at all in the context of a reconcile that has read a
+// Secret.
 func Diff(ctx context.Context, before, after []client.Object) []report.PlannedChange {
 	earlier := map[report.Key]client.Object{}
 	for _, object := range before {
@@ -63,7 +64,7 @@ func KeyOf(object client.Object) report.Key {
 	return report.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// contentOf is nil for what cannot be serialised.
+// contentOf returns nil for an object that cannot be serialised.
 func contentOf(object client.Object) map[string]any {
 	if untyped, ok := object.(*unstructured.Unstructured); ok {
 		return untyped.Object

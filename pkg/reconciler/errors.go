@@ -69,17 +69,17 @@ func (e *ForbiddenError) Error() string { return e.Object + ": " + e.Message }
 type HookFailedError struct {
 	// Object names the object, such as "Job shop/backup".
 	Object string
-	// Message is what the object says.
+	// Message is the message of the object's status.
 	Message string
 }
 
-// Error names the object and repeats what it says.
+// Error names the object and repeats its message.
 func (e *HookFailedError) Error() string {
 	return e.Object + ", on which the deletion waits, has failed: " + e.Message
 }
 
-// TargetChangedError means that the inventory was recorded for another cluster
-// than the one that the target reaches now. Nothing was read or written.
+// TargetChangedError means that the inventory was recorded for another cluster than the target
+// reaches now. Nothing was read or written.
 type TargetChangedError struct {
 	// Recorded and Actual identify the clusters by the uid of their namespace kube-system,
 	// or by URL and certificate authority where that may not be read.
@@ -101,7 +101,7 @@ func (e *TargetChangedError) Error() string {
 type UnidentifiedTargetError struct {
 	// Server is the URL of the target.
 	Server string
-	// Err is what it answered.
+	// Err is the server's error.
 	Err error
 }
 
@@ -110,18 +110,18 @@ func (e *UnidentifiedTargetError) Error() string {
 	return "the cluster at " + e.Server + " cannot be identified: " + e.Err.Error()
 }
 
-// Unwrap returns what the target answered.
+// Unwrap returns the server's error.
 func (e *UnidentifiedTargetError) Unwrap() error { return e.Err }
 
 // SupersededError means that it could not be confirmed that the owner is still
 // as the request said and that it is for this process to act. Nothing was
 // created after that. Read the owner again before the next call.
 type SupersededError struct {
-	// Err is what the function Confirm of the request returned.
+	// Err is the error of the function Confirm of the request.
 	Err error
 }
 
-// Error says what was not done, and why.
+// Error explains why nothing more is created.
 func (e *SupersededError) Error() string {
 	return "nothing more is created, because the owner could not be confirmed: " + e.Err.Error()
 }

@@ -28,11 +28,11 @@ type waitingOwner struct {
 	at   time.Time
 }
 
-// waitingLife is for how long an owner counts as waiting. One that still waits is
-// reconciled before; one that was removed by force is not.
+// waitingLife is for how long an owner counts as waiting. An owner that still waits is reconciled
+// before; an owner that was removed by force is not.
 const waitingLife = 30 * time.Minute
 
-// setWaiting replaces what the owner waits for.
+// setWaiting replaces the keys that the owner waits for.
 func (h *handovers) setWaiting(owner plan.OwnerRef, keys []plan.Key, now time.Time) {
 	h.lock.Lock()
 	defer h.lock.Unlock()

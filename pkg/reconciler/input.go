@@ -31,11 +31,11 @@ type input struct {
 	confirmation *ownerConfirmation
 	hooks        bool // objects run before or after the deletion
 	urgent       bool // a user waits
-	soleWriter   bool // what is gone cannot come back by a creation that is under way
+	soleWriter   bool // a removed object cannot come back by a creation that is under way
 	target       types.UID
 	reusable     *DesiredSet                // for calls that follow; nil if it cannot be kept
 	manifest     string                     // digest of all manifests
-	unknown      map[string]json.RawMessage // what a newer version wrote into the inventory
+	unknown      map[string]json.RawMessage // fields of the inventory that a newer version wrote
 	stored       bool                       // the objects come from a set that was stored
 	resourceOf   func(schema.GroupVersionKind) (cluster.Resource, bool)
 }
@@ -151,7 +151,7 @@ func (r *Reconciler) addHooks(ctx context.Context, in *input, request DeleteRequ
 	return nil
 }
 
-// input is what both kinds of requests have in common.
+// input builds the input of both kinds of requests.
 func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, inventory v1alpha1.Inventory, protected []report.Key) (input, error) {
 	if owner.Kind == "" || owner.Name == "" {
 		return input{}, errors.New("the owner of the objects needs a kind and a name")
@@ -196,9 +196,10 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	}, nil
 }
 
-// identify returns the uid or the address of the target. It must be the recorded one, if there is
-// one, and like is compared with like: what was recorded by address is known by address,
-// also if the uid may be read by now; what was recorded by uid is never known by address.
+// identify returns the uid or the address of the target. It must equal the recorded identity, if
+// there is one, and like is compared with like: a target that was recorded by address is known by
+// address, also if the uid may be read by now; a target that was recorded by uid is never known by
+// address.
 func (r *Reconciler) identify(ctx context.Context, recorded types.UID) (types.UID, error) {
 	uid, err := r.target.UID(ctx)
 	switch {
@@ -241,8 +242,9 @@ func (r *Reconciler) defaults(p Policies) (policy.Set, v1alpha1.MissingNamespace
 	if release := p.AdoptHelmRelease; release != nil {
 		from = append(from, policy.HelmRelease(release.Namespace, release.Name))
 		if flux := release.Flux; flux.Name != "" {
-			// The record says so, and may be forged by users of the namespace of the release: what is labelled in another one
-			// has to be an object of the release as well.
+			// The record names the release, and users of the namespace of the release may forge it:
+			// an object that is labelled in another namespace has to be an object of the release as
+			// well.
 			if title := policy.FluxRelease(flux.Namespace, flux.Name); flux.Namespace == release.Namespace {
 				from = append(from, title)
 			} else {
@@ -281,7 +283,7 @@ func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (
 	return resource.Namespaced, true, nil
 }
 
-// checkSafety refuses sets of objects that would destroy what they depend on.
+// checkSafety refuses sets of objects that would destroy their own prerequisites.
 func checkSafety(in plan.Input, objects []plan.Desired, allowEmpty bool) error {
 	var mistakes []error
 	for _, object := range objects {
@@ -313,7 +315,7 @@ func shadowed(object plan.Desired) (group string, shadows bool) {
 	return group, cluster.IsBuiltIn(group)
 }
 
-// checkEmpty returns what would be lost if no object were desired any more.
+// checkEmpty returns the objects that would be lost if no object were desired any more.
 func checkEmpty(in plan.Input) []error {
 	var first string
 	count := 0

@@ -44,14 +44,14 @@ const urgentReads = 16
 type readMode struct {
 	// force reads them, whatever the watches know of them.
 	force bool
-	// assumeAbsent does not read those of which nothing says that they exist.
+	// assumeAbsent does not read objects of which nothing indicates that they exist.
 	assumeAbsent bool
-	// urgent does not wait until watches know what exists.
+	// urgent does not wait until watches know which objects exist.
 	urgent bool
 }
 
-// look observes the given objects, those of types that were not served before, and the
-// namespaces that objects are about to be created in. What cannot be read is Unknown;
+// look observes the given objects, the objects of types that were not served before, and the
+// namespaces of objects that are about to be created. An object that cannot be read is Unknown;
 // only the end of the context is an error.
 func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, how readMode) error {
 	known := make(map[plan.Key]bool, len(keys))
@@ -75,7 +75,8 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 	}
 	namespaces := plan.Namespaces(in.Desired, in.Live)
 	if r.settings.localOwners {
-		// If it is being deleted, the server refuses what is created there, and it is read then.
+		// If the owner's namespace is being deleted, the server refuses creations in it, and it is
+		// read then.
 		namespaces = slices.DeleteFunc(namespaces, func(key plan.Key) bool { return key.Name == in.Owner.Ref.Namespace })
 	}
 	return r.observe(ctx, in, namespaces, readMode{force: true}) // a watch does not keep the annotation automatic
@@ -125,7 +126,8 @@ func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Ke
 	return err
 }
 
-// withSeal adds the seal that the record of the object holds if the object is the owner's, and checks that of a namespace.
+// withSeal adds the seal that the record of the object holds if the object is the owner's, and
+// checks the seal of a namespace.
 func (r *Reconciler) withSeal(owner plan.Owner, key plan.Key, live plan.Observation) plan.Observation {
 	if automatic := live.Automatic; key == (plan.Key{Kind: "Namespace", Name: key.Name}) && live.Existence != plan.Unknown {
 		live.Automatic = r.settings.hasher.Seal("", "Namespace", key.Name)
@@ -153,8 +155,8 @@ func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request
 		if item != nil && item.Phase == v1alpha1.PhaseReleased && request.Desired == nil {
 			request.ForceRead = true // a watch does not know the controller of an object
 		}
-		// What exists and is ignored is never recorded: it would be created again and again.
-		// What is taken over exists.
+		// Ignored objects are never recorded: they would be created again and again. An object that
+		// is taken over exists.
 		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore && len(request.Desired.Policies.AdoptFrom) == 0
 		switch {
 		case request.Desired != nil:

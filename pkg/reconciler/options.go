@@ -31,7 +31,7 @@ type ReconcilerOptions struct {
 	//
 	// Default: the reconciler name
 	FieldOwner *string
-	// AdoptionPolicy is what happens if an object exists already and has no owner or another one.
+	// AdoptionPolicy decides about objects that exist already and have no owner or another one.
 	//
 	// Default: AdoptionPolicyIfUnowned
 	AdoptionPolicy *v1alpha1.AdoptionPolicy
@@ -43,7 +43,7 @@ type ReconcilerOptions struct {
 	//
 	// Default: DeletePolicyDelete
 	DeletePolicy *v1alpha1.DeletePolicy
-	// DriftPolicy is what happens when another client changes or deletes an object.
+	// DriftPolicy decides about objects that another client changes or deletes.
 	//
 	// Default: DriftPolicyRepair
 	DriftPolicy *v1alpha1.DriftPolicy
@@ -67,9 +67,8 @@ type ReconcilerOptions struct {
 	//
 	// Default: the scheme of client-go
 	Scheme *runtime.Scheme
-	// ReadyWhen says when objects of some types are ready, beyond what package status knows about
-	// them. The first rule for the type counts; the annotation ready-when of an object takes
-	// precedence.
+	// ReadyWhen defines when objects of some types are ready, beyond the rules of package status.
+	// The first rule for the type counts; the annotation ready-when of an object takes precedence.
 	//
 	// Default: none
 	ReadyWhen []ReadyWhen
@@ -84,7 +83,7 @@ type ReconcilerOptions struct {
 	// Default: none; nothing is traced
 	TracerProvider trace.TracerProvider
 	// DigestKey is the key of the digests in inventories, by HMAC. Digests cover the content of
-	// secrets; without a key, a reader of an inventory can try out what a secret might be. The items
+	// secrets; without a key, a reader of an inventory can try out guesses of a secret. The items
 	// of inventories are sealed with it, too: without a key an object that lost its label and its
 	// annotation is not known as ours any more. With another key every object counts as changed,
 	// unless the items go through Rekeyed.
@@ -192,9 +191,8 @@ func value[T any](pointer *T, otherwise T) T {
 	return *pointer
 }
 
-// ReadyWhen says when the objects of some types are ready. It replaces what package
-// status knows about the type, such as that a Service of type LoadBalancer has to have
-// an address.
+// ReadyWhen defines when the objects of some types are ready. It replaces the rule of package
+// status for the type, such as that a Service of type LoadBalancer has to have an address.
 type ReadyWhen struct {
 	// Type is the pattern of the types.
 	//
@@ -235,7 +233,7 @@ func expressions(rules []ReadyWhen) (all []observe.ReadyWhen, mistakes []error) 
 	return all, mistakes
 }
 
-// IgnoreFields names fields that others set on the objects of some types.
+// IgnoreFields names fields that other clients set on the objects of some types.
 type IgnoreFields struct {
 	// Type is the pattern of the types: a group, "*" or "*.suffix"; and a kind or "*".
 	//

@@ -11,8 +11,7 @@ import (
 	"github.com/corbel-run/corbel/internal/rights"
 )
 
-// Outcome is what became of a request. It is valid also when the call
-// returned an error.
+// Outcome is the result of a request. It is valid also when the call returned an error.
 type Outcome struct {
 	// Inventory is the record to persist.
 	Inventory v1alpha1.Inventory
@@ -26,8 +25,8 @@ type Outcome struct {
 	// Awaited are the objects of other owners that some of them wait for: when one changes,
 	// another call may come further.
 	Awaited []report.AwaitedObject
-	// Settled and Total count the desired objects (or, in deletion, those that
-	// were recorded at the start of this call).
+	// Settled and Total count the desired objects; in a deletion, the objects that were recorded at
+	// the start of this call.
 	Settled, Total int
 	// ManifestDigest identifies the set of desired manifests.
 	ManifestDigest string
@@ -42,7 +41,7 @@ type Outcome struct {
 	// NextDriftCheck is when the first object may be read that was not read, because it is
 	// edited too often; zero if there is none. No Change follows then.
 	NextDriftCheck time.Time
-	// Steps counts what was done, by verb, such as "create".
+	// Steps counts the executed steps by verb, such as "create".
 	Steps map[string]int
 	// Notes are sentences worth an event: adopted, orphaned, put back, repaired.
 	Notes []report.Note

@@ -25,11 +25,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// Plan returns everything that Apply would do, called again and again until it is done, and
-// why. Nothing is written: the server is asked about each changed object by a dry run. That is
-// one request for each of them, and one list or a few reads for each type; a namespace or
-// type that is deleted is searched for objects of others, too. No value of a Secret is in what
-// it returns. Errors are like those of Apply.
+// Plan returns everything that Apply would do, called again and again until it is done, and why.
+// Nothing is written: the server is asked about each changed object by a dry run. That is one
+// request for each of them, and one list or a few reads for each type; a namespace or type that is
+// deleted is also searched for objects of other owners. The plan contains no value of a Secret.
+// Errors are like those of Apply.
 func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (report.Plan, error) {
 	ctx = confidential.Start(ctx, request.Confidential || request.Desired.isConfidential())
 	in, err := r.applyInput(ctx, request)
@@ -39,7 +39,7 @@ func (r *Reconciler) Plan(ctx context.Context, request ApplyRequest) (report.Pla
 	return r.preview(ctx, in)
 }
 
-// ManifestDigest returns what Apply would return as Outcome.ManifestDigest.
+// ManifestDigest returns the Outcome.ManifestDigest that Apply would return.
 func (r *Reconciler) ManifestDigest(ctx context.Context, request ApplyRequest) (string, error) {
 	in, err := r.applyInput(confidential.Start(ctx, request.Confidential), request)
 	return in.manifest, err
@@ -88,7 +88,7 @@ type previewing struct {
 	created map[plan.Key]bool
 }
 
-// question is what the server is asked about: a step on an object as it is now.
+// question identifies a request to the server: a step on an object in its present state.
 type question struct {
 	verb plan.Verb
 	key  plan.Key
@@ -97,7 +97,7 @@ type question struct {
 
 func questionOf(step plan.Step) question { return question{step.Verb, step.Key, step.UID} }
 
-// answered is what the server said.
+// answered is the server's answer to a question.
 type answered struct {
 	plan.Answer
 	live, answer *unstructured.Unstructured
@@ -180,7 +180,7 @@ func (p *previewing) look(ctx context.Context, keys []plan.Key, how readMode, li
 	return observeKeys(plan.Namespaces(in.Desired, in.Live), readMode{})
 }
 
-// answer says what is known about a step of a forecast.
+// answer returns the answer that is known for a step of a forecast.
 func (p *previewing) answer(ctx context.Context, step plan.ForecastStep) plan.Answer {
 	if known, ok := p.asked[questionOf(step.Step)]; ok && step.First {
 		return known.Answer
@@ -196,9 +196,8 @@ func (p *previewing) answer(ctx context.Context, step plan.ForecastStep) plan.An
 	return plan.Answer{Observation: live}
 }
 
-// questions returns the steps of the forecast that the server is to be asked about, and the
-// objects that are removed by then. Guards come last, because it depends on other steps what
-// they find.
+// questions returns the steps of the forecast that the server is to be asked about, and the objects
+// that are removed by then. Guards come last, because their findings depend on other steps.
 func (p *previewing) questions(forecast plan.Forecast) (questions []plan.Step, removed map[types.UID]bool) {
 	p.created, removed = map[plan.Key]bool{}, map[types.UID]bool{}
 	var guarded []plan.Step
@@ -226,7 +225,7 @@ func (p *previewing) questions(forecast plan.Forecast) (questions []plan.Step, r
 	return questions, removed
 }
 
-// needsPlan returns why the server cannot be asked about a step before others are done; empty
+// needsPlan returns why the server cannot be asked about a step before other steps are done; empty
 // if it can.
 func (p *previewing) needsPlan(step plan.Step) string {
 	if step.Verb != plan.VerbCreate {
@@ -241,8 +240,8 @@ func (p *previewing) needsPlan(step plan.Step) string {
 	return ""
 }
 
-// take takes what the server said about a step, and returns the objects that have to be read
-// before it can be understood.
+// take stores the server's answer to a step, and returns the objects that have to be read before it
+// can be understood.
 func (p *previewing) take(ctx context.Context, previewed execute.Previewed, forecast plan.Forecast) (again []plan.Key) {
 	c, result := p.call, previewed.Result
 	step, key, err := result.Step, result.Step.Key, result.Err

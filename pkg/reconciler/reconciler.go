@@ -18,10 +18,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
-// Reconciler brings sets of objects into a target cluster and removes them
-// again. What it keeps about them between calls only saves requests: everything else
-// is in the inventory. It is safe for concurrent use, except that requests of one
-// owner must not run side by side.
+// Reconciler brings sets of objects into a target cluster and removes them again. Its memory
+// between calls only saves requests: everything else is in the inventory. It is safe for concurrent
+// use, except that requests of one owner must not run side by side.
 type Reconciler struct {
 	name      string
 	target    cluster.Target

@@ -28,7 +28,7 @@ import (
 // RecoverRequest asks for the objects of an owner after its record was lost in part.
 type RecoverRequest struct {
 	Owner Owner
-	// Inventory is what remains of the record. Its format and its target are checked.
+	// Inventory is the part of the record that is left. Its format and its target are checked.
 	Inventory v1alpha1.Inventory
 	// Types are the types of the objects to look for.
 	Types []v1alpha1.InventoryType
@@ -37,23 +37,23 @@ type RecoverRequest struct {
 	Namespaces []string
 	// Policies are the defaults of the owner.
 	Policies Policies
-	// Since is when the owner was created. It is set if nothing is left of the record: then types that may not be listed are
-	// left out, unless that is all of them, and what is older than the owner is orphaned when it is not desired.
+	// Since is when the owner was created. It is set if the whole record is lost: then types that
+	// may not be listed are left out, unless that is all of them, and objects older than the owner
+	// are orphaned when they are not desired.
 	Since time.Time
 	// Patterns are more types to look for, as the server serves them now. They need Since.
 	Patterns []v1alpha1.TypeInfo
 }
 
-// Recover finds the objects again that name the owner in label and annotation, and returns
-// what a record of them needs: it is for an inventory of which a part was lost. Only
-// metadata is read, but for objects that define types. That an object was not
-// created yet, was orphaned or did its work, is lost with the record, and that
-// something in a namespace or of a type was orphaned; what became of its manifest,
-// too, so that a desired object is written once more.
+// Recover finds the objects again that name the owner in label and annotation, and returns items
+// that record them: it is for an inventory of which a part was lost. Only metadata is read, but for
+// objects that define types. The record also held that an object was not created yet, was orphaned
+// or did its work, and that something in a namespace or of a type was orphaned: that is lost. So is
+// the digest of the last manifest; a desired object is written once more.
 //
-// An error names the types that could not be listed. Then nothing is
-// returned, because what is missing would look as if it did not exist. With Since, what names an
-// earlier owner of the same name is returned, too: Apply and Delete say once that it is there, and do not remove it.
+// An error names the types that could not be listed. Then nothing is returned, because missing
+// items would look like absent objects. With Since, objects of an earlier owner of the same name
+// are returned, too: Apply and Delete report them once, and do not remove them.
 func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) (found []v1alpha1.InventoryItem, unlisted []string, err error) {
 	in, err := r.input(ctx, plan.Deleting, request.Owner, request.Inventory, nil)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, v
 	return err
 }
 
-// listNamed adds those of them with the label of one reconciler.
+// listNamed adds the objects with the label of one reconciler.
 func (s *search) listNamed(ctx context.Context, reconciler string, resource cluster.Resource, version, namespace string) error {
 	options := cluster.ListOptions{Limit: recoverPage, Selector: reconciler + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
 	for {
@@ -195,7 +195,7 @@ func (s *search) add(ctx context.Context, reconciler string, resource cluster.Re
 		Namespace: object.Namespace, Name: object.Name, UID: object.UID,
 		DeletePolicy: v1alpha1.DeletePolicyOrphan, // unless it is known that it may be deleted
 	}
-	// Where the manifest is not known, what it has written into the object is all there is.
+	// Where the manifest is not known, only the object shows its policies.
 	defaults := s.defaults.WithKeep(object.Labels, object.Annotations)
 	if policies, err := policy.Parse(reconciler, object.Annotations, defaults); err == nil {
 		item.ApplyOrder, item.DeleteOrder = policies.Order.Apply, policies.Order.Delete
@@ -215,8 +215,8 @@ func (s *search) add(ctx context.Context, reconciler string, resource cluster.Re
 	return nil
 }
 
-// defines returns the types that an object brings: they are what keeps instances
-// of others from being deleted with it.
+// defines returns the types that an object brings: they protect instances of other owners from
+// being deleted with it.
 func (s *search) defines(ctx context.Context, resource cluster.Resource, name string) ([]v1alpha1.TypeInfo, error) {
 	_, group, _ := strings.Cut(name, ".")
 	switch resource.GVK().GroupKind() {
@@ -247,8 +247,8 @@ const maxSingleReads = 2
 // pageSize bounds the pages in which objects are listed.
 const pageSize = 500
 
-// listedPerRead is how many objects in a list cost about as much as one read. Without it, each component of a
-// fleet would list the objects of all others at its end.
+// listedPerRead is how many objects in a list cost about as much as one read. Without it, each
+// component of a fleet would list the objects of the whole fleet at its end.
 const listedPerRead = 10
 
 // listPlace is where objects can be listed.
@@ -257,11 +257,11 @@ type listPlace struct {
 	namespace string
 }
 
-// recheckGone observes once more the objects that were dropped from the record in this call
-// because they are gone: a creation that was delayed for long, perhaps one of
-// a predecessor of this process, may have put them back. Those that exist and are ours
-// return to the record, as do those that cannot be read; recheckGone reports whether
-// there are any. Nothing is read if nothing has gone, nor if there can be no such creation.
+// recheckGone observes once more the objects that this call dropped from the record because they
+// are gone: a creation that was delayed for long, perhaps by a predecessor of this process, may
+// have put them back. Objects that exist and are ours return to the record, as do objects that
+// cannot be read; recheckGone reports whether there are any. Nothing is read if nothing has gone,
+// nor if there can be no such creation.
 func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, err error) {
 	if c.in.soleWriter {
 		c.gone = nil
@@ -298,9 +298,9 @@ func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, e
 	return returned, nil
 }
 
-// mayExist returns the keys of objects that may exist again. The objects of the
-// place are listed, whatever labels they have: one that lost its label is ours by its annotation. If the first page
-// says that there are so many that it costs less to read the keys one by one, all keys are returned.
+// mayExist returns the keys of objects that may exist again. The objects of the place are listed,
+// whatever labels they have: an object that lost its label is ours by its annotation. If the first
+// page shows so many that it costs less to read the keys one by one, all keys are returned.
 func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlace, keys []plan.Key) []plan.Key {
 	if len(keys) <= maxSingleReads {
 		return keys
@@ -337,7 +337,7 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
 	key := plan.KeyOf(item)
 	item.UID, item.Seal, item.Phase = live.UID, live.Seal, v1alpha1.PhaseApplied
-	// Of which manifest it was made is not known, and what happened to the former one says nothing.
+	// The manifest of the object is not known, and events of the former object do not count.
 	item.Digest, item.Finished, item.UnreadSince, item.UnreadLast = "", "", nil, nil
 	c.in.Recorded = append(c.in.Recorded, item)
 	c.in.Live[key] = live

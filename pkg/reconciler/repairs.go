@@ -28,7 +28,8 @@ func newRepairHistory() *repairHistory {
 // add counts a repair of the object, and reports whether it is in conflict.
 func (h *repairHistory) add(owner plan.OwnerRef, key plan.Key, drift report.Drift, now time.Time) (plan.Conflict, bool) {
 	if last := h.repairs.Get(owner, key, now).Value; drift.Manager == "" && !drift.Missing && last.Manager != "" {
-		// A removed field has no manager. The one that was seen before is a better guess than none.
+		// A removed field has no manager. The manager that was seen before is a better guess than
+		// none.
 		drift.Manager, drift.At = last.Manager, last.At
 	}
 	repairs := h.repairs.Count(owner, key, drift, now)

@@ -30,8 +30,9 @@ type Policies struct {
 	Delete            v1alpha1.DeletePolicy
 	Drift             v1alpha1.DriftPolicy
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
-	// AdoptHelmRelease is a Helm release whose objects are adopted whatever the adoption policy is, unless their own
-	// annotation says never or ignore. What also has another owner than its HelmRelease is not. Nil means none.
+	// AdoptHelmRelease is a Helm release whose objects are adopted whatever the adoption policy is,
+	// unless their own annotation is never or ignore, or they have another owner beside its
+	// HelmRelease. Nil means none.
 	AdoptHelmRelease *HelmRelease
 	// AdoptOperator is the name of a reconciler whose place this one takes: objects that its label and annotation give to the
 	// owner are the owner's. Empty means none.
@@ -55,10 +56,9 @@ type ApplyRequest struct {
 	Namespace string
 	// Objects are the desired objects; they are not changed.
 	Objects []client.Object
-	// Desired is what an earlier call for the same owner returned in its Outcome. If it
-	// is set, it counts instead of Objects, Namespace, ComponentDigest, Policies and
-	// ManagedTypes, none of which may have changed since. Apply returns ErrOutdated if
-	// it does not hold any more.
+	// Desired is the set that an earlier call for the same owner returned in its Outcome. If it is
+	// set, it counts instead of Objects, Namespace, ComponentDigest, Policies and ManagedTypes,
+	// none of which may have changed since. Apply returns ErrOutdated if it does not hold any more.
 	Desired *DesiredSet
 	// Inventory is the record as it is on the server.
 	Inventory v1alpha1.Inventory
@@ -88,20 +88,22 @@ type ApplyRequest struct {
 	// Stale says that the owner may have changed more than five seconds ago. Then Confirm is called before any of the objects is written, unless
 	// Record was. Default is false.
 	Stale bool
-	// Confidential says that the objects may hold values of Secrets that were read for them. Then errors have the reason and
-	// the fields of what a server refuses, without its message, and plans have no values. What a server answers about Secrets
-	// is never repeated. Default is false.
+	// Confidential means that the objects may hold values of Secrets that were read for them. Then
+	// errors have the reason and the fields of a server's refusal, without its message, and plans
+	// have no values. Answers of a server about Secrets are never repeated. Default is false.
 	Confidential bool
 	// Stored says that Objects come from a set that was stored. Then nothing but the names of ReconcilerOptions.SharedTypes is used of it. Default is false.
 	Stored bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.
 	Retain []report.Key
-	// TimedOut says that the owner has waited longer than its timeout for its objects to become ready. What otherwise stays until
-	// they are ready is removed then. Default is false.
+	// TimedOut means that the owner has waited longer than its timeout for its objects to become
+	// ready. Objects that otherwise stay until the new ones are ready are removed then. Default is
+	// false.
 	TimedOut bool
-	// RepairOnly says that the set is not what is wanted in the end. Then an object of it is repaired if it was last made of its very
-	// manifest. What else is recorded stays as it is, and nothing is removed. Default is false.
+	// RepairOnly means that the set is not the final one. Then an object of it is repaired if it
+	// was last made of its very manifest. Every other recorded object stays as it is, and nothing
+	// is removed. Default is false.
 	RepairOnly bool
 	// Record makes the inventory durable; it is called before objects that
 	// are not in the inventory are written. If Record is nil, Apply returns
@@ -122,16 +124,16 @@ type DeleteRequest struct {
 	Owner Owner
 	// Inventory is the record as it is on the server.
 	Inventory v1alpha1.Inventory
-	// Objects are what the owner renders. They are needed only if the
-	// inventory says that there are delete hooks; what does not run before or
-	// after the deletion is ignored. The next four fields are about them.
+	// Objects are the objects that the owner renders. They are needed only if the inventory records
+	// delete hooks; objects that do not run before or after the deletion are ignored. The next four
+	// fields are about them.
 	Objects         []client.Object
 	Namespace       string
 	Policies        Policies
 	ComponentDigest string
-	// Confidential is that of ApplyRequest.
+	// Confidential is like ApplyRequest.Confidential.
 	Confidential bool
-	// SkipHooks deletes without them. Those that have run are removed.
+	// SkipHooks deletes without hooks. Hooks that have run are removed.
 	SkipHooks bool
 	// ManagedTypes are patterns of types that appeared at run time.
 	ManagedTypes []v1alpha1.TypeInfo
@@ -142,8 +144,9 @@ type DeleteRequest struct {
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
 	// it only rarely; nil is allowed.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
-	// SoleWriter says that no request of another process, and none of this one that was not answered, can create any
-	// of the objects. Without it, what was removed is looked for once more at the end.
+	// SoleWriter means that no request of another process, and none of this one that was not
+	// answered, can create any of the objects. Without it, removed objects are looked for once more
+	// at the end.
 	SoleWriter bool
 	// Stale says that the owner may have changed more than five seconds ago, as in ApplyRequest.
 	Stale bool
@@ -152,11 +155,11 @@ type DeleteRequest struct {
 }
 
 type (
-	// AdoptionPolicy says what happens when an object exists and is not ours.
+	// AdoptionPolicy decides about an object that exists and is not ours.
 	AdoptionPolicy = v1alpha1.AdoptionPolicy
 	// UpdatePolicy says how an object is written.
 	UpdatePolicy = v1alpha1.UpdatePolicy
-	// DeletePolicy says what happens to an object that is no longer desired.
+	// DeletePolicy decides about an object that is no longer desired.
 	DeletePolicy = v1alpha1.DeletePolicy
 	// MissingNamespacesPolicy says whether missing namespaces are created.
 	MissingNamespacesPolicy = v1alpha1.MissingNamespacesPolicy
@@ -164,7 +167,7 @@ type (
 	TypeInfo = v1alpha1.TypeInfo
 )
 
-// The defaults of the policies. Package v1alpha1 has the other values and says what they mean.
+// The defaults of the policies. Package v1alpha1 has the other values and explains them.
 const (
 	AdoptionPolicyIfUnowned       = v1alpha1.AdoptionPolicyIfUnowned
 	UpdatePolicyReplace           = v1alpha1.UpdatePolicyReplace

@@ -16,8 +16,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// run plans and executes until a plan has no steps: observe, decide, record,
-// write, and again with what the answers say.
+// run plans and executes until a plan has no steps: observe, decide, record, write, and again with
+// the answers of the server.
 func (r *Reconciler) run(ctx context.Context, in input, record func(context.Context, v1alpha1.Inventory) error) (Outcome, error) {
 	call := newCall(in)
 	ctx = execute.WithConfirm(ctx, in.confirmation.confirmOwner)
@@ -46,7 +46,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		if len(next.Steps) == 0 {
 			call.in.Recorded = next.Inventory
 			if call.in.Cause == plan.Deleting && next.Done() {
-				// What runs before and after the deletion has run.
+				// The hooks before and after the deletion have run.
 				call.in.hooks, call.in.Desired = false, nil
 			}
 			// An object that is there again, although it was removed, reopens the call: it is
@@ -64,7 +64,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			return call.outcome(plan.Plan{}), errors.Join(call.failures(), err)
 		}
 		executing, done := r.startPhase(ctx, metrics.PhaseExecute)
-		results := r.executor.Run(executing, next.Steps) // which hold what failed
+		results := r.executor.Run(executing, next.Steps) // the results hold the errors
 		done(nil)
 		for i, result := range results {
 			results[i].Observation = r.withSeal(result.Step.Owner, result.Step.Key, result.Observation)
@@ -81,7 +81,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 	}
 }
 
-// next reads the given objects, and plans with what is known then.
+// next reads the given objects, and plans with the state that is known then.
 func (r *Reconciler) next(ctx context.Context, c *call, keys []plan.Key, how readMode) (plan.Plan, error) {
 	reading, done := r.startPhase(ctx, metrics.PhaseRead)
 	err := r.look(reading, &c.in.Input, keys, how)

@@ -30,13 +30,15 @@ import (
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// lookEvery is how long what was read of a shared type holds if no watch shows its changes: it belongs to another owner, or may not
-// be watched.
+// lookEvery is how long an observation of a shared type holds if no watch shows its changes: it
+// belongs to another owner, or may not be watched.
 //
-// Limit: the time after which a change of a shared type is noticed that another owner has, or that may not be watched.
+// Limit: the time after which a change of a shared type is noticed that another owner has, or that
+// may not be watched.
 const lookEvery = 10 * time.Minute
 
-// sharedTypes are the types that all owners share, and what is known of them in the target. It only saves requests.
+// sharedTypes are the types that all owners share, and their state in the target. It only saves
+// requests.
 type sharedTypes struct {
 	byName map[string]*sharedType
 	// objects are the definitions in the form in which objects are compared with them. They are made when they are needed.
@@ -46,13 +48,15 @@ type sharedTypes struct {
 	place   watch.Place // of definitions; zero before they are watched
 }
 
-// sharedType is what is known of one type. Calls that need the same type wait for each other, so that one request serves them all.
+// sharedType is the state of one type. Calls that need the same type wait for each other, so that
+// one request serves them all.
 type sharedType struct {
 	types.SharedType
 	mu sync.Mutex
 	// hashes are the hashes of contents, by the digest of the object.
 	hashes map[string]string
-	// live is what was last read or answered, at a time, for the mark that was wanted. There was nothing to do if it is known.
+	// live was last read or answered at the time at, for the mark want. If known is set, nothing
+	// was to be done.
 	live  plan.Observation
 	at    time.Time
 	want  shared.Mark
@@ -105,7 +109,7 @@ func (s *sharedTypes) close() {
 	}
 }
 
-// placeOf starts the watch of definitions, unless it runs, and returns what it is about.
+// placeOf starts the watch of definitions, unless it runs, and returns its place.
 func (s *sharedTypes) placeOf(ctx context.Context, r *Reconciler) (watch.Place, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +144,9 @@ func (s *sharedTypes) isShared(key plan.Key) bool {
 	return key.GroupKind() == definitionKind && s.byName[key.Name] != nil
 }
 
-// released returns the items with the policy to orphan those that are shared types: a former version has recorded them, and the label
-// and the annotation of the owner are removed from those that it does not need any more.
+// released returns the items, with the policy to orphan for shared types: a former version has
+// recorded them, and the label and the annotation of the owner are removed from the types that it
+// does not need any more.
 func (s *sharedTypes) released(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
 	isShared := func(item v1alpha1.InventoryItem) bool { return s.isShared(plan.KeyOf(item)) }
 	if !slices.ContainsFunc(items, isShared) {
@@ -178,14 +183,15 @@ func sharedKeys(in plan.Input) (keys []plan.Key) {
 	return keys
 }
 
-// sharedNeed is a shared type that a call needs, with what becomes of it.
+// sharedNeed is a shared type that a call needs, with its next step.
 type sharedNeed struct {
 	*sharedType
 	desired *plan.Desired
 	// writable: the content is known.
 	writable bool
 	found    plan.Observation
-	// step is what is to be written; its verb is empty if nothing is. Then why says why the type is used as it is.
+	// step is the write to be done; its verb is empty if there is none. Then why explains why the
+	// type is used as it is.
 	step plan.Step
 	why  string
 }
@@ -283,7 +289,8 @@ func (r *Reconciler) attemptShared(ctx context.Context, c *call, needs []*shared
 	return again, nil
 }
 
-// foresee adds to the input of a plan how the types will be, and notes what an apply would do first.
+// foresee adds the future state of the types to the input of a plan, and notes what an apply would
+// do first.
 func (p *previewing) foresee(ctx context.Context) error {
 	r, c := p.reconciler, p.call
 	if c.in.Cause != plan.Applying {
@@ -335,14 +342,14 @@ func (p *previewing) foresee(ctx context.Context) error {
 	return nil
 }
 
-// copied returns what is known of the type, for a plan.
+// copied returns the state of the type, for a plan.
 func (t *sharedType) copied() *sharedType {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return &sharedType{SharedType: t.SharedType, hashes: map[string]string{}, want: t.want, accepted: t.accepted, wrote: maps.Clone(t.wrote)}
 }
 
-// mark returns the mark of what is to be written. It is not writable if the content is not known.
+// mark returns the mark for the next write. It is not writable if the content is not known.
 func (t *sharedType) mark(r *Reconciler, c *call, d *plan.Desired) (want shared.Mark, writable bool) {
 	hash := r.shared.objects()[t.Name].Hash
 	if hash == "" && c.in.stored {
@@ -381,7 +388,7 @@ func (r *Reconciler) decideShared(ctx context.Context, c *call, by *observe.Obse
 	for i, n := range needs {
 		requests[i] = observe.Request{Key: n.desired.Key, Version: n.desired.Version, Desired: n.manifest(r), ForceRead: true}
 		if n.writable {
-			// What this process has not written may have changed while no process ran.
+			// A definition that this process has not written may have changed while no process ran.
 			requests[i].Recorded = &v1alpha1.InventoryItem{Digest: n.desired.Digest, AppliedHash: cmp.Or(n.accepted, "unknown")}
 		}
 	}

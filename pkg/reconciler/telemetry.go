@@ -53,9 +53,9 @@ func (c *call) noteStep(step plan.Step) {
 	}
 }
 
-// noteOrphans notes, of objects that were read, those that are ours although no inventory
-// names them. An object counts once: when it was read for the first time, or when its
-// creation found out that it exists.
+// noteOrphans notes the objects, of those that were read, that are ours although no inventory names
+// them. An object counts once: when it was read for the first time, or when its creation found out
+// that it exists.
 func (c *call) noteOrphans(looked []plan.Key) {
 	for _, key := range looked {
 		live := c.in.Live[key]
