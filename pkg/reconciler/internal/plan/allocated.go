@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An object that is no longer desired waits for the writes before it. One of
-// them may be a creation that is refused as long as that object holds what the
-// new one asks for, such as a node port: both would wait for each other forever.
-// Then the old object goes first.
+// An object that is no longer desired waits for the writes before it. One of them may be a creation
+// that is refused as long as the old object holds a value that the new one asks for, such as a node
+// port: both would wait for each other forever. Then the old object goes first.
 
 // noteFailure notes that a write of the object has failed in this call.
 func (w *work) noteFailure(u *unit) {
@@ -41,15 +40,15 @@ func (w *work) mayGoFirst(u *unit) bool {
 	return refused && first <= order && w.firstMoving > order && u.isExpendable() && u.mayRemove() && !w.willOrphan(u, ReasonRedundant)
 }
 
-// builtinGroups are the groups with kinds that may be expendable. What the objects of
-// other groups stand for, perhaps a database, is not known.
+// builtinGroups are the groups with kinds that may be expendable. An object of another group may
+// stand for anything, such as a database.
 var builtinGroups = map[string]bool{
 	"": true, "autoscaling": true, "discovery.k8s.io": true, "gateway.networking.k8s.io": true, "networking.k8s.io": true, "policy": true,
 }
 
-// isExpendable reports whether the object may be deleted before its replacement
-// exists. Nothing that runs or holds data may, and nothing that what runs
-// needs: those kinds have a place of their own in the order.
+// isExpendable reports whether the object may be deleted before its replacement exists. Objects
+// that run or hold data are not expendable, nor are the prerequisites of running objects: those
+// kinds have a place of their own in the order.
 func (u *unit) isExpendable() bool {
 	if _, placed := kinds[u.key.GroupKind()]; placed || u.instance || !builtinGroups[u.key.Group] {
 		return false

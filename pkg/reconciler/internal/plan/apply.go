@@ -14,8 +14,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// apply decides about one desired object that may be written now: it plans a write,
-// notes what is waited for, or finds the object settled.
+// apply decides about one desired object that may be written now: it plans a write, notes the
+// reason to wait, or finds the object settled.
 func (w *work) apply(u *unit) {
 	if u.isSharedType() {
 		w.awaitShared(u)
@@ -59,7 +59,8 @@ func (w *work) apply(u *unit) {
 // isSharedType reports whether all components share the object, so that no plan writes it.
 func (u *unit) isSharedType() bool { return u.desired != nil && u.desired.Shared }
 
-// awaitShared waits for a type that all components share. What comes after it waits if it could not be written.
+// awaitShared waits for a type that all components share. If it could not be written, later objects
+// wait.
 func (w *work) awaitShared(u *unit) {
 	switch {
 	case u.failure != nil:
@@ -283,7 +284,7 @@ func (w *work) refuseAdoption(u *unit) {
 }
 
 // ignoreUnowned does not change an object that is not ours and is not to be adopted: it is not on
-// record, and counts as ready. What was ours before is released.
+// record, and counts as ready. An object that was ours before is released.
 func (w *work) ignoreUnowned(u *unit) bool {
 	ignored := u.desired.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore
 	if !ignored || u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || u.isOurs() || u.mayAdopt() || u.isFinished() {
@@ -341,11 +342,10 @@ func (u *unit) isRecreatePolicy() bool {
 	return u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreate
 }
 
-// mustRecreate reports whether an object of ours has to be recreated, because the
-// server refuses to change it in place. Under the policy Recreate this happens when
-// a write was not confirmed, or when the digest key is another one: then it is not known
-// of which manifest the object was made. Another key alone is no reason to recreate
-// anything, nor is what others have changed.
+// mustRecreate reports whether an object of ours has to be recreated, because the server refuses to
+// change it in place. Under the policy Recreate this happens when a write was not confirmed, or
+// when the digest key is another one: then it is not known of which manifest the object was made.
+// Another key alone is no reason to recreate anything, nor are changes of other clients.
 func (w *work) mustRecreate(u *unit) bool {
 	onImmutable := u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
 	if u.failure == nil || !u.failure.Immutable || !u.isRecreatePolicy() && !onImmutable || !u.isOurs() && !u.isInherited() {
@@ -421,13 +421,13 @@ func (w *work) checkReadiness(u *unit) {
 	}
 }
 
-// recordedFinish are the ends that are recorded: of an object that has a time to live, so that
-// what is gone is known to have ended.
+// recordedFinish are the ends that are recorded of an object with a TTL: once the object is gone,
+// the record proves that its work ended.
 var recordedFinish = map[Finish]v1alpha1.Finish{FinishComplete: v1alpha1.FinishComplete, FinishFailed: v1alpha1.FinishFailed}
 
-// settleReady finds an object ready. One that runs before or after a deletion has done
-// its work then. That is durable before it, or anything that waits for it, is
-// deleted: otherwise a crash would look as if it had never run.
+// settleReady finds an object ready. A hook of a deletion has done its work then. That is durable
+// before the hook, or anything that waits for it, is deleted: otherwise a crash would look as if
+// the hook had never run.
 func (w *work) settleReady(u *unit) {
 	u.settled = true
 	if u.isHook() {
@@ -451,7 +451,7 @@ func (w *work) checkEmptyStatus(u *unit) {
 	w.waiting = append(w.waiting, Wait{Key: u.key, Reason: report.WaitReady, Message: "no status yet", Until: until})
 }
 
-// terminating says what holds up a deletion.
+// terminating describes why a deletion is not complete.
 func terminating(o Observation) string {
 	message := "is being deleted since " + o.DeletionTimestamp.UTC().Format(time.RFC3339)
 	if len(o.Finalizers) > 0 {

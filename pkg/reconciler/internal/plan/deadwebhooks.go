@@ -8,17 +8,19 @@ import (
 	"slices"
 )
 
-// Webhooks come after what they are called for, and are removed after what is written. But the server may refuse those
-// writes because it cannot call a webhook of this very component. Then the webhook is mended first: written if its
-// manifest has changed, removed if no manifest has it. One that is as its manifest stays as it is.
+// Webhooks are written after the objects that they are called for, and are removed after all
+// writes. But the server may refuse those writes because it cannot call a webhook of this very
+// component. Then the webhook is repaired first: written if its manifest has changed, removed if no
+// manifest has it. A webhook that equals its manifest stays as it is.
 
 // IsWebhookConfiguration reports whether objects of the kind configure admission webhooks.
 func (k Key) IsWebhookConfiguration() bool {
 	return k.Group == "admissionregistration.k8s.io" && (k.Kind == "ValidatingWebhookConfiguration" || k.Kind == "MutatingWebhookConfiguration")
 }
 
-// findDeadWebhooks finds the configurations of ours with webhooks that the server could not call for a step. It removes
-// those that are not desired; the others are written as soon as they are met.
+// findDeadWebhooks finds the configurations of ours with webhooks that the server could not call
+// for a step. It removes the undesired configurations; the desired ones are written as soon as they
+// are met.
 func (w *work) findDeadWebhooks(reason Reason) {
 	configurations := slices.DeleteFunc(slices.Clone(w.units), func(u *unit) bool { return len(u.live.Webhooks) == 0 || !u.mayRemove() })
 	for _, u := range w.units {

@@ -83,8 +83,8 @@ func (w *work) findNeeds() error {
 	return errors.Join(mistakes...)
 }
 
-// cutCycles removes the edges that lead back to the path of the walk, and
-// reports whether there were any. It appends what it visits to order, what is needed first.
+// cutCycles removes the edges that lead back to the path of the walk, and reports whether there
+// were any. It appends the visited units to order, prerequisites first.
 func cutCycles(u *unit, order *[]*unit) (found bool) {
 	if u.visited {
 		return false
@@ -111,7 +111,7 @@ func (w *work) resetVisits() {
 	}
 }
 
-// applyInOrder applies the object after those of its stage that it depends on.
+// applyInOrder applies the object after its prerequisites in the same stage.
 func (w *work) applyInOrder(u *unit) {
 	if u.visited {
 		return
@@ -124,7 +124,7 @@ func (w *work) applyInOrder(u *unit) {
 	}
 	for _, need := range u.needs {
 		if !need.settled {
-			// What comes after the object in its wave waits with it.
+			// Later objects of the wave wait, too.
 			u.writeBlocked = w.hold(u, "waits for "+need.key.String()+", which it depends on", need.blockedByFailure)
 			return
 		}
@@ -132,14 +132,14 @@ func (w *work) applyInOrder(u *unit) {
 	w.apply(u)
 }
 
-// removalOrder orders objects for their removal, by delete wave and stage, and
-// inside a stage by key. What others need does not go before them: a namespace
-// not before the objects in it, a type not before its instances, an object not
-// before those that depend on it. If the waves say otherwise, it is moved to
-// the wave of the last of them; if only the stages do, those that need it go early.
+// removalOrder orders objects for their removal, by delete wave and stage, and inside a stage by
+// key. No object goes before its dependents: a namespace not before the objects in it, a type not
+// before its instances, an object not before the objects that depend on it. If the waves
+// contradict, the object is moved to the wave of its last dependent; if only the stages do, its
+// dependents go early.
 func (w *work) removalOrder(units []*unit, reason Reason) []*unit {
 	w.findRemovalNeeds(units, reason)
-	ordered := make([]*unit, 0, len(units)) // what is needed comes first
+	ordered := make([]*unit, 0, len(units)) // prerequisites first
 	for _, u := range units {
 		u.removing, u.removalWave, u.removalStage = true, u.item.DeleteOrder, w.removalStageOf(u, reason)
 		if u.removalStage == removeReference {
@@ -170,8 +170,8 @@ func (w *work) removalOrder(units []*unit, reason Reason) []*unit {
 	return ordered
 }
 
-// findRemovalNeeds finds, among the units, what each of them needs. An orphan that goes first stays in the
-// cluster, so no object that needs it is affected.
+// findRemovalNeeds finds the prerequisites of each unit among the units. An orphan that goes first
+// stays in the cluster, so its dependents are not affected.
 func (w *work) findRemovalNeeds(units []*unit, reason Reason) {
 	among := make(map[Key]*unit, len(units))
 	types := map[schema.GroupKind][]*unit{}
@@ -203,8 +203,8 @@ func (w *work) findRemovalNeeds(units []*unit, reason Reason) {
 	}
 }
 
-// findFormerNeeds finds what desired objects needed when they were last written,
-// if that is no longer desired. It stays until they are written again.
+// findFormerNeeds finds the prerequisites that desired objects had when they were last written and
+// that are no longer desired. They stay until the objects are written again.
 func (w *work) findFormerNeeds() {
 	for _, u := range w.units {
 		gone := u.live.Existence == Absent || u.live.Existence == Present && !u.isOurs()

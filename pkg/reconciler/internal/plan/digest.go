@@ -17,9 +17,9 @@ const (
 	revisionSeparator  = "@"
 )
 
-// isSame reports whether the manifest that was last accepted is the desired one, or
-// counts as the same because its revision is, or because it is not known. What has failed
-// in a revision follows its manifest, so that a mistake can be corrected without a new revision.
+// isSame reports whether the manifest that was last accepted is the desired one, or counts as the
+// same because its revision is, or because it is not known. The manifest of an object that failed
+// is compared itself, so that a mistake can be corrected without a new revision.
 func (u *unit) isSame() bool {
 	if u.item.Digest == u.desired.Digest {
 		return true
@@ -79,9 +79,9 @@ func carryRevision(recorded, desired string) string {
 // was made of another manifest than the desired one.
 func (u *unit) isSameByRevision() bool { return u.item.Digest != u.desired.Digest && u.isSame() }
 
-// hasDrifted reports whether the live values differ from those that the server
-// accepted, at the paths that the manifest sets. It is not known of an object that was
-// made of another manifest, because that one may set other paths.
+// hasDrifted reports whether the live values differ from the values that the server accepted, at
+// the paths that the manifest sets. If the object was made of another manifest, drift is not known,
+// because that manifest may set other paths.
 func (u *unit) hasDrifted() bool {
 	if u.item.AppliedHash == "" || u.live.AppliedHash == "" || u.isSameByRevision() {
 		return false
@@ -101,9 +101,9 @@ func (u *unit) hadDrifted() bool { return u.live.Deferred && u.live.Drift != nil
 // rekeyed stands in a digest for a manifest that is not known any more.
 const rekeyed = v1alpha1.UnknownManifest
 
-// Rekeyed returns the record for another digest key than the one that it was made with.
-// What is not hashed with the key stays, such as the revisions of the objects. The hashes
-// of the live objects are left out: otherwise each object would look as if it had drifted.
+// Rekeyed returns the record for another digest key than the one it was made with. Values that are
+// not hashed with the key stay, such as the revisions of the objects. The hashes of the live
+// objects are left out: otherwise each object would look as if it had drifted.
 func Rekeyed(items []v1alpha1.InventoryItem) []v1alpha1.InventoryItem {
 	items = slices.Clone(items)
 	for i := range items {
@@ -126,9 +126,8 @@ func IsRekeyed(item v1alpha1.InventoryItem) bool { return manifestOf(item.Digest
 
 func (u *unit) isRekeyed() bool { return IsRekeyed(u.item) }
 
-// assumeDesiredManifest assumes the desired manifest to be the one that the object was made
-// of, if that is not known and the object is not to be written for it. Later changes of
-// the manifest are noticed then.
+// assumeDesiredManifest assumes that the object was made of the desired manifest, if its manifest
+// is not known and no write is needed to find out. Later changes of the manifest are noticed then.
 func (u *unit) assumeDesiredManifest() {
 	refused := u.refusedAsDesired()
 	if !refused && !u.needsNoWriteIfUnknown() {

@@ -87,8 +87,8 @@ func (u *unit) drift() *report.Drift {
 	}
 }
 
-// settleDeleted sets an object settled that others deleted or replaced, if that is not to
-// be undone.
+// settleDeleted marks an object as settled if its drift policy tolerates that another client
+// deleted or replaced it.
 func (w *work) settleDeleted(u *unit) bool {
 	if !u.toleratesDeletion() {
 		return false

@@ -25,12 +25,12 @@ type Forecast struct {
 	Batches []Batch
 	// After are the objects that have to become ready, or to be gone, after the last batch.
 	After []Wait
-	// Waiting are the objects that are not settled at the end, and why: what nothing in the
-	// forecast changes.
+	// Waiting are the objects that are not settled at the end, and why. Nothing in the forecast
+	// settles them.
 	Waiting []Wait
 	// Notes are the notes of all plans.
 	Notes []Note
-	// Deviations and Ignored are those of the last plan.
+	// Deviations and Ignored are the lists of the last plan.
 	Deviations []Deviation
 	Ignored    []Key
 }
@@ -40,12 +40,11 @@ type Batch struct {
 	// After are the objects that are waited for before the batch starts. Without any, it
 	// follows the batch before at once.
 	After []Wait
-	// Steps are ordered by stage. Those that a failure in an earlier stage holds back are
-	// left out.
+	// Steps are ordered by stage. Steps that wait for a failure in an earlier stage are left out.
 	Steps []ForecastStep
 }
 
-// ForecastStep is a step, and what is expected to become of it.
+// ForecastStep is a step and its expected result.
 type ForecastStep struct {
 	Step
 	// Failure is why the step is not completed; nil if it is.
@@ -56,14 +55,14 @@ type ForecastStep struct {
 	First bool
 }
 
-// Answer is what is known about the outcome of a step that is not executed.
+// Answer is the known outcome of a step that is not executed.
 type Answer struct {
 	// Failure is why the step is not completed; nil if it is.
 	Failure *Failure
 	// Orphaned: the guard lets the object be orphaned instead of deleted.
 	Orphaned bool
-	// Observation is what is known about the object after the step. If it is Unknown, the
-	// step is assumed to leave what it asks for.
+	// Observation is the state of the object after the step. If it is Unknown, the step is assumed
+	// to succeed.
 	Observation Observation
 }
 
@@ -71,15 +70,15 @@ type Answer struct {
 // recreation after a refused update takes six.
 const maxMoves = 16
 
-// NewForecast asks for the next plan again and again, and assumes that everything goes well:
-// writes are accepted, objects become ready, a deleted object ends in its absence, a type is
-// served once its definition is ready. Objects that are waited for at the same time become
-// ready at the same time. Time does not pass: neither a reapply nor the correction of an
-// object in conflict becomes due. The function says what is known better about a step; it is
-// nil if nothing is, and must give the same answer for the same step.
+// NewForecast asks for the next plan again and again, and assumes that everything goes well: writes
+// are accepted, objects become ready, a deleted object ends in its absence, a type is served once
+// its definition is ready. Objects that are waited for at the same time become ready at the same
+// time. Time does not pass: neither a reapply nor the correction of an object in conflict becomes
+// due. The function answer returns better knowledge about a step; it is nil if there is none, and
+// must give the same answer for the same step.
 //
-// The input is not changed. An error means that the input contradicts itself, or names the
-// objects that would be changed for ever.
+// The input is not changed. An error means that the input contradicts itself, or names the objects
+// that would be changed for ever.
 func NewForecast(in Input, answer func(ForecastStep) Answer) (Forecast, error) {
 	in.Live, in.Failed, in.DryRunAccepted = maps.Clone(in.Live), maps.Clone(in.Failed), maps.Clone(in.DryRunAccepted)
 	if in.Failed == nil {
@@ -107,12 +106,12 @@ func NewForecast(in Input, answer func(ForecastStep) Answer) (Forecast, error) {
 		if moved {
 			f.execute(next)
 		} else {
-			// What the record says now, or does not say any more, may have held back others.
+			// A change of the record may release further objects.
 			changed := !next.Done() && !reflect.DeepEqual(f.in.Recorded, next.Inventory)
 			f.in.Recorded = next.Inventory
 			moved = f.progress(next.Waiting) || changed && idle < maxMoves
 			if moved || f.succeeded {
-				// The next call of the engine tries again what has failed.
+				// The next call of the engine retries failed steps.
 				moved = moved || len(f.in.Failed) > 0
 				f.in.Failed, f.in.DryRunAccepted, f.retried, f.succeeded = map[Key]Failure{}, map[Key]bool{}, false, false
 			}
@@ -139,12 +138,12 @@ type forecaster struct {
 	touched map[Key]bool // by steps
 	moves   map[Key]int
 	retried bool // as by the caller of DropResolvedFailures
-	// tried are the steps that change nothing if they are tried again: those that have failed,
-	// and dry runs. succeeded is set if another one was executed since what has failed was
-	// tried last.
+	// tried are the steps that change nothing if they are tried again: failed steps and dry runs.
+	// succeeded is set if another step was executed since the failed steps were tried last.
 	tried     map[triedStep]bool
 	succeeded bool
-	// mended: a configuration of webhooks was changed, so what failed because of a webhook may succeed.
+	// mended: a configuration of webhooks was changed, so steps that failed because of a webhook
+	// may succeed.
 	mended bool
 }
 
@@ -209,7 +208,7 @@ func (f *forecaster) execute(p Plan) {
 	f.retried = f.retried || DropResolvedFailures(f.in, results)
 }
 
-// assumed is the value of what is not known yet: a uid, a version, a hash.
+// assumed stands for a value that is not known yet: a uid, a version, a hash.
 const assumed = "assumed"
 
 // assumedAfter returns the object as a step leaves it if it succeeds.
@@ -237,8 +236,7 @@ func (in Input) assumedAfter(step ForecastStep) Observation {
 	return live
 }
 
-// progress lets the objects that are waited for become what they are waited for to be, as
-// far as that follows from what is known. It reports whether there were any.
+// progress ends the waits that the known state allows to end, and reports whether there were any.
 func (f *forecaster) progress(waiting []Wait) bool {
 	moved := map[Key]bool{}
 	for _, wait := range waiting {
@@ -254,7 +252,7 @@ func (f *forecaster) progress(waiting []Wait) bool {
 			if wait.Reason == report.WaitGone && f.touched[wait.Key] {
 				wait.Message = "is being deleted" // when that began is not known yet
 			}
-			if wait.Reason != report.WaitOrder { // that of another object follows
+			if wait.Reason != report.WaitOrder { // the state of another object follows
 				f.result.After = append(f.result.After, wait)
 			}
 		}
@@ -262,7 +260,7 @@ func (f *forecaster) progress(waiting []Wait) bool {
 	return any
 }
 
-// settle ends the wait for one object, if it is one that is assumed to end.
+// settle ends the wait for one object, if the forecast assumes that it ends.
 func (f *forecaster) settle(wait Wait) bool {
 	live := f.in.Live[wait.Key]
 	switch wait.Reason {
@@ -296,7 +294,7 @@ func (f *forecaster) serveTypes() map[Key]bool {
 	return served
 }
 
-// remove makes an object absent; a namespace takes along what lives in it.
+// remove makes an object absent; a namespace takes its objects along.
 func (f *forecaster) remove(key Key) {
 	f.in.Live[key] = Observation{Existence: Absent}
 	if !key.isNamespace() {

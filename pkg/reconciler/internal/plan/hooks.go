@@ -21,8 +21,8 @@ func (u *unit) hookCompleted() bool {
 	return u.isHook() && u.item.RunOn != "" && u.item.Phase == v1alpha1.PhaseCompleted
 }
 
-// convertToHook converts an ordinary object to a hook, which runs when the component is
-// deleted: what it did when it was installed does not count.
+// convertToHook converts an ordinary object to a hook, which runs when the component is deleted:
+// its work at the installation does not count.
 func (w *work) convertToHook(u *unit) {
 	stays := u.live.Existence == Present && u.live.DeletionTimestamp.IsZero()
 	recreated := stays && u.isOurs()
@@ -49,10 +49,9 @@ func (w *work) desiredFor(on policy.RunOn) []*unit {
 	})
 }
 
-// delete removes everything that is recorded. Before the first deletion the
-// objects that run before it are applied and awaited, after the last one those
-// that run after it. The namespaces and types of the latter stay until the latter are
-// removed, too.
+// delete removes everything that is recorded. It applies and awaits the pre-delete hooks before the
+// first deletion, and the post-delete hooks after the last one. The namespaces and types of
+// post-delete hooks stay until these hooks are removed, too.
 func (w *work) delete() {
 	first := w.desiredFor(policy.RunOnPreDelete)
 	if !w.applyWaves(slices.Concat(first, w.addNamespaces(first))) {
@@ -63,7 +62,7 @@ func (w *work) delete() {
 		}
 		return
 	}
-	// One that is still there as an ordinary object goes with the others first.
+	// A hook that is still there as an ordinary object is deleted first, with the other objects.
 	last := slices.DeleteFunc(w.desiredFor(policy.RunOnPostDelete), func(u *unit) bool {
 		return u.becameHook && u.live.Existence != Absent
 	})
@@ -80,8 +79,8 @@ func (w *work) delete() {
 	w.deletionDone = allDropped(w.units)
 }
 
-// splitForHooks returns the recorded objects, apart from the last ones, and those of
-// them that the last ones cannot exist without.
+// splitForHooks returns the recorded objects without the post-delete hooks, and, separately, the
+// objects that these hooks cannot exist without.
 func (w *work) splitForHooks(last []*unit) (others, holders []*unit) {
 	held := map[*unit]bool{}
 	for _, u := range last {

@@ -33,11 +33,11 @@ type Input struct {
 	// Recorded is the inventory as it is known to be on the server, or as it
 	// became by the steps executed since.
 	Recorded []v1alpha1.InventoryItem
-	// Live is what was observed; a missing key means Unknown.
+	// Live are the observations; a missing key means Unknown.
 	Live map[Key]Observation
-	// Failed are the objects with a last step that failed or was blocked in this
-	// reconcile. They are not tried again, and what comes after them waits; only an
-	// object that the server cannot change in place may be recreated.
+	// Failed are the objects with a last step that failed or was blocked in this reconcile. They
+	// are not tried again, and the objects after them wait; only an object that the server cannot
+	// change in place may be recreated.
 	Failed map[Key]Failure
 	// DryRunAccepted are the objects that the server would create again, as it said in
 	// this reconcile.
@@ -52,14 +52,16 @@ type Input struct {
 	ManagedTypes []v1alpha1.TypeInfo
 	// MissingNamespaces says whether missing namespaces are created.
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
-	// Protected are objects that are never deleted: what the owner itself
-	// needs, or is. They are orphaned instead.
+	// Protected are objects that are never deleted: the owner itself and its prerequisites. They
+	// are orphaned instead.
 	Protected map[Key]bool
 	// Retain are recorded objects that are not removed, although they are not desired.
 	Retain map[Key]bool
-	// TimedOut: the objects have not become ready in time, so what only waits for that is removed.
+	// TimedOut: the objects have not become ready in time; removals that only wait for that are
+	// done.
 	TimedOut bool
-	// RepairOnly: the set is not what is wanted in the end, so what is retained stays on record also if it is absent.
+	// RepairOnly: the set is not the final one, so objects that are retained stay on record also if
+	// they are absent.
 	RepairOnly bool
 	// Timeout is how long a namespace with unreadable content is kept, if it was
 	// created because objects live in it. Then it is orphaned. Zero means for ever.
@@ -81,7 +83,7 @@ type Failure struct {
 	// Webhook is the admission webhook that the server could not call for the step; empty if that is not why it failed.
 	Webhook string
 	Message string
-	// BlockingTypes are those of the result, if it is blocked.
+	// BlockingTypes are the blocking types of the result, if it is blocked.
 	BlockingTypes []BlockingType
 }
 
@@ -93,8 +95,8 @@ type Desired struct {
 	Policies policy.Set
 	// Digest identifies the manifest.
 	Digest string
-	// Hook is what kind of hook of a chart the object is, such as "pre-upgrade", for
-	// messages; empty for other objects.
+	// Hook names the kind of hook of a chart, such as "pre-upgrade", for messages; empty for other
+	// objects.
 	Hook string
 	// HasTTL: the cluster removes the object some time after its end.
 	HasTTL bool

@@ -50,8 +50,9 @@ func (k Key) Compare(other Key) int {
 	)
 }
 
-// HasForeignFinalizer reports whether a definition or an APIService has the finalizer that SAP component-operator-runtime
-// gives to those of the reconciler. It is not used here, and would hold the object for ever.
+// HasForeignFinalizer reports whether a definition or an APIService has the finalizer of SAP
+// component-operator-runtime for the types of the reconciler. It is not used here, and would hold
+// the object for ever.
 func HasForeignFinalizer(k Key, reconciler string, finalizers []string) bool {
 	types := k.GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"} ||
 		k.GroupKind() == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
@@ -68,7 +69,7 @@ func (k Key) reference() string {
 	return strings.Join([]string{k.Group, k.Kind, k.Namespace, k.Name}, "/")
 }
 
-// parseReference reads what reference wrote; anything else is the key of no object.
+// parseReference reads the output of reference; any other text gives the key of no object.
 func parseReference(reference string) Key {
 	parts := strings.Split(reference, "/")
 	if len(parts) != 4 {
@@ -80,7 +81,7 @@ func parseReference(reference string) Key {
 // Equivalents are the recorded objects by their keys without the group.
 type Equivalents map[Key][]Key
 
-// EquivalentsOf returns what is recorded.
+// EquivalentsOf indexes the recorded items.
 func EquivalentsOf(recorded []v1alpha1.InventoryItem) Equivalents {
 	keys := Equivalents{}
 	for _, item := range recorded {

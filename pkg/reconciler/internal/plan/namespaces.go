@@ -44,9 +44,9 @@ type neededNamespace struct {
 	mayCreate bool  // an object may have to be created in it
 }
 
-// addNamespaces makes desired units of the namespaces that the desired ones among
-// the units lack, and returns them. When applying, it keeps those that are
-// recorded and still needed, even if the manifests no longer contain them.
+// addNamespaces makes desired units of the namespaces that the desired units lack, and returns
+// them. When applying, it keeps the recorded namespaces that are still needed, even if the
+// manifests no longer contain them.
 func (w *work) addNamespaces(units []*unit) (added []*unit) {
 	needed := map[string]neededNamespace{}
 	for _, u := range units {
@@ -109,11 +109,13 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 	return u
 }
 
-// Several components may use a namespace that was created for the first of them. It is that one's until it no longer needs
-// the namespace; then it is in use, so it is orphaned, with the annotation that proves where it comes from. The others have it on
-// record without a uid, and the last of them deletes it.
+// Several components may use a namespace that was created for the first of them. It belongs to the
+// first until that one no longer needs the namespace; then it is in use, so it is orphaned, with
+// the annotation that proves its origin. The other components record it without a uid, and the last
+// of them deletes it.
 
-// MayBeShared reports whether the record may be that of a namespace which was created for another component.
+// MayBeShared reports whether the item may record a namespace that was created for another
+// component.
 func MayBeShared(item v1alpha1.InventoryItem) bool {
 	return item.Origin == v1alpha1.OriginNamespace && item.UID == "" && item.Digest == ""
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// Next returns the next batch of work that brings the cluster closer to the
-// desired objects, or, when Deleting, removes what is recorded. It is a pure
-// function: the same input gives the same plan, whatever the order of its
-// lists. Call it again after the batch was executed and folded.
+// Next returns the next batch of work that brings the cluster closer to the desired objects, or,
+// when Deleting, removes the recorded objects. It is a pure function: the same input gives the same
+// plan, whatever the order of its lists. Call it again after the batch was executed and folded.
 //
 // An error means that the input contradicts itself; nothing may be done then.
 func Next(in Input) (Plan, error) {
@@ -48,7 +47,7 @@ type work struct {
 	steps   []Step
 	waiting []Wait
 	notes   []Note
-	// ignored are objects of others that count as ready.
+	// ignored are objects of other owners that count as ready.
 	ignored []Key
 	// retained are recorded objects that are not desired and stay.
 	retained []Key
@@ -69,7 +68,7 @@ type work struct {
 	deletionDone bool
 }
 
-// newWork merges what is desired, recorded and live into one unit per object.
+// newWork merges desired, recorded and live state into one unit per object.
 func newWork(in Input) (*work, error) {
 	w := &work{
 		in:             in,
@@ -83,8 +82,8 @@ func newWork(in Input) (*work, error) {
 	for _, item := range in.Recorded {
 		key := KeyOf(item)
 		if _, twice := w.byKey[key]; twice {
-			// A record that was tampered with; the first entry wins, and the
-			// object itself decides what may be done with it.
+			// The record was tampered with; the first entry wins, and the live object decides
+			// whether it may be written.
 			continue
 		}
 		w.add(&unit{key: key, item: item, recorded: true})
@@ -159,8 +158,8 @@ func (w *work) notePending(u *unit) {
 	}
 }
 
-// blockWrite is notePending for an object that cannot be written now: what comes
-// after it in the order waits.
+// blockWrite is notePending for an object that cannot be written now: later objects in the order
+// wait.
 func (w *work) blockWrite(u *unit) {
 	w.notePending(u)
 	u.writeBlocked = true

@@ -11,7 +11,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 )
 
-// Existence is what is known about whether an object exists.
+// Existence tells whether an object exists, as far as that is known.
 type Existence int
 
 const (
@@ -43,7 +43,7 @@ const (
 	FinishFailed
 )
 
-// Observation is what is known about one object. The zero value is Unknown.
+// Observation is the observed state of one object. The zero value is Unknown.
 type Observation struct {
 	Existence Existence
 	// Finish holds for Present, and for Absent if a watch has seen the deletion of the
@@ -60,8 +60,8 @@ type Observation struct {
 	UID             types.UID
 	ResourceVersion string
 	Ownership       Ownership
-	// Seal is what the record of this very object holds if it is the owner's: a keyed
-	// hash over the owner, the key and the uid. It is empty if there is no key.
+	// Seal is the seal that the record of this very object has if it is the owner's: a keyed hash
+	// over the owner, the key and the uid. It is empty if there is no key.
 	Seal string
 	// ObservedHash and AppliedHash are the hashes of the same names in the inventory item;
 	// AppliedHash is empty if no manifest is known for the object, or if it was not
@@ -70,12 +70,12 @@ type Observation struct {
 	// EarlierAppliedHash is the AppliedHash in the version of the recorded one, if that is not the
 	// present version.
 	EarlierAppliedHash string
-	// Drift says how the object came to differ from what is recorded; nil if it
-	// does not, or if that was not looked for.
+	// Drift tells how the object came to differ from the record; nil if it does not, or if that was
+	// not looked for.
 	Drift *report.Drift
-	// Deferred: the object has changed since it was read last, and was not read
-	// again, because it is edited all the time. AppliedHash is empty then, and Drift is
-	// what the last read found. So nothing is known to have drifted or to be right again.
+	// Deferred: the object has changed since it was read last, and was not read again, because it
+	// is edited all the time. AppliedHash is empty then, and Drift is the drift of the last read.
+	// So neither drift nor its end is known.
 	Deferred bool
 	// Differs: at some path that the manifest sets, the object has another value. It is
 	// computed only if it is not known of which manifest the object was made, because
@@ -92,14 +92,15 @@ type Observation struct {
 	HasOwnerReferences bool
 	// Reclaims: a write of the object takes over the fields of one-off managers, and it has such fields.
 	Reclaims bool
-	// Carried is what a PUT of the object has to carry over because a controller or the server has set it, as a JSON
-	// object with these fields alone. It is empty if that is not known.
+	// Carried holds the fields that a PUT of the object has to carry over because a controller or
+	// the server has set them, as a JSON object with these fields alone. It is empty if they are
+	// not known.
 	Carried string
 	// Webhooks are the admission webhooks of a configuration that refuse requests if the server cannot call them, by name,
 	// with their selectors in words. They are known of a configuration that was read, or written.
 	Webhooks map[string]string
-	// Automatic is what the annotation automatic of a namespace says; of an absent one, what it is to say. Empty means
-	// that it does not prove anything.
+	// Automatic is the value of the annotation automatic of a namespace; for an absent namespace,
+	// the value to write. An empty value proves nothing.
 	Automatic string
 	// Shared is the annotation of a definition that has the label of the types that all components of the reconciler share.
 	Shared string
@@ -118,13 +119,13 @@ type Status struct {
 	Message string
 }
 
-// Readiness is whether an object does what its manifest asks for.
+// Readiness tells whether an object does its work.
 type Readiness int
 
 const (
 	// NotReady: work on the object is in progress.
 	NotReady Readiness = iota
-	// Ready: the object does what its manifest asks for.
+	// Ready: the object does its work.
 	Ready
 	// Failed: the object says that it failed.
 	Failed

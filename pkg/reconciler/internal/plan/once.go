@@ -17,9 +17,9 @@ import (
 //	a TTL after its end       Finished, then Completed    if its manifest changes, or it had failed
 //	a hook of the deletion    Completed                   never
 
-// isFinished reports whether the object is gone for good: it did its work and was purged or
-// removed by its TTL, or it is applied only once. It is not created again, and an object
-// that others create in its place is not changed.
+// isFinished reports whether the object is gone for good: it did its work and was purged or removed
+// by its TTL, or it is applied only once. It is not created again, and an object that another
+// client creates in its place is not changed.
 func (u *unit) isFinished() bool {
 	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs() && !u.isInherited()
 }
@@ -30,12 +30,12 @@ func (u *unit) markFinished() {
 	if u.isPurged() || u.isHook() {
 		u.item.Phase = v1alpha1.PhaseCompleted
 	}
-	// Nothing is there that could be taken over. What was never seen keeps the mark.
+	// There is no object to take over. An object that was never seen keeps the mark.
 	u.item.Inherited = u.item.Inherited && u.item.Phase != v1alpha1.PhaseCompleted
 }
 
-// finish returns how the work of an object with a TTL ended. What was recorded counts
-// first, because an end is not undone.
+// finish returns how the work of an object with a TTL ended. A recorded end counts first, because
+// an end is not undone.
 func (u *unit) finish() Finish {
 	switch u.item.Finished {
 	case v1alpha1.FinishComplete:
@@ -97,8 +97,8 @@ func (u *unit) isPurged() bool {
 	return purged && u.desired.Policies.Order.Purge != nil && (u.isSame() || u.isHook())
 }
 
-// isAppliedOnce reports whether the object must not be touched again. One that
-// is ours was applied, even if the answer was lost.
+// isAppliedOnce reports whether the object must not be touched again. An object of ours was
+// applied, even if the answer was lost.
 func (u *unit) isAppliedOnce() bool {
 	if u.isHook() {
 		return false // it runs once in any case, and has to

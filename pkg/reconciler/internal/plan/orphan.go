@@ -12,12 +12,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// maxKeptUIDs is how many orphaned instances the record of a type lists.
-// Each needs less space than its own record did.
+// maxKeptUIDs is how many orphaned instances the record of a type lists. Each needs less space than
+// its own record did.
 //
 // Unit: instances
-// Limit: the instances that are recorded as orphaned of one type; older ones count as those of others, and
-// block the deletion of the type.
+// Limit: the instances that are recorded as orphaned of one type; older ones count as those of
+// others, and block the deletion of the type.
 const maxKeptUIDs = 1000
 
 // An orphaned object would be deleted with its namespace, and with its type. So these
@@ -71,7 +71,7 @@ func (u *unit) contains(other *unit) bool {
 	return other.key.Namespace != "" && u.key == namespaceKey(other.key.Namespace) || u.definesTypeOf(other)
 }
 
-// orOrphan returns the guard that orphans what it must not delete.
+// orOrphan returns the guard that orphans an object if it must not delete it.
 func (g Guard) orOrphan() Guard {
 	switch g {
 	case GuardNoInstances:
@@ -83,7 +83,7 @@ func (g Guard) orOrphan() Guard {
 	}
 }
 
-// AllowsOrphan reports whether what must not be deleted is orphaned.
+// AllowsOrphan reports whether the guard orphans an object that it must not delete.
 func (g Guard) AllowsOrphan() bool {
 	return g == GuardEmptyElseOrphan || g == GuardKnownEmptyElseOrphan || g == GuardNoInstancesElseOrphan
 }
@@ -173,9 +173,11 @@ func (u *unit) isReleased() bool {
 	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
 }
 
-// isReleasedByMistake reports whether the record gives an object away that no other owner has or waits for: an operator of another
-// name that shared the record may have written that. An object that is not desired may have been handed over, right before a crash. What
-// we hand over has the digest of a manifest under our key, and no seal; what another operator gave away was hashed with another key.
+// isReleasedByMistake reports whether the record releases an object that no other owner has or
+// waits for: an operator of another name that shared the record may have written that. An object
+// that is not desired may have been handed over, right before a crash. An object that we hand over
+// has the digest of a manifest under our key, and no seal; another operator hashed with another
+// key.
 func (u *unit) isReleasedByMistake(in Input) bool {
 	ownership := u.live.Ownership
 	return u.isReleased() && ownership.OwnerID == in.Owner.ID && ownership.Ref == in.Owner.Ref && len(ownership.OtherOwners) == 0 &&
@@ -189,9 +191,9 @@ func orphans(p v1alpha1.DeletePolicy, reason Reason) bool {
 	return policy.OrphansOnApply(p)
 }
 
-// isProtected reports whether the object is one that is never deleted: a namespace of
-// the cluster's own, the one that the owner itself lives in, or what the owner
-// needs. It is orphaned, even if a manifest contains it.
+// isProtected reports whether the object is never deleted: a namespace of the cluster's own, the
+// owner's namespace, or a prerequisite of the owner. It is orphaned, even if a manifest contains
+// it.
 func (w *work) isProtected(key Key) bool {
 	if w.in.Protected[key] {
 		return true

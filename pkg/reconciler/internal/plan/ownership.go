@@ -71,8 +71,8 @@ type Ownership struct {
 	OwnerID string
 	// Ref is the value of our annotation; zero if absent or not readable.
 	Ref OwnerRef
-	// OtherOwners names owners according to other tools and reconcilers, such
-	// as "Helm release shop/web". Those that our own manifest sets are left out.
+	// OtherOwners names owners according to other tools and reconcilers, such as "Helm release
+	// shop/web". Owners that our own manifest sets are left out.
 	OtherOwners []string
 	// Marks are the labels and annotations of other reconcilers among them.
 	Marks []Mark
@@ -107,19 +107,18 @@ const (
 	labelLost
 	// earlier: the object has the label and annotation of an earlier incarnation of us.
 	earlier
-	// inherited: the object has the label that SAP component-operator-runtime gives to our objects, and its record is
-	// that of this runtime. Both are needed: the label does not tell the kind of the owner. Or it has the label and
-	// annotation that the reconciler whose place ours takes has given to it.
+	// inherited: the object has the label that SAP component-operator-runtime gives to our objects,
+	// and this runtime has recorded it. Both are needed: the label does not tell the kind of the
+	// owner. Or it has the label and annotation of the reconciler that ours replaces.
 	inherited
 	// ownedByOther: the object has the label or annotation of another owner, or has a
 	// controller and none of ours. An object of ours stays ours if it gets a controller later.
 	ownedByOther
 )
 
-// relate decides which owner a live object has, and names it if it is not us.
-// A record proves nothing by what it says, because the status of a component may be
-// writable for others. Evidence is what the object itself shows, or the seal of its
-// record, which only the operator can make.
+// relate decides which owner a live object has, and names it if it is not us. The content of a
+// record proves nothing, because other clients may be able to write the status of a component.
+// Evidence is on the object itself, or in the seal of its record, which only the operator can make.
 func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Observation) (relation, string) {
 	ownership := live.Ownership
 	mine := ownership.OwnerID == me.ID && (ownership.Ref == (OwnerRef{}) || ownership.Ref.SameOwner(me.Ref))
@@ -165,8 +164,8 @@ func (o Ownership) onlyOther(policies policy.Set) bool {
 	return slices.ContainsFunc(o.OtherOwners, isFrom) && !slices.ContainsFunc(o.OtherOwners, isOther)
 }
 
-// isShared reports whether an object of ours shows another owner, too. Only one that is adopted whatever its
-// owner is stays ours then.
+// isShared reports whether an object of ours shows another owner, too. It stays ours only if it is
+// adopted whatever its owner is.
 func (u *unit) isShared() bool { return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0 }
 
 // isSealed reports whether the record proves that the live object is ours.
@@ -211,9 +210,9 @@ func (u *unit) isOurs() bool { return u.relation == ours || u.relation == labelL
 // adoption policy is, it is ours.
 func (u *unit) isInherited() bool { return u.relation == inherited }
 
-// mayRemove reports whether an object that is no longer desired may be
-// deleted. What an earlier incarnation of us left must be sealed; otherwise we never
-// adopted it, perhaps because we must not.
+// mayRemove reports whether an object that is no longer desired may be deleted. An object of an
+// earlier incarnation of us must be sealed; otherwise we never adopted it, perhaps because we must
+// not.
 func (u *unit) mayRemove() bool {
 	return u.isOurs() || u.isInherited() || u.relation == earlier && isSealed(u.item, u.live) || u.isLeftOver()
 }
@@ -238,8 +237,8 @@ func (u *unit) mayAdopt() bool {
 	}
 }
 
-// isTakenFrom reports whether the live object belongs to the owners that the component takes its objects from,
-// and to no others.
+// isTakenFrom reports whether the live object belongs to the owners that the component takes its
+// objects from, and to no other owner.
 func (u *unit) isTakenFrom() bool {
 	ownership := u.live.Ownership
 	return u.relation == ownedByOther && ownership.onlyOther(u.desired.Policies) &&

@@ -46,7 +46,7 @@ type Plan struct {
 // Done reports whether nothing is left to do and nothing is waited for.
 func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Waiting) == 0 }
 
-// Verb is what a step does.
+// Verb is the kind of a step.
 type Verb string
 
 const (
@@ -98,9 +98,8 @@ type Step struct {
 	// Stage orders the steps of a plan.
 	Stage  int
 	Reason Reason
-	// UID and ResourceVersion are what the plan saw. Every write is refused by
-	// the server if they no longer hold. Both are empty for VerbCreate, which
-	// demands absence.
+	// UID and ResourceVersion identify the object that the plan saw. The server refuses every write
+	// if they no longer hold. Both are empty for VerbCreate, which demands absence.
 	UID             types.UID
 	ResourceVersion string
 	// Ownership are the signs of ownership that the plan saw, see [Step.StillApplies].
@@ -121,7 +120,7 @@ type Step struct {
 	// Removes are the uids of recorded objects that are removed with the same plan or a later one. An orphan must not
 	// refer to them: the garbage collector would delete it with them.
 	Removes []types.UID
-	// Carried and Reclaims are those of the observation.
+	// Carried and Reclaims are copied from the observation.
 	Carried  string
 	Reclaims bool
 	// PreviousOwner names the owner that an adopted object belongs to.
@@ -132,15 +131,15 @@ type Step struct {
 	// changed unless the manifest has another number than when it was last written.
 	// Autoscaled: an autoscaler decides about it, so that it is not changed in any case.
 	Scaled, Autoscaled bool
-	// Drift is what the step undoes, if another client changed or deleted the object;
-	// nil if that is not why it is done.
+	// Drift is the drift that the step undoes, if another client changed or deleted the object; nil
+	// if the step has another reason.
 	Drift *report.Drift
 	// AsIntended: the record says that the object was created of this manifest. It is written only if it differs.
 	AsIntended bool
-	// ItemAfter is the record once the step succeeded; the uid and the hashes are
-	// filled in from the server's answer. VerbDelete and VerbOrphan keep no record;
-	// a guard reads from it what was orphaned. If the guard cannot read the content of a
-	// namespace, it has since when, and when that was last recorded; nil means now.
+	// ItemAfter is the record once the step succeeded; the uid and the hashes are filled in from
+	// the server's answer. VerbDelete and VerbOrphan keep no record; a guard reads the orphaned
+	// instances from it. If the guard cannot read the content of a namespace, ItemAfter has since
+	// when, and when that was last recorded; nil means now.
 	ItemAfter v1alpha1.InventoryItem
 }
 
@@ -149,10 +148,10 @@ func (s Step) IsInherited() bool {
 	return s.Owner.ForeignID != "" && s.Ownership.OwnerID == s.Owner.ForeignID
 }
 
-// StillApplies reports whether a deletion or an orphaning that was planned for an
-// object still applies: it is the same object, and its owner has not
-// changed. So what the plan decided about its ownership holds, whatever else has
-// changed since, and the step may be sent again with the newer resourceVersion.
+// StillApplies reports whether a deletion or an orphaning that was planned for an object still
+// applies: it is the same object, and its owner has not changed. So the plan's decision about its
+// ownership holds, whatever else has changed since, and the step may be sent again with the newer
+// resourceVersion.
 func (s Step) StillApplies(live Observation) bool {
 	return live.Existence == Present && live.UID == s.UID &&
 		live.Ownership.OwnerID == s.Ownership.OwnerID && live.Ownership.Ref == s.Ownership.Ref &&
@@ -200,7 +199,8 @@ type Wait struct {
 // Note is a message for users that needs no request.
 type Note struct {
 	Key Key
-	// Reason is that of the event about the note; empty for one without a reason of its own.
+	// Reason is the reason of the event about the note; empty for a note without a reason of its
+	// own.
 	Reason  string
 	Message string
 	// Warning is set for a note about harm, such as ForeignInstancesLost.
@@ -215,12 +215,11 @@ type BlockingType struct {
 	Namespace string
 }
 
-// Result is what became of one step.
+// Result is the result of one step.
 type Result struct {
 	Step Step
-	// Observation is what is known about the object afterwards: the object as
-	// the server answered, Absent if a deletion was answered as completed, or
-	// Unknown if the outcome is not known.
+	// Observation is the state of the object afterwards: the object in the server's answer, Absent
+	// if the server answered that a deletion is complete, or Unknown if the outcome is not known.
 	Observation Observation
 	// Blocked is why the guard of a deletion refused it; nothing was done then.
 	Blocked string
@@ -234,14 +233,14 @@ type Result struct {
 	// Replicas is the number of replicas that the manifest asks for, of an object that
 	// can be scaled; nil if it asks for none.
 	Replicas *int64
-	// Notes are messages for users about what the step found, whatever its outcome.
+	// Notes are messages for users about the findings of the step, whatever its outcome.
 	Notes []Note
 	// Err is why the step failed. It names the object.
 	Err error
 }
 
-// String returns the plan as text, one line per step, wait and note. It is
-// what users are shown and what the tests of this package pin.
+// String returns the plan as text, one line per step, wait and note. Users see this text, and the
+// tests of this package pin it.
 func (p Plan) String() string {
 	var b strings.Builder
 	if p.MustRecord {

@@ -12,11 +12,10 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// record returns the inventory to keep, ordered by key, what is not in it any
-// more because it is gone, and whether the inventory it must be
-// durable before the steps: when it holds an object that is not recorded yet,
-// or a phase that a step relies on. Everything new is recorded at once, so that
-// an installation needs one write for its record, not one for each wave.
+// record returns the inventory to store, ordered by key, the items that left it because their
+// objects are gone, and whether the inventory must be durable before the steps: when it holds an
+// object that is not recorded yet, or a phase that a step relies on. Everything new is recorded at
+// once, so that an installation needs one write for its record, not one for each wave.
 func (w *work) record() (items, gone []v1alpha1.InventoryItem, must bool) {
 	items = make([]v1alpha1.InventoryItem, 0, len(w.units))
 	must = w.recordFirst
@@ -55,8 +54,8 @@ func (u *unit) intend() bool {
 	return other
 }
 
-// Fold brings the record and the observations up to date with what became of
-// the steps of a plan. The inventory is the plan's; it and live are not kept.
+// Fold updates the record and the observations with the results of the steps of a plan. The
+// inventory is the plan's; Fold changes it and live.
 func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results []Result, now metav1.Time) []v1alpha1.InventoryItem {
 	// The serialised form has no fraction of a second. No timeout ends early.
 	unread := metav1.NewTime(now.Add(time.Second - 1).Truncate(time.Second))
@@ -85,7 +84,7 @@ func Fold(inventory []v1alpha1.InventoryItem, live map[Key]Observation, results 
 			// It is no longer ours.
 		case r.Step.Verb == VerbDelete || r.Step.Verb == VerbMark:
 			resetContentUnknown(&item)
-			folded = append(folded, item) // what was accepted is what it was
+			folded = append(folded, item) // the accepted digest was the same
 		default:
 			folded = append(folded, itemAfterWrite(r, now))
 		}

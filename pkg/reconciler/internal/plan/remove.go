@@ -13,10 +13,10 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 )
 
-// prune removes what is recorded but no longer desired. An object waits until
-// the writes of its own and the earlier apply waves went through, so that what
-// replaces it exists; only one with a generated name waits for readiness. It goes
-// first if it holds what a failed creation asks for.
+// prune removes recorded objects that are no longer desired. An object waits until the writes of
+// its own and the earlier apply waves went through, so that its replacement exists; only an object
+// with a generated name waits for readiness. It goes first if it holds a value that a failed
+// creation asks for.
 func (w *work) prune() {
 	var redundant []*unit
 	var desired map[Key][]*unit // made only if something is redundant
@@ -34,9 +34,9 @@ func (w *work) prune() {
 				continue
 			}
 			if u.item.DeletePolicy == v1alpha1.DeletePolicyOrphanOnApply && u.live.Existence != Absent {
-				// It is recorded that the object is orphaned whatever comes: the component may
-				// be deleted before that is done. Once our label and annotation are gone, nothing
-				// else distinguishes the object from one that lost them.
+				// It is recorded that the object is orphaned whatever comes: the component may be
+				// deleted before that is done. Once our label and annotation are gone, nothing else
+				// distinguishes the object from an object that lost them.
 				u.item.DeletePolicy = v1alpha1.DeletePolicyOrphan
 				w.recordFirst = true
 			}
@@ -66,8 +66,9 @@ func (w *work) awaitsWrites(u *unit, reason Reason) bool {
 // generatedName is the end of a name that kustomize has generated: a hash of the content, in its alphabet.
 var generatedName = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// awaitsRollout reports whether pods of the former version may use the object: its name is generated, so the pods of the
-// new version use another one, and not all of what is desired in its namespace is ready. After the timeout it does not wait.
+// awaitsRollout reports whether pods of the former version may use the object: its name is
+// generated, so the pods of the new version use another one, and not every desired object in its
+// namespace is ready. After the timeout it does not wait.
 func (w *work) awaitsRollout(u *unit, reason Reason) bool {
 	generated := (u.key.Kind == "ConfigMap" || u.key.Kind == "Secret") && u.key.Group == "" && generatedName.MatchString(u.key.Name)
 	return reason == ReasonRedundant && generated && !w.in.TimedOut && slices.ContainsFunc(w.units, func(other *unit) bool {
@@ -96,7 +97,7 @@ func (w *work) remove(units []*unit, reason Reason) {
 	w.resetVisits()
 }
 
-// removeInOrder removes the object after those of its stage that need it.
+// removeInOrder removes the object after its dependents in the same stage.
 func (w *work) removeInOrder(u *unit, reason Reason) {
 	if u.visited {
 		return
@@ -135,7 +136,7 @@ func nextRemovalStage(ordered *[]*unit) []*unit {
 	return stage
 }
 
-// holdRemoval lets an object wait for others.
+// holdRemoval makes an object wait for other objects.
 func (w *work) holdRemoval(u *unit, message string) {
 	if u.live.Existence == Absent {
 		u.drop()

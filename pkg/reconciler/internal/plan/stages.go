@@ -12,8 +12,8 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// Stages of an apply wave. The purge comes at its end; what is pruned in the
-// same plan comes after everything that is written.
+// Stages of an apply wave. The purge comes at its end; the removals of the same plan come after all
+// writes.
 const (
 	stageNamespace = iota
 	stageType
@@ -44,12 +44,11 @@ type kind struct{ apply, remove int }
 
 var rest = kind{stageRest, removeRest}
 
-// kinds places the kinds that need a certain position. Admission webhooks come after
-// everything that may serve them, and are removed before it. Workloads
-// are removed before the configuration and the rights that they need to shut down. The rights are removed last, because
-// the component may act with them.
-// An APIService is removed before the server behind it: without that server it is not known
-// whether there are instances of others, which would be lost with it.
+// kinds places the kinds that need a certain position. Admission webhooks come after everything
+// that may serve them, and are removed before it. Workloads are removed before the configuration
+// and the rights that they need to shut down. The rights are removed last, because the component
+// may act with them. An APIService is removed before the server behind it: without that server it
+// is not known whether there are instances of other owners, which would be lost with it.
 var kinds = map[schema.GroupKind]kind{
 	{Kind: "Namespace"}: {stageNamespace, removeNamespace},
 
@@ -86,9 +85,9 @@ func kindOf(key Key) kind {
 	return rest
 }
 
-// ApplyStages returns a function that returns the stage of its wave in which an object is
-// applied. The types are those that the objects themselves bring, and the
-// patterns of additional managed types.
+// ApplyStages returns a function that returns the stage of its wave in which an object is applied.
+// The types are the types that the objects themselves bring, and the patterns of additional managed
+// types.
 func ApplyStages(types, additional []v1alpha1.TypeInfo) func(Key) int {
 	managed := managedTypes{exact: map[schema.GroupKind]bool{}, patterns: slices.Concat(types, additional)}
 	return func(key Key) int {
@@ -155,8 +154,8 @@ func guardOf(u *unit) Guard {
 	}
 }
 
-// managedTypes are the types of managed instances: those that the component's own
-// CustomResourceDefinitions and APIServices bring, and the additional patterns.
+// managedTypes are the types of managed instances: the types of the component's own
+// CustomResourceDefinitions and APIServices, and the additional patterns.
 type managedTypes struct {
 	exact    map[schema.GroupKind]bool
 	patterns []v1alpha1.TypeInfo
@@ -191,10 +190,9 @@ func (t managedTypes) manages(gk schema.GroupKind) bool {
 	return false
 }
 
-// withGuard gives a deletion its guard, and what the guard must know: which
-// instances of a type are in the record. An object that is recorded as released,
-// or is just now dropped from the record, is not ours, and an orphaned
-// one is no longer recorded.
+// withGuard gives a deletion its guard, and the facts that the guard must know: which instances of
+// a type are in the record. An object that is recorded as released, or is just now dropped from the
+// record, is not ours, and an orphaned object is no longer recorded.
 func (w *work) withGuard(s Step, u *unit) Step {
 	s.Guard = guardOf(u)
 	if s.Guard != GuardNoInstances {

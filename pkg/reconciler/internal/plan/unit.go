@@ -12,7 +12,7 @@ import (
 type unit struct {
 	key     Key
 	desired *Desired // nil if the object is not desired
-	// item is the record to keep; it starts as what is recorded.
+	// item is the record to store; it starts as the recorded item.
 	item     v1alpha1.InventoryItem
 	recorded bool
 	live     Observation
@@ -30,8 +30,8 @@ type unit struct {
 	writeBlocked bool
 	// waitsForOthers: other objects come first.
 	waitsForOthers bool
-	// blockedByFailure: it cannot be written, because its own last write failed or that of one
-	// that comes before it.
+	// blockedByFailure: it cannot be written, because its own last write failed or the write of an
+	// object before it.
 	blockedByFailure bool
 	// shared: it is a namespace that was created for another component, and that desired objects live in.
 	shared bool
@@ -42,21 +42,19 @@ type unit struct {
 	becameHook bool
 	// dropped: the object is removed from the record.
 	dropped bool
-	// needs are other objects that must be there as long as this one: when
-	// applying, those that must be settled before; when removing, those that
-	// must not go before.
+	// needs are other objects that must be there as long as this one: when applying, the objects
+	// that must be settled before; when removing, the objects that must not go before.
 	needs []*unit
 	// removing: the object is to be removed, in removalWave and in
 	// its removalStage.
 	removing     bool
 	removalWave  int16
 	removalStage int
-	// neededBy are those that need this one and must not be left without it.
+	// neededBy are the units that need this one and must not be left without it.
 	neededBy []*unit
 	// equivalents are the desired objects of the same kind and name in other groups.
 	equivalents []*unit
-	// visited is set for units that the walk under way has met, visiting those that
-	// it came through.
+	// visited is set for units that the walk under way has met, visiting for the units on its path.
 	visited, visiting bool
 }
 
@@ -84,7 +82,7 @@ func (u *unit) setDesired(d *Desired) {
 	}
 }
 
-// setLive sets what is known about the live object.
+// setLive sets the observed state of the object.
 func (u *unit) setLive(in Input) {
 	u.live = in.Live[u.key]
 	if failure, failed := in.Failed[u.key]; failed {
@@ -114,7 +112,7 @@ func (u *unit) isNotStored() bool {
 	return u.item.UID == "" && !u.item.Inherited && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
 }
 
-// step starts a step on the live object, with what was seen as its precondition.
+// step starts a step on the live object, with the observation as its precondition.
 func (u *unit) step(verb Verb, stage int, reason Reason) Step {
 	return Step{
 		Verb: verb, Key: u.key, Version: u.item.Version, Stage: stage, Reason: reason,

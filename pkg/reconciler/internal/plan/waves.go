@@ -76,9 +76,9 @@ func (w *work) applyWave(units []*unit) bool {
 	return settled
 }
 
-// blocking names the object that others wait for: the first that is not settled, if
-// possible one that does not wait for others itself. Of a hook of a chart it says which, and
-// of other objects the wave: the author of a chart knows nothing of the waves of hooks.
+// blocking names the object that other objects wait for: the first that is not settled, if possible
+// one without a wait of its own. For a hook of a chart it names the kind of hook, and for other
+// objects the wave: the author of a chart knows nothing of the waves of hooks.
 func blocking(units []*unit, wave string) string {
 	first := slices.IndexFunc(units, func(u *unit) bool { return !u.settled })
 	if own := slices.IndexFunc(units, func(u *unit) bool { return !u.settled && !u.waitsForOthers }); own >= 0 {
@@ -93,8 +93,8 @@ func blocking(units []*unit, wave string) string {
 	return units[first].key.String() + wave
 }
 
-// holdAll lets objects wait for others, unless nothing is to be done about them;
-// failed is set if some of those others wait because of a failure.
+// holdAll makes objects wait for other objects, unless nothing is to be done about them; failed is
+// set if some of those wait because of a failure.
 func (w *work) holdAll(units []*unit, message string, failed bool) {
 	for _, u := range units {
 		w.hold(u, message, failed)
@@ -146,8 +146,8 @@ func (p purges) add(units []*unit) {
 	}
 }
 
-// popDue removes and returns what is due before the next wave starts; a wave in
-// between that has no objects ends at once.
+// popDue removes and returns the purges that are due before the next wave starts; a wave in between
+// that has no objects ends at once.
 func (p purges) popDue(next int) []*unit {
 	var due []*unit
 	for _, at := range slices.Sorted(maps.Keys(p)) {
