@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Rule is what a change breaks.
+// Rule names a kind of breaking change.
 type Rule string
 
 // The rules about a definition as a whole.
@@ -42,7 +42,7 @@ type Change struct {
 	// Path is the field of the objects, such as .spec.replicas; empty if the change is about no field.
 	Path string
 	Rule Rule
-	// Message says what changes.
+	// Message describes the change.
 	Message string
 }
 
@@ -58,8 +58,9 @@ func (c Change) String() string {
 	return b.String() + c.Message + " (" + string(c.Rule) + ")"
 }
 
-// Breaking returns what the change from the live definition to the desired one breaks, in the order of the
-// versions of the live one. Both are objects of apiextensions.k8s.io/v1. It is empty if nothing breaks.
+// Breaking returns the breaking changes from the live definition to the desired one, in the order
+// of the versions of the live one. Both are objects of apiextensions.k8s.io/v1. It is empty if
+// nothing breaks.
 func Breaking(live, desired map[string]any) []Change {
 	before, after := fields(live["spec"]), fields(desired["spec"])
 	var found []Change
@@ -120,7 +121,7 @@ func nameOf(spec map[string]any, name string) string {
 
 func isWebhook(spec map[string]any) bool { return fields(spec["conversion"])["strategy"] == "Webhook" }
 
-// subresources compares what clients use beside the objects themselves.
+// subresources compares the subresources.
 func subresources(version string, old, new map[string]any) (found []Change) {
 	before, after := fields(old["subresources"]), fields(new["subresources"])
 	for _, name := range []string{"status", "scale"} {
@@ -156,11 +157,12 @@ func compareVersions(version string, old, new map[string]any, prunes bool) []Cha
 	return c.found
 }
 
-// losing are the rules about what is lost when an object is stored in another version without a conversion.
+// losing are the rules about fields that are lost when an object is stored in another version
+// without a conversion.
 var losing = []Rule{FieldRemoved, TypeChanged, UnknownFieldsPruned}
 
-// lostInStorage compares the schemas of the version that objects were stored in, and of another one that
-// they will be stored in, if nothing converts them.
+// lostInStorage compares the schemas of the former and the new storage version, if nothing converts
+// the objects.
 func lostInStorage(before, after map[string]any) (found []Change) {
 	storage := func(spec map[string]any) map[string]any {
 		for _, version := range list(spec["versions"]) {

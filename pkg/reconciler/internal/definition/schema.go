@@ -143,8 +143,8 @@ func (c *comparison) compareProperties(path string, old, new map[string]any) {
 	}
 }
 
-// compareWithOthers compares the schema of a field with that of the values that properties do not name. Without
-// a schema all values are kept, and only a default is lost.
+// compareWithOthers compares the schema of a field with the schema of the values that properties do
+// not name. Without a schema all values are kept, and only a default is lost.
 func (c *comparison) compareWithOthers(path string, old, others map[string]any) {
 	if others != nil {
 		c.compare(path, old, others)

@@ -27,7 +27,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
-// Input is what the desired objects are built from.
+// Input is the input of Build.
 type Input struct {
 	// Name is the name of the reconciler: the prefix of labels and annotations.
 	Name  string
@@ -41,13 +41,13 @@ type Input struct {
 	// such objects are mistakes.
 	Namespace string
 	Defaults  policy.Set
-	// IgnoreRules name fields to ignore besides those of the annotations.
+	// IgnoreRules name fields to ignore in addition to those of the annotations.
 	IgnoreRules []policy.IgnoreRule
 	// ComponentDigest becomes part of the digest of the objects that are to be
 	// written whenever the component changes.
 	ComponentDigest string
-	// HooksOnly leaves out what does not run before or after a deletion. Its
-	// mistakes do not matter then, nor whether its types are served.
+	// HooksOnly leaves out objects that do not run before or after a deletion. Their mistakes do
+	// not matter then, nor whether their types are served.
 	HooksOnly bool
 	// Managed are patterns of types that appear at run time.
 	Managed []v1alpha1.TypeInfo
@@ -125,8 +125,8 @@ func (i *item) isHook(name string) bool {
 	return at(i.content, "metadata", "annotations", name+"/"+v1alpha1.AnnotationRunOn) != nil
 }
 
-// quotedText matches a value of a manifest in a message: all of them are quoted. What CEL says about an expression is
-// matched as a whole.
+// quotedText matches a value of a manifest in a message: all of them are quoted. The message of CEL
+// about an expression is matched as a whole.
 var quotedText = regexp.MustCompile(`(?s)ready-when ".*|"(?:[^"\\]|\\.)*"`)
 
 // invalid unites the mistakes of all items.
@@ -205,7 +205,7 @@ type item struct {
 	place position
 	// content is our own copy.
 	content map[string]any
-	// broken items miss what the next steps need; their mistakes are noted.
+	// broken items lack data that the next steps need; their mistakes are noted.
 	broken bool
 	// excluded items are not returned, and their mistakes do not matter.
 	excluded bool
@@ -240,7 +240,7 @@ func (p position) element(index int) position {
 	return position{index: p.index, within: p.within + ", item " + strconv.Itoa(index+1)}
 }
 
-// mistake notes what is wrong with the item.
+// mistake adds a mistake of the item.
 func (i *item) mistake(format string, args ...any) {
 	i.mistakes = append(i.mistakes, fmt.Errorf(format, args...))
 }

@@ -63,7 +63,7 @@ func (i *item) manifestDigest(in Input) string {
 	return in.Hasher.Manifest(i.content)
 }
 
-// parsePolicies reads the annotations and checks what depends on the type. It returns
+// parsePolicies reads the annotations and checks the policies that depend on the type. It returns
 // the fields that rules of the options ignore.
 func (i *item) parsePolicies(in Input) (ignored []string) {
 	labels, annotations := stringsOf(i.content, "labels"), stringsOf(i.content, "annotations")
@@ -162,9 +162,8 @@ func unset(metadata map[string]any, field, name string) {
 	}
 }
 
-// encodeSecret merges stringData into data, as the server would. Otherwise what
-// the manifest sets and what the server keeps would never be the same. Values
-// must not get into messages.
+// encodeSecret merges stringData into data, as the server would. Otherwise the manifest would
+// always differ from the object that the server stores. Values must not get into messages.
 func (i *item) encodeSecret() {
 	if at(i.content, "stringData") == nil {
 		delete(i.content, "stringData")

@@ -20,8 +20,8 @@ var serverKept = []string{
 	"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generateName",
 }
 
-// identify finds type and name, checks the metadata, and removes what only the
-// server may set.
+// identify finds type and name, checks the metadata, and removes the fields that only the server
+// may set.
 func (i *item) identify() {
 	if i.broken {
 		return

@@ -19,8 +19,8 @@ import (
 	"github.com/corbel-run/corbel/internal/jsonsize"
 )
 
-// Limits of the API server: what is beyond them it refuses, and then the objects
-// before it are written and those after it are not.
+// Limits of the API server. It refuses an object beyond them; then the objects before it are
+// written and the objects after it are not.
 const (
 	// maxData bounds the values of a ConfigMap or Secret.
 	//
@@ -34,7 +34,7 @@ const (
 
 var kindConfigMap = schema.GroupKind{Kind: "ConfigMap"}
 
-// checkLimits finds what the API server would refuse in any object.
+// checkLimits finds values that the API server would refuse in any object.
 func (i *item) checkLimits(in Input) {
 	i.checkLabels()
 	i.checkAnnotations(in)
@@ -90,8 +90,8 @@ func (i *item) checkAnnotations(in Input) {
 	}
 }
 
-// checkOwners refuses references to others than the component: the server's
-// garbage collector deletes an object if none of its owners exists.
+// checkOwners refuses references to other owners than the component: the server's garbage collector
+// deletes an object if none of its owners exists.
 func (i *item) checkOwners(owner types.UID) {
 	references, _ := at(i.content, "metadata", "ownerReferences").([]any)
 	for _, reference := range references {
@@ -131,8 +131,8 @@ func (i *item) checkData(field string, encoded bool) {
 
 const notBase64 = "not base64"
 
-// problemOf says what the value of a ConfigMap or Secret is in place of a string that
-// the server can read; it is empty if it is one.
+// problemOf describes the value of a ConfigMap or Secret if it is not a string that the server can
+// read; else it returns an empty string.
 func problemOf(value any, encoded bool) string {
 	text, isString := value.(string)
 	if !isString {

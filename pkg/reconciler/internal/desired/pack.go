@@ -33,7 +33,7 @@ type Pack struct {
 	Size int
 }
 
-// packedObject is a plan.Desired. What most objects have in common is there once.
+// packedObject is a plan.Desired that shares the parts that most objects have in common.
 type packedObject struct {
 	key      plan.Key
 	version  string
@@ -89,8 +89,8 @@ func (p *Pack) Objects() []plan.Desired {
 	return objects
 }
 
-// shared returns an equal key that shares with others what they have in common, and
-// keeps nothing else alive.
+// shared returns an equal key that shares its common parts with other keys, and keeps nothing else
+// alive.
 func shared(key plan.Key) plan.Key {
 	for _, part := range []*string{&key.Group, &key.Kind, &key.Namespace} {
 		*part = unique.Make(*part).Value()

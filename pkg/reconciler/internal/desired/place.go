@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// scope is what is known about where the objects of a type live.
+// scope tells where the objects of a type live, as far as that is known.
 type scope int
 
 const (
@@ -147,10 +147,10 @@ type ownTypes struct {
 	services    map[schema.GroupVersion]bool
 }
 
-// definition is what a CustomResourceDefinition says about its type.
+// definition holds the facts of a CustomResourceDefinition about its type.
 type definition struct {
 	scope    scope
-	versions map[string]bool // those that are served
+	versions map[string]bool // the served versions
 }
 
 // typesOf reads the definitions among the items, and checks them on the way.

@@ -154,12 +154,11 @@ func (a *byteBudget) spend(length int) bool {
 	return *a >= 0
 }
 
-// valueBytes is what a value counts beside its text.
+// valueBytes is the size of a value beside its text.
 const valueBytes = 4
 
-// cloneMap returns a deep copy of the content of an untyped object. Generators
-// written in Go put all kinds of values into maps; the copy has only those that
-// JSON decoders of Kubernetes give.
+// cloneMap returns a deep copy of the content of an untyped object. Generators written in Go put
+// all kinds of values into maps; the copy has only the kinds that JSON decoders of Kubernetes give.
 func cloneMap(content map[string]any, left *byteBudget) (map[string]any, error) {
 	if content == nil {
 		return map[string]any{}, nil
@@ -274,7 +273,7 @@ func cloneNumber(v json.Number) (any, error) {
 	return cloneFloat(f)
 }
 
-// cloneByJSON copies what has a form in JSON: times, quantities, other maps.
+// cloneByJSON copies values that have a form in JSON: times, quantities, other maps.
 func cloneByJSON(value any) (any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -289,7 +288,7 @@ func cloneByJSON(value any) (any, error) {
 
 var (
 	errDepth = errors.New("values are nested too deeply")
-	// errAmount is about all objects, not only the one that exceeds it.
+	// errAmount is about all objects, not only about the object that exceeds the limit.
 	errAmount = fmt.Errorf("the objects have more than %d bytes together", maxBytes)
 )
 

@@ -43,18 +43,18 @@ func relate(items []*item, managed []v1alpha1.TypeInfo) {
 	known.checkCycles(items)
 }
 
-// index finds items by what they are and by the types that they bring.
+// index finds items by their keys and by the types that they bring.
 type index struct {
 	// stage returns in which stage of its wave an object is applied.
 	stage func(plan.Key) int
 	items map[plan.Key]*item
 	types map[schema.GroupKind]*item
-	// groups holds those that bring every kind of a group.
+	// groups holds the items that bring every kind of a group.
 	groups map[string]*item
 	broken map[kindAndName]bool
 }
 
-// kindAndName is what may be known of an item that has mistakes.
+// kindAndName identifies an item that has mistakes, as far as it is known.
 type kindAndName struct{ kind, name string }
 
 func (x index) add(added *item) {
@@ -90,8 +90,7 @@ func (x index) prerequisites(of *item) map[*item]string {
 	return found
 }
 
-// checkOrder finds orders in which an object comes before what it cannot exist
-// without, or goes after it.
+// checkOrder finds orders in which an object comes before its prerequisites, or goes after them.
 func (x index) checkOrder(checked *item) {
 	bases := x.prerequisites(checked)
 	ordered := make([]*item, 0, len(bases))
@@ -126,7 +125,7 @@ func (x index) resolveDependencies(dependent *item) {
 	for _, reference := range dependent.policies.DependsOn {
 		other := x.find(reference, dependent.key.Namespace)
 		if other == nil {
-			// An object that has mistakes itself may be the one that is meant.
+			// The reference may mean an object that has mistakes itself.
 			if !x.broken[kindAndName{reference.Kind, reference.Name}] {
 				dependent.mistake("depends on %q, which is not among the objects of this component", reference)
 			}
@@ -145,8 +144,8 @@ func (x index) resolveDependencies(dependent *item) {
 	}
 }
 
-// find returns the item that a reference means: in the namespace it names, else
-// in that of the dependent, else one without namespace.
+// find returns the item that a reference means: in the namespace it names, else in the namespace of
+// the dependent, else an item without namespace.
 func (x index) find(reference policy.Reference, namespace string) *item {
 	key := plan.Key{Group: reference.Group, Kind: reference.Kind, Namespace: reference.Namespace, Name: reference.Name}
 	if key.Namespace == "" {
@@ -180,9 +179,9 @@ func (x index) checkDependency(dependent, other *item) bool {
 	return len(dependent.mistakes) == before
 }
 
-// checkDirection notes where the order of the waves and stages contradicts a
-// dependency. Waves and stages order namespaces and types before what they
-// hold; so an object that could wait for itself by way of these is found here, too.
+// checkDirection notes where the order of the waves and stages contradicts a dependency. Waves and
+// stages order namespaces and types before their objects; so an object that could wait for itself
+// by way of these is found here, too.
 func (x index) checkDirection(dependent, other *item) {
 	mine, its := dependent.policies, other.policies
 	switch {
@@ -199,8 +198,8 @@ func (x index) checkDirection(dependent, other *item) {
 	}
 }
 
-// checkCycles finds items that depend on themselves through others. Dependencies
-// must be resolved before. A cycle is noted at the item where it was entered.
+// checkCycles finds items that depend on themselves through other items. Dependencies must be
+// resolved before. A cycle is noted at the item where it was entered.
 func (x index) checkCycles(items []*item) {
 	w := cycleSearch{index: x, depth: map[*item]int{}}
 	for _, item := range items {

@@ -19,7 +19,7 @@ type SharedType struct {
 	// definition is the content as the generator has it, which several engines use; nil if the rendered objects have it.
 	definition *unstructured.Unstructured
 	name       string
-	// digests are those of the manifest as components render it.
+	// digests are the digests of the manifest as components render it.
 	digests []string
 }
 
@@ -61,7 +61,7 @@ func (i *item) share(in Input) {
 	if i.shared = known.Hash == "" || in.Stored || slices.Contains(known.digests, i.digest); !i.shared || known.Hash == "" {
 		return
 	}
-	// The content is that of the generator, and is not kept for each component.
+	// The generator holds the content; it is not stored for each component.
 	i.content = map[string]any{
 		"apiVersion": i.content["apiVersion"], "kind": i.content["kind"],
 		"metadata": map[string]any{"name": i.key.Name}, "spec": map[string]any{"group": text(i.content, "spec", "group")},

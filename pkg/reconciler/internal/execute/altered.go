@@ -24,7 +24,8 @@ import (
 
 // webhooksAge is how long the list of mutating webhooks is used.
 //
-// Limit: how long a list of the mutating webhooks is used to name those that change what is written.
+// Limit: how long a list of the mutating webhooks is used to name those that change what is
+// written.
 const webhooksAge = time.Minute
 
 // mutators are the mutating webhooks of the target, as they were listed last.
@@ -48,7 +49,7 @@ func (e *Executor) altered(ctx context.Context, resource cluster.Resource, step 
 	}
 	left, err := e.leftPaths(ctx, resource, step.Desired.Manifest.Object)
 	fields = slices.DeleteFunc(fields, func(field string) bool {
-		// What is empty, such as spec.clusterIP, the server chooses.
+		// The server chooses a value for an empty field, such as spec.clusterIP.
 		value, _, _ := unstructured.NestedFieldNoCopy(step.Desired.Manifest.Object, strings.Split(field, ".")...)
 		return value == "" || slices.ContainsFunc(left, func(path []string) bool { return strings.HasPrefix(field, strings.Join(path, ".")) })
 	})

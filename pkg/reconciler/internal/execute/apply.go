@@ -24,13 +24,13 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// apply sends the manifest as a server-side apply and does not change the fields of other
-// managers alone. Some earlier entries in managedFields count as ours: what we wrote as
-// a PUT under another policy, what the operator has written whose place ours takes, and
-// under the verb override the fields of one-off managers. Only when they are united with ours, the server removes those of their fields
-// that the manifest lacks. If the plan saw entries of one-off managers, that is done first: a
-// conflict then leaves a difference, which is planned again. Otherwise the answer shows whether
-// there are any, so nothing has to be read before; the apply is sent again then.
+// apply sends the manifest as a server-side apply and does not change the fields of other managers
+// alone. Some earlier entries in managedFields count as ours: the entry of our PUT under another
+// policy, the entry of the operator that ours replaces, and under the verb override the fields of
+// one-off managers. Only when they are united with ours, the server removes their fields that the
+// manifest lacks. If the plan saw entries of one-off managers, that is done first: a conflict then
+// leaves a difference, which is planned again. Otherwise the answer shows whether there are any, so
+// nothing has to be read before; the apply is sent again then.
 func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
 	ignored, err := e.leftFields(ctx, resource, step)
@@ -60,7 +60,8 @@ func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step pl
 			return nil, err
 		}
 		for _, path := range left {
-			// What we own goes with the manifest once more: without it, the server would reset it.
+			// Fields that we own are sent with the manifest once more: without them, the server
+			// would reset them.
 			if drops && observe.Owns(live, e.options.FieldOwner, managedPath(path)...) {
 				keepPath(object.Object, live.Object, path)
 			}
@@ -107,7 +108,7 @@ type application struct {
 	step     plan.Step
 	object   *unstructured.Unstructured
 	metadata map[string]any
-	// left are the fields that we do not own, and ignored those that we do not take over.
+	// left are the fields that we do not own, and ignored the fields that we do not take over.
 	left, ignored [][]string
 }
 
@@ -132,11 +133,11 @@ func (e *Executor) takeOver(ctx context.Context, a application, live *unstructur
 	return live, !more.Empty(), nil
 }
 
-// migrateVersions rewrites the entries of managedFields in versions that the server does
-// not serve any more, and puts the new resourceVersion into the metadata of what is
-// to be applied. The server converts an object to the version of each entry when it
-// is applied, and fails if the definition of the type does not have that version. If
-// there are no such entries, the object is not changed and failure is returned.
+// migrateVersions rewrites the entries of managedFields in versions that the server does not serve
+// any more, and puts the new resourceVersion into the metadata of the object to be applied. The
+// server converts an object to the version of each entry when it is applied, and fails if the
+// definition of the type does not have that version. If there are no such entries, the object is
+// not changed and failure is returned.
 func (e *Executor) migrateVersions(ctx context.Context, resource cluster.Resource, step plan.Step, metadata map[string]any, failure error) (migrated bool, err error) {
 	live, err := e.readFirst(ctx, resource, step)
 	if err != nil {
@@ -148,7 +149,7 @@ func (e *Executor) migrateVersions(ctx context.Context, resource cluster.Resourc
 		if err != nil || gv.Group != resource.GVR.Group || served[gv.Version] {
 			continue
 		}
-		// What is remembered of the version may have been true before.
+		// The cached kinds of the version may be out of date.
 		kinds, err := e.types.Kinds(ctx, gv)
 		if err != nil {
 			return false, errors.Join(failure, err)
@@ -190,7 +191,7 @@ func (e *Executor) setManagers(ctx context.Context, resource cluster.Resource, s
 	return live, nil
 }
 
-// leaves returns those of the fields of an entry that do not become ours.
+// leaves returns the fields of an entry that do not become ours.
 func (a application) leaves(fields *fieldpath.Set, isOurs bool) *fieldpath.Set {
 	kept := fieldpath.NewSet()
 	fields.Iterate(func(field fieldpath.Path) {
@@ -261,7 +262,7 @@ func uniteEntries(entries []metav1.ManagedFieldsEntry, owner metav1.ManagedField
 			ours, before, changed = len(united), fields, changed || !kept.Empty()
 			united, all = append(united, entry), all.Union(taken)
 		case !kept.Empty() && fields.Leaves().Difference(kept).Empty():
-			united = append(united, entry) // the rest are maps around what it keeps
+			united = append(united, entry) // the rest are maps around its fields
 		default:
 			changed, all = true, all.Union(taken)
 			if !kept.Empty() {
@@ -291,15 +292,15 @@ func managedPath(path []string) []string {
 
 // withFields returns the entry with other fields.
 func withFields(entry metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
-	if raw, err := fields.ToJSON(); err == nil { // what was read can be written
+	if raw, err := fields.ToJSON(); err == nil { // fields that were read can be written
 		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
 	}
 	return entry
 }
 
-// migrateEntries gives the entries of versions that are not served the version of the
-// object, and unites those of one manager. An entry with unreadable fields is
-// dropped. The second result reports whether there were any such entries.
+// migrateEntries gives the entries of versions that are not served the version of the object, and
+// unites the entries of one manager. An entry with unreadable fields is dropped. The second result
+// reports whether there were any such entries.
 func migrateEntries(entries []metav1.ManagedFieldsEntry, to schema.GroupVersion, served map[string]bool) (translated []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range entries {
 		gv, err := schema.ParseGroupVersion(entry.APIVersion)

@@ -21,8 +21,8 @@ import (
 // the content of objects; live is not changed.
 type carry func(body, live map[string]any)
 
-// carrier is a kind on which a PUT of the very manifest that it was created
-// from would be refused, or would reset what the server or a controller has set.
+// carrier is a kind on which a PUT of the very manifest that it was created from would be refused,
+// or would reset fields that the server or a controller has set.
 type carrier struct {
 	// needed reports, from the manifest alone, whether the object must be read.
 	// Nil means always.
@@ -47,8 +47,8 @@ var carriers = map[schema.GroupKind]carrier{
 
 var bundled = carrier{needed: hasEmptyBundle, carry: carryBundles}
 
-// carrierOf returns what has to be copied from the live object, besides the fields that have an owner by design; nil if
-// there is nothing.
+// carrierOf returns the function that copies fields from the live object, besides the fields that
+// have an owner by design; nil if there is nothing to copy.
 func carrierOf(resource cluster.Resource, manifest map[string]any) carry {
 	if cluster.IsBuiltIn(resource.GVR.Group) {
 		known, listed := carriers[resource.GVK().GroupKind()]
@@ -146,9 +146,9 @@ func carryJob(body, live map[string]any) {
 	}
 }
 
-// bundlePaths say where kinds keep the configuration of a client with a
-// caBundle, which others, such as cert-manager, fill in. A list is walked, its
-// elements are identified by their names.
+// bundlePaths name the places where kinds keep the configuration of a client with a caBundle, which
+// other controllers, such as cert-manager, fill in. A list is walked, its elements are identified
+// by their names.
 var bundlePaths = map[schema.GroupKind][]string{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               {"spec", "conversion", "webhook", "clientConfig"},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           {"spec"},
@@ -183,8 +183,8 @@ func pathsOf(object map[string]any) []string {
 	return bundlePaths[schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()]
 }
 
-// isEmptyBundle reports whether the configuration leaves the caBundle to others:
-// it is missing, empty, or a placeholder that decodes to white space.
+// isEmptyBundle reports whether the configuration leaves the caBundle to another controller: it is
+// missing, empty, or a placeholder that decodes to white space.
 func isEmptyBundle(config map[string]any) bool {
 	if skip, _ := config["insecureSkipTLSVerify"].(bool); skip {
 		return false // a caBundle would be refused
@@ -214,8 +214,7 @@ func carryBundles(body, live map[string]any) {
 	}
 }
 
-// dropEmptyBundles removes what would make us the owner of an empty caBundle
-// under server-side apply.
+// dropEmptyBundles removes the empty caBundles that we would own under server-side apply.
 func dropEmptyBundles(resource cluster.Resource, body map[string]any) {
 	for _, config := range clientConfigs(body, bundlePaths[resource.GVK().GroupKind()]) {
 		if isEmptyBundle(config) {
@@ -231,7 +230,7 @@ var podKeys = []string{
 	"runtimeClassName",
 }
 
-// carryPod carries what was added to the pod after its manifest was sent.
+// carryPod carries the fields that were added to the pod after its manifest was sent.
 func carryPod(body, live map[string]any) {
 	if annotations := child(child(body, "metadata"), "annotations"); annotations != nil {
 		keepMissing(annotations, inner(live, "metadata", "annotations")) // networks keep addresses there
@@ -258,8 +257,8 @@ func carryPod(body, live map[string]any) {
 	}
 }
 
-// carryNode carries what the controllers of nodes and of their cloud have set.
-// The addresses of pods and the provider ID cannot be changed any more.
+// carryNode carries the fields that the controllers of nodes and of their cloud have set. The
+// addresses of pods and the provider ID cannot be changed any more.
 func carryNode(body, live map[string]any) {
 	if spec := child(body, "spec"); spec != nil {
 		keepMissing(spec, inner(live, "spec"), "podCIDR", "podCIDRs", "providerID", "taints")
@@ -311,12 +310,12 @@ func mapsIn(list any) []map[string]any {
 	return all
 }
 
-// volumeDomains are the prefixes of the annotations by which the controllers of
-// volumes remember what they did.
+// volumeDomains are the prefixes of the annotations in which the controllers of volumes keep their
+// state.
 var volumeDomains = []string{"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/"}
 
-// carryClaim carries what binding and defaulting have set: a claim's spec is
-// immutable but for its size, which can only grow.
+// carryClaim carries the fields that binding and defaulting have set: a claim's spec is immutable
+// but for its size, which can only grow.
 func carryClaim(body, live map[string]any) {
 	carryVolumeAnnotations(body, live)
 	spec, liveSpec := child(body, "spec"), inner(live, "spec")
@@ -342,14 +341,14 @@ func keepSize(spec, liveSpec map[string]any) {
 	}
 }
 
-// isLess compares quantities; what is none is not less.
+// isLess compares quantities; it is false if one of the texts is not a quantity.
 func isLess(a, b string) bool {
 	x, errX := resource.ParseQuantity(a)
 	y, errY := resource.ParseQuantity(b)
 	return errX == nil && errY == nil && x.Cmp(y) < 0
 }
 
-// carryVolume carries what binding and defaulting have set.
+// carryVolume carries the fields that binding and defaulting have set.
 func carryVolume(body, live map[string]any) {
 	carryVolumeAnnotations(body, live)
 	spec, liveSpec := child(body, "spec"), inner(live, "spec")
@@ -378,7 +377,7 @@ func carryVolumeAnnotations(body, live map[string]any) {
 
 const tokenType = "kubernetes.io/service-account-token"
 
-// isToken reports whether a Secret is one that a controller fills with a token.
+// isToken reports whether a controller fills the Secret with a token.
 func isToken(manifest map[string]any) bool { return manifest["type"] == tokenType }
 
 // carryToken carries the token: without it the controller would issue another

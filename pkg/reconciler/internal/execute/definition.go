@@ -29,7 +29,7 @@ type BreakingChangeError struct {
 // maxChanges bounds how many changes a message has.
 const maxChanges = 3
 
-// Error says what allows the changes, and lists the first of them.
+// Error names the annotation that allows the changes, and lists the first of them.
 func (e *BreakingChangeError) Error() string {
 	named, more := e.Changes, ""
 	if len(named) > maxChanges {
@@ -39,8 +39,9 @@ func (e *BreakingChangeError) Error() string {
 		e.Annotation + ": \"true\": " + strings.Join(named, "; ") + more
 }
 
-// checkDefinition reads the definition that a step changes in place, and returns an error if the change breaks
-// something and is not allowed. It is read only if it is written; what was read is returned, or nil.
+// checkDefinition reads the definition that a step changes in place, and returns an error if the
+// change breaks something and is not allowed. It reads the definition only if the step writes it,
+// and returns it, or nil.
 func (e *Executor) checkDefinition(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	policies := step.Desired.Policies
 	switch {

@@ -180,8 +180,9 @@ func (e *Executor) releaseForeign(ctx context.Context, resource cluster.Resource
 	return live.GetResourceVersion(), nil
 }
 
-// orphan removes our label and annotation from an object, if it is the one that the plan
-// saw, and the ownerReferences by which the garbage collector would delete it. What the manifest has set stays.
+// orphan removes our label and annotation from an object, if it is the one that the plan saw, and
+// the ownerReferences by which the garbage collector would delete it. Labels and annotations of the
+// manifest stay.
 func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 	resource, err := e.types.ResolveAny(ctx, step.Key.GroupKind(), step.Version)
 	if err != nil {
@@ -194,7 +195,8 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 		"annotations":     map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: nil},
 	}
 	if step.Verb == plan.VerbOrphan && step.Key.GroupKind() == namespaceKind {
-		// No component deletes it any more. One that is orphaned because it is in use may go with its last user.
+		// No component deletes it any more. A namespace that is orphaned because it is in use may
+		// go with its last user.
 		metadata["annotations"].(map[string]any)[e.options.Name+"/"+v1alpha1.AnnotationAutomatic] = nil
 	}
 	if step.IsInherited() {
@@ -230,8 +232,8 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 	return plan.Result{Step: step, Observation: e.observer.ObservationOf(ctx, live, nil)}
 }
 
-// removeReferences adds to the metadata of a merge patch what removes the ownerReferences to the uids, and reports
-// whether the live object has any of them.
+// removeReferences removes the ownerReferences to the uids in the metadata of a merge patch, and
+// reports whether the live object has any of them.
 func removeReferences(metadata map[string]any, live *unstructured.Unstructured, uids []types.UID) bool {
 	references := live.GetOwnerReferences()
 	rest := slices.DeleteFunc(slices.Clone(references), func(r metav1.OwnerReference) bool { return slices.Contains(uids, r.UID) })

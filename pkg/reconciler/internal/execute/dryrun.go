@@ -112,8 +112,8 @@ func isAlreadyAllocated(err error) bool {
 	return (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) && strings.Contains(messageOf(err), " already ")
 }
 
-// withoutHeld returns the manifest without what the live object holds and gives
-// back when it is deleted. The second result reports whether there is anything.
+// withoutHeld returns the manifest without the values that the live object holds and releases when
+// it is deleted. The second result reports whether there are any.
 func withoutHeld(resource cluster.Resource, manifest, live *unstructured.Unstructured) (*unstructured.Unstructured, bool) {
 	object := manifest.DeepCopy()
 	var held bool
@@ -166,7 +166,7 @@ func addressesOf(spec map[string]any) []any {
 	return addresses
 }
 
-// sameNumber compares numbers, which are of several types in what is decoded from YAML and JSON.
+// sameNumber compares numbers, which YAML and JSON decoders return in several types.
 func sameNumber(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 func protocolOf(port map[string]any) string {

@@ -27,19 +27,19 @@ import (
 type Error struct {
 	Key  plan.Key
 	Verb plan.Verb
-	// Class says what can be done about it.
+	// Class tells how to react to the error.
 	Class Class
 	// Fields are the paths of the fields that the server complained about.
 	Fields []string
-	// Err is the cause. Its text may be long and may hold what was sent.
+	// Err is the cause. Its text may be long and may hold the content of the request.
 	Err error
 
 	text string
-	// advice says what can be done, if that is known.
+	// advice tells the user how to repair the failure, if that is known.
 	advice string
 }
 
-// Class says what can be done about an Error.
+// Class is the kind of an Error, by the reaction that it needs.
 type Class string
 
 const (
@@ -78,7 +78,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// AnswerOf returns the message of the server's answer, which may hold what was sent. It must not be reported.
+// AnswerOf returns the message of the server's answer, which may hold the content of the request.
+// It must not be reported.
 func AnswerOf(err error) string {
 	if answer, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return answer.ErrStatus.Message
@@ -165,8 +166,8 @@ func classify(step plan.Step, err error) *Error {
 	return e
 }
 
-// conceal removes from the failure of a step what the server answered, if the object is a Secret or the reconcile of the
-// context is confidential.
+// conceal removes the server's message from the failure of a step, if the object is a Secret or the
+// reconcile of the context is confidential.
 func conceal(ctx context.Context, result *plan.Result) {
 	e, ok := errors.AsType[*Error](result.Err)
 	if !ok || e.Class == Breaking || errors.Is(e.Err, context.Canceled) {
@@ -178,7 +179,7 @@ func conceal(ctx context.Context, result *plan.Result) {
 	}
 }
 
-// classifyStatus reads what the server's answer says.
+// classifyStatus classifies the server's answer.
 func (e *Error) classifyStatus(status metav1.Status) {
 	e.Fields = fieldsIn(status)
 	switch denied := isDenial(status.Message); {
@@ -197,8 +198,8 @@ func (e *Error) classifyStatus(status metav1.Status) {
 	}
 }
 
-// adviseOnImmutable says what can be done about a refusal, by the name of the reconciler. Because is
-// why the step was done.
+// adviseOnImmutable sets the advice about a refusal, by the name of the reconciler. Because is the
+// reason of the step.
 func adviseOnImmutable(err error, because plan.Reason, name string) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Class != Immutable {
@@ -206,7 +207,7 @@ func adviseOnImmutable(err error, because plan.Reason, name string) {
 	}
 	remedy := fmt.Sprintf("the annotation %s/%s: recreate-on-immutable lets it be deleted and created anew", name, v1alpha1.AnnotationUpdatePolicy)
 	if because == plan.ReasonAdopted {
-		// A write that is refused adopts nothing, and what is not ours is not deleted.
+		// A write that is refused adopts nothing, and an object that is not ours is not deleted.
 		remedy = "it is not adopted, and no policy deletes what is not ours: delete it yourself, or give the dependent object another name"
 	}
 	e.advice = fmt.Sprintf("%s cannot be changed on an existing object; %s", strings.Join(e.Fields, ", "), remedy)
@@ -281,9 +282,9 @@ func isDenial(message string) bool {
 		strings.Contains(message, "ValidatingAdmissionPolicy") && strings.Contains(message, "denied request")
 }
 
-// allocatedWords are the words in which validations, quotas and webhooks say that
-// another object has what this one asks for: "provided port is already
-// allocated", "exceeded quota", "host and path are already defined".
+// allocatedWords are the words in which validations, quotas and webhooks report that another object
+// holds a value that this one asks for: "provided port is already allocated", "exceeded quota",
+// "host and path are already defined".
 var allocatedWords = []string{"already", "exceeded quota"}
 
 // IsAllocationConflict reports whether the server or a webhook refused to create the object,
@@ -305,7 +306,7 @@ func IsAllocationConflict(err error) bool {
 // uncalledWebhook is how the server says that it could not call an admission webhook.
 var uncalledWebhook = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([^"]+)"`)
 
-// FailureOf returns what the planner has to know of the failure of a step.
+// FailureOf describes the failure of a step for the planner.
 func FailureOf(err error) plan.Failure {
 	failure := plan.Failure{Immutable: IsImmutable(err), AlreadyAllocated: IsAllocationConflict(err), Message: err.Error()}
 	if found := uncalledWebhook.FindStringSubmatch(AnswerOf(err)); found != nil {
@@ -314,8 +315,8 @@ func FailureOf(err error) plan.Failure {
 	return failure
 }
 
-// storageFailure says what can be done if the storage of the cluster did not accept an
-// object; it is empty if something else is wrong.
+// storageFailure returns advice if the storage of the cluster did not accept an object; it is empty
+// if something else is wrong.
 func storageFailure(step plan.Step, message string) string {
 	switch {
 	case strings.Contains(message, "etcdserver: request is too large"),

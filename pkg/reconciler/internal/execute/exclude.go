@@ -30,9 +30,10 @@ func isExclusion(err error) bool {
 		len(fieldsIn(status.ErrStatus)) > 0 && !slices.Contains(fieldsIn(status.ErrStatus), "metadata.uid")
 }
 
-// applyExcluded applies an object again that the server has refused because of fields that are not in the manifest.
-// Those of one-off managers are taken over, under the verb override. Those that nobody owns, such as defaults, belong to
-// no apply that could remove them, so one JSON patch does. Live is the object as it was last answered; nil if it has to be read.
+// applyExcluded applies an object again that the server has refused because of fields that are not
+// in the manifest. Fields of one-off managers are taken over, under the verb override. Fields
+// without an owner, such as defaults, belong to no apply that could remove them, so one JSON patch
+// does. Live is the object as it was last answered; nil if it has to be read.
 func (e *Executor) applyExcluded(ctx context.Context, a application, live *unstructured.Unstructured, refusal error) (*unstructured.Unstructured, error) {
 	var err error
 	if live == nil {
@@ -87,12 +88,13 @@ type exclusions struct {
 	owner string
 	// owned name the fields that another field manager has set, with the manager.
 	owned []string
-	// operations of a JSON patch replace the others.
+	// operations of a JSON patch replace the other fields.
 	operations []map[string]any
 }
 
-// find follows a path to a field that the server has refused, through the live object and the manifest side by side. Its
-// positions in lists are those of what the server has merged, so all elements are looked at that the manifest has too.
+// find follows a path to a field that the server has refused, through the live object and the
+// manifest side by side. Its positions in lists are positions in the server's merged object, so all
+// elements are looked at that the manifest has too.
 func (x *exclusions) find(live, manifest any, at, path []string, message string) {
 	switch live := live.(type) {
 	case []any:
@@ -130,8 +132,9 @@ func matchingElement(elements []map[string]any, like map[string]any) map[string]
 	return nil
 }
 
-// exclude notes what of the live fields excludes those of the manifest. The server has refused one of them: either it is
-// not in the manifest, or it is, and the message or the kind of value shows which other field excludes it.
+// exclude notes which live fields exclude fields of the manifest. The server has refused one of
+// them: either it is not in the manifest, or it is, and the message or the kind of value shows
+// which other field excludes it.
 func (x *exclusions) exclude(live, manifest map[string]any, at []string, refused, message string) {
 	var foreign, named []string
 	for _, key := range slices.Sorted(maps.Keys(live)) {

@@ -59,11 +59,10 @@ func New(target cluster.Target, observer *observe.Observer, options Options) *Ex
 	return &Executor{limiter: newLimiter(options.Parallelism), objects: target.Objects(), types: target.Types(), observer: observer, options: options, mutators: &mutators{}}
 }
 
-// Run executes steps, which are ordered by stage, and returns their results in the
-// same order. A stage in which a step failed or was blocked is the last one. Steps
-// that were not started have no result: those of later stages, those that were skipped
-// when the context ended, and the rest of a stage in which the server does not answer
-// any more, or has too much to do.
+// Run executes steps, which are ordered by stage, and returns their results in the same order. A
+// stage in which a step failed or was blocked is the last one. Steps that were not started have no
+// result: the steps of later stages, the steps that were skipped when the context ended, and the
+// rest of a stage in which the server does not answer any more, or has too much to do.
 func (e *Executor) Run(ctx context.Context, steps []plan.Step) []plan.Result {
 	var results []plan.Result
 	for len(steps) > 0 {
@@ -176,7 +175,7 @@ func (e *Executor) execute(ctx context.Context, step plan.Step) plan.Result {
 	}
 }
 
-// failed is the result of a step with an unknown outcome, or of one that did nothing.
+// failed is the result of a step that did nothing or has an unknown outcome.
 func failed(step plan.Step, err error) plan.Result {
 	classified := classify(step, err)
 	return plan.Result{

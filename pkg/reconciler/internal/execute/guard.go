@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// verdict is what a guard found. The zero value lets the deletion pass.
+// verdict is the result of a guard. The zero value lets the deletion pass.
 type verdict struct {
 	// blocked is why the deletion must not happen.
 	blocked string
@@ -25,7 +25,7 @@ type verdict struct {
 	// orphan: the object is orphaned instead; why is the reason.
 	orphan bool
 	why    string
-	// unread is what keeps it from being known whether a namespace is empty.
+	// unread is the reason why it is not known whether a namespace is empty.
 	unread string
 	// counted is the type of the counted instances; nil if there is none.
 	counted *cluster.Resource
@@ -62,8 +62,9 @@ func (e *Executor) checkGuard(ctx context.Context, step plan.Step) (verdict, err
 	}
 }
 
-// namespaceVerdict returns the verdict about a namespace that is not known to be empty. What
-// may not be read will not be readable later, either; everything else is worth waiting for.
+// namespaceVerdict returns the verdict about a namespace that is not known to be empty. Objects
+// that may not be read will not be readable later, either; every other obstacle is worth waiting
+// for.
 func namespaceVerdict(step plan.Step, content *namespaceContents) verdict {
 	v := inUse(step, content.String())
 	v.obstacles = content.blockingTypes()
@@ -93,10 +94,10 @@ func isProtected(name string) bool {
 	return name == "default" || strings.HasPrefix(name, "kube-")
 }
 
-// noteLost notes what another client created after the guard had read and before the deletion
-// came in: it is going to be destroyed, and nothing else reports that. The server is asked what
-// existed at the resourceVersion of the deletion, which is in its answer. It is no error if it
-// does not know any more; then there is no note.
+// noteLost reports objects that another client created after the guard had read and before the
+// deletion came in: they are going to be destroyed, and nothing else reports that. The server is
+// asked for the objects that existed at the resourceVersion of the deletion, which is in its
+// answer. If that version was compacted, nothing is reported.
 func (e *Executor) noteLost(ctx context.Context, step plan.Step, after plan.Observation, before verdict) []plan.Note {
 	if after.Existence != plan.Present || after.DeletionTimestamp.IsZero() {
 		return nil

@@ -47,9 +47,9 @@ func (e *Executor) instances(ctx context.Context, owner plan.Owner, key plan.Key
 	}
 }
 
-// definedInstances counts the instances of a CustomResourceDefinition. All
-// versions show the same objects; the first one that can be listed will do,
-// because a conversion between versions may be out of order.
+// definedInstances counts the instances of a CustomResourceDefinition. All versions show the same
+// objects; the first one that can be listed will do, because a conversion between versions may be
+// out of order.
 func (e *Executor) definedInstances(ctx context.Context, found *instanceCount, definition string) error {
 	versions, failures := e.definedTypes(ctx, definition)
 	for _, resource := range versions {
@@ -160,8 +160,8 @@ const (
 	maxPages = 20
 )
 
-// Owns reports whether an instance is in our inventory. All others are foreign,
-// also those that we created and then orphaned.
+// Owns reports whether an instance is in our inventory. All other instances are foreign, also those
+// that we created and then orphaned.
 type Owns func(key plan.Key, uid types.UID) bool
 
 // instanceCount counts the instances of types, foreign ones and our own.
@@ -169,10 +169,10 @@ type instanceCount struct {
 	owns Owns
 	// owner is the owner of the types.
 	owner plan.Owner
-	// kept are the uids of those that were orphaned, if they are counted separately.
+	// kept are the uids of orphaned instances, if they are counted separately.
 	kept      []types.UID
 	keptTotal int
-	// removed are the uids of those that are not counted.
+	// removed are the uids of the instances that are not counted.
 	removed map[types.UID]bool
 	// foreign and ours are the names of the first few; of the foreign ones, those in the namespace of the
 	// owner. Readers of a status are tenants of that namespace.
@@ -180,7 +180,7 @@ type instanceCount struct {
 	foreignTotal, oursTotal int
 	deleting                int // of ours, being deleted
 	truncated               bool
-	// types are those of which there are foreign instances.
+	// types are the types with foreign instances.
 	types []plan.BlockingType
 	// counted is the last type that was counted.
 	counted *cluster.Resource
@@ -252,8 +252,8 @@ func (c *instanceCount) addInstance(resource cluster.Resource, item metav1.Parti
 	}
 }
 
-// describeBlocking returns why the types must stay until another client did something:
-// foreign instances, and what cannot be counted. Empty means none.
+// describeBlocking returns why the types must stay until another client did something: foreign
+// instances, and types that cannot be counted. Empty means none.
 func (c *instanceCount) describeBlocking() string {
 	var parts []string
 	if c.foreignTotal > 0 {
@@ -317,9 +317,9 @@ func enumerate(names []string, total int) string {
 	return text
 }
 
-// ForeignInstancesOf returns a sentence about the instances, other than our own,
-// of the types that a CustomResourceDefinition or an APIService defines, and these
-// types; empty means that there are none. It names what the owner may know of.
+// ForeignInstancesOf returns a sentence about the instances, other than our own, of the types that
+// a CustomResourceDefinition or an APIService defines, and these types; empty means that there are
+// none. It names only instances that the owner may know of.
 func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns) (string, []plan.BlockingType, error) {
 	found, err := e.instances(ctx, owner, key, owns, nil)
 	if err != nil {
@@ -328,11 +328,11 @@ func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key
 	return found.describeBlocking(), found.types, nil
 }
 
-// ForeignInstances returns a sentence about the instances, other than our own,
-// of the types that match a pattern and are served at this moment, and these types;
-// empty means that there are none. Types without the verbs list and delete, such as
-// metrics, hold nothing that could be lost. A group that matches is named as well if the
-// server does not list its types or objects: what is not known is not absent.
+// ForeignInstances returns a sentence about the instances, other than our own, of the types that
+// match a pattern and are served at this moment, and these types; empty means that there are none.
+// Types without the verbs list and delete, such as metrics, hold nothing that could be lost. A
+// group that matches is named as well if the server does not list its types or objects: an unknown
+// object is not absent.
 func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.BlockingType, error) {
 	matching, unknown, err := e.types.Matching(ctx, pattern)
 	if err != nil {
@@ -359,7 +359,7 @@ func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, patte
 	return found.describeBlocking(), found.types, nil
 }
 
-// uncounted returns what is known of a type if its instances could not be listed.
+// uncounted returns a sentence about a type if its instances could not be listed.
 func (e *Executor) uncounted(ctx context.Context, resource cluster.Resource, err error) (sentence string, _ error) {
 	what := resource.Kind + " of " + resource.GVR.GroupVersion().String()
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)

@@ -12,9 +12,9 @@ import (
 const (
 	// maxSpeedup is how many times the initial limit the limit may become.
 	maxSpeedup = 4
-	// A step that takes less than fast shows that the server can do more. One that takes
-	// slow or more shows that the server has too much to do: after "too many requests" a
-	// client waits for at least a second.
+	// A step that takes less than fast shows that the server can do more. A step that takes slow or
+	// more shows that the server has too much to do: after "too many requests" a client waits for
+	// at least a second.
 	fast, slow = 100 * time.Millisecond, time.Second
 )
 
@@ -66,7 +66,7 @@ func (l *limiter) release(took time.Duration) {
 	l.issueSlots()
 }
 
-// issueSlots adds free slots up to the limit, or removes what exceeds it.
+// issueSlots adds free slots up to the limit, or removes slots beyond it.
 func (l *limiter) issueSlots() {
 	for ; l.issued < int(l.limit); l.issued++ {
 		l.slots <- struct{}{} // never blocks: the channel has room for the highest limit

@@ -25,10 +25,10 @@ import (
 // contentPage is the size of the pages in which the content of a namespace is read.
 const contentPage = 500
 
-// readContents lists the objects in the namespace of a step that would go with it and are
-// not ignored. Its String is empty if there are none. A type that cannot be read may
-// hide content: what is not known is not absent. At is a resourceVersion, if the
-// content of an earlier moment is meant.
+// readContents lists the objects in the namespace of a step that would go with it and are not
+// ignored. Its String is empty if there are none. A type that cannot be read may hide content: an
+// unknown object is not absent. At is a resourceVersion, if the content of an earlier moment is
+// meant.
 func (e *Executor) readContents(ctx context.Context, step plan.Step, at string) (*namespaceContents, error) {
 	namespace := step.Key.Name
 	readable, unreadable, err := e.types.Namespaced(ctx)
@@ -61,7 +61,7 @@ func (e *Executor) readContents(ctx context.Context, step plan.Step, at string) 
 	return found, nil
 }
 
-// typeListing is what was found of one type.
+// typeListing is the result of listing one type.
 type typeListing struct {
 	objects []contentObject
 	// complete: these are all objects of the type.
@@ -99,7 +99,7 @@ func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespac
 	}
 }
 
-// listFailure returns what is known of a type if its objects could not be listed.
+// listFailure returns the listing of a type whose objects could not be listed.
 func (e *Executor) listFailure(ctx context.Context, resource cluster.Resource, err error) (typeListing, error) {
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
 	switch {
@@ -143,8 +143,8 @@ type namespaceContents struct {
 	// listedTypes are the types of which all objects were read.
 	listedTypes map[schema.GroupKind]bool
 	objects     []contentObject
-	// forbidden are the types that may not be read, failing those that cannot be
-	// read at the moment, with the reason.
+	// forbidden are the types that may not be read, failing the types that cannot be read at the
+	// moment, with the reason.
 	forbidden, failing []string
 	more               bool
 }
@@ -171,7 +171,7 @@ func (c *namespaceContents) addUnread(name string, err error) {
 	}
 }
 
-// describeUnread says what cannot be read; empty if everything was.
+// describeUnread names the types that could not be read; empty if all were read.
 func (c *namespaceContents) describeUnread() string {
 	var parts []string
 	if len(c.failing) > 0 {

@@ -19,9 +19,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// keepLive gives the field at a JSON pointer (RFC 6901) the value that it has
-// in the live object, or removes it if it has none there. A PUT resets what it
-// does not hold, so the field is set even if the manifest lacks it.
+// keepLive gives the field at a JSON pointer (RFC 6901) the value that it has in the live object,
+// or removes it if it has none there. A PUT resets fields that it lacks, so the field is set even
+// if the manifest lacks it.
 func keepLive(body, live map[string]any, pointer string) { keepPath(body, live, split(pointer)) }
 
 func keepPath(body, live map[string]any, path []string) {
@@ -72,8 +72,8 @@ func lookup(value any, path []string) (any, bool) {
 	return value, true
 }
 
-// assign sets the value at the path. Maps on the way are made; elements of
-// lists must exist, because what else they consist of is not known.
+// assign sets the value at the path. Maps on the way are made; elements of lists must exist,
+// because their other fields are not known.
 func assign(container any, path []string, value any) {
 	last := len(path) == 1
 	switch c := container.(type) {
@@ -157,9 +157,9 @@ func (e *Executor) asksForOtherReplicas(ctx context.Context, resource cluster.Re
 	return !step.Autoscaled && before != nil && desired != nil && *before != *desired
 }
 
-// leftFields are the fields, as JSON pointers, that a write leaves as they are: those
-// that are to be ignored, and the number of replicas if it was set through the
-// subresource scale, unless the manifest asks for another number than before.
+// leftFields are the fields, as JSON pointers, that a write leaves as they are: the ignored fields,
+// and the number of replicas if it was set through the subresource scale, unless the manifest asks
+// for another number than before.
 func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, step plan.Step) ([]string, error) {
 	ignored := step.Desired.Policies.IgnoreFields
 	if !step.Scaled || !resource.Has("scale") || e.asksForOtherReplicas(ctx, resource, step) {

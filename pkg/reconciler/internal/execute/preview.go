@@ -21,9 +21,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Preview asks the server what it would answer to steps, with the requests that an Executor
-// sends, each as a dry run. Nothing is stored: neither by the server nor by the Executor or
-// the Observer. It keeps every object that it reads, and reads none twice.
+// Preview asks the server for its answers to steps, with the requests that an Executor sends, each
+// as a dry run. Nothing is stored: neither by the server nor by the Executor or the Observer. It
+// keeps every object that it reads, and reads none twice.
 type Preview struct {
 	executor *Executor
 	lock     sync.Mutex
@@ -41,7 +41,7 @@ func addressOf(r cluster.Resource, namespace, name string) address {
 	return address{r.GVR.GroupVersion().String(), r.Kind, namespace, name}
 }
 
-// NewPreview returns a Preview of what the Executor would do.
+// NewPreview returns a Preview of the requests of the Executor.
 func (e *Executor) NewPreview() *Preview {
 	return &Preview{executor: e, known: map[address]*unstructured.Unstructured{}}
 }
@@ -69,7 +69,7 @@ func (p *Preview) Forget(key plan.Key) {
 	}
 }
 
-// Observer returns an Observer that reads what is not known yet.
+// Observer returns an Observer that reads the objects that are not known yet.
 func (p *Preview) Observer() *observe.Observer {
 	return p.executor.observer.Detached(p.executor.objects.DryRun(cluster.DryRun{Known: p.find, Read: p.keep}))
 }
@@ -97,8 +97,8 @@ const (
 	listPage = 500
 )
 
-// List reads the recorded objects among the requests, by the label of the owner, where that
-// takes less requests than to read each of them. What it does not find is read later.
+// List reads the recorded objects among the requests, by the label of the owner, where that takes
+// less requests than to read each of them. Objects that it does not find are read later.
 func (p *Preview) List(ctx context.Context, owner plan.Owner, requests []observe.Request) {
 	type listing struct {
 		resource   cluster.Resource
@@ -162,10 +162,10 @@ func (p *Preview) List(ctx context.Context, owner plan.Owner, requests []observe
 	_ = group.Wait() // no function returns an error
 }
 
-// Previewed is what the server says about a step.
+// Previewed is the server's answer to the dry run of a step.
 type Previewed struct {
-	// Result is what would become of the step. Its observation is of the object as the server
-	// would answer it.
+	// Result is the expected result of the step. Its observation is of the object in the server's
+	// answer.
 	Result plan.Result
 	// Answer is the object as the server would keep it; nil if it did not say.
 	Answer *unstructured.Unstructured

@@ -98,7 +98,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	}
 	observation := e.observer.ObservationOf(ctx, live, step.Desired)
 	if step.Verb == plan.VerbMark {
-		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // what else has changed stays
+		observation.Drift = observe.DriftOf(live, step.Desired, e.options.FieldOwner) // other changes stay
 	} else {
 		observation.Altered = e.altered(ctx, resource, step, live)
 	}
@@ -153,8 +153,7 @@ func body(manifest *unstructured.Unstructured) (*unstructured.Unstructured, map[
 	return &unstructured.Unstructured{Object: content}, metadata
 }
 
-// precondition makes the server refuse the write if the object is not the one
-// that the plan saw.
+// precondition makes the server refuse the write if the object is not the one that the plan saw.
 func precondition(metadata map[string]any, step plan.Step) {
 	metadata["uid"] = string(step.UID)
 	metadata["resourceVersion"] = step.ResourceVersion
@@ -179,8 +178,8 @@ func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resour
 	return e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
 }
 
-// replace sends the manifest as a PUT. Finalizers and ownerReferences that others have
-// set stay. managedFields are not sent: the server keeps its own. Live is the object, if it was read already.
+// replace sends the manifest as a PUT. Finalizers and ownerReferences of other clients stay.
+// managedFields are not sent: the server keeps its own. Live is the object, if it was read already.
 func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
 	carry := carrierOf(resource, object.Object)
@@ -223,8 +222,8 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 	return e.objects.Update(ctx, resource, object, e.options.FieldOwner)
 }
 
-// removeForeign adds to the metadata of a merge patch what removes the annotations and the finalizer of SAP
-// component-operator-runtime.
+// removeForeign removes the annotations and the finalizer of SAP component-operator-runtime in the
+// metadata of a merge patch.
 func (e *Executor) removeForeign(metadata map[string]any, step plan.Step) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for _, key := range e.observer.ForeignAnnotations() {
@@ -243,7 +242,7 @@ func (e *Executor) withoutForeign(step plan.Step) []string {
 	return slices.DeleteFunc(slices.Clone(step.Finalizers), func(name string) bool { return name == e.options.Name })
 }
 
-// carriedBy returns what the plan saw of the object that is to be written, as far as a PUT carries it over; nil if it
+// carriedBy returns the fields that a PUT carries over from the object that the plan saw; nil if it
 // was not seen. The PUT is refused if the object is another one by now.
 func carriedBy(step plan.Step) *unstructured.Unstructured {
 	seen := &unstructured.Unstructured{}
@@ -253,7 +252,8 @@ func carriedBy(step plan.Step) *unstructured.Unstructured {
 	return seen
 }
 
-// references are those that others have set on the live object, but for one to the component itself.
+// references are the ownerReferences that other clients have set on the live object, but for one to
+// the component itself.
 func (e *Executor) references(step plan.Step, live *unstructured.Unstructured) []metav1.OwnerReference {
 	return slices.DeleteFunc(live.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		path := []string{"f:metadata", "f:ownerReferences", `k:{"uid":"` + string(r.UID) + `"}`}
@@ -283,12 +283,12 @@ func union(live, desired []string) []string {
 	return all
 }
 
-// removeFormerOwner removes the label and annotation of the former owner from an object that
-// was just adopted, as the server answered it. A server-side apply keeps them, and so does
-// every write that keeps ignored fields; as long as they are there, the object does not
-// show which owner came last. An ownerReference to the component itself is removed after every write: the
-// garbage collector would delete an orphan by it, and in an order of its own all others. If it fails, the write counts
-// as not confirmed, and both are done again.
+// removeFormerOwner removes the label and annotation of the former owner from an object that was
+// just adopted, as the server answered it. A server-side apply keeps them, and so does every write
+// that keeps ignored fields; as long as they are there, the object does not show which owner came
+// last. An ownerReference to the component itself is removed after every write: the garbage
+// collector would delete an orphan by it, and all other dependents in an order of its own. If it
+// fails, the write counts as not confirmed, and both are done again.
 func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured, takes bool) (*unstructured.Unstructured, error) {
 	metadata := map[string]any{"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion()}
 	due := removeReferences(metadata, live, []types.UID{step.Owner.Ref.UID})

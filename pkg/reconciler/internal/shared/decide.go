@@ -12,11 +12,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Mark is the value of the annotation: of what a definition was made.
+// Mark is the value of the annotation: the origin of a definition.
 type Mark struct {
 	// Hash identifies the content.
 	Hash string
-	// Version is that of the chart; empty if the definition comes from no chart.
+	// Version is the version of the chart; empty if the definition comes from no chart.
 	Version string
 }
 
@@ -29,7 +29,7 @@ func ParseMark(value string) Mark {
 	return Mark{Hash: hash, Version: version}
 }
 
-// Input is what a decision depends on.
+// Input is the input of a decision.
 type Input struct {
 	// Live is the definition as it was observed, with the mark that it has.
 	Live plan.Observation
@@ -47,7 +47,7 @@ type Input struct {
 	Drifted bool
 }
 
-// Decision is what is done about a definition.
+// Decision is the decision about a definition.
 type Decision struct {
 	// Verb is VerbCreate or VerbReplace; empty if nothing is written.
 	Verb   plan.Verb
@@ -60,7 +60,7 @@ type Decision struct {
 	Missing bool
 }
 
-// Decide returns what is to be done. It is a pure function.
+// Decide decides about a definition. It is a pure function.
 func Decide(in Input) Decision {
 	live := in.Live
 	switch live.Existence {
@@ -115,7 +115,8 @@ func otherOwner(ownership plan.Ownership) string {
 	return ""
 }
 
-// compare compares two versions. What is no semantic version is lower than one, and equal to others.
+// compare compares two versions. A text that is no semantic version is lower than a version, and
+// equal to any other such text.
 func compare(a, b string) int {
 	first, second := parse(a), parse(b)
 	switch {
