@@ -28,12 +28,11 @@ const (
 	maxPath   = 120
 )
 
-// DriftOf returns at which paths of the manifest the live object differs from it, and the
-// field manager that was last, as far as the managed fields show it. The result contains no
-// value.
+// DriftOf returns at which paths of the manifest the live object differs from it, and the field
+// manager that was last, as far as the managed fields show it. The result contains no value.
 //
-// A field that we own is as we wrote it, however the server spells it: a client that
-// changes a field becomes its owner. One that removes a field leaves no trace.
+// A field that we own has the value that we wrote, however the server spells it: a client that
+// changes a field becomes its owner. A client that removes a field leaves no trace.
 func DriftOf(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *report.Drift {
 	return searchDrift(live, desired, fieldOwner).drift()
 }
@@ -68,7 +67,7 @@ func searchDrift(live *unstructured.Unstructured, desired *plan.Desired, fieldOw
 	return s
 }
 
-// metadata looks at what manifests set of it, besides what identifies the object.
+// metadata compares the metadata that manifests set, besides the identity of the object.
 func (s *driftSearch) metadata(content, manifest map[string]any, nodes []node) {
 	desired, _ := manifest["metadata"].(map[string]any)
 	live, _ := content["metadata"].(map[string]any)
@@ -162,9 +161,9 @@ func (s *driftSearch) drift() *report.Drift {
 	return &s.result
 }
 
-// node is what an entry of the managed fields says about a place: the fields below
-// it. If there are none, the entry owns everything there, or nothing but the place
-// itself: it is the former unless another entry owns a field below.
+// node is an entry of the managed fields at one place: the fields below it. If there are none, the
+// entry owns everything there, or nothing but the place itself: it is the former unless another
+// entry owns a field below.
 type node struct {
 	entry  int
 	fields map[string]any
@@ -234,7 +233,7 @@ func (s *driftSearch) compare(at place, live, desired any, nodes []node) {
 		}
 		return
 	case live == nil:
-		s.found(at.path, nil) // what does not exist has no owner
+		s.found(at.path, nil) // an absent field has no owner
 		return
 	}
 	switch desired := desired.(type) {
@@ -256,7 +255,8 @@ func (s *driftSearch) compare(at place, live, desired any, nodes []node) {
 	}
 }
 
-// list compares elements that have names with their counterparts, and others one by one.
+// list compares elements that have names with their counterparts, and all other elements one by
+// one.
 func (s *driftSearch) list(at place, live any, desired []any, nodes []node) {
 	elements, _ := live.([]any)
 	named := len(desired) > 0 && !slices.ContainsFunc(desired, func(e any) bool { return nameOf(e) == "" })

@@ -46,7 +46,7 @@ func reclaims(live *unstructured.Unstructured, desired *plan.Desired) bool {
 	})
 }
 
-// outline returns what an object itself shows, but for its status.
+// outline returns the observation of an object without its status.
 func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desired) plan.Observation {
 	observation := plan.Observation{
 		Existence:          plan.Present,
@@ -70,11 +70,11 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 	return observation
 }
 
-// maxCarried is the most bytes of what a PUT carries over that are kept.
+// maxCarried is the greatest size of carried fields that are cached, in bytes.
 const maxCarried = 512
 
-// carriedOf returns what a PUT has to carry over, for kinds of which that is small. What other kinds carry over is
-// read before the PUT.
+// carriedOf returns the fields that a PUT has to carry over, for kinds of which they are small. The
+// carried fields of other kinds are read before the PUT.
 func carriedOf(live *unstructured.Unstructured) string {
 	paths := owned.SmallPaths(live.GroupVersionKind().GroupKind())
 	if paths == nil {
@@ -138,9 +138,9 @@ func endingOf(live *unstructured.Unstructured) plan.Finish {
 	return plan.Unfinished
 }
 
-// observationWithDrift is ObservationOf, and adds how the object came to differ from what is
-// recorded. If it is not known of which manifest the object was made, it adds whether it
-// differs from the desired one.
+// observationWithDrift is ObservationOf, and adds how the object came to differ from its record. If
+// it is not known of which manifest the object was made, it adds whether it differs from the
+// desired one.
 func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.Unstructured, request Request) plan.Observation {
 	observation := o.ObservationOf(ctx, live, request.Desired)
 	recorded, desired := request.Recorded, request.Desired
@@ -162,8 +162,8 @@ func (o *Observer) observationWithDrift(ctx context.Context, live *unstructured.
 	return observation
 }
 
-// hashOfTyped returns the AppliedHash of a custom resource as if the empty maps were there that a typed client drops from
-// what it writes back; it is empty for other types.
+// hashOfTyped returns the AppliedHash of a custom resource as if the empty maps were there that a
+// typed client drops when it writes the object back; it is empty for other types.
 func (o *Observer) hashOfTyped(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) string {
 	if cluster.IsBuiltIn(desired.Key.Group) {
 		return ""

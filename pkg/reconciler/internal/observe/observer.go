@@ -88,15 +88,14 @@ func New(target cluster.Target, options Options) *Observer {
 	return o
 }
 
-// Detached returns an Observer that reads by the given client, watches nothing, and keeps
-// nothing of what it reads.
+// Detached returns an Observer that reads by the given client, watches nothing, and caches nothing.
 func (o *Observer) Detached(objects *cluster.Objects) *Observer {
 	detached := *o
 	detached.objects, detached.store, detached.DriftChecks = objects, nil, NewDriftChecks()
 	return &detached
 }
 
-// Close ends all watches. What was watched is read from then on.
+// Close ends all watches. Objects that were watched are read from then on.
 func (o *Observer) Close() {
 	if o.store != nil {
 		o.store.Close()
@@ -114,7 +113,7 @@ type Request struct {
 	Desired *plan.Desired
 	// Owner is the owner that the request is for.
 	Owner plan.Owner
-	// Recorded is what the inventory says about the object; nil if it is not in it.
+	// Recorded is the object's item in the inventory; nil if there is none.
 	Recorded *v1alpha1.InventoryItem
 	// ForceRead reads the object, whatever the watches know of it.
 	ForceRead bool
@@ -122,9 +121,9 @@ type Request struct {
 	AssumeAbsent bool
 }
 
-// Observe returns what the watches know of the objects, and reads the rest, several at once.
-// What cannot be read is Unknown and holds up nothing else. The only error is the end of the context; then the
-// observations of what was not read are missing.
+// Observe returns the observations of the watches, and reads all other objects, several at once. An
+// object that cannot be read is Unknown and holds up nothing else. The only error is the end of the
+// context; then the observations of the unread objects are missing.
 func (o *Observer) Observe(ctx context.Context, requests []Request) (map[plan.Key]plan.Observation, error) {
 	look := &batch{observer: o, types: map[typeKey]resolvedType{}}
 	observations := make(map[plan.Key]plan.Observation, len(requests))
@@ -207,8 +206,8 @@ func (l *batch) attempt(ctx context.Context, request Request) (observation plan.
 		return l.ofWrongScope(request, resource), true
 	}
 	if cluster.IsBuiltIn(resource.GVR.Group) && resource.Can("create") != resource.Can("get") {
-		// The server answers such an object when it is created, and keeps none, or
-		// makes up what can be read.
+		// The server answers such an object when it is created, and stores none, or makes up the
+		// object that can be read.
 		return plan.Observation{Existence: plan.Absent}, false
 	}
 	if observation, enough := l.fromCache(ctx, resource, request); enough {

@@ -70,8 +70,8 @@ const (
 	foreignDigest = "digest"
 )
 
-// ownership reads the labels and annotations of ownership. Those that our own manifest sets
-// name no other owner.
+// ownership reads the labels and annotations of ownership. Those of our own manifest name no other
+// owner.
 func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desired) plan.Ownership {
 	name := o.options.Name
 	values := valuesOf(live)
@@ -116,9 +116,8 @@ func (o *Observer) otherOwners(live *unstructured.Unstructured, desired *plan.De
 	})
 }
 
-// OtherOwnerKeys returns the keys of the labels and annotations by which others say
-// that they own the object, and of what goes with them. What our own manifest
-// sets is not among them.
+// OtherOwnerKeys returns the keys of the labels and annotations by which other tools claim the
+// object, and of the annotations that go with them. Keys of our own manifest are not among them.
 func (o *Observer) OtherOwnerKeys(live *unstructured.Unstructured, desired *plan.Desired) (labels, annotations []string) {
 	values, keys := valuesOf(live), map[string][]string{}
 	for _, m := range o.otherOwners(live, desired, values) {

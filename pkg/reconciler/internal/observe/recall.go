@@ -18,12 +18,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 )
 
-// syncTimeout is how long a call waits for watches to start; what they do not know
-// by then is read.
+// syncTimeout is how long a call waits for watches to start; objects that they do not know by then
+// are read.
 const syncTimeout = 10 * time.Second
 
-// Watch watches the objects of an owner. With wait, it returns when the watches of what is recorded
-// know what exists: a list of a type costs less than a read of each of its objects.
+// Watch watches the objects of an owner. With wait, it returns when the watches of the recorded
+// types have listed their objects: a list of a type costs less than a read of each of its objects.
 func (o *Observer) Watch(ctx context.Context, owner string, requests []Request, wait bool) {
 	if o.store == nil {
 		return
@@ -71,7 +71,7 @@ func (o *Observer) StopWatching(owner string) {
 	o.DriftChecks.reads.ForgetOwner(owner)
 }
 
-// fromCache answers a request from what the watches know, if that is enough.
+// fromCache answers a request from the watches, if their state is enough.
 func (l *batch) fromCache(ctx context.Context, resource cluster.Resource, request Request) (plan.Observation, bool) {
 	if request.ForceRead {
 		return plan.Observation{}, false
@@ -88,7 +88,7 @@ func (l *batch) fromCache(ctx context.Context, resource cluster.Resource, reques
 	return plan.Observation{}, false
 }
 
-// toCache records what was read of an object that is watched.
+// toCache records the read state of an object that is watched.
 func (l *batch) toCache(resource cluster.Resource, request Request, observation plan.Observation) plan.Observation {
 	if request.Desired != nil {
 		l.observer.DriftChecks.setDrift(request.Owner.ID, request.Key, observation.Drift)
@@ -99,9 +99,9 @@ func (l *batch) toCache(resource cluster.Resource, request Request, observation 
 	return observation
 }
 
-// isEnough reports whether the watched state of an object is all that the planner needs of
-// it. Otherwise the object has to be read, because what matters depends on its manifest,
-// which is not known when an event arrives.
+// isEnough reports whether the watched state of an object is all that the planner needs of it.
+// Otherwise the object has to be read, because the answer depends on its manifest, which is not
+// known when an event arrives.
 func (o *Observer) isEnough(ctx context.Context, resource cluster.Resource, request Request, observation plan.Observation) (plan.Observation, bool) {
 	// That an object has another owner must not be outdated: we may have adopted it since,
 	// and the answer may be lost. It would be left over.
@@ -123,8 +123,8 @@ func (o *Observer) isEnough(ctx context.Context, resource cluster.Resource, requ
 	return observation, true
 }
 
-// needsRead reports whether the live values at the paths of the manifest matter:
-// the object may have drifted, or its record is to be made from what it is now.
+// needsRead reports whether the live values at the paths of the manifest matter: the object may
+// have drifted, or its present state is to be recorded.
 func needsRead(request Request, observation plan.Observation) bool {
 	item := request.Recorded
 	if request.Desired == nil {
@@ -145,8 +145,8 @@ func isDriftCheck(request Request, observation plan.Observation) bool {
 	return item != nil && item.Digest != "" && item.UID == observation.UID
 }
 
-// Reduce reduces an object without its manifest, as it arrives in an event. What its
-// manifest says about its readiness is in its annotations, too.
+// Reduce reduces an object without its manifest, as it arrives in an event. The hints of its
+// manifest about its readiness are in its annotations, too.
 func (o *Observer) Reduce(live *unstructured.Unstructured) plan.Observation {
 	observation := o.outline(live, nil)
 	hints, expression := o.readinessOf(live)
@@ -154,8 +154,8 @@ func (o *Observer) Reduce(live *unstructured.Unstructured) plan.Observation {
 	return observation
 }
 
-// readinessOf reads what the annotations of an object say about its readiness. If
-// they are invalid, they are not what we have written, and the object has drifted.
+// readinessOf reads the annotations about the readiness of an object. If they are invalid, we have
+// not written them, and the object has drifted.
 func (o *Observer) readinessOf(live *unstructured.Unstructured) (policy.StatusHints, string) {
 	said := map[string]string{}
 	for _, suffix := range []string{v1alpha1.AnnotationStatusHint, v1alpha1.AnnotationReadyWhen} {
@@ -172,7 +172,7 @@ func (o *Observer) readinessOf(live *unstructured.Unstructured) (policy.StatusHi
 	return set.Hints, o.readyWhen(set.ReadyWhen, gvk.Group, gvk.Kind)
 }
 
-// BeginWrite is called before an object is written, and what it returns afterwards.
+// BeginWrite is called before an object is written, and the returned function afterwards.
 func (o *Observer) BeginWrite(ctx context.Context, step plan.Step) (done func(plan.Result)) {
 	if o.store == nil {
 		return func(plan.Result) {}
@@ -223,7 +223,7 @@ type DriftChecks struct {
 // driftCheck is the last read of an object.
 type driftCheck struct {
 	hash  string        // of the object that was read
-	drift *report.Drift // what the read found
+	drift *report.Drift // the drift that the read found
 }
 
 // NewDriftChecks returns the DriftChecks of an Observer.

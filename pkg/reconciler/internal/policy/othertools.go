@@ -75,10 +75,10 @@ func FluxRelease(namespace, name string) string {
 	return "Flux HelmRelease " + namespace + "/" + name
 }
 
-// WithKeep returns the set with the nearest delete policy for what the labels and
-// annotations of a manifest say to other tools. It only adds protection: an object that
-// the set orphans stays orphaned. An annotation of ours, which Parse reads, takes
-// precedence over the result. Upper and lower case are the same, as in Helm and Flux.
+// WithKeep returns the set with the nearest delete policy for the labels and annotations of other
+// tools on a manifest. It only adds protection: an object that the set orphans stays orphaned. An
+// annotation of ours, which Parse reads, takes precedence over the result. Upper and lower case are
+// the same, as in Helm and Flux.
 func (s Set) WithKeep(labels, annotations map[string]string) Set {
 	is := func(values map[string]string, key, value string) bool {
 		return strings.EqualFold(strings.TrimSpace(values[key]), value)
@@ -89,7 +89,7 @@ func (s Set) WithKeep(labels, annotations map[string]string) Set {
 	onApply, onDelete := keep, keep
 	for option := range strings.SplitSeq(annotations[annotationArgo], ",") {
 		switch strings.ToLower(strings.TrimSpace(option)) {
-		// There is no way to confirm a deletion here, so what needs it is kept.
+		// There is no way to confirm a deletion here, so an object that needs it is kept.
 		case "prune=false", "prune=confirm":
 			onApply = true
 		case "delete=false", "delete=confirm":
@@ -118,8 +118,8 @@ type IgnoreRule struct {
 	Fields []string
 }
 
-// WithIgnoreRules returns the set with the fields of all rules that match. Parse adds
-// those of the annotation.
+// WithIgnoreRules returns the set with the fields of all rules that match. Parse adds the fields of
+// the annotation.
 func (s Set) WithIgnoreRules(rules []IgnoreRule, group, kind string, set map[string]string) Set {
 	fields := slices.Clone(s.IgnoreFields)
 	for _, rule := range rules {

@@ -38,9 +38,9 @@ var readers = map[string]func(set *Set, value string) error{
 	v1alpha1.AnnotationRevision:             readRevision,
 }
 
-// others are annotations with our prefix that say nothing about a dependent:
-// the ownership label and annotation, and those of components, because a dependent of one
-// component may be a component itself.
+// others are annotations with our prefix that are no policies of a dependent: the ownership label
+// and annotation, and the annotations of components, because a dependent of one component may be a
+// component itself.
 var others = map[string]bool{
 	v1alpha1.LabelOwnerID:                true,
 	v1alpha1.AnnotationOwner:             true,
@@ -61,10 +61,9 @@ var others = map[string]bool{
 	v1alpha1.AnnotationAdoptOperator:     true,
 }
 
-// Parse merges the annotations of an object into the defaults. The prefix is the
-// name of the reconciler; annotations with another prefix are ignored, unknown
-// ones with this prefix are mistakes. The error lists every mistake with the
-// annotation, the value and what is allowed.
+// Parse merges the annotations of an object into the defaults. The prefix is the name of the
+// reconciler; annotations with another prefix are ignored, unknown ones with this prefix are
+// mistakes. The error lists every mistake with the annotation, the value and the allowed values.
 func Parse(prefix string, annotations map[string]string, defaults Set) (Set, error) {
 	set := defaults.filled()
 	prefix += "/"
@@ -206,8 +205,8 @@ func list[T ~string](values []T) string {
 	return strings.Join(names, ", ")
 }
 
-// Kebab converts "SsaMerge" and "ssaMerge" to "ssa-merge", as values are written in annotations;
-// what is kebab-case already stays.
+// Kebab converts "SsaMerge" and "ssaMerge" to "ssa-merge", as values are written in annotations; a
+// value in kebab-case stays.
 func Kebab(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.IndexFunc(text, unicode.IsUpper) < 0 {
@@ -287,7 +286,7 @@ func readConditions(text string) ([]string, error) {
 	return conditions, nil
 }
 
-// split cuts a list at commas and line ends and drops what is empty.
+// split cuts a list at commas and line ends and drops empty items.
 func split(text string) []string {
 	items := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' })
 	for i := range items {
@@ -299,10 +298,9 @@ func split(text string) []string {
 // identityFields identify the object. A write without them is not possible.
 var identityFields = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
 
-// readIgnoreFields reads JSON pointers (RFC 6901), separated by commas or line
-// ends; so a pointer cannot hold a comma. A pointer stands for the field and
-// everything below it; a number stands for the element of a list by its
-// position in the manifest. They are added to those that are known already.
+// readIgnoreFields reads JSON pointers (RFC 6901), separated by commas or line ends; so a pointer
+// cannot hold a comma. A pointer stands for the field and everything below it; a number stands for
+// the element of a list by its position in the manifest. They are added to the known pointers.
 func readIgnoreFields(set *Set, text string) error {
 	pointers := split(text)
 	err := CheckPointers(pointers)

@@ -17,15 +17,15 @@ import (
 // value is empty or wrong.
 type Set struct {
 	Adoption v1alpha1.AdoptionPolicy
-	// AdoptFrom are owners of other tools, as messages name them. What belongs to no others is adopted under each
-	// adoption policy. It is empty if there are none.
+	// AdoptFrom are owners of other tools, as messages name them. An object that has only these
+	// owners is adopted under each adoption policy. It is empty if there are none.
 	AdoptFrom []string
 	// AdoptBeside is an owner that an object may have beside one of AdoptFrom; empty if there is none. Alone it proves nothing.
 	AdoptBeside string
 	Reconcile   v1alpha1.ReconcilePolicy
 	Update      v1alpha1.UpdatePolicy
-	// RecreatePropagation is what becomes of the dependents of an object that is
-	// recreated; empty means PropagationBackground.
+	// RecreatePropagation is the propagation of a deletion that recreates the object; empty means
+	// PropagationBackground.
 	RecreatePropagation Propagation
 	Delete              v1alpha1.DeletePolicy
 	Drift               v1alpha1.DriftPolicy
@@ -98,8 +98,8 @@ type Reference struct {
 	Group, Kind, Namespace, Name string
 }
 
-// Propagation says what becomes of the dependents of a deleted object, which name
-// it in their owner references.
+// Propagation decides about the dependents of a deleted object, which name it in their owner
+// references.
 type Propagation string
 
 const (
@@ -109,7 +109,7 @@ const (
 	PropagationOrphan Propagation = "orphan"
 )
 
-// RunOn says when an object is applied, if not with the others.
+// RunOn tells when an object is applied, if not with the ordinary objects.
 type RunOn string
 
 const (
@@ -142,9 +142,8 @@ type Layer struct {
 	Reapply time.Duration
 }
 
-// Defaults unites layers, given in the order of precedence, with the built-in
-// defaults. The error lists every mistake of every layer, also of those that
-// another layer overrides.
+// Defaults unites layers, given in the order of precedence, with the built-in defaults. The error
+// lists every mistake of every layer, also of values that another layer overrides.
 func Defaults(layers ...Layer) (Set, error) {
 	var set Set
 	var errs []error

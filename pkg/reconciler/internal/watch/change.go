@@ -15,15 +15,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// What says in what an object changed.
+// What is the kind of a change.
 type What int
 
 const (
-	// Readiness: only what its status means changed.
+	// Readiness: only the readiness of the object changed.
 	Readiness What = iota
-	// Content: anything else than the status and what the server keeps changed,
-	// such as the content, the ownership metadata, finalizers or that it is being deleted; or it
-	// is new, or another object of the same name.
+	// Content: anything else than the status and the server's own fields changed, such as the
+	// content, the ownership metadata, finalizers or that it is being deleted; or it is new, or
+	// another object of the same name.
 	Content
 	// Vanished: the object left the watch. It is gone, or it lost our label.
 	Vanished
@@ -53,8 +53,8 @@ type Change struct {
 	NamesOwner bool
 }
 
-// difference returns what changed between two records, either of which may be
-// missing, for all owners but one, which caused or saw it itself.
+// difference returns the changes between two records, either of which may be missing, for all
+// owners but one, which caused or saw them itself.
 func difference(key plan.Key, old, live *record, except string) []Change {
 	var what What
 	switch {

@@ -41,7 +41,7 @@ func (p Place) isWatchable() bool {
 // wide stands in the place of a namespace for the whole cluster.
 const wide = ""
 
-// kind is what is watched of one type.
+// kind holds the watches and records of one type.
 type kind struct {
 	key      kindKey
 	resource cluster.Resource
@@ -86,12 +86,12 @@ func (k *kind) isUsed(namespace string) bool {
 // covers reports whether records of a namespace are kept.
 func (k *kind) covers(namespace string) bool { return k.scopes[wide] != nil || k.isUsed(namespace) }
 
-// wasSynced reports whether all objects of a namespace were known at some time, so that
-// one that is not is new.
+// wasSynced reports whether all objects of a namespace were known at some time, so that an unknown
+// object is new.
 func (k *kind) wasSynced(namespace string) bool { return k.synced[wide] || k.synced[namespace] }
 
-// unsync notes that a namespace, or the whole cluster, is not watched any more.
-// What was known of the namespaces that are needed remains known.
+// unsync notes that a namespace, or the whole cluster, is not watched any more. The records of the
+// namespaces that are needed stay.
 func (k *kind) unsync(namespace string) {
 	if namespace != wide || !k.synced[wide] {
 		return
@@ -115,8 +115,7 @@ func (k *kind) authoritative(namespace string, now time.Time, stale time.Duratio
 	return nil
 }
 
-// difference returns what changed, for all owners but one. An object that is there from the
-// first list is no change.
+// difference returns the changes, for all owners but one. An object of the first list is no change.
 func (k *kind) difference(at objectName, old, live *record, except string) []Change {
 	if old == nil && !k.wasSynced(at.namespace) {
 		return nil
@@ -216,10 +215,10 @@ func (k *kind) dropNewer(namespace, version string) (changes []Change) {
 	return changes
 }
 
-// Look returns the record of an object. It is known if there is one that can be
-// used. Watched reports whether all objects with our label at the place are
-// known: one that is not among them was not there, or did not have the label, when
-// the watch last looked. That is no proof that it does not exist.
+// Look returns the record of an object. It is known if there is a record that can be used. Watched
+// reports whether all objects with our label at the place are known: an object that is not among
+// them was not there, or did not have the label, when the watch last looked. That is no proof that
+// it does not exist.
 func (s *Store) Look(place Place, name string) (observation plan.Observation, known, watched bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

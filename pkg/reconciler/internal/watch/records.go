@@ -24,8 +24,8 @@ type records struct {
 	group, kind string
 	// spaces holds the records by namespace and name.
 	spaces map[string]map[string]*record
-	// tombstones are the versions at which objects left: what is not newer comes too
-	// late and does not bring them back.
+	// tombstones are the versions at which objects left: a state that is not newer comes too late
+	// and does not bring them back.
 	tombstones recent[objectName, tombstone]
 	// deleted are objects that do not exist any more, in whatever version.
 	deleted recent[types.UID, struct{}]
@@ -33,10 +33,10 @@ type records struct {
 	writes map[objectName]*writing
 }
 
-// tombstone is what is known of an object that left.
+// tombstone is the last version of an object that left.
 type tombstone struct {
 	version string
-	// uid and ending are those of the last state that is known to be the last one.
+	// uid and ending belong to the last state, if it is known to be the last one.
 	uid    types.UID
 	ending plan.Finish
 }
@@ -76,7 +76,7 @@ func (r *records) delete(name objectName, version string, last *record, now time
 	r.tombstones.put(name, left, now)
 }
 
-// dropDeletions drops what is known about objects that left.
+// dropDeletions drops the tombstones.
 func (r *records) dropDeletions() {
 	r.tombstones = recent[objectName, tombstone]{}
 	r.deleted = recent[types.UID, struct{}]{}
@@ -118,9 +118,9 @@ func (r *records) confirmDeletion(name objectName, uid types.UID, now time.Time)
 	}
 }
 
-// record is what is kept of an object. What many objects have in common is kept
-// once. It is not changed once it is made. There is one for each dependent, so the
-// order of the fields keeps it at 96 bytes.
+// record is the cached state of an object. Many objects share the common parts. It is not changed
+// once it is made. There is one for each dependent, so the order of the fields keeps it at 96
+// bytes.
 type record struct {
 	uid          types.UID
 	version      string
@@ -139,7 +139,7 @@ type record struct {
 	ending     plan.Finish
 }
 
-// kept is what a write of the object keeps. Many objects have the same.
+// kept are the fields that a write of the object keeps. Many objects have the same.
 type kept struct {
 	finalizers string // joined
 	carried    string // Carried of plan.Observation
@@ -156,8 +156,8 @@ type ownership struct {
 
 const separator = "\n" // is in no finalizer and no name of an owner
 
-// recordOf makes the record of an observation that is Present. Its strings are those of
-// the observation, which the inventory of the owner holds, too.
+// recordOf makes the record of an observation that is Present. It shares its strings with the
+// observation, which the inventory of the owner holds, too.
 func recordOf(o plan.Observation) *record {
 	return &record{
 		uid:          o.UID,
@@ -203,7 +203,7 @@ func unreadable(live *unstructured.Unstructured, label string) *record {
 	}
 }
 
-// observation is what the record was made of.
+// observation is the inverse of recordOf.
 func (r *record) observation() plan.Observation {
 	m := r.owners.Value()
 	return plan.Observation{
@@ -265,8 +265,8 @@ func (r *record) edited(other *record) bool {
 	return r.same(&unedited) && r.status == other.status
 }
 
-// seconds returns t as seconds since 1970. A time outside of what 32 bits hold, which only a
-// server with a wrong clock gives, becomes the nearest one that they hold.
+// seconds returns t as seconds since 1970. A time outside of the range of 32 bits, which only a
+// server with a wrong clock gives, becomes the nearest one in it.
 func seconds(t time.Time) uint32 {
 	if t.IsZero() {
 		return 0
@@ -288,8 +288,8 @@ func split(joined string) []string {
 	return strings.Split(joined, separator)
 }
 
-// compare orders two versions. Those that cannot be compared are ordered by
-// their arrival: a counts as the newer one.
+// compare orders two versions. Versions that cannot be compared are ordered by their arrival: a
+// counts as the newer one.
 func compare(a, b string) int {
 	if a == b {
 		return 0
@@ -313,8 +313,8 @@ func newer(a, b string) string {
 func before(a, b string) bool { return compare(a, b) < 0 }
 
 const (
-	// maxRecent and maxAge bound what is remembered, for each type, of objects
-	// that left. The server does not keep older events.
+	// maxRecent and maxAge bound the memory, for each type, of objects that left. The server does
+	// not keep older events.
 	maxRecent = 10_000
 	maxAge    = 10 * time.Minute
 )

@@ -48,10 +48,9 @@ type scope struct {
 	cutShort bool
 	// downSince is since when the watch is broken; zero if it is not.
 	downSince time.Time
-	// newest is the newest version that the server sent, list that of the last list.
+	// newest is the newest version that the server sent, list the version of the last list.
 	newest, list string
-	// floor is what the newest version of the type was when the list that comes next was
-	// requested.
+	// floor was the newest version of the type when the next list was requested.
 	floor string
 }
 
@@ -130,8 +129,8 @@ func (c *scope) Listing() {
 	c.floor = c.kind.newest
 }
 
-// Replace implements informer.Handler. A list that is older than what the server sent before,
-// or than what was known when it was requested, is that of a storage that was restored.
+// Replace implements informer.Handler. A list that is older than an earlier event, or than the
+// version that was known when it was requested, comes from a storage that was restored.
 func (c *scope) Replace(objects map[types.NamespacedName]*record, version string, streaming bool) {
 	c.change("", func(k *kind) []Change {
 		restored := c.newest != "" && before(version, c.newest) || c.floor != "" && before(version, c.floor)

@@ -24,8 +24,8 @@ type Options struct {
 	// AppliedHash, which is not kept, and with the value of Label as the owner's id.
 	// It is quick, sends nothing and keeps nothing of the object.
 	Reduce func(live *unstructured.Unstructured) plan.Observation
-	// Changed is called with what changed, unless the owner itself changed it.
-	// It must not block. May be nil.
+	// Changed is called with each change, unless the owner itself made it. It must not block. May
+	// be nil.
 	Changed func(Change)
 	// Limit is how many reflectors run at most. Defaults to 500.
 	Limit int
@@ -116,11 +116,11 @@ func (s *Store) progressed() {
 	s.progress = make(chan struct{})
 }
 
-// Stats are counts of what there is, for metrics and tests.
+// Stats are the sizes of a store, for metrics and tests.
 type Stats struct {
 	// Reflectors run; Synced of them know all their objects.
 	Reflectors, Synced int
-	// Records are the objects that are known, Tombstones those that are known to have left.
+	// Records are the known objects, Tombstones the objects that are known to have left.
 	Records, Tombstones int
 	// Writing are the objects with requests of ours under way.
 	Writing int
@@ -149,9 +149,9 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
-// Keep says which types and namespaces the objects of an owner live in. What is
-// needed is watched; what no owner needs any more is ended after a while. The places
-// replace those of the last call; nil means none.
+// Keep sets the types and namespaces of the objects of an owner. Places that are needed are
+// watched; the watch of a place that no owner needs any more ends after a while. The places replace
+// those of the last call; nil means none.
 func (s *Store) Keep(owner string, places []Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,8 +247,8 @@ func (s *Store) waitIsDone(places []Place) bool {
 	return true
 }
 
-// arrange ends and starts reflectors as they are needed, and runs again when time
-// alone changes what is needed. It is called with the lock.
+// arrange ends and starts reflectors as they are needed, and runs again when time alone changes the
+// need. It is called with the lock.
 func (s *Store) arrange() {
 	if s.closed {
 		return
@@ -328,7 +328,7 @@ func (k *kind) needed(narrow bool) (namespaces []string) {
 	return namespaces
 }
 
-// due returns when time alone changes what a type needs; zero is never.
+// due returns when time alone changes the needs of a type; zero is never.
 func (s *Store) due(k *kind) (next time.Time) {
 	earlier := func(at time.Time) {
 		if next.IsZero() || at.Before(next) {

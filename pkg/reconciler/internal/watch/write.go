@@ -10,14 +10,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Writing is called before a request that writes an object for an owner. The
-// function that it returns must be called after it, once, with the object as it was
-// answered, in the words of Reduce: nil if the outcome is not known, Absent with
-// the uid if the server said that the object is gone.
+// Writing is called before a request that writes an object for an owner. The function that it
+// returns must be called after it, once, with the object as it was answered, in the form of Reduce:
+// nil if the outcome is not known, Absent with the uid if the server answered that the object is
+// gone.
 //
-// What the watch says about the object meanwhile is recorded, but no owner is notified
-// before the answer arrives: the echo of the write is no change. If the write removes the
-// object from another owner, that owner is notified.
+// Events of the watch are recorded meanwhile, but no owner is notified before the answer arrives:
+// the echo of the write is no change. If the write removes the object from another owner, that
+// owner is notified.
 func (s *Store) Writing(owner string, place Place, name string) (done func(answer *plan.Observation)) {
 	at := place.object(name)
 	s.mu.Lock()
@@ -56,9 +56,9 @@ func (s *Store) wrote(owner string, place Place, at objectName, started *kind, a
 	return changes
 }
 
-// Read records what a request of an owner found, if it is newer than what is
-// known: an object in the words of Reduce, or Absent with the uid that is gone.
-// The owner is not notified; another one is, if its object changed.
+// Read records the result of an owner's request, if it is newer than the known record: an object in
+// the form of Reduce, or Absent with the uid that is gone. The owner is not notified; another one
+// is, if its object changed.
 func (s *Store) Read(owner string, place Place, name string, answer plan.Observation) {
 	s.mu.Lock()
 	var changes []Change
@@ -73,22 +73,21 @@ func (k *kind) read(owner string, at objectName, answer *plan.Observation) []Cha
 	old := k.records.get(at)
 	k.recordAnswer(at, answer, nil)
 	if k.records.writes[at] != nil {
-		return nil // when the requests have ended, what is new is notified
+		return nil // when the requests have ended, new changes are notified
 	}
 	return k.difference(at, old, k.records.get(at), owner)
 }
 
-// state is what an answer says about an object: it is as in the record, or, if
-// there is none, it is not one of those that are watched any more.
+// state is the state of an object in an answer: it is as in the record, or, if there is none, the
+// object is not watched any more.
 type state struct {
 	live *record
 	// version is empty if it is not known, because the object does not exist any more.
 	version string
 }
 
-// recordAnswer puts an answer into the records, and returns what it says; nil means
-// nothing. The object is the one that was known before, unless the answer says
-// another uid.
+// recordAnswer puts an answer into the records, and returns the state in it; nil means nothing. The
+// object is the one that was known before, unless the answer has another uid.
 func (k *kind) recordAnswer(at objectName, answer *plan.Observation, before *record) *state {
 	if answer == nil || !k.covers(at.namespace) {
 		return nil
@@ -119,7 +118,7 @@ func (k *kind) recordAnswer(at objectName, answer *plan.Observation, before *rec
 			return &state{live, live.version}
 		}
 		if !stale {
-			// The watch does not report what becomes of it.
+			// The watch does not report the future of the object.
 			r.delete(at, live.version, nil, now)
 		}
 		return &state{nil, live.version}
@@ -127,14 +126,14 @@ func (k *kind) recordAnswer(at objectName, answer *plan.Observation, before *rec
 	return nil
 }
 
-// writing is what goes on between the first of our requests about an object and
-// the answer to the last one.
+// writing spans the time from the first of our requests about an object to the answer to the last
+// one.
 type writing struct {
 	requests int
 	// base is the state that the owners know: the one before, or the
 	// answered one. Nil if the object is in no record.
 	base *record
-	// version is that of the newest answer.
+	// version is the version of the newest answer.
 	version string
 }
 
