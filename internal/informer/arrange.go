@@ -53,7 +53,7 @@ func arrangeNamespace(gvr schema.GroupVersionResource, namespace string, names [
 			single = append(single, scope{gvr, namespace, name})
 		}
 	}
-	// Those that run go on, so that nothing moves without need.
+	// Running watches go on, so that nothing moves without need.
 	slices.SortFunc(single, func(a, b scope) int {
 		switch {
 		case state(a).running == state(b).running:

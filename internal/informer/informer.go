@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// A watch that is not allowed or not possible is tried again after these delays,
-	// one that broke sooner: an object that a component refers to can wait.
+	// A watch that is not allowed or not possible is tried again after these delays, a broken one
+	// sooner: an object that a component refers to can wait.
 	refusedDelay, refusedLimit = time.Minute, 10 * time.Minute
 	brokenDelay, brokenLimit   = time.Second, time.Minute
 	jitter                     = 0.2
@@ -62,7 +62,7 @@ func (s metadataSource) Convert(object runtime.Object) (string, bool) {
 	return found.GetResourceVersion(), true
 }
 
-// runner returns what keeps an informer up to date in a cluster.
+// runner returns the function that keeps an informer up to date in a cluster.
 func runner(objects *cluster.Objects, refused time.Duration) func(context.Context, *informer) {
 	return func(ctx context.Context, i *informer) {
 		i.refused = refused
@@ -75,8 +75,8 @@ func runner(objects *cluster.Objects, refused time.Duration) func(context.Contex
 	}
 }
 
-// informer is what the watch of a scope shows. It implements Handler. The Manager guards
-// its fields.
+// informer is the state of the watch of a scope. It implements Handler. The Manager guards its
+// fields.
 type informer struct {
 	manager *Manager
 	scope   scope
@@ -85,7 +85,7 @@ type informer struct {
 	ended   bool
 	refused time.Duration // the first delay after a refusal
 
-	// synced: the versions are those of the server, as far as the watch has come.
+	// synced: the versions are the server's, as far as the watch has come.
 	synced   bool
 	versions map[types.NamespacedName]string
 	progress string
@@ -101,9 +101,9 @@ func (i *informer) stopIdleTimer() {
 	}
 }
 
-// Listing implements Handler. The objects cannot be older than what the watch has shown
-// before, nor than what the owners have read until now; a watch that has only started has
-// nothing else to compare with.
+// Listing implements Handler. The objects cannot be older than the last event of the watch, nor
+// than the reads of the owners until now; a watch that has only started has nothing else to compare
+// with.
 func (i *informer) Listing() {
 	i.manager.mu.Lock()
 	defer i.manager.mu.Unlock()
@@ -115,9 +115,9 @@ func (i *informer) Listing() {
 	})
 }
 
-// Replace implements Handler. A list that is older than what the informer or an owner had read
-// when it was requested is that of a storage that was restored: versions mean something else there, also
-// those that are the same.
+// Replace implements Handler. A list that is older than the state that the informer or an owner had
+// read when it was requested comes from a storage that was restored: versions mean something else
+// there, also equal ones.
 func (i *informer) Replace(versions map[types.NamespacedName]string, progress string, _ bool) {
 	i.manager.mu.Lock()
 	defer i.manager.mu.Unlock()
@@ -182,11 +182,11 @@ func (i *informer) Progress(progress string) {
 	i.compareAll()
 }
 
-// Watching implements Handler: what was shown before counts also while no watch goes on.
+// Watching implements Handler: earlier events count also while no watch goes on.
 func (i *informer) Watching(bool) {}
 
-// Failed implements Handler. What the informer showed before it was refused is kept: when
-// the watch comes back, the difference counts.
+// Failed implements Handler. The state from before the refusal stays: when the watch comes back,
+// the difference counts.
 func (i *informer) Failed(err error, attempt int) (time.Duration, bool) {
 	delay := backoff.Delay(attempt, brokenDelay, brokenLimit)
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) {
@@ -210,7 +210,7 @@ func (i *informer) unsync() {
 	}
 }
 
-// eachShown calls f for each subscription to what the informer shows.
+// eachShown calls f for each subscription in the scope of the informer.
 func (i *informer) eachShown(f func(at scope, owner types.NamespacedName, s *subscription)) {
 	for at, owners := range i.manager.subscriptions[i.scope.gvr] {
 		if !i.scope.includes(at) {
@@ -242,7 +242,7 @@ func (i *informer) notify(object types.NamespacedName, version string) {
 	}
 }
 
-// notifyOfAll notifies the owners that depend on all objects and do not know what happened before.
+// notifyOfAll notifies the owners that depend on all objects and do not know earlier events.
 func (i *informer) notifyOfAll() {
 	i.eachShown(func(at scope, owner types.NamespacedName, s *subscription) {
 		if at.isWhole() && !s.notifiedOfAll {
@@ -252,7 +252,7 @@ func (i *informer) notifyOfAll() {
 	})
 }
 
-// notifyRestored notifies all owners, and records that they observe what is there now.
+// notifyRestored notifies all owners, and records that they observe the present state.
 func (i *informer) notifyRestored() {
 	i.eachShown(func(at scope, owner types.NamespacedName, s *subscription) {
 		s.observed, s.notified = i.versions[at.object()], nil
@@ -260,7 +260,7 @@ func (i *informer) notifyRestored() {
 	})
 }
 
-// compareAll compares what every single owner saw with what is watched.
+// compareAll compares the version that each owner saw with the watched one.
 func (i *informer) compareAll() {
 	i.eachShown(func(at scope, owner types.NamespacedName, s *subscription) {
 		if !at.isWhole() && s.isNews(i.versions[at.object()], i.progress) {

@@ -28,8 +28,7 @@ type Options struct {
 	// PerType is how many watches of one type there are, before there is one for the
 	// whole cluster. Defaults to 250.
 	PerType int
-	// Total is how many watches there are at most. What is beyond them notifies no owner.
-	// Defaults to 500.
+	// Total is the greatest number of watches. Objects beyond it notify no owner. Defaults to 500.
 	Total int
 	// Linger is how long a watch goes on that no owner needs any more. Defaults to 30 seconds.
 	Linger time.Duration
@@ -41,8 +40,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Manager watches what owners refer to in one cluster, as one user. It is safe
-// for concurrent use.
+// Manager watches the objects that owners refer to in one cluster, as one user. It is safe for
+// concurrent use.
 type Manager struct {
 	options  Options
 	notifier *notifier
@@ -74,8 +73,8 @@ func newManager(options Options, run func(context.Context, *informer)) *Manager 
 	}
 }
 
-// Set says what an owner refers to from now on, in place of what it referred to before;
-// nothing means that it does not depend on anything any more. It sends nothing itself.
+// Set replaces the references of an owner; nothing means that it does not depend on anything any
+// more. It sends nothing itself.
 func (m *Manager) Set(owner types.NamespacedName, references []Reference) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +152,7 @@ func (m *Manager) unsubscribe(at scope, owner types.NamespacedName) bool {
 	return true
 }
 
-// compare notifies an owner if a watch already shows something else than what it saw.
+// compare notifies an owner if a watch already shows another version than the owner saw.
 func (m *Manager) compare(at scope, owner types.NamespacedName, s *subscription) {
 	for _, wider := range at.including() {
 		i := m.informers[wider]
@@ -228,9 +227,8 @@ func (m *Manager) endWatch(i *informer) {
 	delete(m.informers, i.scope)
 }
 
-// expire ends a watch that was not needed for long enough, and starts those that wait for
-// its place. A timer that was stopped too late, while its call waited for the lock, ends
-// nothing.
+// expire ends a watch that was not needed for long enough, and starts watches that wait for its
+// place. A timer that was stopped too late, while its call waited for the lock, ends nothing.
 func (m *Manager) expire(i *informer, timer **time.Timer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,11 +241,10 @@ func (m *Manager) expire(i *informer, timer **time.Timer) {
 	}
 }
 
-// Stats says how many watches there are, how many of them show what they watch, and how many
-// owners refer to anything.
+// Stats counts the watches, the watches that are synced, and the owners that refer to anything.
 type Stats struct{ Watches, Synced, Owners int }
 
-// Stats counts what goes on at this moment.
+// Stats returns the present counts.
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// collect is how long a notification waits for others of the same owner.
+	// collect is how long a notification waits for further ones of the same owner.
 	collect = 20 * time.Millisecond
 	// burst is how many notifications of one owner follow each other at once; after that, one
 	// comes in each interval: an object that changes all the time must not keep the
@@ -20,7 +20,7 @@ const (
 	interval = 5 * time.Second
 )
 
-// notifier notifies owners, each once of what happens at about the same time.
+// notifier notifies owners, each once of events at about the same time.
 type notifier struct {
 	call func(owner types.NamespacedName)
 

@@ -25,8 +25,8 @@ type Reference struct {
 	DeletionOnly bool
 }
 
-// scope is what one watch can show: an object, the objects of a type in a namespace,
-// or all objects of a type.
+// scope is the scope of one watch: an object, the objects of a type in a namespace, or all objects
+// of a type.
 type scope struct {
 	gvr             schema.GroupVersionResource
 	namespace, name string
@@ -62,15 +62,15 @@ func (s scope) including() []scope {
 type subscription struct {
 	observed     string
 	deletionOnly bool
-	// notified is the resourceVersion that the owner was notified of, if it was: it is not
-	// notified again of the same. A watch that lags behind what the owner reads would
-	// otherwise notify it over and over.
+	// notified is the resourceVersion that the owner was notified of, if it was: it is not notified
+	// again of the same. A watch that lags behind the reads of the owner would otherwise notify it
+	// over and over.
 	notified *string
 	// notifiedOfAll: the owner was notified because a watch of many objects has started.
 	notifiedOfAll bool
 }
 
-// update records what a later reconcile says of the same scope.
+// update records a later reconcile's reference to the same scope.
 func (s *subscription) update(observed string, deletionOnly bool) {
 	if observed != s.observed {
 		// The object has changed since: the same version, or its deletion, notifies again. A
@@ -80,9 +80,9 @@ func (s *subscription) update(observed string, deletionOnly bool) {
 	s.observed, s.deletionOnly = observed, deletionOnly
 }
 
-// isNews reports whether the owner is to be notified of what a watch shows of an object, and
-// remembers that. Version is empty if the object is not there; progress is how far the
-// watch has come.
+// isNews reports whether the owner is to be notified of the watched version of an object, and
+// remembers that. Version is empty if the object is not there; progress is how far the watch has
+// come.
 func (s *subscription) isNews(version, progress string) bool {
 	switch {
 	case version == s.observed:

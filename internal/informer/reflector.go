@@ -34,21 +34,21 @@ const (
 	// orderly is how long a watch has to live before its end in good order is no failure. It is
 	// tried again after the shortest delay then: a proxy may cut each watch after some seconds.
 	orderly = time.Second
-	// period is the shortest time from the beginning of a watch to that of the next one.
+	// period is the shortest time from the beginning of a watch to the beginning of the next one.
 	period = 100 * time.Millisecond
 )
 
-// Source is where a Reflector reads objects: those of one type and one scope.
+// Source is the source of a Reflector: objects of one type and one scope.
 type Source[T any] interface {
 	// List returns a page of the objects, as the storage holds them, and its metadata.
 	List(ctx context.Context, options metav1.ListOptions) (map[types.NamespacedName]T, metav1.ListMeta, error)
 	// Watch starts a watch of the objects.
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-	// Convert returns what is kept of an object of a watch, or false to drop the object.
+	// Convert returns the part of an object of a watch that is kept, or false to drop the object.
 	Convert(object runtime.Object) (T, bool)
 }
 
-// Handler receives what a Reflector has read. The methods are called one after the other.
+// Handler receives the objects of a Reflector. The methods are called one after the other.
 type Handler[T any] interface {
 	// Listing is called before all objects are read, as the storage holds them.
 	Listing()
@@ -100,7 +100,7 @@ func (r *Reflector[T]) Run(ctx context.Context) {
 		// A server ends a watch that cannot keep up with the writes. As long as each one brings
 		// something, they follow each other at once; with pauses, the next would be further behind.
 		if inOrder := err == nil; inOrder && (lived >= stable || r.version != version) {
-			if lived >= stable || version != "" { // and it was not only what a watch begins with
+			if lived >= stable || version != "" { // and it has sent more than the initial events
 				attempt = 0
 			}
 		} else {
@@ -173,7 +173,8 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 	for {
 		page, metadata, err := r.source.List(ctx, options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			// The pages took longer than the storage keeps what it held. In one piece they do not.
+			// The storage dropped the list's version before the last page. One page has no such
+			// limit.
 			options.Limit, options.Continue = 0, ""
 			clear(all)
 			continue
@@ -192,7 +193,7 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 	}
 }
 
-// watch follows a watch. What comes before all initial objects are there is collected in
+// watch follows a watch. Objects that arrive before all initial objects are there are collected in
 // initial; it is nil for a watch that goes on after a version.
 func (r *Reflector[T]) watch(ctx context.Context, options metav1.ListOptions, initial map[types.NamespacedName]T) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -246,7 +247,7 @@ func (r *Reflector[T]) restartAfter(err error) error {
 	return err
 }
 
-// handle passes on one event, and returns what is collected.
+// handle passes on one event, and returns the collected objects.
 func (r *Reflector[T]) handle(event watch.Event, initial map[types.NamespacedName]T) (map[types.NamespacedName]T, error) {
 	metadata, err := meta.Accessor(event.Object)
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 	//
 	// Limit: the part of an inventory in one Secret.
 	maxEntry = 320 << 10
-	// maxContent bounds what is read of a chunk: a small entry may unpack to anything.
+	// maxContent bounds the unpacked content of a chunk: a small entry may unpack to anything.
 	maxContent = 16 << 20
 )
 
@@ -78,8 +78,8 @@ type encodedItem struct {
 	raw  []byte
 }
 
-// expectedGrowth is what an item grows by when its object is written: uid and hashes.
-// An inventory is measured as if they were there, or each install would move it twice.
+// expectedGrowth is the growth of an item when its object is written: uid and hashes. An inventory
+// is measured as if they were there, or each install would move it twice.
 const expectedGrowth = 140
 
 // encode returns the JSON of each item, and the size of all.
@@ -170,7 +170,7 @@ func hashOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unpack returns the items of an entry, if it holds what the head says.
+// unpack returns the items of an entry, if its content matches the head.
 func unpack(entry []byte, chunk v1alpha1.InventoryChunk) ([]v1alpha1.InventoryItem, error) {
 	raw, err := gzipped.Unpack(entry, maxContent)
 	switch {

@@ -3,32 +3,29 @@
 
 // Package inventory keeps inventories that are too large for the status of a component.
 //
-// A small inventory stays in the status. A large one is kept in a set of Secrets, in
-// chunks: each item belongs to the chunk that its key hashes to, so that a change of
-// one object is the write of one chunk. The status holds the head: which set,
-// and for each chunk the name of the entry and the hash of its content.
+// A small inventory stays in the status. A large one is kept in a set of Secrets, in chunks: each
+// item belongs to the chunk that its key hashes to, so that a change of one object is the write of
+// one chunk. The status holds the head: which set, and for each chunk the name of the entry and the
+// hash of its content.
 //
 // # Order of writes
 //
-// A changed chunk gets a new entry beside the one that the head names; then the
-// head is written; the next change removes what is superseded. A new set, which is
-// needed when the number of chunks changes or a Secret is lost, starts with a
-// higher generation in the head, so that no Secret exists without a trace in the
-// component; then the Secrets are created, the head is written, and
-// the Secrets of the old set are removed. So every write of the head moves
-// the inventory from one state to the next, and a crash in between leaves the state
-// before.
+// A changed chunk gets a new entry beside the one that the head names; then the head is written;
+// the next change removes superseded entries. A new set, which is needed when the number of chunks
+// changes or a Secret is lost, starts with a higher generation in the head, so that no Secret
+// exists without a trace in the component; then the Secrets are created, the head is written, and
+// the Secrets of the old set are removed. So every write of the head moves the inventory from one
+// state to the next, and a crash in between leaves the state before.
 //
-// The write of the head is the only one that decides between two processes: it has
-// the resourceVersion of the component as its precondition. The process that loses
-// it cannot harm the one that wins: entries that might still become part of a head
-// are removed only after the head was written once more.
+// The write of the head is the only one that decides between two processes: it has the
+// resourceVersion of the component as its precondition. The process that loses it cannot harm the
+// one that wins: entries that might still become part of a head are removed only after the head was
+// written once more.
 //
 // # Deletion
 //
-// The Secrets have a finalizer of ours, so the garbage collector and the namespace
-// controller cannot remove them while the component is being deleted; what is
-// left of the inventory is kept by updates of the Secrets, which a
-// terminating namespace allows. They are erased right before the component's own
-// finalizer is removed.
+// The Secrets have a finalizer of ours, so the garbage collector and the namespace controller
+// cannot remove them while the component is being deleted; the rest of the inventory is kept by
+// updates of the Secrets, which a terminating namespace allows. They are erased right before the
+// component's own finalizer is removed.
 package inventory

@@ -16,9 +16,9 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// CollectGarbage removes unreferenced Secrets, as after a crash, and repairs the protection
-// of the others. It usually has nothing to do. That a Secret cannot be removed
-// is no error: it is tried again, at the latest when the component is deleted.
+// CollectGarbage removes unreferenced Secrets, as after a crash, and repairs the protection of all
+// other Secrets. It usually has nothing to do. That a Secret cannot be removed is no error: it is
+// tried again, at the latest when the component is deleted.
 func (s *Snapshot) CollectGarbage(ctx context.Context, commit Commit) error {
 	if s.stored.Chunks == nil || s.unreadable != nil {
 		return nil
@@ -68,15 +68,15 @@ func (s *Snapshot) repairProtection(ctx context.Context, current *secret) error 
 	return nil
 }
 
-// removeOldSets removes all sets but the one that the head names now.
+// removeOldSets removes all sets but the current set of the head.
 func (s *Snapshot) removeOldSets(ctx context.Context) {
 	s.unreferenced = append(s.unreferenced, s.secrets...)
 	s.secrets = nil
 	s.removeUnreferenced(ctx)
 }
 
-// removeUnreferenced removes the unreferenced Secrets, and keeps those that cannot be
-// removed now.
+// removeUnreferenced removes the unreferenced Secrets, and keeps in the list the Secrets that
+// cannot be removed now.
 func (s *Snapshot) removeUnreferenced(ctx context.Context) {
 	failed := make([]bool, len(s.unreferenced))
 	_ = parallel(len(s.unreferenced), func(i int) error {

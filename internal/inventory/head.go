@@ -29,8 +29,8 @@ const (
 	maxNamespaces = 64
 )
 
-// checkHead returns what is wrong with a head. A user with the right to write the status of
-// a component can write anything there.
+// checkHead returns the mistake of a head. A user with the right to write the status of a component
+// can write anything there.
 func checkHead(head *v1alpha1.InventoryChunks) error {
 	switch n := len(head.Chunks); {
 	case !isNumber(head.Generation) || !isNumber(head.Current) || !isNumber(head.Revision):

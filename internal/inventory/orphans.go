@@ -20,7 +20,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// State is what has become of a component that a process does not see any more.
+// State is the state of a component that a process does not see any more.
 type State string
 
 const (
@@ -36,10 +36,10 @@ const (
 // StateFunc returns the state of a component, by reading from the server.
 type StateFunc func(ctx context.Context, c Component) (State, error)
 
-// eraseSecrets removes the Secrets of a component that does not exist any more. Usually
-// they are removed before it; if a client removed the finalizer of the component, our finalizer
-// on the Secrets would keep them, and their namespace, forever. Those that cannot be removed now
-// stay cached, unless a right is missing.
+// eraseSecrets removes the Secrets of a component that does not exist any more. Usually they are
+// removed before it; if a client removed the finalizer of the component, our finalizer on the
+// Secrets would keep them, and their namespace, forever. Secrets that cannot be removed now stay
+// cached, unless a right is missing.
 func (s *Store) eraseSecrets(ctx context.Context, entry cacheEntry) error {
 	err := s.Erase(ctx, entry.component, v1alpha1.Inventory{Chunks: entry.head.DeepCopy()})
 	if err == nil || isForbidden(err) {
@@ -69,11 +69,10 @@ func (s *Store) erasePredecessor(ctx context.Context, c Component) error {
 	return nil
 }
 
-// CleanUpComponent is called when a component does not exist any more for this process, or is
-// being deleted without our finalizer. What is cached about it is kept until its
-// Secrets are removed, because it is gone, or until it belongs to another process. After an
-// error it is to be called again. It gives up on what the operator must not read or write;
-// Orphans may remove that later.
+// CleanUpComponent is called when a component does not exist any more for this process, or is being
+// deleted without our finalizer. Its cache entry stays until its Secrets are removed, because it is
+// gone, or until it belongs to another process. After an error it is to be called again. It gives
+// up on Secrets that the operator must not read or write; Orphans may remove them later.
 func (s *Store) CleanUpComponent(ctx context.Context, key client.ObjectKey, stateOf StateFunc) error {
 	entry, ok := s.cached(key)
 	if !ok {
@@ -107,7 +106,7 @@ type Kind struct {
 // operator was running.
 type Orphans struct {
 	store *Store
-	// forbidden are those that the operator must not change.
+	// forbidden are the Secrets that the operator must not change.
 	forbidden map[types.UID]bool
 }
 
@@ -122,11 +121,10 @@ type orphan struct {
 	secret    secret
 }
 
-// CleanUp removes our finalizer from all orphans. Whatever goes wrong with one of
-// them, it goes on with the others, and returns all errors; then it is to be called
-// again. If the operator has no right to change a Secret or to read its component, the Secret
-// is named in the log and ignored from then on. So an error that is Forbidden means that
-// the right to list Secrets is missing.
+// CleanUp removes our finalizer from all orphans. It goes on after a failure, and returns all
+// errors; then it is to be called again. If the operator has no right to change a Secret or to read
+// its component, the Secret is named in the log and ignored from then on. So an error that is
+// Forbidden means that the right to list Secrets is missing.
 func (o *Orphans) CleanUp(ctx context.Context, kind Kind, stateOf StateFunc) error {
 	found, listErr := o.find(ctx, kind)
 	errs := make([]error, len(found))
@@ -153,7 +151,7 @@ func (o *Orphans) CleanUp(ctx context.Context, kind Kind, stateOf StateFunc) err
 // listSize bounds an answer with metadata.
 const listSize = 500
 
-// find returns what it has found also with an error.
+// find returns its findings also with an error.
 func (o *Orphans) find(ctx context.Context, kind Kind) ([]orphan, error) {
 	var found []orphan
 	next := ""

@@ -30,14 +30,14 @@ const (
 	suffixOwner     = "/inventory-component" // the component in clear text
 )
 
-// secret is what is cached about a Secret of ours.
+// secret is the cached state of a Secret of ours.
 type secret struct {
 	namespace, name   string
 	uid               types.UID
 	resourceVersion   string
 	generation, index int64
 	finalizers        []string
-	// damaged: it does not hold what the head says.
+	// damaged: its content does not match the head.
 	damaged bool
 	// unprotected: it lacks its finalizer or owner, or the label by which it is found.
 	unprotected bool
@@ -106,8 +106,8 @@ func (s *Store) labelsFor(uid types.UID) map[string]string {
 
 func (s *Store) finalizer() string { return s.options.Name + suffixFinalizer }
 
-// ownerReferencesTo make the garbage collector remove the Secrets of a component that is
-// gone. They do not block its deletion: that is what the finalizer is for.
+// ownerReferencesTo makes the garbage collector remove the Secrets of a component that is gone.
+// They do not block its deletion: the finalizer does.
 func ownerReferencesTo(c Component) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name, UID: c.UID}}
 }

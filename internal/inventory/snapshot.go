@@ -25,12 +25,12 @@ type Snapshot struct {
 	// stored is the inventory as the status has it, or is about to have it.
 	stored v1alpha1.Inventory
 	items  []v1alpha1.InventoryItem
-	// secrets are those of the current set, by index. One without a name is lost.
+	// secrets are the Secrets of the current set, by index. A Secret without a name is lost.
 	secrets []secret
 	// unreferenced are Secrets of other sets.
 	unreferenced []secret
 	lost         []Loss
-	// unreadable says what is wrong with the head as a whole.
+	// unreadable is the mistake of the head as a whole.
 	unreadable error
 	// failed: a write failed; the content of the Secrets is unknown.
 	failed bool
@@ -42,7 +42,7 @@ type Loss struct {
 	Index int
 	// Secret names where the items were.
 	Secret string
-	// Why says what is wrong with it.
+	// Why is the reason of the loss.
 	Why string
 }
 
@@ -89,9 +89,9 @@ func (s *Snapshot) Namespaces() []string {
 	})
 }
 
-// Restore adds the objects that were found in place of the lost parts, and
-// returns how many of them were missing. What belongs to a part that is not lost
-// is not added: the inventory certainly does not have it.
+// Restore adds the objects that were found in place of the lost parts, and returns how many of them
+// were missing. An object of a part that is not lost is not added: the inventory certainly does not
+// have it.
 func (s *Snapshot) Restore(found []v1alpha1.InventoryItem) int {
 	missing := map[int]bool{}
 	for _, loss := range s.lost {
@@ -109,7 +109,7 @@ func (s *Snapshot) Restore(found []v1alpha1.InventoryItem) int {
 	return count
 }
 
-// cache keeps what the next reconcile need not read.
+// cache stores the state that the next reconcile need not read.
 func (s *Snapshot) cache() {
 	if s.stored.Chunks == nil || len(s.lost) > 0 || s.unreadable != nil {
 		s.store.dropCached(s.component)
@@ -121,7 +121,7 @@ func (s *Snapshot) cache() {
 	})
 }
 
-// confirm uses what is cached, if the Secrets are as they were.
+// confirm uses the cached state, if the Secrets are as they were.
 func (s *Snapshot) confirm(ctx context.Context, entry cacheEntry) (bool, error) {
 	if s.stored.Chunks.Current == 0 && entry.clean {
 		return true, nil
@@ -137,7 +137,7 @@ func (s *Snapshot) confirm(ctx context.Context, entry cacheEntry) (bool, error) 
 	for i, before := range entry.secrets {
 		now, ok := byName[s.store.naming(s.component).name(entry.head.Current, int64(i))]
 		if !ok && before.name == "" {
-			continue // it was lost before, and what it held is known
+			continue // it was lost before, and its items are known
 		}
 		if !ok || now.uid != before.uid || now.resourceVersion != before.resourceVersion || now.deleting != before.deleting {
 			return false, nil

@@ -28,7 +28,8 @@ type Options struct {
 	FieldOwner string
 	// Namespace is where the Secrets of components without a namespace are kept.
 	Namespace string
-	// Only is the only namespace that the operator has rights in; empty: there may be others.
+	// Only is the only namespace that the operator has rights in; empty: it may have rights in
+	// other ones.
 	Only string
 	// Threshold is how large the items may be, in bytes of JSON, before they
 	// move to Secrets. Defaults to DefaultThreshold.
@@ -43,7 +44,7 @@ type Store struct {
 	limits  limits
 
 	mu sync.Mutex
-	// cache holds what was read or written last for each component.
+	// cache holds the last known state of each component.
 	cache map[client.ObjectKey]cacheEntry
 	// forbidden is when the server last refused, for a namespace, to keep Secrets there.
 	forbidden map[string]time.Time
@@ -91,7 +92,7 @@ func (s *Store) Of(reconciler string) *Store {
 // FormatError means that a newer version wrote the inventory.
 type FormatError struct{ Format int32 }
 
-// Error says what to do.
+// Error tells the user to use a newer version.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("the inventory in the status has format %d, and this version of the operator knows %d at most; use a newer version",
 		e.Format, v1alpha1.InventoryFormat)
@@ -113,7 +114,7 @@ func (e cacheEntry) isOf(component Component, head v1alpha1.InventoryChunks) boo
 	return e.component.UID == component.UID && equality.Semantic.DeepEqual(e.head, head)
 }
 
-// cached returns what is cached for a component, or for an earlier one of its name.
+// cached returns the cache entry of a component, or of an earlier one of its name.
 func (s *Store) cached(key client.ObjectKey) (cacheEntry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *Store) setCached(entry cacheEntry) {
 	s.cache[entry.component.key()] = entry
 }
 
-// dropCached drops what is cached for the very component, not for another one of its name.
+// dropCached drops the cache entry of the very component, not of another one of its name.
 func (s *Store) dropCached(c Component) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,10 +165,10 @@ func (s *Store) OpenCached(c Component, stored v1alpha1.Inventory) (*Snapshot, b
 	return snapshot, true
 }
 
-// Open reads the inventory that the status of a component is the head of. An inventory
-// that is in the status costs no request. What is lost or is not what the head
-// names is a loss of the Snapshot; an error means that it is unknown, or that Secrets of
-// an earlier component of that name are still to be removed.
+// Open reads the inventory whose head is in the status of a component. An inventory that is in the
+// status costs no request. A part that is lost or does not match the head is a loss of the
+// Snapshot; an error means that the inventory is unknown, or that Secrets of an earlier component
+// of that name are still to be removed.
 func (s *Store) Open(ctx context.Context, c Component, stored v1alpha1.Inventory) (*Snapshot, error) {
 	if stored.Format > v1alpha1.InventoryFormat {
 		return nil, &FormatError{Format: stored.Format}

@@ -21,7 +21,7 @@ import (
 // TooLargeError means that an inventory does not even fit into Secrets.
 type TooLargeError struct{ Why string }
 
-// Error says what to do.
+// Error tells the user to split the component.
 func (e *TooLargeError) Error() string {
 	return "the inventory is too large: " + e.Why + "; split the component into several"
 }
@@ -41,9 +41,9 @@ func (s *Snapshot) Save(ctx context.Context, inventory v1alpha1.Inventory, commi
 	return nil
 }
 
-// SaveSecrets writes what the status cannot hold, and returns what the status is to
-// hold. Until that is durable, the inventory is the one before. After an error, and
-// after a Save that failed, that is what is returned.
+// SaveSecrets writes the items that the status cannot hold, and returns the inventory to store in
+// the status. Until that is durable, the inventory is the one before. After an error, and after a
+// Save that failed, SaveSecrets returns the one before.
 func (s *Snapshot) SaveSecrets(ctx context.Context, inventory v1alpha1.Inventory, commit Commit) (v1alpha1.Inventory, error) {
 	if s.failed {
 		return s.stored, nil
@@ -58,7 +58,7 @@ func (s *Snapshot) SaveSecrets(ctx context.Context, inventory v1alpha1.Inventory
 	return s.stored, nil
 }
 
-// fail gives up: what the Secrets hold is to be read again.
+// fail gives up: the Secrets are to be read again.
 func (s *Snapshot) fail() {
 	s.failed = true
 	s.store.dropCached(s.component)
@@ -221,7 +221,7 @@ func (s *Snapshot) updateSet(ctx context.Context, inventory v1alpha1.Inventory, 
 		c := changeOf(i, content, s.stored.Chunks.Chunks[i].Hash)
 		if c == nil || s.secrets[i].damaged && c.entry != nil {
 			// A damaged chunk, which is there in deletion only, stays as it is until all its
-			// objects are gone: the next reconcile finds again what it has lost.
+			// objects are gone: the next reconcile finds the lost items again.
 			continue
 		}
 		oversize = oversize || len(c.entry) > maxEntry
@@ -276,7 +276,7 @@ func (s *Snapshot) invalidateUncommitted(ctx context.Context, changes []change, 
 	return s.commit(ctx, withHead(s.stored, head), commit)
 }
 
-// putEntry adds an entry to a Secret, and removes all but the one that the head names.
+// putEntry adds an entry to a Secret, and removes all entries but the one that the head names.
 func (s *Snapshot) putEntry(ctx context.Context, index int, revision int64, entry []byte) error {
 	to := &s.secrets[index]
 	data := map[string]any{}

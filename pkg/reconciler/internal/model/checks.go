@@ -16,7 +16,7 @@ const once = v1alpha1.ReconcilePolicyOnce
 // The checks of single requests. Each is made at the moment when the server
 // carries the request out, and looks at the truth of that moment.
 
-// checkCommon checks what holds for every write to a dependent object.
+// checkCommon checks the rules for every write to a dependent object.
 func (m *Model) checkCommon(s *State, a *actor, step plan.Step) {
 	c := s.world.components[a.component]
 	if c == nil || c.UID != a.snap.UID {
@@ -45,8 +45,8 @@ func (m *Model) checkCreate(s *State, a *actor, step plan.Step) {
 	m.checkWriteOrder(s, a, step)
 }
 
-// isMade reports whether the record on the server says that the object was made of the
-// manifest. What was never recorded cannot be known to have done its work.
+// isMade reports whether the record on the server tells that the object was made of the manifest.
+// An object that was never recorded cannot be known to have done its work.
 func (m *Model) isMade(s *State, a *actor, step plan.Step) bool {
 	c := s.world.components[a.component]
 	if c == nil {
@@ -89,8 +89,8 @@ func (m *Model) checkWrite(s *State, a *actor, step plan.Step, o *Object) {
 	m.checkWriteOrder(s, a, step)
 }
 
-// holder is the owner of the object as far as that can be known: what has no ownership metadata
-// and is in no record by its uid is its controller's, or has no holder.
+// holder is the owner of the object as far as that can be known: an object without ownership
+// metadata that is in no record by its uid is its controller's, or has no holder.
 func (m *Model) holder(s *State, o *Object) Holder {
 	bare := o.OwnerID == "" && o.Ref == plan.OwnerRef{}
 	if bare && o.Holder != OtherOwner && (!m.records(s, o.Holder, o) || m.isOrphaned(s, o)) {
@@ -202,7 +202,7 @@ func (m *Model) checkGuard(s *State, a *actor, step plan.Step, o *Object) {
 	}
 }
 
-// checkRecord checks what is removed from the record.
+// checkRecord checks the items that are removed from the record.
 func (m *Model) checkRecord(s *State, a *actor, c *Component, items []v1alpha1.InventoryItem) {
 	if len(items) > 0 && !c.HasFinalizer {
 		s.violate("S12 finalizer: objects are recorded, and the component has no finalizer")
@@ -245,7 +245,7 @@ func (m *Model) checkFinalizerRemoval(s *State, a *actor) {
 	}
 }
 
-// checkPlan checks a plan against what it was made from.
+// checkPlan checks a plan against its input.
 func (m *Model) checkPlan(s *State, in plan.Input, p plan.Plan) {
 	for _, step := range p.Steps {
 		live := in.Live[step.Key]

@@ -22,7 +22,7 @@ const reconcilerName = "corbel.example.com"
 
 var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
-// timeout is that of the components.
+// timeout is the timeout of the components.
 const timeout = 10 * time.Minute
 
 // Want is one desired object.
@@ -39,13 +39,13 @@ type Want struct {
 // Config is the small world of one exploration.
 type Config struct {
 	Name string
-	// Components are what each component asks for, version by version.
+	// Components are the objects that each component asks for, version by version.
 	Components [][][]Want
 	// Leaders is 1, or 2 if the lease may move to a second process.
 	Leaders int
 	// Disturbances bounds how many of Acts, and of failures of requests, happen.
 	Disturbances int
-	// Acts are what others may do.
+	// Acts are the possible acts of other clients.
 	Acts []Act
 	// Fails lets requests fail: reads and writes, each as a disturbance.
 	Fails bool
@@ -65,7 +65,7 @@ type Config struct {
 	NoConfirmation bool
 }
 
-// Act is something that others do.
+// Act is an act of another client.
 type Act struct {
 	Kind ActKind
 	// Key is the object; unused for acts on components.
@@ -79,7 +79,7 @@ type Act struct {
 // ActKind is a kind of act.
 type ActKind string
 
-// What others do to objects.
+// Kinds of acts on objects.
 const (
 	ActCreate      ActKind = "creates"            // by hand, without ownership metadata
 	ActCreateOwned ActKind = "creates, as theirs" // with another component's label and annotation
@@ -219,7 +219,7 @@ func desiredOf(w Want, owner plan.Owner) plan.Desired {
 	return d
 }
 
-// manifest is what the model knows of a manifest.
+// manifest holds the parts of a manifest that the model knows.
 type manifest struct {
 	value, ownerID string
 	ref            plan.OwnerRef
@@ -256,7 +256,7 @@ func (m *Model) Start() *State {
 	return s
 }
 
-// keySeparator separates what was hashed from the number of the key.
+// keySeparator separates the hashed content from the number of the key.
 const keySeparator = "#"
 
 // keyed is a hash as it is made with one of the digest keys.
@@ -267,7 +267,7 @@ func keyed(hash string, key int8) string {
 	return hash + keySeparator + strconv.Itoa(int(key))
 }
 
-// unkeyed is what was hashed.
+// unkeyed is the hashed content.
 func unkeyed(hash string) string {
 	content, _, _ := strings.Cut(hash, keySeparator)
 	return content
@@ -301,9 +301,9 @@ func (m *Model) desiredKeyed() []map[Holder]map[int][]plan.Desired {
 	return all
 }
 
-// openInventory reads the record of the component for the key of the leader. Of what was recorded
-// with another key, and has ended, nothing says whether it is what is desired now, so it
-// counts as that.
+// openInventory reads the record of the component for the key of the leader. If an object was
+// recorded with another key, and has ended, its manifest is not known; it counts as the desired
+// one.
 func (m *Model) openInventory(s *State, a *actor, c *Component) []v1alpha1.InventoryItem {
 	items := c.Inventory
 	if a.key = s.key; c.Key != a.key {
@@ -322,11 +322,11 @@ func (m *Model) openInventory(s *State, a *actor, c *Component) []v1alpha1.Inven
 	return items
 }
 
-// anyManifest stands for the manifest of an object that ended while nothing said of which
-// manifest it was made: it counts as the one that is desired then.
+// anyManifest stands for the manifest of an object that ended while its manifest was not known: it
+// counts as the manifest that is desired then.
 const anyManifest = "any"
 
-// madeOf is what an object that ends counts as made of.
+// madeOf is the manifest that an object that ends counts as made of.
 func (s *State) madeOf(o *Object) string {
 	for _, c := range s.world.components {
 		if c == nil || c.UID != o.Holder {

@@ -18,9 +18,9 @@ const maxRounds = 16
 // maxMoves bounds the requests of one round.
 const maxMoves = 300
 
-// converge lets all actors do their work, without any disturbance, until nothing
-// changes any more, and checks what must be so then. Known holds the States that
-// are known to converge; it adds to them. It returns the States on the way.
+// converge lets all actors do their work, without any disturbance, until nothing changes any more,
+// and checks the final State. Known holds the States that are known to converge; it adds to them.
+// It returns the States on the way.
 func (m *Model) converge(s *State, known map[uint64]bool, f *fingerprinter) (way []*State) {
 	var met []uint64
 	if len(s.late) > 0 {
@@ -102,8 +102,7 @@ func (m *Model) round(s *State, way []*State) (*State, []*State) {
 	}
 }
 
-// checkRest checks what must be so when nothing changes any more. What is not
-// as it should be needs an excuse.
+// checkRest checks a State in which nothing changes any more. Each deviation needs an excuse.
 func (m *Model) checkRest(s *State) {
 	for i, c := range s.world.components {
 		me := s.truth.uids[i]
@@ -121,8 +120,8 @@ func (m *Model) checkRest(s *State) {
 	}
 }
 
-// checkLeftovers finds objects of components that are gone. What nothing shows
-// to be theirs cannot be found.
+// checkLeftovers finds objects of components that are gone. Objects that show no owner cannot be
+// found.
 func (m *Model) checkLeftovers(s *State, me Holder) {
 	if s.truth.finalizerRemoved[me] {
 		return
@@ -183,7 +182,7 @@ func (m *Model) excused(s *State, c *Component, d plan.Desired) bool {
 		recreates := d.Policies.Recreates()
 		return slices.Contains(m.Fixed, d.Key) && !recreates || recreates && len(s.world.inside(o)) > 0
 	case slices.Contains(m.Fixed, d.Key):
-		return true // what is not ours is never recreated
+		return true // an object that is not ours is never recreated
 	case m.records(s, c.UID, o):
 		return true // it was ours
 	case d.Policies.Adoption == v1alpha1.AdoptionPolicyAlways:
@@ -215,8 +214,8 @@ func (m *Model) checkPruned(s *State, c *Component) {
 	}
 }
 
-// excusedRemoval reports whether something holds up the removal of an object, or
-// of everything: a finalizer, content of others, or a write that cannot be made.
+// excusedRemoval reports whether something holds up the removal of an object, or of everything: a
+// finalizer, content of other owners, or a write that cannot be made.
 func (m *Model) excusedRemoval(s *State, c *Component, o *Object) bool {
 	for _, item := range c.Inventory {
 		x := s.world.get(plan.KeyOf(item))

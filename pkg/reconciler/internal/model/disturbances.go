@@ -164,7 +164,7 @@ func theirs(act Act) Object {
 	return o
 }
 
-// change is what an act makes of an object. Known is set if its holder has recorded its uid.
+// change changes an object by an act. Known is set if its holder has recorded its uid.
 func change(o *Object, kind ActKind, known bool) {
 	switch kind {
 	case ActDrift:
@@ -255,7 +255,7 @@ func (m *Model) actOn(s *State, act Act) {
 	}
 }
 
-// ownerBeside is another component than that of the index.
+// ownerBeside is another component than the component at the index.
 func (s *State) ownerBeside(component int) plan.Owner {
 	for i, uid := range s.truth.uids {
 		if i != component {
@@ -265,7 +265,7 @@ func (s *State) ownerBeside(component int) plan.Owner {
 	return otherOwner
 }
 
-// describe says in a word what was seen.
+// describe returns an observation as one word.
 func describe(o plan.Observation) string {
 	switch o.Existence {
 	case plan.Absent:

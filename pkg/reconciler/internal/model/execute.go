@@ -69,7 +69,7 @@ func (m *Model) endStage(s *State, a *actor) {
 	}
 	failed := slices.ContainsFunc(a.results, func(r plan.Result) bool { return r.Err != nil || r.Blocked != "" })
 	if a.stageAt = end; failed || end == len(steps) {
-		// In what order the steps were executed makes no difference.
+		// The order in which the steps were executed makes no difference.
 		slices.SortFunc(a.results, func(x, y plan.Result) int { return x.Step.Key.Compare(y.Step.Key) })
 		m.fold(s, a)
 	}
@@ -141,8 +141,8 @@ func (m *Model) orphan(s *State, a *actor, step plan.Step, result plan.Result) p
 	return result
 }
 
-// isKept reports whether the record of a holder says that something in it was left
-// behind. Of a namespace it does not say what.
+// isKept reports whether the record of a holder tells that an object in it was left behind. The
+// record of a namespace does not name the objects.
 func isKept(item v1alpha1.InventoryItem, holder, x *Object) bool {
 	return isNamespace(holder.Key) || slices.Contains(item.Kept, uidOf(x.UID))
 }
@@ -207,7 +207,7 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 	return result
 }
 
-// remember keeps the truth about what was done.
+// remember keeps the truth about a step.
 func (m *Model) remember(s *State, a *actor, step plan.Step) {
 	k := doneKey{a.snap.UID, step.Key}
 	if step.Reason == plan.ReasonPurged {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Report is what an exploration found.
+// Report is the result of an exploration.
 type Report struct {
 	// States counts distinct States, Moves the ways between them.
 	States, Moves int

@@ -19,9 +19,9 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// fingerprinter makes numbers of States. States that differ only in what uids
-// and resourceVersions are called are one: those are named in the order in which
-// they are met. It is not safe for concurrent use.
+// fingerprinter makes numbers of States. States that differ only in the names of uids and
+// resourceVersions are one: those are named in the order in which they are met. It is not safe for
+// concurrent use.
 type fingerprinter struct {
 	buffer   []byte
 	uids     []int
@@ -80,7 +80,7 @@ func (f *fingerprinter) text(values ...string) {
 	}
 }
 
-// name appends the position of a value among those that were met.
+// name appends the position of a value among the met values.
 func name(buffer []byte, met []int, value int) ([]byte, []int) {
 	if value == 0 {
 		return append(buffer, 0), met
@@ -117,7 +117,7 @@ func (f *fingerprinter) object(m *Model, o *Object) {
 	f.flags(o.Extra, o.Helm, o.Ready, o.Deleting, o.Held, o.Controlled, o.Stolen, o.Orphaned, len(o.Defines) > 0, o.Expires)
 }
 
-// shown is what a watch shows of an object.
+// shown is the state of an object in a watch.
 func (f *fingerprinter) shown(o *Object) {
 	if o == nil {
 		f.bytes(0)

@@ -92,7 +92,7 @@ func (m *Model) ignored(s *State, me Holder, d plan.Desired) bool {
 	return d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore && o != nil && !o.Deleting && !sameName(m.holder(s, o), me)
 }
 
-// phase is what the record on the server says about an object.
+// phase is the phase of an object in the record on the server.
 func (m *Model) phase(s *State, a *actor, key plan.Key) v1alpha1.Phase {
 	if c := s.world.components[a.component]; c != nil {
 		item, _ := itemOf(c.Inventory, key)
@@ -117,7 +117,7 @@ func (m *Model) checkPurge(s *State, a *actor, step plan.Step, d plan.Desired) {
 	}
 }
 
-// checkRemovalOrder checks that what has to be gone before is gone.
+// checkRemovalOrder checks that the objects that have to be gone before are gone.
 func (m *Model) checkRemovalOrder(s *State, a *actor, step plan.Step) {
 	c := s.world.components[a.component]
 	if a.disturbed || c == nil || m.desiredNow(a, step.Key) != nil {
@@ -143,8 +143,8 @@ func (m *Model) livedIn(a *actor, key plan.Key) bool {
 	return isNamespace(key) && slices.ContainsFunc(m.desiredObjects(a), func(d plan.Desired) bool { return d.Key.Namespace == key.Name })
 }
 
-// removalWave is the wave in which an object is removed: what holds others goes not
-// before them. Of those, all that are recorded count, or only what is there.
+// removalWave is the wave in which an object is removed: a container goes not before its content.
+// All recorded content counts, or, with there, only objects that exist.
 func (m *Model) removalWave(s *State, a *actor, c *Component, item v1alpha1.InventoryItem, there bool) int {
 	wave := math.MinInt
 	for _, other := range c.Inventory {

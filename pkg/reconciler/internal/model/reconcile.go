@@ -120,9 +120,8 @@ func (m *Model) desiredObjects(a *actor) []plan.Desired {
 	return m.keyed[a.key][a.snap.UID][a.snap.Version]
 }
 
-// lookAt looks at objects, and plans then: at those to ask for with a read for each.
-// Those to recall are read only if not enough is known of them, as are those of
-// a type that was not served before.
+// lookAt looks at objects, and plans then: it reads each object to ask for. Objects to recall are
+// read only if not enough is known of them, as are objects of a type that was not served before.
 func (m *Model) lookAt(s *State, a *actor, recall, ask []plan.Key) {
 	for key, live := range a.live {
 		if live.Existence == plan.Unknown && live.NotServed && !slices.Contains(ask, key) {
@@ -186,7 +185,7 @@ func (m *Model) input(s *State, a *actor) plan.Input {
 	}
 }
 
-// plan decides what to do next. It is no request, and so no move of its own.
+// plan computes the next plan. It is no request, and so no move of its own.
 func (m *Model) plan(s *State, a *actor) {
 	in := m.input(s, a)
 	next, err := plan.Next(in)

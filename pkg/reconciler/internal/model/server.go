@@ -140,8 +140,8 @@ func (m *Model) addFinalizer(s *State, i int) {
 	m.lookAt(s, a, m.keysOf(a), nil)
 }
 
-// current returns the component if it is still what the reconcile is about; the
-// resourceVersion may have moved on, as the engine sends such a write again.
+// current returns the component if it is still the one of the reconcile; the resourceVersion may
+// have moved on, as the engine sends such a write again.
 func (m *Model) current(s *State, a *actor) (*Component, bool) {
 	c := s.world.components[a.component]
 	same := c != nil && c.UID == a.snap.UID && c.Version == a.snap.Version && c.Deleting == a.snap.Deleting &&
@@ -165,7 +165,7 @@ func (m *Model) store(s *State, i int, c Component) {
 	s.disturbOthers(i)
 }
 
-// commit makes a record durable, if the component is still what the reconcile is about.
+// commit makes a record durable, if the component is still the one of the reconcile.
 func (m *Model) commit(s *State, i int, items []v1alpha1.InventoryItem) bool {
 	a := &s.actors[i]
 	c, ok := m.current(s, a)

@@ -28,13 +28,13 @@ type State struct {
 	late   []lag // ordered by when they fell behind
 	truth  truth
 
-	// The rest says what the last Move did, and is no part of the state.
+	// The rest describes the last Move, and is no part of the state.
 
 	violation   string
 	writes      int // requests that changed something
 	description string
-	// carried are the steps that the last fold found carried out, waiting is
-	// what the reconcile that ended waits for.
+	// carried are the steps that the last fold found carried out, waiting are the waits of the
+	// reconcile that ended.
 	carried []plan.Step
 	waiting []plan.Wait
 	read    plan.Key // the object that was read; empty if none was
@@ -55,8 +55,7 @@ const (
 	removingFinalizer
 )
 
-// actor is one leader at work on one component. What its maps and slices hold
-// is never changed in place.
+// actor is one leader at work on one component. Its maps and slices are never changed in place.
 type actor struct {
 	component, leader int8
 	key               int8 // the digest key
@@ -67,9 +66,9 @@ type actor struct {
 	failed            map[plan.Key]plan.Failure
 	accepted          map[plan.Key]bool
 	reads, writes     map[plan.Key]int
-	toRecall          []plan.Key // to be looked up in what is known, before the next plan
+	toRecall          []plan.Key // to be looked up in the watch, before the next plan
 	toRead            []plan.Key // to be read, after that
-	assumesAbsence    bool       // that what nothing is known of does not exist
+	assumesAbsence    bool       // that an unknown object does not exist
 	plan              *plan.Plan
 	stageAt           int    // the first step of the stage that is executed
 	executed, guarded uint32 // bits of the plan's steps
@@ -95,7 +94,7 @@ const (
 	moveLose                   // the same, but the answer gets lost
 	moveReady                  // a controller makes object Arg ready
 	moveStale                  // the watch shows old states; Arg is of which objects
-	moveSweep                  // a controller removes what is in terminating object Arg
+	moveSweep                  // a controller removes the content of terminating object Arg
 	moveAct                    // act Arg happens
 )
 
@@ -123,7 +122,7 @@ func (s *State) note(format string, args ...any) {
 	s.description += fmt.Sprintf(format, args...)
 }
 
-// disturbOthers notes that the world is not any more as the others found it.
+// disturbOthers notes that the other actors have an outdated view of the world.
 func (s *State) disturbOthers(but int) {
 	for i := range s.actors {
 		if i != but && s.actors[i].at != idle {
@@ -144,7 +143,7 @@ func (s *State) isQuiet() bool {
 // now is the time. Only half a timeout lets it pass.
 func (s *State) now() time.Time { return startOfTime.Add(time.Duration(s.halves) * timeout / 2) }
 
-// cause is what the reconcile is about.
+// cause is the cause of the reconcile.
 func (a *actor) cause() plan.Cause {
 	if a.snap.Deleting {
 		return plan.Deleting
@@ -152,10 +151,10 @@ func (a *actor) cause() plan.Cause {
 	return plan.Applying
 }
 
-// reset ends the reconcile and drops what it knew.
+// reset ends the reconcile and drops its state.
 func (a *actor) reset() { *a = actor{component: a.component, leader: a.leader} }
 
-// Moves returns what can happen next.
+// Moves returns the possible next moves.
 func (m *Model) Moves(s *State, moves []Move) []Move {
 	for i := range s.actors {
 		moves = m.actorMoves(s, i, moves)
@@ -252,12 +251,11 @@ func (m *Model) Do(s *State, move Move) *State {
 	return next
 }
 
-// truth is what the checks remember of the past. Its maps and slices are never
-// changed in place.
+// truth is the past that the checks know. Its maps and slices are never changed in place.
 type truth struct {
 	// uids are the components as they are, or were last.
 	uids []Holder
-	// done are the purges that were carried out, and of what digest.
+	// done are the executed purges, with their digests.
 	done map[doneKey]string
 	// once are the objects that were applied and must be left alone since.
 	once map[doneKey]bool
@@ -271,7 +269,7 @@ type doneKey struct {
 	key    plan.Key
 }
 
-// dropObject drops what is known about an object that is removed from the record.
+// dropObject drops the truth about an object that is removed from the record.
 func (t *truth) dropObject(k doneKey) {
 	if _, known := t.done[k]; known {
 		t.done = maps.Clone(t.done)

@@ -11,20 +11,20 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// What a leader knows without asking: the watch of everything that has the label
-// of the reconciler, of every owner. It is as the cluster is, but for the objects
-// with events that come late.
+// The knowledge of a leader without requests: the watch of everything that has the label of the
+// reconciler, of every owner. It equals the cluster, but for the objects with events that come
+// late.
 
-// lag is an object with events that reach a leader late, for good. Whenever the
-// leader looks, it sees the object either as it is or as it was: so events are
-// delayed, dropped, replayed, and overtake those of other objects.
+// lag is an object with events that reach a leader late, for good. Whenever the leader looks, it
+// sees the object either as it is or as it was: so events are delayed, dropped, replayed, and
+// overtake events of other objects.
 type lag struct {
 	leader int8
 	key    plan.Key
 	// known is how it was: when the events started to be late, or when the leader was
 	// last answered or read it. It is nil if it was not in the watch.
 	known *Object
-	// listed is what a new process finds, in the cache of another server.
+	// listed is the object that a new process finds, in the cache of another server.
 	listed *Object
 }
 
@@ -55,7 +55,7 @@ func (s *State) learn(leader int8, key plan.Key) {
 	}
 }
 
-// dropAnswers is what a crash does: the next process starts with a list.
+// dropAnswers is the effect of a crash: the next process starts with a list.
 func (s *State) dropAnswers(leader int8) {
 	s.late = slices.Clone(s.late)
 	for i := range s.late {
@@ -65,7 +65,7 @@ func (s *State) dropAnswers(leader int8) {
 	}
 }
 
-// stale returns those of the keys of which the leader may see an old state.
+// stale returns the keys of which the leader may see an old state.
 func (s *State) stale(a *actor) []plan.Key {
 	var keys []plan.Key
 	for _, key := range a.toRecall {
@@ -91,8 +91,8 @@ func (s *State) recallMoves(i int, moves []Move) []Move {
 	return moves
 }
 
-// recallAll reads nothing: what the watch has is read from there, and of what is to
-// be created it is assumed that it does not exist. The rest is to be read.
+// recallAll reads nothing: objects in the watch are read from there, and objects to be created are
+// assumed not to exist. The rest is to be read.
 func (m *Model) recallAll(s *State, a *actor, mask uint8) {
 	stale := s.stale(a)
 	if mask != 0 {
@@ -119,8 +119,8 @@ func (m *Model) recallAll(s *State, a *actor, mask uint8) {
 	m.afterLook(s, a)
 }
 
-// recalled returns what is known of an object, and whether that is enough. What the
-// watch has of it may be nothing.
+// recalled returns the known state of an object, and whether that is enough. The watch may have no
+// state of it.
 func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (plan.Observation, bool) {
 	if served, _ := s.world.defined(key.GroupKind()); !served {
 		return plan.Observation{}, false

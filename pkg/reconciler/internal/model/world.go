@@ -18,7 +18,7 @@ import (
 type Holder string
 
 const (
-	// Unowned holds what was made by hand, and what was orphaned.
+	// Unowned holds objects that were made by hand, or orphaned.
 	Unowned Holder = ""
 	// OtherOwner is another component or tool.
 	OtherOwner Holder = "other"
@@ -41,7 +41,7 @@ type Object struct {
 
 	Ready    bool
 	Deleting bool
-	Held     bool // by a finalizer of others
+	Held     bool // by a finalizer of another client
 	Defines  []v1alpha1.TypeInfo
 	Expires  bool // the cluster removes it after its end
 
@@ -62,7 +62,7 @@ type Object struct {
 type Component struct {
 	UID          Holder
 	RV           int
-	Version      int // of what it asks for
+	Version      int // of its spec
 	Deleting     bool
 	HasFinalizer bool // has our finalizer
 	Key          int8 // the digest key of the inventory
@@ -117,8 +117,8 @@ func (w *World) putComponent(i int, c Component) {
 	w.components[i] = &c
 }
 
-// removed lets the server delete an object: what nothing holds is gone at once;
-// a namespace or a definition goes when it is swept.
+// removed lets the server delete an object: an object that nothing holds is gone at once; a
+// namespace or a definition goes when it is swept.
 func (w *World) removed(o *Object) {
 	if !o.Held && !isNamespace(o.Key) && len(o.Defines) == 0 {
 		w.drop(o.Key)
@@ -144,7 +144,7 @@ func (w *World) sweepable(o *Object) bool {
 	return slices.ContainsFunc(inside, func(x *Object) bool { return !x.Deleting })
 }
 
-// sweep is what the namespace controller and the finalizer of definitions do.
+// sweep does the work of the namespace controller and of the finalizer of definitions.
 func (w *World) sweep(o *Object) {
 	for _, x := range w.inside(o) {
 		w.removed(x)
@@ -165,9 +165,9 @@ func (w *World) inside(o *Object) []*Object {
 	return found
 }
 
-// inUse reports whether something is in a namespace or a definition that keeps a
-// component from deleting it. It must not wait for the end of what it has itself
-// orphaned there, but a definition waits for the instances of others.
+// inUse reports whether something is in a namespace or a definition that keeps a component from
+// deleting it. It must not wait for the end of objects that it has itself orphaned there, but a
+// definition waits for the instances of other owners.
 func (w *World) inUse(o *Object, by Holder) bool {
 	inside := w.inside(o)
 	left := func(x *Object) bool { return x.Orphaned && x.FormerHolder == by }
@@ -198,8 +198,8 @@ func (w *World) defined(gk schema.GroupKind) (served, there bool) {
 	return served, there
 }
 
-// observe reads an object as the observer of the engine does. What is not
-// desired is absent if its type is.
+// observe reads an object as the observer of the engine does. An object that is not desired is
+// absent if its type is.
 func (w *World) observe(key plan.Key, desired bool) plan.Observation {
 	served, there := w.defined(key.GroupKind())
 	if !served {
