@@ -57,8 +57,8 @@ func (a *Activity[K]) Next(key K) time.Duration {
 	return Delay(attempt, a.base, a.limit)
 }
 
-// Reset drops what is kept about the key: it made progress, so that its next delay is the
-// shortest again, or it does not exist any more.
+// Reset drops the state of the key: it made progress, so that its next delay is the shortest again,
+// or it does not exist any more.
 func (a *Activity[K]) Reset(key K) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,8 +125,9 @@ func (l *RateLimiter) When(request reconcile.Request) time.Duration {
 	return Jitter(Delay(attempt, errorBase, errorCeiling), errorJitter, l.random())
 }
 
-// Progress bounds the delay after the next failure of the request: something was done, so what fails next
-// is not what failed before. The delay is not the shortest one, because a request may do the same again and again.
+// Progress bounds the delay after the next failure of the request: it made progress, so the next
+// failure is another one. The delay is not the shortest one, because a request may do the same
+// again and again.
 func (l *RateLimiter) Progress(request reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +160,7 @@ func Retried(err error) error {
 	return retried{err}
 }
 
-// retried has no Unwrap, because what it hides would be found behind it.
+// retried has no Unwrap, because errors.As would find the hidden error.
 type retried struct{ err error }
 
 // Error implements error.

@@ -110,7 +110,7 @@ func (t *Throttle[O, K, V]) isOver(known Actions[V], now time.Time) bool {
 	return now.Sub(known.Until) > t.limits.Quiet
 }
 
-// sweep drops, now and then, what is over.
+// sweep drops expired entries, now and then.
 func (t *Throttle[O, K, V]) sweep(now time.Time) {
 	if now.Sub(t.swept) < t.limits.Quiet {
 		return

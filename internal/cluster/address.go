@@ -70,7 +70,7 @@ func serverOf(config *rest.Config) (string, error) {
 	return form.String(), nil
 }
 
-// authoritiesOf are the certificates of the authorities, ordered; none if those of the
+// authoritiesOf are the certificates of the authorities, ordered; none if the authorities of the
 // system are trusted.
 func authoritiesOf(config *rest.Config) ([]string, error) {
 	loaded := rest.CopyConfig(config)

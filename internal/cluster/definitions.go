@@ -22,8 +22,8 @@ import (
 // change while its objects are looked at again and again.
 const customTTL = 10 * time.Minute
 
-// Custom is what the CustomResourceDefinition says about a type. The zero value
-// is for types that have none, or none that we may read.
+// Custom is the part of a CustomResourceDefinition about one type. The zero value is for types that
+// have none, or none that we may read.
 type Custom struct {
 	// DeclaresConditions reports whether the schema declares status.conditions,
 	// so that a controller will presumably write them.
@@ -50,8 +50,8 @@ func (t *Types) DeclaresConditions(ctx context.Context, gvk schema.GroupVersionK
 	return custom.DeclaresConditions, err
 }
 
-// Custom returns what the CustomResourceDefinition says about the type. The
-// answer may be some minutes old.
+// Custom returns the facts of the CustomResourceDefinition about the type. The answer may be some
+// minutes old.
 func (t *Types) Custom(ctx context.Context, gvk schema.GroupVersionKind) (Custom, error) {
 	if IsBuiltIn(gvk.Group) {
 		return Custom{}, nil

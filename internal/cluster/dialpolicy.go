@@ -45,8 +45,8 @@ const (
 	keepAlive   = 30 * time.Second
 )
 
-// confine makes clients of the configuration connect only where the policy
-// allows it. There is no proxy: it would be what is connected to.
+// confine makes clients of the configuration connect only where the policy allows it. There is no
+// proxy: the policy would see the proxy's address.
 func confine(config *rest.Config, policy DialPolicy) error {
 	if config.Transport != nil || config.Dial != nil || config.Proxy != nil {
 		return errors.New("a dial policy cannot hold for a configuration with a transport, a dialer or a proxy of its own")
@@ -70,10 +70,9 @@ func confine(config *rest.Config, policy DialPolicy) error {
 	return nil
 }
 
-// DenyInternal is the [DialPolicy] for targets that a user of the operator
-// names, not its owner. It refuses the machine itself, the link it is on, what
-// is no address of a server, and the services by which clouds hand out
-// credentials. It allows private networks: that is where many clusters are.
+// DenyInternal is the [DialPolicy] for targets that a user of the operator names, not its owner. It
+// refuses the machine itself, the link it is on, addresses that no server has, and the services by
+// which clouds hand out credentials. It allows private networks: that is where many clusters are.
 func DenyInternal(_ context.Context, _ string, address netip.AddrPort) error {
 	for _, addr := range meanings(address.Addr()) {
 		for _, class := range internal {

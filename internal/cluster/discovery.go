@@ -55,7 +55,7 @@ func readResources(gv schema.GroupVersion, listed []metav1.APIResource) map[stri
 			continue
 		}
 		if known, ok := kinds[r.Kind]; ok && len(known.Verbs) >= len(r.Verbs) {
-			continue // two resources of one kind: the one that can do more is the real one
+			continue // two resources of one kind: the resource that can do more is the real one
 		}
 		kinds[r.Kind] = Resource{
 			GVR: gv.WithResource(r.Name), Kind: r.Kind, Namespaced: r.Namespaced,
@@ -127,9 +127,9 @@ func (t *Types) discover(ctx context.Context, into any, path ...string) error {
 	return nil
 }
 
-// Served is what a server is and offers.
+// Served describes a server.
 type Served struct {
-	// Version is that of the server, such as "v1.33.1".
+	// Version is the version of the server, such as "v1.33.1".
 	Version string
 	// APIVersions are the versions of groups and the kinds in them, such as
 	// "apps/v1" and "apps/v1/Deployment", in alphabetical order.
@@ -139,7 +139,7 @@ type Served struct {
 // servedFor is how long an answer of Served is good.
 const servedFor = 30 * time.Second
 
-// servedMemory is what Served learned.
+// servedMemory is the cached answer of Served.
 type servedMemory struct {
 	answer Served
 	at     time.Time

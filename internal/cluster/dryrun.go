@@ -8,22 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// DryRun is what Objects do with the requests of a dry run. Every function may be nil.
+// DryRun are functions that Objects call for the requests of a dry run. Every function may be nil.
 type DryRun struct {
 	// Known returns an object that needs not be read from the server; nil if it does.
 	Known func(r Resource, namespace, name string) *unstructured.Unstructured
 	// Read is called with every object that was read from the server.
 	Read func(r Resource, live *unstructured.Unstructured)
-	// BeforeWrite is called before every write but Try. Its error is that of the write,
-	// which is not sent.
+	// BeforeWrite is called before every write but Try. If it returns an error, the write fails
+	// with it and is not sent.
 	BeforeWrite func() error
 	// Answered is called with every object as the server would keep it after a write.
 	Answered func(live *unstructured.Unstructured)
 }
 
-// DryRun returns Objects that store nothing: each of their writes asks the server what
-// validation and admission say about it, and what it would answer. They must not be used to
-// watch.
+// DryRun returns Objects that store nothing: each of their writes asks the server for validation,
+// admission and its answer. They must not be used to watch.
 func (o *Objects) DryRun(d DryRun) *Objects {
 	dry := *o
 	dry.dryRun = &d

@@ -45,12 +45,11 @@ func (e *PendingTypesError) Error() string {
 	return fmt.Sprintf("the server lists %s, but does not know its types yet", schema.GroupVersion{Group: e.Group, Version: e.Version})
 }
 
-// UnservedPathError means that what is known about a type does not fit: the
-// server answered "not found" for the path of the whole type, not for an object,
-// or the object does not fit the scope of the type. The type was probably removed
-// or its scope changed; only [Types] can find out which. The type is
-// already dropped there when a caller sees this error, so resolving it again
-// asks the server. Nothing was read or written.
+// UnservedPathError means that the cached facts about a type do not fit: the server answered "not
+// found" for the path of the whole type, not for an object, or the object does not fit the scope of
+// the type. The type was probably removed or its scope changed; only [Types] can find out which.
+// The type is already dropped there when a caller sees this error, so resolving it again asks the
+// server. Nothing was read or written.
 type UnservedPathError struct {
 	Resource Resource
 	Err      error
@@ -64,15 +63,14 @@ func (e *UnservedPathError) Error() string {
 // Unwrap returns the server's answer.
 func (e *UnservedPathError) Unwrap() error { return e.Err }
 
-// ProtocolError means that what answers does not behave like the API server of a
-// cluster: it redirects, answers without an end, or with something else than what
-// it was asked for.
+// ProtocolError means that the server does not behave like the API server of a cluster: it
+// redirects, answers without an end, or with something else than it was asked for.
 type ProtocolError struct {
 	// Text is the message.
 	Text string
 }
 
-// Error says what came.
+// Error describes the answer.
 func (e *ProtocolError) Error() string { return e.Text }
 
 func protocolError(format string, arguments ...any) error {

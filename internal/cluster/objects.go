@@ -139,7 +139,7 @@ func (o *Objects) request(c call) (*rest.Request, error) {
 	return request, nil
 }
 
-// classify separates an answer that is about the type from one that is about an object.
+// classify separates an answer about the type from an answer about an object.
 func (o *Objects) classify(r Resource, err error) error {
 	if err != nil && isUnservedPath(err) {
 		o.unserved(r)
@@ -173,7 +173,7 @@ func do(ctx context.Context, request *rest.Request, timeout time.Duration) ([]by
 	return body, nil
 }
 
-// encode returns the JSON of a value without escaping what is only special in HTML.
+// encode returns the JSON of a value without escaping characters that are only special in HTML.
 func encode(value any) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -195,7 +195,7 @@ func named(r Resource, name string) error {
 // that cannot cut them down.
 const acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// ListOptions choose what ListMetadata returns.
+// ListOptions select the objects of ListMetadata.
 type ListOptions struct {
 	// Selector is a label selector; empty means all objects.
 	Selector string
@@ -241,10 +241,10 @@ func (o *Objects) ListMetadata(ctx context.Context, r Resource, namespace string
 	return list, nil
 }
 
-// Metadata returns a client for the metadata of the objects of a type; it is for
-// watching. What the objects hold beside their metadata never arrives here, unless a
-// server cannot cut them down, and is not kept then. Its requests are bounded like all
-// others, except in time: that is up to their contexts.
+// Metadata returns a client for the metadata of the objects of a type; it is for watching. The
+// content of the objects beside their metadata never arrives here, unless a server cannot cut them
+// down, and is not kept then. Its requests are bounded like all other requests, except in time:
+// that is up to their contexts.
 func (o *Objects) Metadata(resource schema.GroupVersionResource) clientmetadata.Getter {
 	return o.metadata.Resource(resource)
 }

@@ -22,16 +22,16 @@ import (
 
 // Target is a cluster and a user in it. It is safe for concurrent use.
 type Target interface {
-	// UID returns what identifies the cluster: the uid of the namespace
-	// kube-system or, if that may not be read, Address. The uid is read from the server
-	// once; that it may not be read is remembered for a minute, other failures are not.
+	// UID returns the identity of the cluster: the uid of the namespace kube-system or, if that may
+	// not be read, Address. The uid is read from the server once; that it may not be read is cached
+	// for a minute, other failures are not.
 	UID(ctx context.Context) (types.UID, error)
 	// Address identifies the cluster by the URL of its server and by the certificate
 	// authorities that vouch for it. It is empty without the option ByAddress.
 	Address() types.UID
 	// Objects returns the client for objects of any type.
 	Objects() *Objects
-	// Types returns what is known about the types that the server serves.
+	// Types returns the types that the server serves.
 	Types() *Types
 	// Client returns an ordinary client that reads from the server. Its
 	// requests end after the list timeout at the latest.
@@ -51,7 +51,7 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// UserAgent names the program to the server.
 	//
-	// Default: that of the configuration, else "corbel"
+	// Default: the user agent of the configuration, else "corbel"
 	UserAgent string
 	// RequestTimeout bounds each request, retries included, except lists.
 	//

@@ -30,7 +30,7 @@ func boundedClient(config *rest.Config, maxBytes int64) (*http.Client, error) {
 	return &http.Client{Transport: &boundedTransport{next: metrics.CountRequests(plain.Transport), maxBytes: maxBytes}}, nil
 }
 
-// boundedTransport bounds what a server can make us do: read, wait and go elsewhere.
+// boundedTransport bounds how much a server can make us read and wait, and refuses redirects.
 type boundedTransport struct {
 	next     http.RoundTripper
 	maxBytes int64
@@ -107,7 +107,7 @@ func WithWarnings(ctx context.Context, note func(text string)) context.Context {
 type warnings struct{}
 
 func (warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {
-	const miscellaneous = 299 // what Kubernetes uses
+	const miscellaneous = 299 // the code of Kubernetes
 	if code == miscellaneous && text != "" {
 		log.FromContext(ctx).V(1).Info("warning of the server", "warning", text)
 		if note, ok := ctx.Value(warningsKey{}).(func(string)); ok {

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Types knows what types the server serves. What it learned is cached until
-// [Types.Forget] is called; that something is not served is never cached, because a
-// type that is missing now may come at any moment. It is safe for concurrent use.
+// Types knows the types that the server serves. Its answers are cached until [Types.Forget] is
+// called; that something is not served is never cached, because a type that is missing now may come
+// at any moment. It is safe for concurrent use.
 type Types struct {
 	objects *Objects
 	timeout time.Duration
@@ -103,7 +103,7 @@ func (t *Types) Versions(ctx context.Context, group string) ([]string, error) {
 	return t.versions(ctx, group)
 }
 
-// Forget drops what is cached about a type, after it proved to be wrong.
+// Forget drops the cached answer about a type, after it proved to be wrong.
 func (t *Types) Forget(gvk schema.GroupVersionKind) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -173,7 +173,7 @@ type Resource struct {
 	Kind string
 	// Namespaced reports whether objects of the type live in namespaces.
 	Namespaced bool
-	// Verbs are what the server can do with objects of the type, such as "list".
+	// Verbs are the verbs that the server supports for the type, such as "list".
 	Verbs []string
 	// Subresources are parts with a path of their own, such as "status" and "scale".
 	Subresources []string

@@ -23,8 +23,8 @@ import (
 // watchTimeout bounds a watch without TimeoutSeconds.
 const watchTimeout = 10 * time.Minute
 
-// List returns the objects of a type, in one namespace or, with an empty one, in
-// all. The options are those of the API.
+// List returns the objects of a type, in one namespace or, with an empty one, in all. The options
+// are the options of the API.
 func (o *Objects) List(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	params, err := paramsOf(options)
 	if err != nil {
@@ -44,15 +44,14 @@ func (o *Objects) List(ctx context.Context, r Resource, namespace string, option
 	return list, nil
 }
 
-// Watch starts to watch the objects of a type, in one namespace or, with an
-// empty one, in all. The options are those of the API. It returns when the
-// server has agreed, which the request timeout bounds, and repeats nothing.
+// Watch starts to watch the objects of a type, in one namespace or, with an empty one, in all. The
+// options are the options of the API. It returns when the server has agreed, which the request
+// timeout bounds, and repeats nothing.
 //
-// The decoder returns one event after the other: objects are
-// *unstructured.Unstructured, errors *metav1.Status. Its error io.EOF means that
-// the server ended the watch, as it does after TimeoutSeconds; a server that does
-// not is left soon after. The decoder must be closed, which may be done at any
-// time; [watch.NewStreamWatcher] makes a watch of it.
+// The decoder returns one event after the other: objects are *unstructured.Unstructured, errors
+// *metav1.Status. Its error io.EOF means that the server ended the watch, as it does after
+// TimeoutSeconds; a server that does not is left soon after. The decoder must be closed, which may
+// be done at any time; [watch.NewStreamWatcher] makes a watch of it.
 func (o *Objects) Watch(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (watch.Decoder, error) {
 	options.Watch = true
 	params, err := paramsOf(options)
@@ -86,7 +85,8 @@ func (o *Objects) Watch(ctx context.Context, r Resource, namespace string, optio
 	return &decoder{resource: r, cancel: cancel, body: body, bounded: bounded, events: json.NewDecoder(bounded)}, nil
 }
 
-// maxEvent bounds an event of a watch, in bytes. It is that of client-go, and several times what a server stores as one object.
+// maxEvent bounds an event of a watch, in bytes. It equals the limit of client-go, and is several
+// times the greatest object that a server stores.
 const maxEvent = 16 << 20
 
 // decoder reads the events of a watch. It does without the decoder of client-go, which goes through each event three times more.

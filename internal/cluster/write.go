@@ -24,8 +24,8 @@ func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.U
 	return o.dryRun.answered(o.post(ctx, r, object, o.dryRun.params(writeParams(fieldManager))))
 }
 
-// Try is Create up to the point where the object would be stored: it finds out
-// what validation and admission say about it.
+// Try is Create up to the point where the object would be stored: it finds out whether validation
+// and admission accept it.
 func (o *Objects) Try(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) error {
 	params := writeParams(fieldManager)
 	params["dryRun"] = metav1.DryRunAll
@@ -64,10 +64,9 @@ func (o *Objects) Update(ctx context.Context, r Resource, object *unstructured.U
 	})
 }
 
-// Apply sends an object as a forced server-side apply, which acquires the fields of
-// others, and returns it as the server keeps it. The uid and the
-// resourceVersion of the object, where they are set, are preconditions; the
-// resourceVersion "1" demands that the object does not exist.
+// Apply sends an object as a forced server-side apply, which acquires the fields of other managers,
+// and returns it as the server keeps it. The uid and the resourceVersion of the object, where they
+// are set, are preconditions; the resourceVersion "1" demands that the object does not exist.
 func (o *Objects) Apply(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {
 	body, err := encode(object.Object)
 	if err != nil {
@@ -169,8 +168,8 @@ func readDeletion(answer []byte, id objectID) (gone bool, live *unstructured.Uns
 	if object.GetDeletionTimestamp() != nil && !isRemovedPod(id.resource, object) {
 		return false, object, nil
 	}
-	// Only the server's own types are known to answer like this. What an
-	// aggregated server means by it is not known.
+	// Only the server's own types are known to answer like this. The answer of an aggregated server
+	// may mean anything.
 	return IsBuiltIn(id.resource.GVR.Group), nil, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// hidden is an error with another text. What it wraps is still found by errors.Is and errors.As.
+// hidden is an error with another text. errors.Is and errors.As still find the error that it wraps.
 type hidden struct {
 	text string
 	err  error
@@ -36,11 +36,11 @@ func IsSecret(kind schema.GroupKind) bool {
 	return kind.Group == "" && (kind.Kind == "Secret" || kind.Kind == "SecretList")
 }
 
-// Covers reports whether nothing is repeated of what a server answers about objects of a kind.
+// Covers reports whether answers of a server about objects of a kind must not be repeated.
 func Covers(ctx context.Context, kind schema.GroupKind) bool { return IsSecret(kind) || Is(ctx) }
 
-// Answer returns the error of a request about an object of a kind. If the answer is covered, its text is that
-// of [Describe].
+// Answer returns the error of a request about an object of a kind. If the answer is covered, its
+// text is the text of [Describe].
 func Answer(ctx context.Context, kind schema.GroupKind, err error) error {
 	if err == nil || !Covers(ctx, kind) {
 		return err
@@ -49,8 +49,8 @@ func Answer(ctx context.Context, kind schema.GroupKind, err error) error {
 }
 
 var (
-	// withoutContent matches what a server says without the content of an object: which right is missing, and which webhook,
-	// policy or quota has refused a request.
+	// withoutContent matches messages of a server without the content of an object: which right is
+	// missing, and which webhook, policy or quota has refused a request.
 	withoutContent = regexp.MustCompile(`^(?:admission webhook "[a-z0-9.-]+" denied the request|Internal error occurred: failed calling webhook "[a-z0-9.-]+"|` +
 		`[a-z0-9.-]+(?: "[^"]*")? is forbidden: (?:` +
 		`User "[^"]*" cannot [a-z]+ resource "[^"]*" in API group "[^"]*"(?: in the namespace "[^"]*"| at the cluster scope)|` +
@@ -138,8 +138,8 @@ func (e *located) Error() string { return e.place + ": " + e.err.Error() }
 func (e *located) Unwrap() error { return e.err }
 func (e *located) Place() string { return e.place }
 
-// Failure returns the error of a generator. In a confidential reconcile its text is replaced by the places of the errors
-// that it wraps, and by what the server answered; the log gets the text.
+// Failure returns the error of a generator. In a confidential reconcile its text is replaced by the
+// places of the errors that it wraps, and by the server's answer; the log gets the text.
 func Failure(ctx context.Context, err error) error {
 	if err == nil || !Is(ctx) {
 		return err

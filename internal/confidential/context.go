@@ -12,8 +12,9 @@ import (
 
 type contextKey struct{}
 
-// Start returns a context that notes whether a Secret is read, and in the log of which no body holds a Secret. The
-// reconcile is confidential from the beginning if that is known. A context that was started stays what it is.
+// Start returns a context that notes whether a Secret is read, and in the log of which no body
+// holds a Secret. The reconcile is confidential from the beginning if that is known. A context that
+// was started is returned as it is.
 func Start(ctx context.Context, known bool) context.Context {
 	if ctx.Value(contextKey{}) == nil {
 		mark := &atomic.Bool{}

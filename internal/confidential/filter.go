@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Placeholder replaces what is hidden.
+// Placeholder replaces hidden values.
 const Placeholder = "***"
 
-// maxText bounds a text; what is longer is cut off.
+// maxText bounds a text; the rest is cut off.
 const maxText = 1 << 20
 
 // forms are how credentials look. A hint, in lower case, is in each text that the pattern may match.
@@ -26,8 +26,8 @@ var forms = []struct {
 	{"://", regexp.MustCompile(`(://)[^/\s@"'<>?#]+@`), "${1}" + Placeholder + "@"},
 }
 
-// Filter removes what looks like a credential: bearer tokens, Authorization headers, user information in URLs, and PEM
-// blocks.
+// Filter removes texts that look like credentials: bearer tokens, Authorization headers, user
+// information in URLs, and PEM blocks.
 func Filter(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "..."

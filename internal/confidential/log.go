@@ -67,7 +67,8 @@ func (s *sink) hideBodies(keysAndValues []any) []any {
 	return keysAndValues
 }
 
-// mayHoldSecret is true also of a body that is cut off, is no JSON, or does not say what it is, such as a patch.
+// mayHoldSecret is true also of a body that is cut off, is no JSON, or has no kind, such as a
+// patch.
 func mayHoldSecret(body string) bool {
 	var content map[string]any
 	if json.Unmarshal([]byte(body), &content) != nil || content["kind"] == nil {

@@ -28,9 +28,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Operator is what the chart of an operator installs, without workloads and hooks.
+// Operator holds the objects of the chart of an operator, without workloads and hooks.
 type Operator struct {
-	// Namespace is that of the release.
+	// Namespace is the namespace of the release.
 	Namespace string
 	// Account is the name of the service account.
 	Account string
@@ -40,16 +40,16 @@ type Operator struct {
 	Args []string
 }
 
-// name is that of the reconciler for which the chart is rendered: it is the prefix of the annotations
-// that say which objects are hooks.
+// name is the name of the reconciler for which the chart is rendered: it is the prefix of the
+// annotations that mark hooks.
 const name = "deploy.corbel.run"
 
 // workloads are kinds with pods.
 var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"}
 
-// Render renders the chart at the root of the files for a release in the namespace <chart>-system. The
-// operator is its first Deployment; without one that has a service account, there is an error. The version of
-// Kubernetes decides about rules of roles, too.
+// Render renders the chart at the root of the files for a release in the namespace <chart>-system.
+// The operator is its first Deployment; without a Deployment that has a service account, there is
+// an error. The version of Kubernetes decides about rules of roles, too.
 func Render(ctx context.Context, chart fs.FS, kubeVersion string) (Operator, error) {
 	generator, err := helm.New(chart, ".", helm.Options{DisableLookup: true, KubeVersion: kubeVersion})
 	if err != nil {

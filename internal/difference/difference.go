@@ -27,7 +27,7 @@ type Place struct {
 	Path string
 }
 
-// String says what differs.
+// String describes the difference.
 func (p Place) String() string {
 	if p.Path == "" {
 		return p.Object + " is only in one of them"

@@ -39,13 +39,13 @@ const Masked = "***"
 // maxValue is how many bytes of a value are shown.
 const maxValue = 200
 
-// Fields returns the fields that differ between two states of an object, ordered by path, at
-// most as many as the limit, and counts the rest. What the server maintains does not count: the
+// Fields returns the fields that differ between two states of an object, ordered by path, at most
+// as many as the limit, and counts the rest. Fields that the server maintains do not count: the
 // status and, of the metadata, managedFields, resourceVersion, generation, uid and timestamps.
-// Elements of lists that all have different names are compared by name. A missing value and
-// an empty map or list are the same. Neither state may be changed meanwhile; one may be nil.
+// Elements of lists that all have different names are compared by name. A missing value and an
+// empty map or list are the same. Neither state may be changed meanwhile; one may be nil.
 //
-// Of a Secret no value is in the result that is data or an annotation, and of no object the
+// The result has no value of a Secret that is data or an annotation, and of no object the
 // annotation that kubectl apply copies the object to.
 func Fields(before, after map[string]any, limit int) (changes []Change, more int) {
 	c := &fieldComparison{limit: limit, secret: isSecret(before) || isSecret(after)}
@@ -153,7 +153,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// sameNumber compares numbers, which have several types in what is decoded.
+// sameNumber compares numbers, which decoders return in several types.
 func sameNumber(a, b any) bool {
 	x, okX := number(a)
 	y, okY := number(b)

@@ -47,22 +47,22 @@ func (e *encoder) fields(live, manifest map[string]any, ignored *mask, skip func
 	e.keys = e.keys[:start]
 }
 
-// at writes what is live at a path where the manifest sets something. The key is empty for
-// an element of a list.
+// at writes the live value at a path where the manifest sets something. The key is empty for an
+// element of a list.
 func (e *encoder) at(key string, live any, present bool, manifest any, ignored *mask) {
 	if !present || live == nil {
 		live, present = nil, false
 	}
 	switch value := manifest.(type) {
 	case nil:
-		// Null asks for nothing; what others put there is theirs.
+		// Null asks for nothing; a value that another client puts there is that client's.
 	case map[string]any:
 		fields, ok := live.(map[string]any)
 		if present && !ok {
 			e.value(live)
 			return
 		}
-		// The keys of others are theirs, also in an empty map. That the map is there may
+		// Keys of other clients do not count, also in an empty map. That the map is there may
 		// matter all the same: it chooses emptyDir among the sources of a volume.
 		e.tag(tagFields)
 		if e.presence && ignored == nil {
@@ -121,7 +121,7 @@ func IsZero(value any) bool {
 	}
 }
 
-// list writes what is live of a list that the manifest sets.
+// list writes the live part of a list that the manifest sets.
 func (e *encoder) list(live any, desired []any, ignored *mask) {
 	elements, ok := live.([]any)
 	if !ok && live != nil {

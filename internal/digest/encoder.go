@@ -13,8 +13,8 @@ import (
 	"strconv"
 )
 
-// Every value starts with its kind, and what has a length says it, so no two
-// different values have the same encoding.
+// Every value starts with its kind, followed by its length if it has one, so no two different
+// values have the same encoding.
 const (
 	tagNull   = 'n'
 	tagTrue   = 't'
@@ -24,7 +24,7 @@ const (
 	tagString = 's'
 	tagList   = 'l'
 	tagMap    = 'm'
-	// tagOther is for what is no JSON; it is as good as its text.
+	// tagOther is for a value that is no JSON; it is as good as its text.
 	tagOther = 'o'
 	// These occur in accepted values only.
 	tagAbsent = 'a'
@@ -136,8 +136,8 @@ func (e *encoder) integer(v int64) {
 	e.out = binary.BigEndian.AppendUint64(e.out, uint64(v))
 }
 
-// unsigned writes what does not fit into 64 signed bits as JSON decoders of
-// Kubernetes read it, as a float.
+// unsigned writes a number beyond 64 signed bits as JSON decoders of Kubernetes read it, as a
+// float.
 func (e *encoder) unsigned(v uint64) {
 	if v <= math.MaxInt64 {
 		e.integer(int64(v))
@@ -169,7 +169,7 @@ func (e *encoder) literal(v json.Number) {
 	e.text(string(v))
 }
 
-// other writes what does not occur in objects from a server or from a decoder.
+// other writes a value that does not occur in objects from a server or from a decoder.
 func (e *encoder) other(value any) {
 	text, err := json.Marshal(value)
 	if err != nil {

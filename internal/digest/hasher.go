@@ -42,20 +42,18 @@ func (h Hasher) ObservedHash(live map[string]any) string {
 	return h.sum(e.out)
 }
 
-// AppliedHash returns the digest of the live values at the paths that the manifest
-// sets, without those that are ignored. The latter are JSON pointers (RFC 6901)
-// into the manifest.
+// AppliedHash returns the digest of the live values at the paths that the manifest sets, without
+// the ignored paths. The latter are JSON pointers (RFC 6901) into the manifest.
 //
-// A path that the live object lacks counts as absent. Maps count only with the
-// keys that the manifest sets, and whether they are there; where an empty map selects
-// everything, it counts whether it is empty. Lists of maps with elements that can be distinguished, by
-// their name for example, count only with the elements that the manifest has;
-// other lists count as a whole.
+// A path that the live object lacks counts as absent. Maps count only with the keys that the
+// manifest sets, and whether they are there; where an empty map selects everything, it counts
+// whether it is empty. Lists of maps with elements that can be distinguished, by their name for
+// example, count only with the elements that the manifest has; other lists count as a whole.
 func (h Hasher) AppliedHash(live, manifest map[string]any, ignore []string) string {
 	return appliedVersion + h.applied(live, manifest, ignore, true)
 }
 
-// appliedVersion starts each AppliedHash. Those of the first version, in which it did not count
+// appliedVersion starts each AppliedHash. Hashes of the first version, in which it did not count
 // which maps are there, have none.
 const appliedVersion = "2:"
 
@@ -156,8 +154,9 @@ func OwnerID(clusterUID, group, kind, namespace, name string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:bytes]))
 }
 
-// ForeignOwnerID returns the value that SAP component-operator-runtime gives to the label owner-id of the objects of a
-// component: a hash of its annotation owner-id. The cluster is the one that the component is in.
+// ForeignOwnerID returns the value that SAP component-operator-runtime gives to the label owner-id
+// of the objects of a component: a hash of its annotation owner-id. The cluster is the component's
+// own.
 func ForeignOwnerID(clusterUID, namespace, name string) string {
 	sum := sha256.Sum256([]byte(clusterUID + "/" + namespace + "/" + name))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))

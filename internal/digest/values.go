@@ -9,14 +9,15 @@ import (
 	"slices"
 )
 
-// Sum is a digest that stands in what it is the digest of.
+// Sum is a digest that is itself part of the digested value.
 type Sum string
 
 // Digest returns the digest.
 func (s Sum) Digest() string { return string(s) }
 
-// OfValues returns one digest for texts and options, which begins with a plus. Empty and unexported fields do not count.
-// Functions and what is behind interfaces, which may be keys, count by being there, or by their method Digest.
+// OfValues returns one digest for texts and options, which begins with a plus. Empty and unexported
+// fields do not count. Functions and values behind interfaces, which may be keys, count by being
+// there, or by their method Digest.
 func OfValues(values ...any) Sum {
 	parts := make([]string, len(values))
 	for i, value := range values {

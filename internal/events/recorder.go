@@ -49,7 +49,7 @@ func controllerName(name, host string) string {
 	return strings.TrimRight(cut(name, room), ".-")
 }
 
-// Bounded returns a recorder that removes credentials, and cuts what is too long.
+// Bounded returns a recorder that removes credentials, and cuts long texts.
 func Bounded(inner Recorder) Recorder { return bounded{inner} }
 
 type bounded struct{ inner Recorder }
@@ -78,7 +78,7 @@ type Event struct {
 	Type string
 	// Reason is why the event happened, in CamelCase.
 	Reason string
-	// Action is what was being done; the reason by default.
+	// Action names the action under way; the reason by default.
 	Action string
 	// Note is for people.
 	Note string
@@ -86,8 +86,8 @@ type Event struct {
 	Related *corev1.ObjectReference
 }
 
-// Send sends at most limit events about an object, in order. What
-// does not fit is counted in the note of the last one. A nil recorder sends nothing.
+// Send sends at most limit events about an object, in order. The rest is counted in the note of the
+// last one. A nil recorder sends nothing.
 func Send(recorder Recorder, regarding runtime.Object, limit int, events ...Event) {
 	if recorder == nil || limit <= 0 {
 		return

@@ -18,11 +18,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// NilPointerError is what an error becomes that is an interface around a nil pointer: its
-// methods may panic.
+// NilPointerError replaces an error that is an interface around a nil pointer: its methods may
+// panic.
 type NilPointerError struct{ Type reflect.Type }
 
-// Error returns what happened, as the end of a sentence.
+// Error describes the mistake as the end of a sentence.
 func (e *NilPointerError) Error() string {
 	return fmt.Sprintf("returned an error of type %s that is a nil pointer; return nil where there is no error", e.Type)
 }
@@ -38,7 +38,7 @@ type TimeoutError struct {
 	Since time.Time
 }
 
-// Error returns what happened, as the end of a sentence.
+// Error describes the timeout as the end of a sentence.
 func (e *TimeoutError) Error() string {
 	if e.Busy != "" {
 		return "not called, because the " + e.Busy + " exceeded its time earlier and is still running"
@@ -53,7 +53,7 @@ func Into(err *error) {
 	}
 }
 
-// Log logs an error that is, or wraps, a panic with its stack. It ignores others.
+// Log logs an error that is, or wraps, a panic with its stack. It ignores other errors.
 func Log(log logr.Logger, err error, message string, keysAndValues ...any) {
 	if panicked, ok := errors.AsType[*types.PanicError](err); ok {
 		log.Error(err, message, append(keysAndValues, "stack", string(panicked.Stack))...)
@@ -69,8 +69,8 @@ func Call(f func() error) (err error) {
 	return err
 }
 
-// CallNamed is Call with the name of the code, such as "the handler", before what is wrong with it. An error that the code has
-// returned, also one that wraps a panic of other code, stays as it is.
+// CallNamed is Call with the name of the code, such as "the handler", before the error of a panic.
+// An error that the code has returned, also one that wraps a panic of other code, stays as it is.
 func CallNamed(name string, f func() error) error {
 	err := Call(f)
 	_, panicked := err.(*types.PanicError)
@@ -90,7 +90,7 @@ func isNilPointer(err error) bool {
 // call nothing else runs: otherwise each attempt would add one more goroutine. It is safe for
 // concurrent use.
 type Guard struct {
-	// grace is for code that notices the deadline and returns what it was doing.
+	// grace is for code that notices the deadline and returns its result.
 	grace time.Duration
 
 	mu   sync.Mutex
@@ -128,13 +128,12 @@ func WithSlow(ctx context.Context, after time.Duration, f func(passed time.Durat
 // New returns a Guard. After the deadline of a call it waits for the grace period, too.
 func New(grace time.Duration) *Guard { return &Guard{grace: grace, late: map[*running]struct{}{}} }
 
-// Run calls f in a goroutine of its own, with a context that expires after the timeout; 0
-// means none of its own. What names f in errors about later calls with the key. The error is
-// that of Call, or of the context if that has ended before f returned, or a
-// *TimeoutError.
+// Run calls f in a goroutine of its own, with a context that expires after the timeout; 0 means
+// none of its own. What names f in errors about later calls with the key. The error is the error of
+// Call, or of the context if that has ended before f returned, or a *TimeoutError.
 //
-// Since f may still run when Run returns, it must not share with the caller what the caller goes
-// on to use.
+// Since f may still run when Run returns, it must not share with the caller any value that the
+// caller goes on to use.
 func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if earlier := g.busy(key); earlier != nil {

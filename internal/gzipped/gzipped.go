@@ -26,7 +26,7 @@ func Pack(content []byte) []byte {
 	// A write to a buffer does not fail.
 	_, _ = writer.Write(content)
 	_ = writer.Close()
-	return bytes.Clone(packed.Bytes()) // what is kept has no room to grow
+	return bytes.Clone(packed.Bytes()) // the result has no room to grow
 }
 
 // Unpack is the inverse of Pack. The error is ErrTooLarge if the content has more than limit bytes.

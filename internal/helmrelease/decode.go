@@ -45,16 +45,18 @@ const StatusDeployed = "deployed"
 // Release is a revision of a release.
 type Release struct {
 	Reference
-	// Status is what Helm says about the revision, such as "deployed" or "pending-upgrade".
+	// Status is the status of the revision in Helm, such as "deployed" or "pending-upgrade".
 	Status string
-	// Chart is the name of the chart, ChartVersion its version, and AppVersion that of what it installs.
+	// Chart is the name of the chart, ChartVersion its version, and AppVersion the version of the
+	// installed program.
 	Chart, ChartVersion, AppVersion string
 	// DeployedAt is when the revision was rendered; zero if the record does not say it.
 	DeployedAt time.Time
-	// Values are those that a user has set.
+	// Values are the values that a user has set.
 	Values map[string]any
-	// Objects are the objects of the chart, and HookObjects those of its hooks, as they were rendered. Objects without
-	// a namespace are in that of the release, if their type has namespaces.
+	// Objects are the objects of the chart, and HookObjects the objects of its hooks, as they were
+	// rendered. Objects without a namespace are in the namespace of the release, if their type has
+	// namespaces.
 	Objects, HookObjects []*unstructured.Unstructured
 }
 
@@ -70,7 +72,7 @@ func (r *Release) Flux() types.NamespacedName {
 	return types.NamespacedName{}
 }
 
-// record is what is read of the JSON.
+// record is the part of the JSON that is read.
 type record struct {
 	Name      string          `json:"name"`
 	Namespace string          `json:"namespace"`
@@ -169,8 +171,8 @@ func Unpack(text []byte) ([]byte, error) {
 	return content, nil
 }
 
-// objectsIn reads the objects of a manifest as Helm does. What is wrong with them is not said, because it may have
-// values of Secrets.
+// objectsIn reads the objects of a manifest as Helm does. The text of a mistake is not reported,
+// because it may have values of Secrets.
 func objectsIn(what, text string) ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Decode("release", []byte(text), manifests.LastKeyWins)
 	if err != nil {

@@ -31,7 +31,7 @@ type Problem struct {
 	Reason string
 	// Path is the field, such as "users[0].user.exec"; empty if it is the whole.
 	Path string
-	// Text says what is wrong. It holds no values that could be secret.
+	// Text describes the mistake. It holds no values that could be secret.
 	Text string
 }
 
@@ -59,8 +59,7 @@ func (e *Error) Error() string {
 	return "kubeconfig: " + strings.Join(sentences, "; ")
 }
 
-// severity orders reasons: what was refused for safety comes before what is
-// merely wrong.
+// severity orders reasons: refusals for safety come before mere mistakes.
 var severity = []string{
 	v1alpha1.ReasonKubeconfigForbiddenField,
 	v1alpha1.ReasonKubeconfigInsecure,
@@ -86,10 +85,10 @@ const MaxBytes = 1 << 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// decode reads a kubeconfig strictly: its fields are those of the type, in their
-// case, and each is there once. The result is nil if it cannot be read.
+// decode reads a kubeconfig strictly: its fields are the fields of the type, in their case, and
+// each is there once. The result is nil if it cannot be read.
 //
-// The errors of parsers quote what they read, so none of their words are reported.
+// The errors of parsers quote their input, so none of their words are reported.
 func (v *validation) decode(raw []byte) *clientcmdv1.Config {
 	if len(raw) > MaxBytes {
 		v.report(v1alpha1.ReasonKubeconfigTooLarge, "", "has %d bytes, at most %d are allowed", len(raw), MaxBytes)
@@ -125,8 +124,7 @@ func (v *validation) decode(raw []byte) *clientcmdv1.Config {
 	return config
 }
 
-// syntax checks that the text is one YAML document without what makes it mean more
-// than it says.
+// syntax checks that the text is one YAML document without anchors, aliases, tags or duplicate keys.
 func (v *validation) syntax(raw []byte) {
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	var document, next yaml.Node
@@ -151,8 +149,8 @@ func (v *validation) syntax(raw []byte) {
 
 var linePattern = regexp.MustCompile(`line (\d+):`)
 
-// isForbiddenRune finds what UTF-16 without a byte order mark looks like, and what terminals
-// and logs interpret.
+// isForbiddenRune finds runes of UTF-16 without a byte order mark, and runes that terminals and
+// logs interpret.
 func isForbiddenRune(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' && r != '\u0085' || r == '\ufeff'
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// Access is what the current context of a kubeconfig refers to: a cluster and the
-// credentials of a user.
+// Access is the cluster and the user of the current context of a kubeconfig: an address and
+// credentials.
 type Access struct {
 	// Server is the https URL of the API server.
 	Server string
 	// ServerName is the name in the server's certificate, if it is not the host of
 	// the URL.
 	ServerName string
-	// Authorities are the certificates, in PEM, that the server is verified with;
-	// empty for those of the system.
+	// Authorities are the certificates, in PEM, that the server is verified with; empty for the
+	// certificates of the system.
 	Authorities []byte
 	// Certificate and Key, in PEM, and Token are the credentials. There is a
 	// certificate with its key, or a token, or both.
@@ -65,7 +65,7 @@ func (v *validation) invalid(path, format string, arguments ...any) {
 	v.report(v1alpha1.ReasonKubeconfigInvalid, path, format, arguments...)
 }
 
-// config validates all entries, and returns those that the current context refers to.
+// config validates all entries, and returns the entries of the current context.
 func (v *validation) config(config *clientcmdv1.Config) Access {
 	if config.APIVersion != "" && config.APIVersion != "v1" {
 		v.invalid("apiVersion", "must be v1")
@@ -134,9 +134,9 @@ func (v *validation) names(list string, length int, name func(i int) string) map
 	return positions
 }
 
-// allowedFields are the fields of a cluster and of a user that may be set. Those that
-// are neither here nor in forbiddenFields are forbidden, too: the type may get fields
-// that mean something that this package does not know.
+// allowedFields are the fields of a cluster and of a user that may be set. Fields that are neither
+// here nor in forbiddenFields are forbidden, too: the type may get fields with a meaning that this
+// package does not know.
 var allowedFields = []string{
 	"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "disable-compression",
 	"token", "client-certificate-data", "client-key-data", "extensions",

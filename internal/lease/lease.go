@@ -15,7 +15,7 @@ const (
 	// Limit: the time for which the lease of an operator counts as held after it was renewed last; twice the duration of the lease, if that
 	// is longer.
 	left = time.Minute
-	// defaultDuration is that of a lease without one, as client-go has it.
+	// defaultDuration is the duration of a lease without one, as in client-go.
 	defaultDuration = 15 * time.Second
 )
 

@@ -50,7 +50,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return vec
 }
 
-// reconcileBuckets reach from a reconcile that finds nothing to do to one that writes
+// reconcileBuckets reach from a reconcile that finds nothing to do to a reconcile that writes
 // thousands of objects, in seconds.
 var reconcileBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
 
@@ -84,10 +84,10 @@ const (
 	PhaseExecute Phase = "execute"
 )
 
-// Result is what came out of a reconcile.
+// Result is the result of a reconcile.
 type Result string
 
-// What comes out of reconciles.
+// Results of reconciles.
 const (
 	ResultReady      Result = "ready"
 	ResultProcessing Result = "processing"
@@ -125,7 +125,7 @@ func ObservePhase(controller string, phase Phase, took time.Duration) {
 	phaseSeconds.WithLabelValues(controller, string(phase)).Observe(took.Seconds())
 }
 
-// Wrote counts a write that succeeded. Verb and reason are those of plans.
+// Wrote counts a write that succeeded. Verb and reason are the plan's.
 func Wrote(controller, verb, reason string) {
 	writes.WithLabelValues(controller, verb, reason).Inc()
 }

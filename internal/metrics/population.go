@@ -16,7 +16,7 @@ var (
 		"Dependent objects in the inventories, by phase.", "controller", "phase")
 )
 
-// Component is what is counted of a component.
+// Component are the counted properties of a component.
 type Component struct {
 	State, Reason string
 	// Dependents is the number of dependent objects by phase.
@@ -37,7 +37,7 @@ func NewPopulation[K comparable](controller string) *Population[K] {
 	return &Population[K]{controller: controller, known: map[K]Component{}}
 }
 
-// Set counts the component as it is now, in place of what it was.
+// Set counts the component as it is now, and no longer as it was.
 func (p *Population[K]) Set(key K, c Component) {
 	c.Dependents = maps.Clone(c.Dependents)
 	c.Reason = knownReasons.label(c.Reason)

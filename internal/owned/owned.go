@@ -68,7 +68,7 @@ func SmallPaths(kind schema.GroupKind) [][]string {
 	return paths
 }
 
-// Strip removes from a manifest what it sets in vain.
+// Strip removes fields from a manifest that have no effect.
 func Strip(kind schema.GroupKind, manifest map[string]any) {
 	for _, path := range Paths(kind, manifest) {
 		unstructured.RemoveNestedField(manifest, path...)
@@ -104,8 +104,8 @@ func IsSet(object map[string]any, path ...string) bool {
 	return found && err == nil && value != nil
 }
 
-// oneOff are field managers of tools that persons and scripts use, not of controllers that would write their
-// fields again. The last one is what the server invents for an object with unknown managers.
+// oneOff are field managers of tools that persons and scripts use, not of controllers that would
+// write their fields again. The server uses the last one for an object with unknown managers.
 var oneOff = []string{"kubectl", "helm", "oc", "k9s", "before-first-apply"}
 
 // IsOneOff reports whether the field manager is one of them, or a command of kubectl with a name of its own,

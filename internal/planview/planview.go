@@ -14,10 +14,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
-// View is a plan with what is said about it.
+// View is a plan with the facts that its text mentions.
 type View struct {
 	Plan component.Plan
-	// Operator names what made the plan, such as "shop.example.com v1.3.0"; it may be empty.
+	// Operator names the operator that made the plan, such as "shop.example.com v1.3.0"; it may be
+	// empty.
 	Operator string
 	// Current is the revision that the component has; 0 if it has none, or if that is not known.
 	Current int64
@@ -43,7 +44,7 @@ const (
 	ExitBlocked = 4
 )
 
-// ExitCode returns the code for a plan: that of its most serious change.
+// ExitCode returns the code for a plan, by its most serious change.
 func ExitCode(plan component.Plan) int {
 	code := ExitNothing
 	for _, change := range plan.Changes {
@@ -75,7 +76,7 @@ var classes = map[report.ChangeClass]struct{ sign, word string }{
 	report.ChangeBlocked:      {"!", "blocked"},
 }
 
-// Text returns the plan for people: what it is about, the changes by batch, and a line that counts them.
+// Text returns the plan for people: a title, the changes by batch, and a line that counts them.
 func (v View) Text() string {
 	var out strings.Builder
 	out.WriteString(v.title() + "\n")
@@ -110,7 +111,7 @@ func (v View) Text() string {
 	return sentence.Printable(out.String())
 }
 
-// title says what the plan is about.
+// title names the component and the target of the plan.
 func (v View) title() string {
 	p := v.Plan
 	title := p.Kind + " " + strings.TrimPrefix(p.Namespace+"/"+p.Name, "/")
@@ -151,7 +152,7 @@ func batchTitle(batch int, until string) string {
 	return title
 }
 
-// waitsOf names what a batch waits for.
+// waitsOf names the objects that a batch waits for.
 func waitsOf(p component.Plan, batch int) string {
 	var names []string
 	for _, wait := range p.Until {
@@ -298,7 +299,7 @@ func number(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// remarks are lines about what else is known, or is not.
+// remarks are lines about further findings and unknown facts.
 func (v View) remarks() []string {
 	var lines []string
 	p := v.Plan

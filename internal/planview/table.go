@@ -32,7 +32,7 @@ func (r Row) Code() int {
 	return ExitCode(r.View.Plan)
 }
 
-// Table returns one line for each component of a kind, and one that counts them.
+// Table returns one line for each component of a kind, and a line that counts them.
 func Table(kind string, rows []Row) string {
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
@@ -81,7 +81,7 @@ func countsOf(p component.Plan) [4]int {
 	}
 }
 
-// APIVersion is that of documents.
+// APIVersion is the apiVersion of documents.
 const APIVersion = "corbel.run/cli/v1"
 
 // document is a plan for programs.

@@ -22,7 +22,7 @@ func Unavailable(pods []corev1.Pod, containers []string, minReady time.Duration,
 			continue
 		}
 		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			f, since := examineContainer(pod, c, false), now // one that does not run is not available before one that starts now
+			f, since := examineContainer(pod, c, false), now // a container that does not run is not available before one that starts now
 			last := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 			switch {
 			case c.State.Running != nil:

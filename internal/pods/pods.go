@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/internal/sentence"
 )
 
-// Problem classifies what is wrong with a pod.
+// Problem classifies the problem of a pod.
 type Problem string
 
 const (
@@ -39,21 +39,21 @@ const (
 	Other Problem = "Other"
 )
 
-// Finding is what is wrong with a pod.
+// Finding is the problem of a pod.
 type Finding struct {
 	Problem Problem
 	// Pod is the name of the pod.
 	Pod string
 	// Container is empty if the finding is about the pod as a whole.
 	Container string
-	// Text has no message of the container runtime, because such may hold what is secret.
+	// Text has no message of the container runtime, because such may hold secrets.
 	Text string
 	// Since is when the problem was seen first or, of a container that crashes, last. It is zero
 	// if that is not known.
 	Since time.Time
 	// Restarts is how often the container was restarted.
 	Restarts int32
-	// Reference is what does not exist, if that is the problem.
+	// Reference is the missing object, if that is the problem.
 	Reference *Reference
 
 	severity severity
@@ -82,8 +82,8 @@ const (
 	broken
 )
 
-// Worst returns the worst finding; of equally bad ones that of the first pod by name, so that
-// messages stay the same as long as nothing changes. It returns false if the pods show
+// Worst returns the worst finding; of equally bad ones the finding of the first pod by name, so
+// that messages stay the same as long as nothing changes. It returns false if the pods show
 // nothing. Pods that are being deleted do not count.
 func Worst(pods []corev1.Pod) (Finding, bool) {
 	var worst Finding
@@ -100,7 +100,7 @@ func Worst(pods []corev1.Pod) (Finding, bool) {
 	return worst, worst.severity > fine
 }
 
-// examine returns what is wrong with a pod.
+// examine returns the problem of a pod.
 func examine(pod *corev1.Pod) Finding {
 	worst := Finding{}
 	note := func(f Finding) {
@@ -113,7 +113,7 @@ func examine(pod *corev1.Pod) Finding {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			// What follows is about preemption, and has no cause.
+			// The rest is about preemption, and has no cause.
 			why, _, _ := strings.Cut(sentence.OneLine(condition.Message), ". ")
 			text := sentence.Shorten(condition.Reason+": "+why, maxText)
 			problem := Unschedulable
@@ -211,15 +211,15 @@ func ending(spec *corev1.Container, ended *corev1.ContainerStateTerminated) stri
 	return text
 }
 
-// These are the messages of a kubelet about environment variables that refer to what does not
-// exist. They have names only, so they are shown.
+// These are the messages of a kubelet about environment variables that refer to missing objects.
+// They have names only, so they are shown.
 var (
 	missingObject = regexp.MustCompile(`^(secret|configmap) "([^"\s]+)" not found$`)
 	missingKey    = regexp.MustCompile(`^couldn't find key (\S+) in (Secret|ConfigMap) [^\s/]+/(\S+)$`)
 	kinds         = map[string]string{"secret": "Secret", "configmap": "ConfigMap"}
 )
 
-// missing returns what does not exist, as the message says; nil if it says something else.
+// missing returns the missing object that the message names; nil for other messages.
 func missing(message string) *Reference {
 	if m := missingObject.FindStringSubmatch(message); m != nil {
 		return &Reference{Kind: kinds[m[1]], Name: m[2]}

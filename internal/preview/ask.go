@@ -23,7 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/lease"
 )
 
-// Question is what a user wants to know.
+// Question is a question of a user.
 type Question struct {
 	// Component is the component as it was read from the server.
 	Component *unstructured.Unstructured
@@ -33,15 +33,16 @@ type Question struct {
 	Delete bool
 	// Manifests asks for the manifests of the component as it is stored, beside its plan.
 	Manifests bool
-	// From and To, if they are not 0, ask what differs between two revisions.
+	// From and To, if they are not 0, ask for the differences between two revisions.
 	From, To int64
 	// FieldOwner is the field manager of the annotation.
 	FieldOwner string
 }
 
-// Ask asks the operator of a component, and waits for its answer: a minute, unless the context ends before. The
-// client reads from the server. Its user needs the rights to patch the component, to get Secrets beside it, and
-// for an edited component to create them. What the operator says about a mistake is an error, too.
+// Ask asks the operator of a component, and waits for its answer: a minute, unless the context ends
+// before. The client reads from the server. Its user needs the rights to patch the component, to
+// get Secrets beside it, and for an edited component to create them. A mistake that the operator
+// reports is an error, too.
 func Ask(ctx context.Context, c client.Client, q Question) (Answer, error) {
 	a, err := newAsking(c, q)
 	if err != nil {
@@ -154,7 +155,7 @@ func (a *asking) send(ctx context.Context, q Question) error {
 	return nil
 }
 
-// hint adds what is needed to an error about rights.
+// hint adds the needed rights to an error about rights.
 func hint(err error, text string) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w; %s", err, text)
@@ -162,7 +163,8 @@ func hint(err error, text string) error {
 	return err
 }
 
-// withdraw removes a Secret that nothing answers. What cannot be removed goes with the component.
+// withdraw removes a Secret that the operator has not answered. If it cannot be removed, it goes
+// with the component.
 func (a *asking) withdraw(ctx context.Context) {
 	if a.created != "" {
 		_ = a.client.Delete(context.WithoutCancel(ctx), a.owner.Secret(a.request), client.Preconditions{UID: &a.created})
@@ -230,7 +232,7 @@ func (a *asking) stopped(ctx context.Context) string {
 	return ""
 }
 
-// unanswered says what may be the cause.
+// unanswered names possible causes.
 func (a *asking) unanswered(ctx context.Context) error {
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return err

@@ -53,7 +53,7 @@ const (
 	// Unit: bytes
 	// Limit: the compressed answer to a request for a preview; in the place of a larger one stands an error.
 	maxAnswer = 900 << 10
-	// maxUnpacked bounds what is read of an answer.
+	// maxUnpacked bounds the unpacked answer.
 	maxUnpacked = 256 << 20
 )
 
@@ -71,7 +71,7 @@ const (
 	ActionManifests = "manifests"
 )
 
-// Request is what a user asks for. Its text, the value of the annotation, is one of
+// Request is the request of a user. Its text, the value of the annotation, is one of
 //
 //	<nonce>
 //	<nonce> edited
@@ -85,7 +85,7 @@ type Request struct {
 	From, To int64
 }
 
-// encoding is that of the random part of a nonce: names of objects have lower case letters.
+// encoding is the encoding of the random part of a nonce: names of objects have lower case letters.
 var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // NewRequest returns a request with a nonce of its own.
@@ -140,9 +140,9 @@ func (r Request) IsExpired(now time.Time) bool {
 // SecretName is the name of the Secret of the request.
 func (r Request) SecretName() string { return secretPrefix + r.Nonce }
 
-// Answer is what the operator says.
+// Answer is the operator's answer.
 type Answer struct {
-	// Version is that of this package.
+	// Version is the version of this package.
 	Version string `json:"version"`
 	// Request is the value of the annotation that is answered.
 	Request string `json:"request"`
@@ -152,21 +152,21 @@ type Answer struct {
 	Hidden int `json:"hidden,omitempty"`
 	// Plan is a component.Plan.
 	Plan json.RawMessage `json:"plan,omitempty"`
-	// Changes are those of Reconciler.DiffRevisions: a list of report.PlannedChange.
+	// Changes are the changes of Reconciler.DiffRevisions: a list of report.PlannedChange.
 	Changes json.RawMessage `json:"changes,omitempty"`
-	// Manifests are what the plan applies, if they were asked for.
+	// Manifests are the manifests that the plan applies, if they were asked for.
 	Manifests *Manifests `json:"manifests,omitempty"`
 }
 
 // Manifests are the objects of a component as its operator renders them.
 type Manifests struct {
-	// Namespace and Name are those of the deployment. Objects without a namespace are in this one, if their type
-	// has namespaces.
+	// Namespace and Name are those of the deployment. Objects without a namespace are in this one,
+	// if their type has namespaces.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Values are the parameters that they are rendered with: the values of a chart.
 	Values map[string]any `json:"values,omitempty"`
-	// DefaultValues are those of the chart, which Values override.
+	// DefaultValues are the values of the chart, which Values override.
 	DefaultValues map[string]any `json:"defaultValues,omitempty"`
 	// Objects are in the order of the generator.
 	Objects []Manifest `json:"objects"`
@@ -176,12 +176,13 @@ type Manifests struct {
 type Manifest struct {
 	// File is where it comes from, such as shop/templates/web.yaml; it is empty if that is not known.
 	File string `json:"file,omitempty"`
-	// Hidden: the object is in another namespace or cluster than the answer, so all values are null but those that name it.
+	// Hidden: the object is in another namespace or cluster than the answer, so all values are null
+	// but its kind and name.
 	Hidden bool           `json:"hidden,omitempty"`
 	Object map[string]any `json:"object"`
 }
 
-// Hide removes the values of the manifest, but not what names the object.
+// Hide removes the values of the manifest, but not its kind and name.
 func (m *Manifest) Hide() {
 	m.Hidden = true
 	named := &unstructured.Unstructured{Object: m.Object}
@@ -218,7 +219,7 @@ type Owner struct {
 	APIVersion, Kind string
 	Name             string
 	UID              types.UID
-	// Namespace is that of the Secrets.
+	// Namespace is the namespace of the Secrets.
 	Namespace string
 }
 

@@ -66,7 +66,7 @@ func flatten(source string, node parse.Node) string {
 				}
 			}
 		case *parse.TextNode:
-			// What was trimmed may have been the end of a line.
+			// The trimmed text may have been the end of a line.
 			if before := strings.TrimRight(source[:node.Pos], " \t"); strings.HasSuffix(before, "\n") {
 				out.WriteString("\n")
 			}
@@ -99,8 +99,9 @@ var (
 	choosing      = regexp.MustCompile(`(^|[ (|])(ternary|coalesce) `)
 )
 
-// valuesOf returns the values of a field that fit a pattern: literals, alternatives, what an action
-// chooses from or includes, and the default of a value. It is complete if there can be no others.
+// valuesOf returns the values of a field that fit a pattern: literals, alternatives, texts that an
+// action chooses from or includes, and the default of a value. It is complete if there can be no
+// other values.
 func (s *scanner) valuesOf(text string, pattern *regexp.Regexp) (values []string, complete bool) {
 	text, _, _ = strings.Cut(text, " #")
 	text = strings.Trim(strings.TrimSpace(text), `"'`)

@@ -11,8 +11,9 @@ import (
 // discoveryPaths are read as the account: which types the server has.
 const discoveryPaths = `"/api", "/api/*", "/apis", "/apis/*", "/version"`
 
-// onAccounts returns the rules that allow to do this as a service account that may do it, on a server with
-// constrained impersonation. What the server checks for the account only, such as escalate, is left out.
+// onAccounts returns the rules that allow to do this as a service account that may do it, on a
+// server with constrained impersonation. Verbs that the server checks for the account only, such as
+// escalate, are left out.
 func onAccounts(rules []rule) []rule {
 	var all []rule
 	for _, r := range rules {
@@ -30,11 +31,11 @@ func onAccounts(rules []rule) []rule {
 	return all
 }
 
-// impersonation writes the rights of the accounts that write the objects of components, and what the
-// operator needs to act as them.
+// impersonation writes the rights of the accounts that write the objects of components, and the
+// rights that the operator needs to act as them.
 //
-// In its own namespace an operator impersonates one account, the rights of which are in that namespace and
-// the same: there the ordinary rule is no larger, and needs no ClusterRole.
+// In its own namespace an operator impersonates one account, the rights of which are in that
+// namespace and the same: there the ordinary rule is no larger, and needs no ClusterRole.
 func (o Operator) impersonation(out *strings.Builder, kind string, required, optional []rule) {
 	ordinary := rule{"To act as the accounts that write the objects of components.", "", "serviceaccounts", o.Deployer, "impersonate"}
 	name := o.Account + "-impersonate"
@@ -61,8 +62,8 @@ func (o Operator) impersonation(out *strings.Builder, kind string, required, opt
 	o.deployers(out, kind, required, optional)
 }
 
-// deployers writes the role of the accounts that write objects, and the accounts in the namespaces that the
-// values name, or in that of the operator.
+// deployers writes the role of the accounts that write objects, and the accounts in the namespaces
+// that the values name, or in the operator's.
 func (o Operator) deployers(out *strings.Builder, kind string, required, optional []rule) {
 	role := o.Account + "-" + o.Deployer
 	o.rules(out, kind, role, required)

@@ -17,9 +17,9 @@ import (
 type Operator struct {
 	// Account is the name of the service account and the roles.
 	Account string
-	// Group and Resource are those of the component. Group is also the name of the reconciler.
+	// Group and Resource are the component's. Group is also the name of the reconciler.
 	Group, Resource string
-	// Namespace is that of the operator; it may be an expression of a template.
+	// Namespace is the namespace of the operator; it may be an expression of a template.
 	Namespace string
 	// Namespaced gives it rights in its own namespace only, by Roles.
 	Namespaced bool
@@ -30,7 +30,7 @@ type Operator struct {
 	CreatesNamespaces bool
 }
 
-// dependentVerbs are what the reconciler does with dependent objects, under every policy.
+// dependentVerbs are the reconciler's verbs for dependent objects, under every policy.
 const dependentVerbs = "get, list, watch, create, update, patch, delete"
 
 // rule is a rule with the reason for it. Lists are separated by commas.
@@ -76,8 +76,9 @@ func inComment(text string) string {
 const constrained = `semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version`
 
 // YAML returns the manifests of the service account, the roles and their bindings. Rights for kinds
-// whose definition a cluster may lack have a role of their own. Kinds without a namespace are an error
-// for an operator with rights in one namespace, and for one that acts as accounts of namespaces.
+// whose definition a cluster may lack have a role of their own. Kinds without a namespace are an
+// error for an operator with rights in one namespace, and for an operator that acts as accounts of
+// namespaces.
 func (o Operator) YAML(kinds []Kind) (string, error) {
 	if err := o.check(kinds); err != nil {
 		return "", err
@@ -126,7 +127,7 @@ func (o Operator) check(kinds []Kind) error {
 	return nil
 }
 
-// own returns what the operator does itself, beside its components.
+// own returns the rules for the operator's own requests.
 func (o Operator) own() []rule {
 	own := []rule{
 		{"The components.", o.Group, o.Resource, "", "get, list, watch, update, patch"},
@@ -145,7 +146,7 @@ func (o Operator) own() []rule {
 	return append(own, uid)
 }
 
-// inOwnNamespace returns what the operator does in its own namespace.
+// inOwnNamespace returns the rules for the operator's own namespace.
 func (o Operator) inOwnNamespace() []rule {
 	rules := []rule{
 		{"The key of the digests.", "", "secrets", "", "get, create"},
@@ -157,8 +158,8 @@ func (o Operator) inOwnNamespace() []rule {
 	return rules
 }
 
-// dependents returns the rules for the objects of components, those of kinds apart whose definition a
-// cluster may lack.
+// dependents returns the rules for the objects of components, and, apart, the rules for kinds whose
+// definition a cluster may lack.
 func (o Operator) dependents(kinds []Kind) (required, optional []rule) {
 	namespaces := rule{"The namespaces that objects are in: while one is being deleted, nothing is created.", "", "namespaces", "", "get"}
 	if o.CreatesNamespaces {
@@ -202,8 +203,8 @@ func (o Operator) Uses(kinds []Kind) []rbacv1.PolicyRule {
 	return policies
 }
 
-// Escalates reports whether roles or bindings are among the kinds that are written: the user that writes
-// them may give others rights that it does not hold itself.
+// Escalates reports whether roles or bindings are among the kinds that are written: the user that
+// writes them may grant rights that it does not hold itself.
 func Escalates(kinds []Kind) bool {
 	return slices.ContainsFunc(kinds, func(k Kind) bool { return k.Group == rbacv1.GroupName && !k.Read && !k.Defined })
 }
@@ -281,7 +282,7 @@ func rulesOf(k Kind) []rule {
 	return append(rules, rule{"To write roles with rights that the writer does not hold: users must not decide about roles, as by the field patches.", k.Group, role, "", "escalate"})
 }
 
-// whyOf returns what needs the kind.
+// whyOf returns the origin of the kind.
 func whyOf(k Kind) string {
 	if where := whereOf(k); where != "" {
 		return k.Kind + ": " + where + "."

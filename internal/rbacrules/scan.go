@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ScanChart returns the kinds of objects that the templates of a chart and of its sub-charts can render, and
-// those of its folders crds. Unknown are the places where a kind is computed in a way that cannot be
-// read. A template that does not parse is an error.
+// ScanChart returns the kinds of objects that the templates of a chart and of its sub-charts can
+// render, and the kinds in its folders crds. Unknown are the places where a kind is computed in a
+// way that cannot be read. A template that does not parse is an error.
 func ScanChart(files fs.FS, dir string) (kinds []Kind, unknown []string, err error) {
 	s := &scanner{defines: map[string]string{}}
 	// Values that cannot be read are reported when the chart is loaded.
@@ -32,7 +32,7 @@ func ScanChart(files fs.FS, dir string) (kinds []Kind, unknown []string, err err
 	if err := s.read(files, dir, ""); err != nil {
 		return nil, nil, err
 	}
-	// Definitions of one file are used by others, so all are parsed first.
+	// Templates use definitions of other files, so all are parsed first.
 	for _, f := range s.files {
 		if err := s.parse(f); err != nil {
 			return nil, nil, err
@@ -48,7 +48,7 @@ func ScanChart(files fs.FS, dir string) (kinds []Kind, unknown []string, err err
 // file is a template or a definition.
 type file struct{ name, text string }
 
-// scanner collects what is found.
+// scanner collects the findings.
 type scanner struct {
 	files   []file
 	defines map[string]string // flattened, by name
@@ -182,7 +182,7 @@ var (
 	// topLevel is a line with an apiVersion or a kind of an object, and nested one in a list.
 	topLevel = regexp.MustCompile(`(?m)^(apiVersion|kind):[ \t]*(.*)$`)
 	nested   = regexp.MustCompile(`(?m)^[ \t-]*(apiVersion|kind):[ \t]*(.*)$`)
-	// list is the kind of an object that holds others.
+	// list is the kind of an object that holds other objects.
 	list = regexp.MustCompile(`(?m)^kind:[ \t]*["']?List["']?[ \t]*$`)
 	// testHook marks an object that is not rendered.
 	testHook = regexp.MustCompile(`(?m)helm\.sh/hook["']?:[ \t]*["']?(test|test-success|test-failure)["']?[ \t]*$`)
@@ -226,8 +226,8 @@ func (s *scanner) scan(t file) {
 	}
 }
 
-// add notes the kinds that a pair of apiVersions and kind may be. If there are other kinds, the
-// apiVersion of one may be that of another.
+// add notes the possible kinds of a pair of apiVersions and kind. If there are other kinds, the
+// apiVersion may belong to one of them.
 func (s *scanner) add(origin string, versions []string, kind string, others bool) {
 	kinds, complete := s.valuesOf(kind, kindName)
 	if !complete {

@@ -12,7 +12,7 @@ type Blocker struct {
 	Dependent string
 	// Key is the object; it is empty for the pattern of a type.
 	Key Key
-	// Message says what blocks it, naming the first few objects and how many there are.
+	// Message describes the blockers, naming the first few objects and how many there are.
 	Message string
 	// Awaited are the objects that have to be gone, by type, as far as the types are known.
 	Awaited []AwaitedObject
@@ -29,7 +29,8 @@ type AwaitedObject struct {
 	// Name is empty if all objects of the type are meant, in the namespace or, without
 	// one, everywhere.
 	Name string
-	// ResourceVersion is that of the object when it was read; empty if it is not known.
+	// ResourceVersion is the resourceVersion of the object when it was read; empty if it is not
+	// known.
 	ResourceVersion string
 	// DeletionOnly: nothing but the deletion of an object makes a difference.
 	DeletionOnly bool

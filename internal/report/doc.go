@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report holds what the engine reports: keys of objects, what they wait for, notes about
-// them, how they drifted, who changed them, what blocks a deletion, and plans.
+// Package report holds the reports of the engine: keys of objects, their waits, notes about them,
+// their drift, the clients that changed them, the blockers of a deletion, and plans.
 package report

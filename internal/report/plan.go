@@ -36,7 +36,7 @@ type Plan struct {
 	// MissingRights are the rules that the user lacks for the reads and dry runs that the server
 	// refused, as YAML to paste; empty if it refused none.
 	MissingRights string `json:"missingRights,omitempty"`
-	// Incomplete are sentences about what is not known; the plan may be wrong about it.
+	// Incomplete are sentences about unknown facts; the plan may be wrong about them.
 	Incomplete []string `json:"incomplete,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type Plan struct {
 type PlannedChange struct {
 	Key        Key    `json:"key"`
 	APIVersion string `json:"apiVersion"`
-	// Class says what the change means for the object.
+	// Class tells how the change affects the object.
 	Class ChangeClass `json:"class"`
 	// Verb is the request: create, replace, merge, override, mark, delete or orphan. It is
 	// empty for an object that is not written because it is blocked.
@@ -54,10 +54,10 @@ type PlannedChange struct {
 	// Batch counts from 1. The changes of a batch do not wait for each other's readiness. It is
 	// 0 for an object that is not written because it is blocked.
 	Batch int `json:"batch,omitempty"`
-	// Stage counts from 1 within the batch. The changes of a stage are sent at the same time,
-	// and those of the next one when the server has accepted them. It is 0 if Batch is.
+	// Stage counts from 1 within the batch. The changes of a stage are sent at the same time, and
+	// the changes of the next stage when the server has accepted them. It is 0 if Batch is.
 	Stage int `json:"stage,omitempty"`
-	// Hook is what kind of hook the object is, such as pre-upgrade or pre-delete.
+	// Hook is the kind of hook of the object, such as pre-upgrade or pre-delete.
 	Hook string `json:"hook,omitempty"`
 	// Message is why the change is refused or blocked.
 	Message string `json:"message,omitempty"`
@@ -71,7 +71,7 @@ type PlannedChange struct {
 	Destructive bool `json:"destructive,omitempty"`
 }
 
-// ChangeClass says what a change means for an object.
+// ChangeClass tells how a change affects an object.
 type ChangeClass string
 
 // The classes of changes.
@@ -90,7 +90,8 @@ const (
 	ChangeOrphan ChangeClass = "Orphan"
 	// ChangeAdopt is the adoption of an object that exists.
 	ChangeAdopt ChangeClass = "Adopt"
-	// ChangeRefused is a change that the API server refuses. The message is that of its validation, quota or webhook.
+	// ChangeRefused is a change that the API server refuses. The message comes from its validation,
+	// quota or webhook.
 	ChangeRefused ChangeClass = "Refused"
 	// ChangeBlocked is a change that is not possible, because of another owner, of instances or objects of other owners, or of
 	// a missing right.
@@ -109,12 +110,13 @@ type FieldChange struct {
 
 // PlannedWait is an object that is waited for between two batches.
 type PlannedWait struct {
-	// Batch is the batch that waits; after the last one, what waits is the end.
+	// Batch is the batch that waits; a number after the last one stands for the end.
 	Batch int `json:"batch"`
 	Wait
 }
 
-// Total returns the number of objects with a change of the class. One that is recreated has two changes.
+// Total returns the number of objects with a change of the class. An object that is recreated has
+// two changes.
 func (p Plan) Total(class ChangeClass) int {
 	objects := map[Key]bool{}
 	for _, change := range p.Changes {

@@ -48,7 +48,7 @@ type WaitReason string
 const (
 	WaitReady     WaitReason = "NotReady"      // the object is not ready yet
 	WaitFailed    WaitReason = "ObjectFailed"  // the object says that it failed
-	WaitOrder     WaitReason = "Order"         // others come first
+	WaitOrder     WaitReason = "Order"         // other objects come first
 	WaitGone      WaitReason = "Terminating"   // the object is being deleted
 	WaitType      WaitReason = "TypeNotServed" // the type is not served yet
 	WaitUnknown   WaitReason = "Unknown"       // the object cannot be read
@@ -98,8 +98,8 @@ const (
 	// Event type: Normal
 	// What to do: find the client that removes labels or annotations, if it happens again.
 	NoteOwnershipRestored = "OwnershipRestored"
-	// NoteDriftRepaired means that another client had changed or deleted an object, and it is as its
-	// manifest again. The note says which client changed what, and when.
+	// NoteDriftRepaired means that another client had changed or deleted an object, and it is as
+	// its manifest again. The note names the client, the change and the time.
 	//
 	// Event type: Normal
 	// What to do: nothing. If the other client owns the field, name the field in the annotation
@@ -133,17 +133,17 @@ const (
 	// Event type: Warning
 	// What to do: create them again in another namespace, if they are needed.
 	WarnForeignContentLost = "ForeignContentLost"
-	// WarnContentUnknown means that a namespace is orphaned, because its content could not be read and
-	// objects of others may live in it. The note says what could not be read.
+	// WarnContentUnknown means that a namespace is orphaned, because its content could not be read
+	// and objects of other owners may live in it. The note names the types that could not be read.
 	//
 	// Event type: Warning
 	// What to do: look into the namespace, and delete it by hand if it is not needed.
 	WarnContentUnknown = "NamespaceContentUnknown"
-	// WarnKeptForOrphan means that a namespace or a type is orphaned, because something in it was orphaned
-	// before and would be deleted with it.
+	// WarnKeptForOrphan means that a namespace or a type is orphaned, because something in it was
+	// orphaned before and would be deleted with it.
 	//
 	// Event type: Warning
-	// What to do: delete the namespace or the type by hand when what is in it is not needed any more.
+	// What to do: delete the namespace or the type by hand when its content is not needed any more.
 	WarnKeptForOrphan = "KeptForOrphan"
 	// WarnConflict means that another client changes or deletes an object again and again. It is repaired
 	// less and less often, every 5 minutes in the end. The note names the client.
@@ -174,7 +174,7 @@ type Deviation struct {
 	Drift
 }
 
-// Drift is what is known about a deviation.
+// Drift describes a deviation.
 type Drift struct {
 	// Missing: the object was deleted; Replaced: and another one was created in its
 	// place. Nothing else is known then.

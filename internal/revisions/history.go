@@ -29,13 +29,13 @@ const (
 	maxRemembered = 32 << 10
 )
 
-// Set is what was rendered for a revision.
+// Set holds the rendered objects of a revision.
 type Set struct {
 	// Revision is the number of the revision.
 	Revision int64 `json:"revision"`
 	// Digest identifies the content of the set.
 	Digest string `json:"digest"`
-	// Namespace is that of the deployment, where objects without a namespace are.
+	// Namespace is the namespace of the deployment, where objects without a namespace are.
 	Namespace string `json:"namespace,omitempty"`
 	// Public: no Secret was read for the objects, so that their values may be shown. An earlier build did not record it.
 	Public bool `json:"public,omitempty"`
@@ -43,7 +43,7 @@ type Set struct {
 	Objects []json.RawMessage `json:"-"`
 }
 
-// history is the serialised form of sets. What several of them have in common is in it once.
+// history is the serialised form of sets. Parts that several of them share are in it once.
 type history struct {
 	// Objects are sorted, so that similar ones are beside each other and compress well.
 	Objects []json.RawMessage `json:"objects"`
@@ -81,7 +81,7 @@ func encodeHistory(sets []Set) ([]byte, error) {
 	return json.Marshal(h)
 }
 
-// decodeHistory returns the sets, the last one that was added first.
+// decodeHistory returns the sets, the last added one first.
 func decodeHistory(content []byte) ([]Set, error) {
 	var h history
 	if err := json.Unmarshal(content, &h); err != nil {
@@ -109,9 +109,9 @@ type Retention struct {
 	LastReady int64
 }
 
-// merge returns the sets with one that is added, the last one that was added first. It takes the place
-// of one with the same revision and digest. The sets of later revisions stay, and one other of the same
-// revision: the writer may be a process that was deposed and counted from an old status.
+// merge returns the sets with the added set, the last added one first. It replaces a set with the
+// same revision and digest. The sets of later revisions stay, and one other of the same revision:
+// the writer may be a process that was deposed and counted from an old status.
 func (r Retention) merge(sets []Set, added Set) []Set {
 	merged, other := []Set{added}, false
 	for _, set := range sets {
@@ -126,7 +126,8 @@ func (r Retention) merge(sets []Set, added Set) []Set {
 	return r.cut(merged, r.Limit)
 }
 
-// cut returns the sets of the first revisions, as many as the limit, and of the last one that was ready.
+// cut returns the sets of the first revisions, as many as the limit, and of the last ready
+// revision.
 func (r Retention) cut(sets []Set, limit int) []Set {
 	var kept []Set
 	numbers := map[int64]bool{}
@@ -151,7 +152,7 @@ func (r Retention) sealSets(key, boundTo []byte, sets []Set, room int) ([]byte, 
 			return sealed, err
 		}
 		fewer := sets[:1]
-		for limit := len(sets) - 1; limit > 0; limit-- { // the last one that was ready goes last
+		for limit := len(sets) - 1; limit > 0; limit-- { // the last ready set goes last
 			if cut := r.cut(sets, limit); len(cut) < len(sets) {
 				fewer = cut
 				break
@@ -161,8 +162,8 @@ func (r Retention) sealSets(key, boundTo []byte, sets []Set, room int) ([]byte, 
 	}
 }
 
-// Sets returns the sets of the component, the last one that was added first. The error is a
-// LostError if they are not what was written.
+// Sets returns the sets of the component, the last added one first. The error is a LostError if the
+// content is not the written one.
 func (r *Record) Sets(ctx context.Context) ([]Set, error) {
 	if err := r.readHistory(ctx); err != nil || len(r.history) == 0 {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// purpose makes the key of the seals another one than all others that are derived from
-	// the same key.
+	// purpose makes the key of the seals differ from all other keys that are derived from the same
+	// key.
 	purpose = "corbel.run/revisions"
 	// maxSealed bounds the sealed content of a revision, in bytes. A Secret holds that of two.
 	//
@@ -39,8 +39,8 @@ func (e *TooLargeError) Error() string {
 // errChanged says nothing about the cause, because the cipher knows none.
 var errChanged = errors.New("it does not open: it was changed, or was written for something else or with another key")
 
-// seal compresses and encrypts content. What it is bound to is not part of the result, which has
-// at most limit bytes.
+// seal compresses and encrypts content. The bound value is not part of the result, which has at
+// most limit bytes.
 func seal(key, boundTo, content []byte, limit int) ([]byte, error) {
 	aead, err := cipherOf(key)
 	if err != nil {

@@ -62,14 +62,14 @@ type Revision struct {
 type Record struct {
 	store     *Store
 	component Component
-	// uid and resourceVersion are those of the Secret; the latter is empty if it does not exist.
+	// uid and resourceVersion are the Secret's; the latter is empty if it does not exist.
 	uid             types.UID
 	resourceVersion string
 	// assumed says that nothing was read: the Secret is assumed not to exist.
 	assumed bool
-	// sizes are those of the contents that the Secret has, by revision.
+	// sizes are the sizes of the contents in the Secret, by revision.
 	sizes map[int64]int
-	// entries is what was read; nil after Content, because it takes memory.
+	// entries is the data that was read; nil after Content, because it takes memory.
 	entries map[string][]byte
 	// history holds the sets. It is unread if it takes much memory.
 	history []byte
@@ -79,20 +79,20 @@ type Record struct {
 // secrets is the resource that conflicts are about.
 var secrets = schema.GroupResource{Resource: "secrets"}
 
-// A LostError says that content of a revision is not there, or is not what was written.
+// A LostError means that content of a revision is not there, or is not the written one.
 type LostError struct {
 	// Secret is where it should be.
 	Secret client.ObjectKey
 	// Changed: there is something that does not open.
 	Changed bool
-	// Err says what is wrong.
+	// Err is the cause.
 	Err error
 }
 
 // Error names the Secret.
 func (e *LostError) Error() string { return fmt.Sprintf("Secret %s: %v", e.Secret, e.Err) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Err }
 
 // Read reads the Secret of a component. It is no error if there is none.
@@ -122,8 +122,8 @@ func (s *Store) Assume(c Component) *Record {
 	return &Record{store: s, component: c, sizes: map[int64]int{}, assumed: true}
 }
 
-// Content returns the content that was written for the revision; it may be called once. The
-// error is a LostError if there is none, or if it is not what was written.
+// Content returns the content that was written for the revision; it may be called once. The error
+// is a LostError if there is none, or if it is not the written one.
 func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error) {
 	defer func() { r.entries = nil }()
 	lost := &LostError{Secret: r.store.keyOf(r.component)}
@@ -152,21 +152,22 @@ func (s *Store) secretType() corev1.SecretType {
 	return corev1.SecretType(s.options.Name + "/revisions")
 }
 
-// Update is what Save writes.
+// Update is the input of Save.
 type Update struct {
 	Revision Revision
-	// Content is that of the revision; nil: what is there stays.
+	// Content is the content of the revision; nil keeps the stored content.
 	Content []byte
 	// Set is added to the history; nil: the history stays.
 	Set *Set
 	Retention
 }
 
-// Save writes the content of a revision, or its set, or both. Of the contents of other revisions
-// it keeps the one before: the status may have that one until it is written. If the Secret is not as it was read,
-// as after the storage was restored, it is read again. Save fails with a conflict if another process has written content
-// of this or a later revision by then. It fails with a TooLargeError if
-// the content or the set is too large. Of both, the one that is not is written nevertheless.
+// Save writes the content of a revision, or its set, or both. Of the contents of other revisions it
+// keeps the one before: the status may have that one until it is written. If the Secret is not as
+// it was read, as after the storage was restored, it is read again. Save fails with a conflict if
+// another process has written content of this or a later revision by then. It fails with a
+// TooLargeError if the content or the set is too large; if only one of the two is, it writes the
+// other one.
 func (r *Record) Save(ctx context.Context, u Update) error {
 	err := r.save(ctx, u)
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -187,7 +188,7 @@ func (r *Record) Save(ctx context.Context, u Update) error {
 	return nil
 }
 
-// hasContentSince reports whether content that the update has would take the place of that of the same or a later revision.
+// hasContentSince reports whether the update would replace content of the same or a later revision.
 func (r *Record) hasContentSince(u Update) bool {
 	for number := range r.sizes {
 		if u.Content != nil && number >= u.Revision.Number {
@@ -216,7 +217,7 @@ func (r *Record) save(ctx context.Context, u Update) error {
 	history := r.history
 	if u.Set != nil {
 		sets, err := r.Sets(ctx)
-		if _, lost := errors.AsType[*LostError](err); err != nil && !lost { // what is lost starts again
+		if _, lost := errors.AsType[*LostError](err); err != nil && !lost { // lost content starts again
 			return err
 		}
 		merged := u.merge(sets, *u.Set)
@@ -252,7 +253,7 @@ func IsTooLarge(err error) bool {
 	return tooLarge
 }
 
-// putContent adds the content of a revision to the changes, and removes those of others but the
+// putContent adds the content of a revision to the changes, and removes all other contents but the
 // one before.
 func (r *Record) putContent(changes map[string][]byte, sizes map[int64]int, revision int64, sealed []byte) {
 	before := int64(-1)
@@ -365,12 +366,12 @@ func (s *Store) identityOf(c Component) []string {
 	return []string{s.options.Name, c.Group, c.Kind, c.Namespace, c.Name, string(c.UID)}
 }
 
-// boundTo is what a seal is bound to.
+// boundTo is the value that a seal is bound to.
 func (s *Store) boundTo(c Component, revision Revision) []byte {
 	return []byte(strings.Join(append(s.identityOf(c), strconv.FormatInt(revision.Number, 10), revision.Digest), "\x00"))
 }
 
-// boundToHistory is what the seal of the history is bound to.
+// boundToHistory is the value that the seal of the history is bound to.
 func (s *Store) boundToHistory(c Component) []byte {
 	return []byte(strings.Join(append(s.identityOf(c), entryHistory), "\x00"))
 }

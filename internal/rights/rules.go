@@ -63,7 +63,7 @@ func Aggregate(rights []Right) Missing {
 	return missing
 }
 
-// joinNames makes one rule of those that differ in the names of objects only.
+// joinNames makes one rule of rules that differ in the names of objects only.
 func joinNames(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var joined []rbacv1.PolicyRule
 	for _, r := range rules {

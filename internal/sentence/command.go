@@ -5,8 +5,8 @@ package sentence
 
 import "strings"
 
-// Command returns words as a POSIX shell reads them: each word that the shell would read in another way is quoted. Of
-// a word such as "jsonpath={.spec}" only what follows the equals sign is.
+// Command returns words as a POSIX shell reads them: each word that the shell would read in another
+// way is quoted. In a word such as "jsonpath={.spec}" only the part after the equals sign is.
 func Command(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

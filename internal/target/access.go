@@ -21,8 +21,8 @@ var ErrClosed = errors.New("the pool of target clusters is closed")
 // used by as many components as are allowed.
 var ErrBusy = errors.New("the target cluster is being checked or in use by other components")
 
-// ErrLocal is returned for a kubeconfig of the local cluster. There, impersonation
-// limits what a component may do, and a kubeconfig must not be a way around it.
+// ErrLocal is returned for a kubeconfig of the local cluster. There, impersonation limits the
+// rights of a component, and a kubeconfig must not be a way around it.
 var ErrLocal = errors.New("the kubeconfig leads to the cluster that the component lives in; remove it, and impersonate a user or service account if the component must not act as the operator")
 
 // ErrPerhapsLocal is returned for a kubeconfig that may be one of the local cluster, and

@@ -91,7 +91,7 @@ type waiting struct {
 	entry     *entry
 }
 
-// New returns a Pool. The configuration is that of the local cluster.
+// New returns a Pool. The configuration is the configuration of the local cluster.
 func New(local *rest.Config, options Options) *Pool {
 	options.Slots = cmp.Or(options.Slots, 1)
 	if options.DialPolicy == nil {
@@ -299,8 +299,8 @@ func (p *Pool) sweep() {
 	}
 }
 
-// makeRoom evicts targets without leases, the longest unused first, until there is room
-// for one more. One that is busy all the same goes only if there is no other.
+// makeRoom evicts targets without leases, the longest unused first, until there is room for one
+// more. A target that is busy all the same goes only if there is no other.
 func (p *Pool) makeRoom() {
 	for len(p.entries) >= p.limit {
 		var oldest *entry

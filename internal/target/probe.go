@@ -38,8 +38,8 @@ const (
 	probeJitter = 0.1
 )
 
-// health is what is known about a remote cluster. Its fields are guarded by the pool,
-// except unresponsive.
+// health is the known state of a remote cluster. Its fields are guarded by the pool, except
+// unresponsive.
 type health struct {
 	// ctx ends with the eviction of the target.
 	ctx    context.Context
@@ -100,8 +100,8 @@ func (p *Pool) probe(e *entry) {
 	})
 }
 
-// conclude records the result of a probe, and reports whether it was conclusive. The
-// invalidations are those that there were when it started.
+// conclude records the result of a probe, and reports whether it was conclusive. The invalidations
+// are the count at its start.
 func (p *Pool) conclude(e *entry, invalidations int, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,9 +173,9 @@ func (p *Pool) identify(e *entry) error {
 	return nil
 }
 
-// uids returns the uid that the cluster has now, and the one that the target has cached,
-// by which its users know the cluster. If the uid must not be read, it is the address;
-// it is empty if the request is refused otherwise.
+// uids returns the uid that the cluster has now, and the uid that the target has cached, by which
+// its users know the cluster. If the uid must not be read, it is the address; it is empty if the
+// request is refused otherwise.
 func uids(ctx context.Context, target cluster.Target) (now, cached types.UID, err error) {
 	namespace, err := target.Objects().Get(ctx, namespaces, "", "kube-system")
 	switch {
@@ -228,8 +228,8 @@ type described struct {
 func (d *described) Error() string { return d.text }
 func (d *described) Unwrap() error { return d.err }
 
-// describe leaves out ports and times that are others at every attempt: the message is
-// in the status of components, which must not change for nothing.
+// describe leaves out ports and times that differ at every attempt: the message is in the status of
+// components, which must not change for nothing.
 func describe(err error) error {
 	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
 		return &described{"the certificate of the server has expired or is not valid yet", err}

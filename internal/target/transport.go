@@ -18,7 +18,8 @@ func (h *health) wrap(next http.RoundTripper) http.RoundTripper {
 
 type probeKey struct{}
 
-// asProbe returns a context for the requests of a probe, which are sent although others are not.
+// asProbe returns a context for the requests of a probe, which are sent although other requests are
+// not.
 func asProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probeKey{}, true) }
 
 // errUnresponsive keeps a reconcile that sends many requests, one after the other, from
@@ -74,7 +75,7 @@ func (t *watchedTransport) failed(err error) {
 	t.health.invalidate()
 }
 
-// WrappedRoundTripper lets others find the transport below.
+// WrappedRoundTripper shows the transport below.
 func (t *watchedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // watchedBody reports how a body ends.

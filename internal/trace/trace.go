@@ -30,7 +30,7 @@ func New(provider trace.TracerProvider) Tracer {
 // Span is a piece of work that is timed. The zero value is none.
 type Span struct{ span trace.Span }
 
-// Start starts a span below that of the context.
+// Start starts a span below the span of the context.
 func (t Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
 	if t.tracer == nil {
 		return ctx, Span{}
