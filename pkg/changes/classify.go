@@ -3,13 +3,13 @@
 
 package changes
 
-// facts are all that the next step depends on: what the cache has, what stands on the
-// object, and what this process remembers of it.
+// facts are the input of the decision about the next step: the state in the cache, the finalizers
+// on the object, and the memory of this process.
 type facts struct {
 	opinionated     bool
 	absent          bool // the cache has it no longer
 	deleting        bool // deletion was asked for
-	hasFinalizer    bool // our finalizer is on it; on one that is absent: it was
+	hasFinalizer    bool // our finalizer is on it; on an absent object: it was
 	pending         bool // our pending finalizer is on it
 	called          bool // this process called the reconciler for it
 	handled         bool // this process handled it successfully
@@ -19,8 +19,7 @@ type facts struct {
 	gaveUp          bool // the policy gave up, and nothing changed since
 }
 
-// step is what to do next, in this order. What comes first must succeed before
-// anything of the rest is done.
+// step is the next step, in this order. An action must succeed before the next one is done.
 type step struct {
 	add    addition
 	action ReconcileAction

@@ -15,11 +15,11 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 )
 
-// ContentChanged reports whether two states of an object differ in more than status and
-// metadata. It does not rely on metadata.generation, which many kinds lack, such as
-// ConfigMap, and which others count for status, too. Of an object of which only the
-// metadata is there, the generation decides, or the resourceVersion if there is none:
-// then every write counts, that of a finalizer, too.
+// ContentChanged reports whether two states of an object differ in more than status and metadata.
+// It does not rely on metadata.generation, which many kinds lack, such as ConfigMap, and which
+// other kinds increase for status, too. Of an object of which only the metadata is there, the
+// generation decides, or the resourceVersion if there is none: then every write counts, also the
+// write of a finalizer.
 func ContentChanged(oldObj, newObj client.Object) bool {
 	switch o := oldObj.(type) {
 	case *metav1.PartialObjectMetadata:

@@ -35,11 +35,11 @@ type Controller struct {
 	options    Options
 }
 
-// NewController returns a controller. The name is unique in the process; it is that of
-// its metrics and logs, and the field manager of its writes. Kind is an empty object of
-// the type that is watched: of an API type; *unstructured.Unstructured with apiVersion
-// and kind; or *metav1.PartialObjectMetadata with both, which keeps only metadata in
-// memory. Mistakes are reported by SetupWithManager.
+// NewController returns a controller. The name is unique in the process; metrics and logs have it,
+// and it is the field manager of the writes. Kind is an empty object of the type that is watched:
+// of an API type; *unstructured.Unstructured with apiVersion and kind; or
+// *metav1.PartialObjectMetadata with both, which keeps only metadata in memory. Mistakes are
+// reported by SetupWithManager.
 func NewController(name string, kind client.Object, reconciler Reconciler, options Options) *Controller {
 	return &Controller{name: name, kind: kind, reconciler: reconciler, options: options}
 }
@@ -127,7 +127,7 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finali
 // What to do: correct the cause that the log names, and change the object, such as an annotation of it.
 const reasonGaveUp = "GaveUp"
 
-// gaveUp sends an event about what is not retried. The error is in the log only: an event
+// gaveUp sends an event about an action that is not retried. The error is in the log only: an event
 // can be read by more people.
 func gaveUp(controller string, recorder events.Recorder) func(client.Object, ReconcileAction) {
 	return func(obj client.Object, action ReconcileAction) {
@@ -184,7 +184,7 @@ type Options struct {
 	ResyncInterval time.Duration
 	// CacheOptions makes the controller watch through a cache of its own with these options:
 	// namespaces, selectors, transformations, resyncs. Where they are empty, the scheme, the mapper
-	// and the HTTP client are those of the manager.
+	// and the HTTP client are the manager's.
 	//
 	// Default: the cache of the manager, with the options that the manager has for it
 	CacheOptions *cache.Options
@@ -193,9 +193,9 @@ type Options struct {
 	// Default: cache.New
 	NewCache cache.NewCacheFunc
 	// Controller is passed on to controller-runtime: concurrency, leader election, timeouts. Its
-	// Reconciler and RateLimiter must be nil. EnableWarmup must not be true, and that of the manager
-	// does not apply: a process that waits to lead would remember every object that is deleted, and
-	// report each once more.
+	// Reconciler and RateLimiter must be nil. EnableWarmup must not be true, and EnableWarmup of
+	// the manager does not apply: a process that waits to lead would remember every object that is
+	// deleted, and report each once more.
 	//
 	// Default: that of controller-runtime
 	Controller controller.Options
@@ -241,7 +241,7 @@ func isNil(value any) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// watch is what a controller watches.
+// watch is the watch of a controller.
 type watch struct {
 	controller string
 	kind       schema.GroupVersionKind
@@ -289,7 +289,7 @@ func (w *watches) add(mgr ctrl.Manager, added watch) (func(), error) {
 	}, nil
 }
 
-// fits checks a watch against others.
+// fits checks a watch against the other watches.
 func (a watch) fits(others []watch) error {
 	for _, other := range others {
 		if a.kind.GroupKind() != other.kind.GroupKind() {

@@ -24,11 +24,11 @@ import (
 // creation was handled.
 const pendingSuffix = "-pending"
 
-// OpinionatedReconciler makes a controller keep a finalizer of its own on every
-// object, from before the first call until Deleted was handled. So no deletion is
-// missed while the process is down, and a restart distinguishes handled objects (Resynced)
-// from new ones (Created). Changes of status or metadata alone are no changes. It is given
-// to NewController as it is: what wraps it again hides it, so wrap what is inside.
+// OpinionatedReconciler makes a controller keep a finalizer of its own on every object, from before
+// the first call until Deleted was handled. So no deletion is missed while the process is down, and
+// a restart distinguishes handled objects (Resynced) from new ones (Created). Changes of status or
+// metadata alone are no changes. It is given to NewController as it is: a wrapper would hide it, so
+// wrap its Reconciler.
 type OpinionatedReconciler struct {
 	Reconciler
 	// Finalizer is the finalizer, such as example.com/notify. No two controllers may
@@ -50,7 +50,7 @@ func (o OpinionatedReconciler) finalizer() string { return o.Finalizer }
 // OpinionatedWatcher is a Watcher that is used as [OpinionatedReconciler] describes.
 type OpinionatedWatcher[T client.Object] struct {
 	Watcher[T]
-	// Finalizer is the finalizer, as that of an OpinionatedReconciler. Required.
+	// Finalizer is the finalizer, like the field of an OpinionatedReconciler. Required.
 	Finalizer string
 }
 
@@ -111,8 +111,7 @@ type finalizerWriter struct {
 	owner  string
 }
 
-// add puts finalizers on an object, if it still is what we know. The object becomes
-// what it is on the server.
+// add puts finalizers on an object, if it has not changed. The object gets the state of the server.
 func (s *finalizerWriter) add(ctx context.Context, obj client.Object, finalizers ...string) error {
 	all := slices.Clone(obj.GetFinalizers())
 	for _, finalizer := range finalizers {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// memory is what a process knows of the objects of a controller. Objects in it are
-// shared with the cache and never changed.
+// memory is a process's knowledge of the objects of a controller. Objects in it are shared with the
+// cache and never changed.
 type memory struct {
 	mu         sync.Mutex
 	records    map[client.ObjectKey]*record
@@ -26,8 +26,7 @@ type memory struct {
 	finalizers ownFinalizers
 }
 
-// record is what is kept under one name. There may be two objects of that name: one
-// that is gone and its successor.
+// record holds the objects of one name. There may be two: a deleted object and its successor.
 type record struct {
 	current            client.Object // as the cache has it; nil if it is gone
 	gone               client.Object // as it was last, while its deletion is to be delivered
@@ -68,7 +67,7 @@ type attempt struct {
 	gaveUp bool
 }
 
-// subject is what a reconcile is about: a record as it was at the start.
+// subject is the subject of a reconcile: a record as it was at the start.
 type subject struct {
 	facts
 	object client.Object
@@ -93,7 +92,7 @@ func (m *memory) recordOf(obj client.Object) *record {
 	return m.records[key]
 }
 
-// appeared notes what the cache says.
+// appeared notes an object of the cache.
 func (m *memory) appeared(obj client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +142,7 @@ func (r *record) noteGone(obj client.Object, finalizers ownFinalizers) {
 	r.gone = obj
 	last := obj
 	if r.current != nil && r.current.GetUID() == obj.GetUID() {
-		// What an event of a deletion shows is the same state under a later version.
+		// The object in an event of a deletion is the same state under a later version.
 		last = r.current
 	}
 	if finalizers.isAnyOn(last) {
@@ -151,7 +150,7 @@ func (r *record) noteGone(obj client.Object, finalizers ownFinalizers) {
 	}
 }
 
-// next returns what is next under the name; false if there is nothing.
+// next returns the next subject of the name; false if there is none.
 func (m *memory) next(key client.ObjectKey, now time.Time) (subject, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +222,7 @@ func (m *memory) noteSuccess(s subject, action ReconcileAction, obj client.Objec
 	m.update(s, func(r *record) {
 		r.attempt, r.resync = attempt{}, false
 		if action == ReconcileActionDeleted {
-			// There is nothing to resync, however long others hold the object.
+			// There is nothing to resync, however long other finalizers hold the object.
 			r.deletionHandled, r.handled, r.due = obj.GetUID(), nil, time.Time{}
 			return
 		}
@@ -277,7 +276,7 @@ func (m *memory) due(key client.ObjectKey) time.Time {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// listener passes the events of the cache to the memory, and queues what is worth a reconcile.
+// listener passes the events of the cache to the memory, and queues objects that need a reconcile.
 type listener struct {
 	memory *memory
 	next   handler.EnqueueRequestForObject

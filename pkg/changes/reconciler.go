@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReconcileAction says what happened to an object.
+// ReconcileAction is the kind of a change of an object.
 type ReconcileAction string
 
 const (
@@ -34,7 +34,7 @@ const (
 	ReconcileActionResynced ReconcileAction = "Resynced"
 )
 
-// ResourceAction is the verb of an API server for what happened to an object.
+// ResourceAction is the verb of an API server for a change of an object.
 type ResourceAction string
 
 // The verbs that have a ReconcileAction.
@@ -44,8 +44,8 @@ const (
 	ResourceActionDelete ResourceAction = "DELETE"
 )
 
-// ResourceActionFromReconcile returns the verb that led to the action. It is empty
-// for ReconcileActionResynced, which no verb leads to, and for what is no action.
+// ResourceActionFromReconcile returns the verb that led to the action. It is empty for
+// ReconcileActionResynced, which no verb leads to, and for an unknown action.
 func ResourceActionFromReconcile(action ReconcileAction) ResourceAction {
 	switch action {
 	case ReconcileActionCreated:
@@ -83,7 +83,7 @@ type Reconciler interface {
 // ReconcileRequest is one call. The objects are copies: the reconciler may change
 // them.
 type ReconcileRequest struct {
-	// Action is what happened.
+	// Action is the kind of the change.
 	Action ReconcileAction
 	// Object is the newest state that is known; in a retry, too. If the object is
 	// gone it is the last one.
@@ -91,8 +91,8 @@ type ReconcileRequest struct {
 	// Old is the last state that this process handled successfully; nil unless the
 	// Action is ReconcileActionUpdated. Changes in between may have been coalesced.
 	Old client.Object
-	// State is what the last attempt returned, if this is a retry of it: the same
-	// object, unchanged but for status and metadata. Otherwise it is nil.
+	// State is the state that the last attempt returned, if this is a retry of it: the same object,
+	// unchanged but for status and metadata. Otherwise it is nil.
 	State map[string]any
 }
 
@@ -139,7 +139,7 @@ func (r *TypedReconciler[T]) Reconcile(ctx context.Context, req ReconcileRequest
 	return r.ReconcileFunc(ctx, typed)
 }
 
-// accepts reports what stands against a controller for such objects.
+// accepts returns why there can be no controller for such objects.
 func (r *TypedReconciler[T]) accepts(obj client.Object) error {
 	_, err := cast[T](obj)
 	if r.ReconcileFunc == nil {
@@ -172,8 +172,8 @@ func cast[T client.Object](obj client.Object) (T, error) {
 // nothing, but for SyncFunc. A function that fails is called again as the
 // RetryPolicy says, with the newest state.
 type Watcher[T client.Object] struct {
-	// AddFunc is called for a created object. It must bear to be called again for
-	// one that it has handled.
+	// AddFunc is called for a created object. It must bear to be called again for an object that it
+	// has handled.
 	AddFunc func(ctx context.Context, obj T) error
 	// UpdateFunc is called with the last state that was handled, and the newest one.
 	UpdateFunc func(ctx context.Context, oldObj, newObj T) error
@@ -222,7 +222,7 @@ func (w *Watcher[T]) dispatch(ctx context.Context, action ReconcileAction, old, 
 	return f(ctx, obj)
 }
 
-// accepts reports what stands against a controller for such objects.
+// accepts returns why there can be no controller for such objects.
 func (w *Watcher[T]) accepts(obj client.Object) error {
 	_, err := cast[T](obj)
 	if w.AddFunc == nil && w.UpdateFunc == nil && w.DeleteFunc == nil && w.SyncFunc == nil {

@@ -21,10 +21,10 @@ import (
 // added to the delay. A reconcile.TerminalError without a RequeueAfter is not retried,
 // and the policy is not asked.
 //
-// An object that is not retried is reconciled again when it changes as the option Changed says,
-// when it is resynced and after a restart. An event with reason GaveUp says so. One that
-// is gone is reconciled again when it is resynced, and once more if another object of its name
-// appears before that.
+// An object that is not retried is reconciled again when it changes by the measure of the option
+// Changed, when it is resynced and after a restart. An event with reason GaveUp reports that. An
+// object that is gone is reconciled again when it is resynced, and once more if another object of
+// its name appears before that.
 type RetryPolicy func(err error, attempt int) (retry bool, after time.Duration)
 
 // The delays of the default policy.
@@ -76,8 +76,8 @@ func (l *limiter) set(key client.ObjectKey, delay time.Duration) {
 	l.delays[key] = delay
 }
 
-// When returns the delay that was set, once; else that of errors which we did not see,
-// such as a timeout of controller-runtime.
+// When returns the delay that was set, once; else the delay for errors which we did not see, such
+// as a timeout of controller-runtime.
 func (l *limiter) When(request reconcile.Request) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

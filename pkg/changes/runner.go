@@ -38,8 +38,8 @@ type runner struct {
 
 var _ reconcile.Reconciler = (*runner)(nil)
 
-// Reconcile makes one step for each object of the name: for one that is gone, and for
-// its successor.
+// Reconcile makes one step for each object of the name: for a deleted object, and for its
+// successor.
 func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
 	for {
@@ -68,7 +68,7 @@ func (r *runner) reconcileOne(ctx context.Context, key client.ObjectKey, s subje
 		if next.add == addBoth {
 			finalizers = append(finalizers, r.finalizers.pendingFinalizer())
 		}
-		// The object becomes what it is on the server after the write.
+		// The object gets the state of the server after the write.
 		if err := r.finalizers.add(ctx, obj, finalizers...); err != nil {
 			result, err = r.writeFailed(ctx, key, err)
 			return result, false, err
@@ -79,7 +79,7 @@ func (r *runner) reconcileOne(ctx context.Context, key client.ObjectKey, s subje
 			return result, false, err
 		}
 	}
-	// A copy, because what was handled must not look newer than it was.
+	// A copy, because the handled state must not look newer than it was.
 	if err := r.removeFinalizers(ctx, s, next.remove, obj.DeepCopyObject().(client.Object)); err != nil {
 		result, err = r.writeFailed(ctx, key, err)
 		return result, false, err
@@ -115,7 +115,7 @@ func (r *runner) removeFinalizers(ctx context.Context, s subject, what removal, 
 	}
 }
 
-// call calls the reconciler and notes what came out. Done means that it succeeded.
+// call calls the reconciler and notes the result. Done means that it succeeded.
 func (r *runner) call(ctx context.Context, key client.ObjectKey, s subject, action ReconcileAction, obj client.Object) (result reconcile.Result, done bool, err error) {
 	ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithValues("action", action))
 	request := ReconcileRequest{Action: action, Object: obj.DeepCopyObject().(client.Object), State: s.state}
@@ -136,8 +136,8 @@ func (r *runner) call(ctx context.Context, key client.ObjectKey, s subject, acti
 	return reconcile.Result{}, true, nil
 }
 
-// failed decides about the next attempt. The controller is to forget an object only if
-// that is the decision: what is returned otherwise is not terminal.
+// failed decides about the next attempt. The controller is to forget an object only if that is the
+// decision: any other returned error is not terminal.
 func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction, obj client.Object, out ReconcileResult, err error) (reconcile.Result, error) {
 	terminal := errors.Is(err, reconcile.TerminalError(nil))
 	err = backoff.Retried(fmt.Errorf("%s %s %s: %w", action, r.finalizers.kind, key, err))
@@ -180,7 +180,8 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 // writeFailed requeues the object after one of our own writes was refused.
 func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err error) (reconcile.Result, error) {
 	delay := r.activity.Next(key)
-	// Invalid is the answer if others moved our finalizers in the list, too. Then it does not last.
+	// Invalid is also the answer if another client moved our finalizers in the list. Then it does
+	// not last.
 	moved := apierrors.IsInvalid(err) && delay < time.Second
 	if apierrors.IsConflict(err) || types.IsGone(err, key.Name) || moved {
 		// The cache will show its new state.

@@ -178,10 +178,10 @@ func without(conditions []metav1.Condition, conditionTypes ...string) []metav1.C
 	return rest
 }
 
-// Merge unites conditions that two sides changed since both saw base: ours, and
-// theirs as the server has them now. For the owned types our side is right,
-// including their absence. Of the others we keep what only we changed, and
-// their side is right about everything that they changed. The arguments are not changed.
+// Merge unites conditions that two sides changed since both saw base: ours, and theirs as the
+// server has them now. For the owned types our side is right, including their absence. Of all other
+// types we keep conditions that only we changed, and their side is right about everything that they
+// changed. The arguments are not changed.
 func Merge(base, ours, theirs []metav1.Condition, owned []string) []metav1.Condition {
 	var merged []metav1.Condition
 	var seen []string
@@ -216,9 +216,9 @@ const (
 	maxServerMessage = 32768
 )
 
-// Complete returns the condition in a form that the API server accepts. Another client may have stored it before the
-// server had a schema, and the server refuses a whole status because of one condition. What is missing becomes Unknown
-// or now.
+// Complete returns the condition in a form that the API server accepts. Another client may have
+// stored it before the server had a schema, and the server refuses a whole status because of one
+// condition. A missing value becomes Unknown or now.
 func Complete(condition metav1.Condition, now time.Time) metav1.Condition {
 	if !typePattern.MatchString(condition.Type) || len(condition.Type) > maxType {
 		short := condition.Type[:min(len(condition.Type), maxType)]

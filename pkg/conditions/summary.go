@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SummaryOption says what a summary covers.
+// SummaryOption is an option of a summary.
 type SummaryOption func(*summary)
 
 // WithConditions names the conditions that the summary depends on. Their order

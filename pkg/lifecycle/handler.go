@@ -26,17 +26,15 @@ type Commit func(ctx context.Context) error
 // (NotFound), wrapped or not, ends the reconcile quietly: the object is reconciled again after
 // a conflict, and left alone after its deletion.
 type Handler[T client.Object] interface {
-	// Claim prepares an object before CreateOrUpdate, in every reconcile. What it
-	// changes in metadata is durable before CreateOrUpdate runs; in the reconcile that
-	// puts our finalizer on the object, its changes of status are, too. An error
-	// ends the reconcile.
+	// Claim prepares an object before CreateOrUpdate, in every reconcile. Its changes of metadata
+	// are durable before CreateOrUpdate runs; in the reconcile that puts our finalizer on the
+	// object, its changes of status are, too. An error ends the reconcile.
 	Claim(ctx context.Context, obj T) error
-	// CreateOrUpdate brings what the object describes into being. Empty without an
-	// error means that nothing was to be done: an
-	// object that is not Ready becomes so, as after Success.
+	// CreateOrUpdate creates or updates the resource of the object. Empty without an error means
+	// that nothing was to be done: an object that is not Ready becomes so, as after Success.
 	CreateOrUpdate(ctx context.Context, obj T, commit Commit) (result.Result, error)
-	// Delete deletes what was made for the object. Only Success with a nil error means that
-	// nothing is left; then our finalizer is removed.
+	// Delete deletes the resource of the object. Only Success with a nil error means that nothing
+	// is left; then our finalizer is removed.
 	Delete(ctx context.Context, obj T, commit Commit) (result.Result, error)
 	// UpdateStatus only looks. It is called in place of CreateOrUpdate while
 	// the object is suspended or under the policy skip.
@@ -50,7 +48,7 @@ type Suspender[T client.Object] interface {
 }
 
 // Orphaner is a Handler of objects that can ask, in addition to the management policy, to orphan
-// what was made for them.
+// their resources.
 type Orphaner[T client.Object] interface {
 	// Orphaned reports whether deletion of the object skips Delete.
 	Orphaned(obj T) bool
@@ -58,9 +56,8 @@ type Orphaner[T client.Object] interface {
 
 // Finalizer is a Handler that keeps something else for an object, which must not outlive it.
 type Finalizer[T client.Object] interface {
-	// Finalize is called right before our finalizer is removed, whether Delete has deleted
-	// what was made or it is orphaned. An error keeps the finalizer. It may be called more
-	// than once.
+	// Finalize is called right before our finalizer is removed, whether Delete has deleted the
+	// resource or it is orphaned. An error keeps the finalizer. It may be called more than once.
 	Finalize(ctx context.Context, obj T) error
 }
 

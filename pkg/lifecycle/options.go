@@ -26,7 +26,7 @@ type Options[T client.Object] struct {
 	//
 	// Default: none; SetupWithManager takes that of the manager
 	Client client.Client
-	// Reader reads them. It should not be a cache: decisions rest on what it returns.
+	// Reader reads them. It should not be a cache: decisions rest on its answers.
 	//
 	// Default: the Client; SetupWithManager takes the API reader of the manager
 	Reader client.Reader
@@ -54,8 +54,9 @@ type Options[T client.Object] struct {
 	//
 	// Default: none; the operator reconciles all objects
 	OperatorNamespace string
-	// RateLimiter is that of the controller, made by NewRateLimiter. With it, errors that have a retry
-	// class requeue the object as that says; without, as the controller's own rate limiter says.
+	// RateLimiter is the rate limiter of the controller, made by NewRateLimiter. With it, errors
+	// that have a retry class requeue the object as that says; without, as the controller's own
+	// rate limiter says.
 	//
 	// Default: none; SetupWithManager makes one
 	RateLimiter *session.RateLimiter

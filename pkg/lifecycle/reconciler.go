@@ -39,7 +39,7 @@ func NewReconciler[T client.Object](handler Handler[T], options Options[T]) (*Re
 	return &Reconciler[T]{handler: handler, sessions: sessions}, nil
 }
 
-// Reconcile reconciles one object. It never panics for what a handler does.
+// Reconcile reconciles one object. It contains the panics of handlers.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := r.sessions.Open(ctx, request.NamespacedName, r.settingsOf)
 	if err != nil {

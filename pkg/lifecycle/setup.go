@@ -71,7 +71,7 @@ func SetupWithManagerAndBuilder[T client.Object](mgr ctrl.Manager, blder *ctrl.B
 		Complete(r)
 }
 
-// takeFrom completes the options with what a manager has.
+// takeFrom completes the options from a manager.
 func (o *Options[T]) takeFrom(mgr ctrl.Manager) {
 	if o.Client == nil {
 		o.Client = mgr.GetClient()

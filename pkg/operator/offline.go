@@ -144,7 +144,8 @@ func readComponents(names []string, in io.Reader) (objects []*unstructured.Unstr
 	return objects, nil
 }
 
-// rendered returns what is rendered for the components in files. Notes go to a writer of their own.
+// rendered returns the rendered objects of the components in files. Notes go to a writer of their
+// own.
 func (o Options[T]) rendered(ctx context.Context, files []string, in io.Reader, notes io.Writer) ([]*unstructured.Unstructured, error) {
 	components, err := readComponents(files, in)
 	if err != nil {

@@ -84,7 +84,7 @@ func version() string {
 	return info.Main.Version
 }
 
-// Scheme returns a scheme with the type of the component and those of Kubernetes.
+// Scheme returns a scheme with the type of the component and the types of Kubernetes.
 func (o Options[T]) Scheme() (*runtime.Scheme, error) {
 	if o.SchemeBuilder == nil {
 		return nil, errors.New("the option SchemeBuilder is missing: it adds the type of the component")

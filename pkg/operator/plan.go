@@ -43,7 +43,7 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// planCommand returns the command that prints what the operator would do.
+// planCommand returns the command that prints plans.
 func (o Options[T]) planCommand() *cobra.Command {
 	var f planFlags
 	command := &cobra.Command{
@@ -240,7 +240,7 @@ func (o Options[T]) stored(ctx context.Context, c client.Client, key client.Obje
 	}
 	for i := range objects {
 		status, err := statusOf(&objects[i])
-		if err == nil { // otherwise the plan says what is wrong
+		if err == nil { // otherwise the plan names the mistake
 			found[client.ObjectKeyFromObject(&objects[i])] = status
 		}
 	}

@@ -103,9 +103,9 @@ func (o Options[T]) selected(selector string) (selected Options[T], lease string
 	return o, fmt.Sprintf("%s-%x", o.Name, sum[:4]), nil
 }
 
-// managerOptions are those of a manager whose client reads Secrets and ConfigMaps without a cache.
-// With a cache, a hook that reads one Secret would make the operator watch all Secrets of the cluster,
-// keep them in memory, and need the rights for that.
+// managerOptions are the options of a manager whose client reads Secrets and ConfigMaps without a
+// cache. With a cache, a hook that reads one Secret would make the operator watch all Secrets of
+// the cluster, keep them in memory, and need the rights for that.
 func managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{Scheme: scheme, Client: client.Options{
 		Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}},

@@ -114,7 +114,8 @@ func (o Options[T]) uninstall(ctx context.Context, c client.Client, namespaces [
 	return err
 }
 
-// deleteSharedTypes deletes the definitions that all components share, but for those that have instances.
+// deleteSharedTypes deletes the definitions that all components share, but for definitions with
+// instances.
 func (o Options[T]) deleteSharedTypes(ctx context.Context, c client.Client, out io.Writer) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))

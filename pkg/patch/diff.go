@@ -40,8 +40,8 @@ func (c content) status() map[string]any {
 	return status
 }
 
-// main is what is written by way of the object itself: everything but status,
-// and of metadata only what a client may change.
+// main is the content that is written by way of the object itself: everything but status, and of
+// metadata only the fields that a client may change.
 func (c content) main(withoutSpec bool) map[string]any {
 	main := map[string]any{}
 	if !withoutSpec {
@@ -131,8 +131,8 @@ func untouched(patch, before, server map[string]any) bool {
 	return true
 }
 
-// missingPaths returns the paths below path at which the answer does not hold what was
-// sent. Empty values carry no information and are not missed.
+// missingPaths returns the paths below path at which the answer lacks a value that was sent. Empty
+// values carry no information and are not missed.
 func missingPaths(path string, sent, answer any) []string {
 	if isEmpty(sent) && isEmpty(answer) {
 		return nil
@@ -155,7 +155,7 @@ func missingPaths(path string, sent, answer any) []string {
 		}
 		var paths []string
 		for i, value := range s {
-			// The index says nothing: what a schema lacks, it lacks in every element.
+			// The index does not matter: a field that a schema lacks is missing in every element.
 			paths = append(paths, missingPaths(path+"[]", value, a[i])...)
 		}
 		return paths

@@ -41,7 +41,8 @@ type Helper struct {
 
 	confirmed time.Time // when the server was last asked about the object, and answered
 	writes    int
-	// lastVersion is that of our last write, which was sent at lastSent. A write that changes nothing has none.
+	// lastVersion is the resourceVersion of our last write, which was sent at lastSent. A write
+	// that changes nothing has none.
 	lastVersion string
 	lastSent    time.Time
 	// refused is why the server refused the last write.
@@ -119,11 +120,11 @@ func (h *Helper) MetadataChanged(obj client.Object) (bool, error) {
 // Commit makes metadata and status durable. Call it before acting on anything
 // outside the object.
 //
-// When it returns nil, all of status is on the server, and no other client had changed
-// the object in a way that matters (see ErrConflict; annotations count here)
-// at a moment at most five seconds ago; so if there is nothing to write, and the last look at the server is
-// older, Commit looks. Other errors: PrunedError, NoStatusSubresourceError, and what
-// the server answered. After an error nothing may be acted upon.
+// When it returns nil, all of status is on the server, and no other client had changed the object
+// in a way that matters (see ErrConflict; annotations count here) at a moment at most five seconds
+// ago; so if there is nothing to write, and the last look at the server is older, Commit looks.
+// Other errors: PrunedError, NoStatusSubresourceError, and errors of the server. After an error
+// nothing may be acted upon.
 func (h *Helper) Commit(ctx context.Context, obj client.Object) error {
 	obj = conditions.ObjectOf(obj)
 	writes := h.writes
@@ -150,9 +151,9 @@ func (h *Helper) CommitMetadata(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// Patch writes what changed: metadata and spec in one request, status in
-// another one. When the first removes the last finalizer of an object that is
-// being deleted, there is nothing left to write a status to.
+// Patch writes the changes: metadata and spec in one request, status in another one. When the first
+// removes the last finalizer of an object that is being deleted, there is nothing left to write a
+// status to.
 //
 // If the type has no status subresource, the conditions are written by way of
 // the object itself, so that the complaint about it can be read there; the error is
@@ -203,7 +204,7 @@ func (h *Helper) writeMain(ctx context.Context, obj client.Object, why purpose) 
 	return h.acceptMain(obj, answer)
 }
 
-// mainChanges returns what is to be written of metadata and spec.
+// mainChanges returns the changes of metadata and spec.
 func (h *Helper) mainChanges(obj client.Object) (map[string]any, error) {
 	if h.withoutSpec { // a status may be large
 		obj = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -273,9 +274,9 @@ type Option interface {
 	ApplyToHelper(options *HelperOptions)
 }
 
-// WithOwnedConditions names the types of conditions that no other client writes.
-// After a conflict our side is right about them, and others' changes of all other
-// conditions are kept. Without this option all of status is ours alone.
+// WithOwnedConditions names the types of conditions that no other client writes. After a conflict
+// our side is right about them, and other clients' changes of all other conditions are kept.
+// Without this option all of status is ours alone.
 type WithOwnedConditions struct {
 	// Conditions are the types.
 	Conditions []string
@@ -295,8 +296,8 @@ func (WithStatusObservedGeneration) ApplyToHelper(options *HelperOptions) {
 	options.IncludeStatusObservedGeneration = true
 }
 
-// ErrConflict means that the object on the server is no longer the one that the
-// decisions of this reconcile rest on. It is no failure: end the reconcile without an error and requeue.
+// ErrConflict means that the decisions of this reconcile rest on an old state of the object. It is
+// no failure: end the reconcile without an error and requeue.
 var ErrConflict = errors.New("the object was changed by another client")
 
 // PrunedError means that the API server did not keep status fields as they were
@@ -320,7 +321,7 @@ type NoStatusSubresourceError struct {
 	Object string
 }
 
-// Error says what to do. Commit and Patch wrap it with the object.
+// Error explains the remedy. Commit and Patch wrap it with the object.
 func (e *NoStatusSubresourceError) Error() string {
 	return "its type has no status subresource: enable it in the CustomResourceDefinition"
 }

@@ -161,10 +161,10 @@ func convert[T any](value any) (converted T, err error) {
 	return converted, utiljson.Unmarshal(raw, &converted)
 }
 
-// writeConditionsAsMain writes the conditions where there is no subresource for
-// status: nothing else of it, because a later Commit would count it as durable.
-// Every change counts as a new generation there, so what only repeats the
-// generation is not a change: it would never come to rest.
+// writeConditionsAsMain writes the conditions where there is no subresource for status: nothing
+// else of it, because a later Commit would count it as durable. Every change counts as a new
+// generation there, so a condition that only repeats the generation is not a change: it would never
+// come to rest.
 func (h *Helper) writeConditionsAsMain(ctx context.Context, obj client.Object) error {
 	after, err := contentOf(obj)
 	if err != nil {
@@ -240,8 +240,8 @@ func (h *Helper) acceptMain(obj client.Object, answer *unstructured.Unstructured
 	return nil
 }
 
-// acceptStatus copies metadata and status of the answer into the object, and complains
-// about what is missing there.
+// acceptStatus copies metadata and status of the answer into the object, and reports the fields
+// that are missing there.
 func (h *Helper) acceptStatus(obj client.Object, sent map[string]any, answer *unstructured.Unstructured) error {
 	// Changes of metadata that wait to be written would be overwritten; but
 	// metadata is always written before status.
@@ -272,8 +272,8 @@ func acceptMetadata(obj client.Object, answer *unstructured.Unstructured) {
 	obj.SetManagedFields(answer.GetManagedFields())
 }
 
-// acceptStatusContent replaces the status of the object in place, unless it is
-// the same already: then what a status may hold besides its JSON form survives.
+// acceptStatusContent replaces the status of the object in place, unless it is the same already:
+// then values of a status besides its JSON form survive.
 func acceptStatusContent(obj client.Object, status map[string]any) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		if status == nil {

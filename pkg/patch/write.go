@@ -26,8 +26,8 @@ type write interface {
 	body() map[string]any
 	// subresource reports whether it goes to the status subresource.
 	subresource() bool
-	// rebase puts the change on top of what the server has now, and reports
-	// whether what it is about was left alone since before.
+	// rebase puts the change on top of the server's state, and reports whether no other client has
+	// changed the same fields since before.
 	rebase(before, server content) bool
 }
 
@@ -52,7 +52,7 @@ func annotationsOf(c content) any {
 // statusWrite changes status.
 type statusWrite struct {
 	ours           map[string]any // the status that we want
-	after, changes map[string]any // the same on top of what others did, and the way there
+	after, changes map[string]any // the same on top of other clients' changes, and the way there
 	owned          []string
 }
 
@@ -71,13 +71,13 @@ func (w *statusWrite) rebase(before, server content) bool {
 	return ok
 }
 
-// purpose is what a write is for.
+// purpose is the purpose of a write.
 type purpose int
 
 const (
 	// beforeActing: something outside the object will be done because of it.
 	beforeActing purpose = iota
-	// afterActing: it says what was done.
+	// afterActing: it records finished actions.
 	afterActing
 )
 
@@ -139,8 +139,8 @@ func (h *Helper) request(ctx context.Context, w write, resourceVersion string) (
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch: %w", err)
 	}
-	// The answer must come as the server sent it: decoded into the Go type it
-	// would lack what the type does not know, and keep what the server dropped.
+	// The answer must come as the server sent it: decoded into the Go type it would lack fields
+	// that the type does not know, and keep fields that the server dropped.
 	answer := &unstructured.Unstructured{}
 	answer.SetGroupVersionKind(h.gvk)
 	answer.SetNamespace(h.key.Namespace)
@@ -240,8 +240,8 @@ func (h *Helper) confirm(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// checkAnnotations compares what belongs to no generation and may yet say what is to be done,
-// such as an annotation that forbids any change.
+// checkAnnotations compares the annotations: they belong to no generation and may yet demand
+// something, such as an annotation that forbids any change.
 func (h *Helper) checkAnnotations(server content) error {
 	if !reflect.DeepEqual(annotationsOf(h.before), annotationsOf(server)) {
 		return fmt.Errorf("%w: its annotations are not as they were read", ErrConflict)

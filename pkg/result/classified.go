@@ -5,7 +5,7 @@ package result
 
 import "time"
 
-// Severity says what an error means for an object.
+// Severity tells how bad an error is for an object.
 type Severity string
 
 const (
@@ -15,8 +15,8 @@ const (
 	// SeverityWarning is trouble that may end by itself: Ready is False and Reconciling True.
 	// The error is returned to the controller.
 	SeverityWarning Severity = "Warning"
-	// SeverityError is trouble that does not end by itself: Ready is False and Stalled
-	// True. It is tried again all the same, because what ends it may happen elsewhere.
+	// SeverityError is trouble that does not end by itself: Ready is False and Stalled True. It is
+	// tried again all the same, because it may end by an event elsewhere.
 	SeverityError Severity = "Error"
 )
 
@@ -24,12 +24,12 @@ const (
 type Retry string
 
 const (
-	// RetryFast is after 1 s, doubling up to 30 s: for what is likely to end soon, such
-	// as a reference to an object that does not exist yet.
+	// RetryFast is after 1 s, doubling up to 30 s: for trouble that is likely to end soon, such as
+	// a reference to an object that does not exist yet.
 	RetryFast Retry = "Fast"
-	// RetrySlow is after 5 s, doubling up to 3 min: for what fails elsewhere.
+	// RetrySlow is after 5 s, doubling up to 3 min: for failures elsewhere.
 	RetrySlow Retry = "Slow"
-	// RetryVerySlow is after the requeue interval: for what does not end by itself.
+	// RetryVerySlow is after the requeue interval: for trouble that does not end by itself.
 	RetryVerySlow Retry = "VerySlow"
 )
 
@@ -38,16 +38,16 @@ const (
 // comes early by up to a tenth at random, so that objects that failed together do not
 // come together.
 type Error struct {
-	// Severity is what the error means. Default is SeverityWarning.
+	// Severity is the severity of the error. Default is SeverityWarning.
 	Severity Severity
-	// Reason becomes the reason of the condition, in CamelCase. Default is that
-	// of the outcome: Retrying, Error or Stalled.
+	// Reason becomes the reason of the condition, in CamelCase. Default is the reason of the
+	// outcome: Retrying, Error or Stalled.
 	Reason string
 	// Retry is the retry class. Default is RetryFast for SeverityInfo, RetrySlow
 	// for SeverityWarning and RetryVerySlow for SeverityError.
 	Retry Retry
-	// After, if it is positive, is the delay in place of that of the class, such
-	// as what an API asked for.
+	// After, if it is positive, is the delay in place of the delay of the class, such as a delay
+	// that an API asked for.
 	After time.Duration
 	// Err is the cause.
 	Err error
@@ -83,11 +83,11 @@ func (e *Error) contextual() error {
 type RequeueError struct {
 	// After is when the object is requeued. Default is 5 seconds.
 	After time.Duration
-	// Err says what is waited for; it only goes to the log.
+	// Err is the reason of the wait; it only goes to the log.
 	Err error
 }
 
-// Error says what is waited for.
+// Error returns the reason of the wait.
 func (e *RequeueError) Error() string {
 	if e.Err == nil {
 		return "not now"
@@ -95,7 +95,7 @@ func (e *RequeueError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns what is waited for.
+// Unwrap returns the reason of the wait.
 func (e *RequeueError) Unwrap() error { return e.Err }
 
 // Transient reports that the error is transient, for the locks of pkg/steps.

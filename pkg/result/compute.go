@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Outcome is what a reconcile came to, in one word.
+// Outcome is the result of a reconcile, in one word.
 type Outcome string
 
 const (
@@ -35,7 +35,7 @@ const (
 	Failed Outcome = "Failed"
 )
 
-// Effect is what happens to a condition.
+// Effect is the effect on a condition.
 type Effect string
 
 const (
@@ -51,14 +51,14 @@ const (
 type Verdict struct {
 	// Outcome is the verdict in one word.
 	Outcome Outcome
-	// Result and Err are what Reconcile returns. If there is an error, the
-	// result is empty, because the controller would ignore it. Err is never a
-	// reconcile.TerminalError, which would be final.
+	// Result and Err are the results of Reconcile. If there is an error, the result is empty,
+	// because the controller would ignore it. Err is never a reconcile.TerminalError, which would
+	// be final.
 	Result reconcile.Result
 	Err    error
-	// Reason and Message are those of the error, or of the outcome.
+	// Reason and Message come from the error, or from the outcome.
 	Reason, Message string
-	// Reconciling and Stalled say what happens to these conditions.
+	// Reconciling and Stalled are the effects on these conditions.
 	Reconciling, Stalled Effect
 	// Observed reports whether the current generation was dealt with.
 	Observed bool
@@ -74,8 +74,8 @@ var defaultReasons = map[Outcome]string{
 	Failed:    v1alpha1.ReasonError,
 }
 
-// Compute is the truth table of the package. It is pure. A nil builder is one
-// that always answers with the empty result.
+// Compute is the truth table of the package. It is pure. A nil builder always answers with the
+// empty result.
 func Compute(result Result, err error, builder RuntimeResultBuilder) Verdict {
 	if err == nil {
 		return computeResult(result, builder)
@@ -142,8 +142,8 @@ type part struct {
 // urgency orders outcomes by how soon the object has to be reconciled again.
 var urgency = map[Outcome]int{Ignored: 1, Stalled: 2, Waited: 3, Failed: 4}
 
-// mostUrgent picks the part of err that decides. Among several that wait it is
-// the one with the shortest delay; the builder says what no delay means.
+// mostUrgent picks the part of err that decides. Among several that wait it is the one with the
+// shortest delay; the builder decides about a wait without a delay.
 func mostUrgent(err error, builder RuntimeResultBuilder) part {
 	var chosen part
 	for _, p := range parts(err) {
@@ -185,8 +185,8 @@ func parts(err error) []part {
 	return []part{{outcome: Failed, err: err}}
 }
 
-// contextOf looks at this very error. It does not look further down, where
-// errors.As would find context in one branch and overlook the others.
+// contextOf looks at this very error. It does not look further down, where errors.As would find
+// context in one branch and overlook the other branches.
 func contextOf(err error) (part, bool) {
 	if c, ok := err.(interface{ context() part }); ok {
 		return c.context(), true

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package result says what came out of a reconcile, in one abstract value and one
-// contextual error, and computes everything else from these two.
+// Package result describes the result of a reconcile, in one abstract value and one contextual
+// error, and computes everything else from these two.
 //
 // A reconciler that decides by itself about conditions, the requeue and the
 // returned error gets them to contradict each other sooner or later. So the code
@@ -36,20 +36,20 @@
 //
 // With AlwaysRequeueResultBuilder no outcome is final: a stalled object is reconciled again after
 // the interval. With another builder the object is reconciled again when the builder says so, or
-// after an event. A Waiting never gets lost, whatever the builder answers. A reconcile.TerminalError alone
-// is a Stalling. Beside others, or within an ordinary failure, the failure counts, and it
-// is returned in a form that the controller tries again.
+// after an event. A Waiting never gets lost, whatever the builder answers. A
+// reconcile.TerminalError alone is a Stalling. Beside other errors, or within an ordinary failure,
+// the failure counts, and it is returned in a form that the controller tries again.
 //
 // # Differences from Flux
 //
-// The model is the one that Flux documents for its controllers. Different on purpose:
+// The model is documented by Flux for its controllers. Different on purpose:
 //
 //   - An error overrules the Result. There, a Stalling beside another Result than Empty is
 //     returned as an ordinary error, and Stalled stays as it was.
 //   - Context is found through wrapping, and in joined errors. There, a wrapped Stalling or
 //     Waiting is an ordinary error.
 //   - A Waiting without a delay is reconciled again. In the documented model it is lost.
-//   - What is stalled is reconciled again after the interval. There, only a change brings it back.
+//   - A stalled object is reconciled again after the interval. There, only a change brings it back.
 //   - Requeue is a short delay. There, it is the field Requeue, which is deprecated.
 //   - Beside an error the result is empty, because the controller ignores it.
 package result

@@ -37,9 +37,9 @@ func (r Result) String() string {
 	}
 }
 
-// RequeueDelay is what Requeue means in time, unless the interval is shorter.
-// The field Requeue of the controller's result is deprecated, and without an
-// error its rate limiter would count what is not a failure.
+// RequeueDelay is the delay of Requeue, unless the interval is shorter. The field Requeue of the
+// controller's result is deprecated, and without an error its rate limiter would count a success as
+// a failure.
 const RequeueDelay = 200 * time.Millisecond
 
 // FallbackDelay is the delay of a Waiting that has none, if the
@@ -48,8 +48,8 @@ const RequeueDelay = 200 * time.Millisecond
 // Limit: the delay of an error that asks for a retry and names no delay, in controllers that give no other.
 const FallbackDelay = time.Minute
 
-// RuntimeResultBuilder gives outcomes their meaning in time. Implement it if an
-// interval is not what you need.
+// RuntimeResultBuilder gives outcomes their meaning in time. Implement it if an interval does not
+// fit.
 type RuntimeResultBuilder interface {
 	// BuildRuntimeResult converts the result and the error of a reconcile. The error is
 	// nil, a *Waiting or a *Stalling: next to an ordinary error the controller ignores the
@@ -97,8 +97,9 @@ func (b AlwaysRequeueResultBuilder) BuildRuntimeResult(result Result, err error)
 // EventDrivenResultBuilder is for reconcilers that events of their watches trigger: after
 // success and after an ignored error nothing brings the object back but an event.
 type EventDrivenResultBuilder struct {
-	// RetryAfter is when a stalled object, or one that waits without a delay, is reconciled again. If it
-	// is not positive, a stalled object waits for an event, and the other for FallbackDelay.
+	// RetryAfter is when a stalled object, or an object that waits without a delay, is reconciled
+	// again. If it is not positive, a stalled object waits for an event, and the other for
+	// FallbackDelay.
 	RetryAfter time.Duration
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 )
 
-// Readiness is whether an object does what its manifest asks for.
+// Readiness tells whether an object does its work.
 type Readiness int
 
 const (
 	// NotReady means that work on the object is in progress.
 	NotReady Readiness = iota
-	// Ready means that the object does what its manifest asks for.
+	// Ready means that the object does the work that its manifest asks for.
 	Ready
 	// Failed means that the object says that it failed.
 	Failed
@@ -53,8 +53,8 @@ type Status struct {
 	Message string
 }
 
-// Hints say what the status of an object is going to hold, so that its absence
-// means that no controller has looked at the object yet.
+// Hints announce the future content of the status of an object, so that its absence means that no
+// controller has looked at the object yet.
 type Hints struct {
 	// ObservedGeneration: there will be a status.observedGeneration, or one
 	// in the Ready condition.

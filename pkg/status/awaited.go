@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// awaited are well-known kinds that kstatus regards as current before their controllers
-// have done their work: as long as there is no status, or because their conditions are
-// not among those that it knows. Not awaited are
+// awaited are well-known kinds that kstatus regards as current before their controllers have done
+// their work: as long as there is no status, or because their conditions are unknown to it. Not
+// awaited are
 //
 //   - Ingress: many controllers never write its status.
-//   - HorizontalPodAutoscaler: without a source of metrics it never scales, which is
-//     no reason to hold up what it scales.
+//   - HorizontalPodAutoscaler: without a source of metrics it never scales, which is no reason to
+//     hold up the object that it scales.
 //   - ValidatingAdmissionPolicy: the server enforces it, whatever its status says.
 var awaited = map[schema.GroupKind]func(*unstructured.Unstructured) Status{
 	{Kind: "Service"}:               awaitBalancer,
@@ -138,9 +138,8 @@ func awaitSnapshot(obj *unstructured.Unstructured) Status {
 	return Status{Message: explain("is not ready to use yet", text(obj.Object, "status", "error", "message"))}
 }
 
-// awaitParents waits until a route is accepted by all the parents that it names, and what
-// it leads to is found. What is said of a parent that it does not name any more is left
-// over.
+// awaitParents waits until all parents that a route names accept it, and its backends are found. A
+// status of a parent that it does not name any more is left over.
 func awaitParents(obj *unstructured.Unstructured) Status {
 	refs, _ := field(obj.Object, "spec", "parentRefs").([]any)
 	parents, _ := field(obj.Object, "status", "parents").([]any)

@@ -54,7 +54,7 @@ func integer(value any) (int64, bool) {
 	return 0, false
 }
 
-// condition is an entry of status.conditions. What is missing or of a wrong type is empty.
+// condition is an entry of status.conditions. A missing value or one of a wrong type is empty.
 type condition struct {
 	status, reason, message string
 	observedGeneration      any

@@ -92,8 +92,8 @@ func firstIssue(issues *cel.Issues) string {
 	return issues.String()
 }
 
-// evaluateStatus replaces what the type's rules say. Only if the expression is not true
-// do they count: they say whether the object failed, and why.
+// evaluateStatus replaces the rules of the type. Only if the expression is not true do they count:
+// they tell whether the object failed, and why.
 func (p *Program) evaluateStatus(obj *unstructured.Unstructured, byType Status) Status {
 	ready, err := p.evaluate(obj)
 	switch {
@@ -146,8 +146,8 @@ func withoutValues(obj *unstructured.Unstructured) map[string]any {
 	return hidden
 }
 
-// maxPrograms bounds the memory of a Compiler. Components have a handful of
-// different expressions, so it is a limit for what went wrong.
+// maxPrograms bounds the memory of a Compiler. Components have a handful of different expressions,
+// so only a mistake reaches the limit.
 const maxPrograms = 1000
 
 // Compiler compiles expressions and remembers the results, mistakes included.

@@ -14,8 +14,8 @@ import (
 	apiregistrationhelper "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 )
 
-// rules replace those of kstatus, which regards a Job as done as soon as it
-// runs and an APIService as soon as it exists.
+// rules replace the rules of kstatus, which regards a Job as done as soon as it runs and an
+// APIService as soon as it exists.
 var rules = map[schema.GroupKind]func(*unstructured.Unstructured) Status{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: analyzeDefinition,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             analyzeAPIService,
@@ -87,8 +87,8 @@ func analyzeVolumeClaim(obj *unstructured.Unstructured) Status {
 	}
 }
 
-// corrections improve on what kstatus says about workloads: mostly the message,
-// and where pods are replaced only when a user deletes them, the readiness.
+// corrections improve the results of kstatus for workloads: mostly the message, and where pods are
+// replaced only when a user deletes them, the readiness.
 var corrections = map[schema.GroupKind]func(*unstructured.Unstructured, Status) Status{
 	{Group: "apps", Kind: "Deployment"}:  correctDeployment,
 	{Group: "apps", Kind: "ReplicaSet"}:  correctReplicaSet,
@@ -112,9 +112,9 @@ func replicas(obj *unstructured.Unstructured) workload {
 	}
 }
 
-// progress says what is missing, in the order in which it comes.
+// progress describes the next missing step.
 func (w workload) progress() string {
-	// At the first rollout there is nothing to update; what counts is what runs.
+	// At the first rollout there is nothing to update; only running pods count.
 	first := w.existing == w.updated
 	switch {
 	case w.updated < w.desired && !first:
@@ -202,7 +202,7 @@ func correctDaemonSet(obj *unstructured.Unstructured, s Status) Status {
 			return Status{Readiness: Ready}
 		}
 	}
-	w.existing = min(w.existing, w.desired) // what is beyond belongs to nodes that go away
+	w.existing = min(w.existing, w.desired) // the rest belongs to nodes that go away
 	s.Message = w.progress()
 	return s
 }
@@ -212,7 +212,7 @@ func replacedByHand(obj *unstructured.Unstructured) bool {
 	return text(obj.Object, "spec", "updateStrategy", "type") == "OnDelete"
 }
 
-// correctPod names what the containers wait for.
+// correctPod names the reason why containers wait.
 func correctPod(obj *unstructured.Unstructured, s Status) Status {
 	if s.Readiness == Ready {
 		return s

@@ -69,8 +69,9 @@ func (l *Lock) acquire(ctx context.Context, now time.Time) (*heldLock, error) {
 	return nil, err
 }
 
-// writeLock writes the status in memory, and compares the answer with what was sent: what is
-// not on record there locks nothing. It is a merge patch, so what the Go type does not know stays.
+// writeLock writes the status in memory, and compares the answer with the request: a lock that the
+// server has not recorded locks nothing. It is a merge patch, so fields that the Go type does not
+// know stay.
 func (l *Lock) writeLock(ctx context.Context, h *heldLock, locked Condition) error {
 	sent, err := l.content()
 	if err != nil {
@@ -128,7 +129,7 @@ func (l *Lock) patchStatus(ctx context.Context, resourceVersion string, status m
 	return answer, l.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, body))
 }
 
-// removeLock removes what is left of a lock that could not be recorded.
+// removeLock removes the rest of a lock that could not be recorded.
 func (l *Lock) removeLock(ctx context.Context, answer *unstructured.Unstructured, h *heldLock) error {
 	list, _, _ := unstructured.NestedSlice(answer.Object, statusPath(h.path)...)
 	var rest []any
@@ -175,7 +176,7 @@ const clockSkew = 10 * time.Second
 // margin is the part of a lease in which its holder does nothing any more.
 func margin(lease time.Duration) time.Duration { return min(clockSkew, lease/4) }
 
-// decision is what a request for a lock comes to.
+// decision is the decision about a request for a lock.
 type decision string
 
 const (

@@ -17,8 +17,8 @@ import (
 // '-', '_' and '.', and before it possibly a domain and a slash; at most 316 characters.
 type ConditionType string
 
-// ConditionStatus says where a step is. The constants are the usual ones; others may be
-// added, of at most 128 characters.
+// ConditionStatus says where a step is. The constants are the usual ones; further ones may have at
+// most 128 characters.
 type ConditionStatus string
 
 const (
@@ -30,10 +30,10 @@ const (
 	// ConditionCreated means that the first part is done, such as the creation of
 	// something outside the cluster, and more reconciles are needed.
 	ConditionCreated ConditionStatus = "Created"
-	// ConditionTerminating means that what the step made is being removed, which
-	// takes more than one reconcile.
+	// ConditionTerminating means that the result of the step is being removed, which takes more
+	// than one reconcile.
 	ConditionTerminating ConditionStatus = "Terminating"
-	// ConditionTerminated means that what the step made is gone.
+	// ConditionTerminated means that the result of the step is gone.
 	ConditionTerminated ConditionStatus = "Terminated"
 	// ConditionError means that the step failed and a user has to look at it; the
 	// reason says why. Transient failures do not belong here, see [Lock.Execute].
@@ -68,7 +68,7 @@ type Condition struct {
 	// +kubebuilder:validation:MaxLength=128
 	Status ConditionStatus `json:"status"`
 
-	// LastTransitionTime is when the status became what it is. SetCondition sets it.
+	// LastTransitionTime is the time of the last change of the status. SetCondition sets it.
 	// +required
 	// +kubebuilder:validation:Required
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
@@ -80,9 +80,9 @@ type Condition struct {
 	// +kubebuilder:validation:MinLength=1
 	Reason string `json:"reason,omitempty"`
 
-	// AttemptKey is the idempotency key of an attempt that ended in Error: what it asked
-	// for may exist, so the next attempt has the same key. A Lock writes it; it goes
-	// when the step gets another status.
+	// AttemptKey is the idempotency key of an attempt that ended in Error: the resource that it
+	// asked for may exist, so the next attempt has the same key. A Lock writes it; it goes when the
+	// step gets another status.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AttemptKey string `json:"attemptKey,omitempty"`
@@ -159,11 +159,11 @@ func (c *Condition) StatusIsOneOf(statuses ...ConditionStatus) bool {
 //
 // The key of an attempt that ended in Error stays as long as the status is Error.
 //
-// The time of the last transition is now if the status is another one than before,
-// unless the caller set a later time than the stored one; else it stays. A reason that
-// is too long is cut. Errors: NotInitializedConditionsErr if there are no conditions to
-// add to (a nil pointer), and what the API server would refuse: a type or status
-// that is empty, too long or of the wrong form.
+// The time of the last transition is now if the status is another one than before, unless the
+// caller set a later time than the stored one; else it stays. A reason that is too long is cut.
+// Errors: NotInitializedConditionsErr if there are no conditions to add to (a nil pointer), and
+// errors for values that the API server would refuse: a type or status that is empty, too long or
+// of the wrong form.
 func (c *Conditions) SetCondition(newCondition Condition) error {
 	if c == nil {
 		return NotInitializedConditionsErr
@@ -269,7 +269,7 @@ func validateType(conditionType ConditionType) error {
 
 const ellipsis = "…"
 
-// boundedReason cuts what the API server would refuse.
+// boundedReason cuts a reason that the API server would refuse.
 func boundedReason(reason string) string {
 	characters := []rune(reason) // also makes it valid UTF-8
 	if len(characters) <= maxReason {
@@ -335,11 +335,11 @@ func (c *LockInfo) DeepCopyInto(out *LockInfo) {
 	out.PreviousTransitionTime = c.PreviousTransitionTime.DeepCopy()
 }
 
-// ToMeta returns the steps as conditions with the statuses that other tools know, for a
-// summary such as Ready: a step that is Completed is True; one that is Terminated
-// or has status Error is False; every other one is Unknown, because its end is still to come. The
-// reason is the status, the message the reason. The view may be shown in
-// status.conditions, with conditions.Set, which makes its form valid.
+// ToMeta returns the steps as conditions with the statuses that other tools know, for a summary
+// such as Ready: a step that is Completed is True; a step that is Terminated or has status Error is
+// False; every other step is Unknown, because its end is still to come. The reason is the status,
+// the message the reason. The view may be shown in status.conditions, with conditions.Set, which
+// makes its form valid.
 func (c Conditions) ToMeta(generation int64) []metav1.Condition {
 	view := make([]metav1.Condition, 0, len(c))
 	for _, condition := range c {

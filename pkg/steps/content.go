@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// content returns the object as JSON has it. The server's answer to it is not decoded into
-// the Go type, which would keep what the server dropped.
+// content returns the object as JSON has it. The server's answer to it is not decoded into the Go
+// type, which would keep fields that the server dropped.
 func (l *Lock) content() (*unstructured.Unstructured, error) {
 	return l.contentOf(l.obj)
 }
 
-// knownContent returns of what the server answered that which the Go type knows: what is missing in
-// memory then was removed there.
+// knownContent returns the part of the server's answer that the Go type knows: a field of it that
+// is missing in memory was removed there.
 func (l *Lock) knownContent(answer *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	t := reflect.TypeOf(l.obj)
 	if t.Kind() != reflect.Pointer {
@@ -95,7 +95,7 @@ func dropNulls(object map[string]any) {
 	}
 }
 
-// pathOf finds the conditions in the status by one that was just put there.
+// pathOf finds the conditions in the status by a condition that was just put there.
 func pathOf(u *unstructured.Unstructured, condition Condition) ([]string, error) {
 	want, err := convert[map[string]any](condition)
 	if err != nil {
@@ -130,7 +130,7 @@ func search(object map[string]any, want map[string]any) []string {
 	return nil
 }
 
-// isSame compares what identifies a condition that is locked.
+// isSame compares the identity of a locked condition.
 func isSame(element any, want map[string]any) bool {
 	condition, ok := element.(map[string]any)
 	if !ok || condition["type"] != want["type"] || condition["status"] != want["status"] {

@@ -76,8 +76,8 @@ func NewLock(obj ConditionalResource, c client.Client, ct ConditionType, options
 	return l
 }
 
-// Condition returns what NewLock found as the condition of the step, as a copy. Execute
-// does not change it. If the object had no such condition, its status is ConditionInitialized.
+// Condition returns a copy of the condition that NewLock found. Execute does not change it. If the
+// object had no such condition, its status is ConditionInitialized.
 func (l *Lock) Condition() Condition { return *l.condition.DeepCopy() }
 
 // Execute locks the step, runs the task and releases the lock.
@@ -87,14 +87,14 @@ func (l *Lock) Condition() Condition { return *l.condition.DeepCopy() }
 // also patch.ErrConflict), and the task does not run. The task sees the condition
 // as it was before, also after a takeover.
 //
-// Afterwards what the task changed in the object's status is written, together with
-// the condition it returned. Others may have changed the object meanwhile: both
-// changes stay. The task need not write the object, but may.
+// Afterwards the task's changes of the object's status are written, together with the condition it
+// returned. Another client may have changed the object meanwhile: both changes stay. The task need
+// not write the object, but may.
 //
-// If the task returns an error, or panics, the condition becomes Error with the error as
-// reason, unless the error is transient, see WithTransient. If it leaves the
-// condition Locked, or returns that of another type, the condition becomes Error and the
-// error is LockNotReleasedErr. The errors of API server and task are joined, the former first.
+// If the task returns an error, or panics, the condition becomes Error with the error as reason,
+// unless the error is transient, see WithTransient. If it leaves the condition Locked, or returns a
+// condition of another type, the condition becomes Error and the error is LockNotReleasedErr. The
+// errors of API server and task are joined, the former first.
 //
 // Other errors: *LockHeldError, ErrLockLost, NotInitializedConditionsErr,
 // *patch.PrunedError and *patch.NoStatusSubresourceError.
@@ -176,7 +176,8 @@ func (l *Lock) isTransient(ctx context.Context, err error) bool {
 	return interrupted || l.transient != nil && l.transient(err) || result.Compute(result.Empty, err, nil).Outcome == result.Waited
 }
 
-// transientError is what an error may say about itself, such as the RequeueError of pkg/result.
+// transientError is an error that knows whether it is transient, such as the RequeueError of
+// pkg/result.
 type transientError interface {
 	error
 	Transient() bool
@@ -204,8 +205,8 @@ func (l *Lock) name() string {
 	return fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(l.obj))
 }
 
-// idempotencyKey is the key of an attempt from the condition: that of the attempt before if
-// it ended in Error, because its outcome is unknown.
+// idempotencyKey is the key of an attempt from the condition: the key of the attempt before if it
+// ended in Error, because its outcome is unknown.
 func idempotencyKey(uid apitypes.UID, condition Condition) string {
 	if condition.Status == ConditionError && condition.AttemptKey != "" {
 		return condition.AttemptKey
@@ -266,18 +267,18 @@ func WithTransient(transient func(error) bool) LockOption {
 // LockNotReleasedErr means that the task did not give the condition a final status.
 // It is found in a LockHeldError, too.
 //
-//lint:ignore ST1012 the name is that of the documented API
+//lint:ignore ST1012 the documented API has this name
 var LockNotReleasedErr = errors.New("Condition's lock was not released")
 
-// NotInitializedConditionsErr means that there are no conditions to work on: a nil
-// pointer, or a method Conditions with a value receiver, which returns those of a copy.
+// NotInitializedConditionsErr means that there are no conditions to work on: a nil pointer, or a
+// method Conditions with a value receiver, which returns the conditions of a copy.
 //
-//lint:ignore ST1012 the name is that of the documented API
+//lint:ignore ST1012 the documented API has this name
 var NotInitializedConditionsErr = errors.New("Conditions is not initialized")
 
-// ErrLockLost means that the lock has another holder when the task ends: the lease
-// ran out and another process took over, or another client changed the condition. Nothing
-// was written; what the task made is not on record.
+// ErrLockLost means that the lock has another holder when the task ends: the lease ran out and
+// another process took over, or another client changed the condition. Nothing was written; the
+// result of the task is not on record.
 var ErrLockLost = errors.New("the lock on the condition was lost while the task ran")
 
 // LockHeldError means that the task did not run because the lock is held.
@@ -317,7 +318,7 @@ type process struct {
 	running map[string]bool // by token
 }
 
-// thisProcess is the one that we are in.
+// thisProcess is the current process.
 var thisProcess = newProcess()
 
 func newProcess() *process {

@@ -24,8 +24,8 @@ const (
 	maxPause   = time.Second
 )
 
-// release writes the final condition, and what the task changed in the status. A change of
-// another client is no obstacle as long as the lock is ours.
+// release writes the final condition, and the task's changes of the status. A change of another
+// client is no obstacle as long as the lock is ours.
 func (l *Lock) release(ctx context.Context, h *heldLock, final Condition) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.releaseTimeout)
 	defer cancel()
@@ -55,7 +55,8 @@ func (l *Lock) release(ctx context.Context, h *heldLock, final Condition) error 
 		case apierrors.IsNotFound(err):
 			return l.ignoreDeleted(err)
 		case apierrors.IsInvalid(err) && r.refused == nil:
-			// The server will never accept what the task wrote into the status; it may accept the condition.
+			// The server will never accept the task's changes of the status; it may accept the
+			// condition.
 			l.dropRefusedStatus(r, err)
 		case !isRetriable(err):
 			return errors.Join(err, r.refused)
@@ -112,16 +113,16 @@ func (l *Lock) send(ctx context.Context, r *pendingRelease) error {
 	if err := l.client.Status().Patch(ctx, after, patch); err != nil {
 		return err
 	}
-	// After a change of another client the object in memory is not what the server has. It
-	// keeps its old resourceVersion, so that no write overwrites their change.
+	// After a change of another client the object in memory differs from the server's. It keeps its
+	// old resourceVersion, so that no write overwrites their change.
 	if !r.rebased {
 		l.obj.SetResourceVersion(after.GetResourceVersion())
 	}
 	return nil
 }
 
-// rebase puts the release on top of what the server has now. It reports whether there is
-// nothing left to do.
+// rebase puts the release on top of the server's state. It reports whether there is nothing left to
+// do.
 func (l *Lock) rebase(ctx context.Context, r *pendingRelease) (finished bool, err error) {
 	server, err := l.readServer(ctx)
 	switch {
@@ -150,7 +151,7 @@ func (l *Lock) rebase(ctx context.Context, r *pendingRelease) (finished bool, er
 	return false, nil
 }
 
-// dropRefusedStatus gives up what the task left in the status, and makes the condition say so.
+// dropRefusedStatus drops the task's changes of the status, and makes the condition report that.
 func (l *Lock) dropRefusedStatus(r *pendingRelease, refused error) {
 	r.refused = fmt.Errorf("the status that the task left was refused: %w", refused)
 	r.final = Condition{Type: r.final.Type, Status: ConditionError, Reason: boundedReason(r.refused.Error()), AttemptKey: r.hold.key}
@@ -186,7 +187,7 @@ type taskEnd struct {
 	err              error
 	// transient is set if the error is transient, or the task was interrupted.
 	transient bool
-	// key is that of the attempt.
+	// key is the key of the attempt.
 	key string
 	now time.Time
 }
@@ -214,7 +215,7 @@ func finalCondition(e taskEnd) (Condition, error) {
 	return final, err
 }
 
-// checkReturned returns an error if what the task returned does not release the lock.
+// checkReturned returns an error if the condition of the task does not release the lock.
 func checkReturned(conditionType ConditionType, returned Condition) error {
 	switch {
 	case returned.Status == ConditionLocked:
@@ -245,8 +246,8 @@ const (
 type released struct {
 	stored *Condition // on the server now; nil if there is none
 	token  string
-	// before is the condition before the lock, left the one that the task left in memory,
-	// final the one to be written.
+	// before is the condition before the lock, left the condition that the task left in memory,
+	// final the condition to be written.
 	before, left, final Condition
 }
 
@@ -263,20 +264,20 @@ func standingOf(r released) standing {
 	case same(*stored, r.final):
 		return done
 	case same(*stored, r.left), same(*stored, r.before):
-		// Written by the task itself, or put back to what it was.
+		// Written by the task itself, or restored.
 		return ours
 	default:
 		return lost
 	}
 }
 
-// same compares what users see of two conditions.
+// same compares the parts of two conditions that users see.
 func same(a, b Condition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.LastTransitionTime.Unix() == b.LastTransitionTime.Unix()
 }
 
-// mergeOthers returns the conditions to write: final for its type; of the others what
-// the task changed in memory since base, and else what the server has.
+// mergeOthers returns the conditions to write: final for its type; of all other types the
+// conditions that the task changed in memory since base, and else the server's.
 func mergeOthers(base, memory, server Conditions, final Condition) Conditions {
 	var merged Conditions
 	for _, theirs := range server {

@@ -12,25 +12,25 @@
 //
 // With the helper, the object and no options it only writes.
 //
-// A summary that contradicts the result wins: if a reconcile says Success and a condition that
+// A summary that contradicts the result wins: if a reconcile returns Success and a condition that
 // Ready depends on is bad news, then the reconcile has failed with that condition's reason and
 // message, and is retried like any failure.
 //
 // # Differences from Flux
 //
-// The model is the one that Flux documents for its controllers; pkg/result lists the
-// differences of the truth table. Of the rest these are different on purpose:
+// The model is documented by Flux for its controllers; pkg/result lists the differences of the
+// truth table. Of the rest these are different on purpose:
 //
 //   - Ready follows from the verdict where there is nothing to summarise, and a Ready that
 //     is left over from better times does not survive a failure. There, it stays.
-//   - Metadata and status are written at most once each. There, the conditions and the rest
-//     of the status are separate requests, so that others see half of an outcome.
+//   - Metadata and status are written at most once each. There, the conditions and the rest of the
+//     status are separate requests, so that other clients see half of an outcome.
 //   - A write that conflicts with a change of another client ends the reconcile without an
 //     error, and the object is requeued soon.
 //   - [Helper.SummarizeAndPatch] adds Reconciling, with reason and message of Ready, where Ready
 //     becomes Unknown for another reason than Suspended and the object is not Stalled. Tools that
 //     follow kstatus take an object without Reconciling as current.
-//   - The reason of Reconciling stays what the reconciler said. There, it is replaced.
+//   - The reason of Reconciling stays as the reconciler set it. There, it is replaced.
 //   - The generation is observed also if the object has no condition, and not if the
 //     summary contradicts the result.
 //   - The recorder is the one of k8s.io/client-go/tools/events; [FromRecorder] adapts the older one.

@@ -20,16 +20,16 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// actionReconcile is what the events say was being done.
+// actionReconcile is the action of the events.
 const actionReconcile = "Reconcile"
 
 // deletionGoesOn are the reasons for which an object under deletion is not ready although
 // nothing has failed.
 var deletionGoesOn = []string{v1alpha1.ReasonDeletionProcessing, v1alpha1.ReasonDeletionBlocked}
 
-// recordTransition makes an event if Ready is another one than when the object
-// was read. A message that merely counts on is no event. The first success after a
-// failure says what it recovered from.
+// recordTransition makes an event if Ready is another one than when the object was read. A message
+// that merely counts on is no event. The event of the first success after a failure names the
+// failure.
 func (h *Helper) recordTransition(obj conditions.Setter) {
 	ready := conditions.Get(obj, v1alpha1.ConditionReady)
 	if h.recorder == nil || ready == nil {

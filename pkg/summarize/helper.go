@@ -26,16 +26,15 @@ type Helper struct {
 	patcher  *patch.Helper
 }
 
-// NewHelper returns a Helper. The recorder may be nil; the patch helper is the
-// one that was made when the object had been read.
+// NewHelper returns a Helper. The recorder may be nil; the patch helper was made when the object
+// had been read.
 func NewHelper(recorder Recorder, patchHelper *patch.Helper) *Helper {
 	return &Helper{recorder: recorder, patcher: patchHelper}
 }
 
-// SummarizeAndPatch ends the reconcile, see the package. The result and the error are
-// what Reconcile returns. When the object on the server is no longer the one that
-// the reconcile was about, nothing is written, and instead of an error there is a short
-// delay: the next reconcile finds out.
+// SummarizeAndPatch ends the reconcile, see the package. The result and the error are for Reconcile
+// to return. When the object on the server is no longer the object of the reconcile, nothing is
+// written, and instead of an error there is a short delay: the next reconcile finds out.
 func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, options ...Option) (ctrl.Result, error) {
 	if h.patcher == nil {
 		return ctrl.Result{}, errors.New("a summarize helper needs a patch helper")
@@ -69,7 +68,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 	return verdict.Result, verdict.Err
 }
 
-// ComputeReconcileResult computes what a reconcile returns, and brings Reconciling and
+// ComputeReconcileResult computes the return values of a reconcile, and brings Reconciling and
 // Stalled of the object in line with it. The options are for writing the object.
 //
 // Reconciling is never added here: the code that finds a difference does that, and
@@ -97,7 +96,7 @@ func applyVerdict(obj conditions.Setter, verdict result.Verdict) {
 	}
 }
 
-// summarize sets the conditions to what follows from the result.
+// summarize sets the conditions that follow from the result.
 func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdict, []patch.Option) {
 	var owned []string
 	for _, c := range o.Conditions {
@@ -121,8 +120,7 @@ func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdi
 	if o.ObservedGenerationAlways || verdict.Observed {
 		options = append(options, patch.WithStatusObservedGeneration{})
 	}
-	// The summaries come after the verdict: Reconciling and Stalled are among
-	// what they summarise.
+	// The summaries come after the verdict: they may summarise Reconciling and Stalled.
 	for _, c := range o.Conditions {
 		summarized := len(c.Summarize) > 0 && conditions.SetSummary(obj, c.Target,
 			conditions.WithConditions(c.Summarize...),

@@ -15,7 +15,7 @@ import (
 // Recorder records events. A nil Recorder records none.
 type Recorder = events.EventRecorder
 
-// Conditions says how one condition summarises others.
+// Conditions defines how one condition summarises a list of conditions.
 type Conditions struct {
 	// Target is the condition to set, usually Ready.
 	Target string
@@ -40,13 +40,13 @@ type HelperOptions struct {
 	Conditions []Conditions
 	// Processors run first, in this order.
 	Processors []ResultProcessor
-	// ReconcileResult and ReconcileError are what came out of the reconcile.
+	// ReconcileResult and ReconcileError are the results of the reconcile.
 	ReconcileResult result.Result
 	ReconcileError  error
-	// ResultBuilder gives them their meaning in time. Without one nothing is
-	// computed, and the caller ignores what SummarizeAndPatch returns as result.
+	// ResultBuilder gives them their meaning in time. Without one nothing is computed, and the
+	// caller ignores the result of SummarizeAndPatch.
 	ResultBuilder result.RuntimeResultBuilder
-	// Verdict, if it is not nil, counts in place of what would be computed from ReconcileResult
+	// Verdict, if it is not nil, replaces the verdict that would be computed from ReconcileResult
 	// and ReconcileError.
 	Verdict *result.Verdict
 	// IgnoreNotFound makes it no error that an object under deletion is gone.
@@ -72,9 +72,9 @@ func WithProcessors(processors ...ResultProcessor) Option {
 	return func(o *HelperOptions) { o.Processors = append(o.Processors, processors...) }
 }
 
-// WithBiPolarityConditionTypes names conditions that are set to True when all is well and to
-// False when not, such as "SourceVerified". One that is False makes Ready False, with its
-// reason and message, even while the object is Reconciling; of several the first counts.
+// WithBiPolarityConditionTypes names conditions that are set to True when all is well and to False
+// when not, such as "SourceVerified". A False condition makes Ready False, with its reason and
+// message, even while the object is Reconciling; of several the first counts.
 func WithBiPolarityConditionTypes(types ...string) Option {
 	return func(o *HelperOptions) { o.BiPolarity = append(o.BiPolarity, types...) }
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// AnnotationReconcileRequestedAt asks for a reconcile: each new value is one request. It is
-// the annotation that the command flux sets, and others after it. A component takes it like the annotation
-// reconcile-at; of two the later time counts.
+// AnnotationReconcileRequestedAt asks for a reconcile: each new value is one request. It is the
+// annotation that the command flux sets, and other tools after it. A component takes it like the
+// annotation reconcile-at; of two the later time counts.
 //
 // On: the component, or another object of a controller that uses RecordReconcileReq
 // Format: text, by convention the current time in the form of RFC 3339; a component records at most 128 bytes of it
@@ -30,14 +30,14 @@ const AnnotationReconcileRequestedAt = "reconcile.fluxcd.io/requestedAt"
 const handledField = "lastHandledReconcileAt"
 
 // RecordReconcileReq answers a request for a reconcile: it copies the value of
-// AnnotationReconcileRequestedAt to status.lastHandledReconcileAt, whatever came out of the
+// AnnotationReconcileRequestedAt to status.lastHandledReconcileAt, whatever the result of the
 // reconcile. Objects that lack the annotation, or the field of type string, stay as they are.
 //
-// An unstructured object does not show whether its schema has the field, and one that was
+// An unstructured object does not show whether its schema has the field, and an object that was
 // never asked for a reconcile lacks it all the same. So it is set there in any case: use this
 // processor for unstructured objects only if their CustomResourceDefinition has
-// status.lastHandledReconcileAt. Otherwise the server drops the field, and every reconcile of
-// an object with the annotation ends with a patch.PrunedError.
+// status.lastHandledReconcileAt. Otherwise the server drops the field, and every reconcile of an
+// object with the annotation ends with a patch.PrunedError.
 func RecordReconcileReq(_ context.Context, _ Recorder, obj client.Object, _ result.Result, _ error) {
 	obj = conditions.ObjectOf(obj)
 	token, requested := obj.GetAnnotations()[AnnotationReconcileRequestedAt]

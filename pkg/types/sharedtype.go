@@ -10,8 +10,8 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 type SharedType struct {
 	// Name is the name of the definition, such as shops.shop.example.com.
 	Name string
-	// Version is that of the chart that it comes from; empty if it comes from no chart. A definition is not replaced by one of a
-	// lower version.
+	// Version is the version of its chart; empty if it comes from no chart. A definition is not
+	// replaced by one of a lower version.
 	Version string
 	// Definition is the content; nil if each component renders it.
 	Definition *unstructured.Unstructured

@@ -53,7 +53,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error returns what happened, as the end of a sentence.
+// Error returns the panic as the end of a sentence.
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
 // IsGone reports whether an answer of the API server proves that the object of this name does
@@ -90,17 +90,17 @@ type UnstructurableMap map[string]any
 // ToUnstructured returns the map itself.
 func (m UnstructurableMap) ToUnstructured() map[string]any { return m }
 
-// Duration is a duration in a spec, such as "10m" or "1h30m". It can be decoded from
-// anything: what is no duration is kept as it is and reported by Mistake. So one
-// object that was stored with a bad value does not stop the watch of all objects of
-// its type, as it does with metav1.Duration.
+// Duration is a duration in a spec, such as "10m" or "1h30m". It can be decoded from anything: a
+// value that is no duration is kept as it is and reported by Mistake. So one object that was stored
+// with a bad value does not stop the watch of all objects of its type, as it does with
+// metav1.Duration.
 //
 // +kubebuilder:validation:Type=string
 type Duration struct {
 	// Duration is the value; it is zero if there is a mistake.
 	Duration time.Duration `json:"-"`
 
-	mistake string `json:"-"` // the serialised form of what is no duration
+	mistake string `json:"-"` // the serialised form of a value that is no duration
 }
 
 // UnmarshalJSON never fails.
@@ -118,7 +118,7 @@ func (d *Duration) UnmarshalJSON(serialised []byte) error {
 	return nil
 }
 
-// MarshalJSON returns what is no duration as it came.
+// MarshalJSON returns a value that is no duration as it came.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	if d.mistake != "" {
 		return []byte(d.mistake), nil
@@ -126,7 +126,7 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.Duration.String())
 }
 
-// Mistake says what is wrong; nil means that the duration is one.
+// Mistake describes the mistake; nil means that the value is a duration.
 func (d *Duration) Mistake() error {
 	if d == nil || d.mistake == "" {
 		return nil

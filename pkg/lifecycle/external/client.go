@@ -27,7 +27,7 @@ type Client[T Object] interface {
 	// its answer was lost; then there must still be one resource only, unless the option
 	// NotIdempotent is set. No request may be sent after the end of the context.
 	Create(ctx context.Context, obj T) (Operation, error)
-	// Update makes the resource what the object describes.
+	// Update changes the resource to the state that the object describes.
 	Update(ctx context.Context, obj T) (Operation, error)
 	// Delete deletes the very resource of the Record. It is no error if it is gone.
 	Delete(ctx context.Context, obj T) (Operation, error)
@@ -40,7 +40,7 @@ type Claimer[T Object] interface {
 	Claim(ctx context.Context, obj T) error
 }
 
-// Observation is what was found.
+// Observation is the observed state of a resource.
 type Observation struct {
 	// Exists reports whether the resource of the Record exists. If it does not, the
 	// other fields do not matter.
@@ -52,11 +52,11 @@ type Observation struct {
 	InProgress bool
 	// Name is how the API names it.
 	Name string
-	// Message says what it is waited for, if InProgress is set.
+	// Message is the reason of the wait, if InProgress is set.
 	Message string
 }
 
-// Operation is what came of a request.
+// Operation is the result of a request.
 type Operation struct {
 	// Name is how the API names the resource, if Create has learned that.
 	Name string
@@ -65,7 +65,7 @@ type Operation struct {
 	// After is when to look again, if InProgress is set. Default is after 1 s,
 	// doubling up to 30 s.
 	After time.Duration
-	// Message says what it is waited for, if InProgress is set.
+	// Message is the reason of the wait, if InProgress is set.
 	Message string
 }
 
@@ -113,15 +113,15 @@ type Object interface {
 type Phase string
 
 const (
-	// PhaseCreating means that a Create was about to be sent. Whether it was, and
-	// what came of it, has to be found out by its token.
+	// PhaseCreating means that a Create was about to be sent. Its token shows whether it was, and
+	// with which result.
 	PhaseCreating Phase = "Creating"
 	// PhaseCreated means that the resource was there.
 	PhaseCreated Phase = "Created"
 )
 
-// Record is what the object's status holds about its external resource. It is
-// written before the resource is created. The zero value means that there is none.
+// Record is the part of the object's status about its external resource. It is written before the
+// resource is created. The zero value means that there is none.
 type Record struct {
 	// Name is how the API names the resource, once that is known.
 	// +optional

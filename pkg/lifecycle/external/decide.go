@@ -3,7 +3,7 @@
 
 package external
 
-// action is what a reconcile does about the resource.
+// action is the action of a reconcile on the resource.
 type action string
 
 const (
@@ -34,12 +34,12 @@ type facts struct {
 	notIdempotent bool
 }
 
-// decide says what to do. It is pure; the table of its test is the specification.
+// decide returns the action. It is pure; the table of its test is the specification.
 //
-// Absence means two things: as long as a Create may take effect, that the observation may have
-// been too early; afterwards, that there is no resource. To create again too early is harmless
-// only if the API knows the token; to rely on absence too early would leak what appears
-// after the object is gone, or after a new token was drawn.
+// Absence means two things: as long as a Create may take effect, that the observation may have been
+// too early; afterwards, that there is no resource. To create again too early is harmless only if
+// the API knows the token; to rely on absence too early would leak a resource that appears after
+// the object is gone, or after a new token was drawn.
 func decide(f facts) action {
 	switch {
 	case f.deleting && f.phase == "":

@@ -4,10 +4,9 @@
 // Package external is the lifecycle.Handler for resources behind an API of another
 // kind: a bucket, a database, a record in a DNS zone.
 //
-// A [Client] says how to observe, create, update and delete one resource. The [Handler]
-// that [New] returns decides which of them a reconcile calls, and keeps a [Record] in the
-// object's status, so that a crash, a lost answer or a second replica neither leaks a
-// resource nor creates it twice:
+// A [Client] knows how to observe, create, update and delete one resource. The [Handler] that [New]
+// returns decides which of them a reconcile calls, and keeps a [Record] in the object's status, so
+// that a crash, a lost answer or a second replica neither leaks a resource nor creates it twice:
 //
 //	record     observed                    in life                  in deletion
 //	none       (not looked for)              draw a token, Create     done
@@ -31,15 +30,15 @@
 //
 // # Absence
 //
-// A request that was sent can still take effect if its answer got lost, and so can
-// one of a replica that has lost its lease. So an observation that there is nothing
-// counts only when no Create can take effect any more: [Options].Timeout after it was recorded,
-// because none is sent later, plus [Options].GracePeriod. If the only Create there was has
-// been answered, there is no wait. A deletion that has to wait says so in Ready.
+// A request that was sent can still take effect if its answer got lost, and so can one of a replica
+// that has lost its lease. So an observation that there is nothing counts only when no Create can
+// take effect any more: [Options].Timeout after it was recorded, because none is sent later, plus
+// [Options].GracePeriod. If the only Create there was has been answered, there is no wait. A
+// deletion that has to wait reports that in Ready.
 //
-// # What the API must do
+// # Requirements
 //
 // Find a resource by its token, at once or, with [Options].EventuallyConsistent, within
-// GracePeriod; and delete by what is on record only, so that a late Delete cannot hit
-// a resource of another client. An API that can do neither cannot be operated without leaks.
+// GracePeriod; and delete only the recorded resource, so that a late Delete cannot hit a resource
+// of another client. An API that can do neither cannot be operated without leaks.
 package external

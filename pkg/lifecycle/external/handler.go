@@ -56,7 +56,7 @@ func (h *Handler[T]) Suspended(obj T) bool {
 	return ok && suspender.Suspended(obj)
 }
 
-// UpdateStatus observes what is on record.
+// UpdateStatus observes the recorded resource.
 func (h *Handler[T]) UpdateStatus(ctx context.Context, obj T) error {
 	observed, err := h.observe(ctx, obj)
 	if err != nil || observed.Exists || obj.GetExternal().Phase != PhaseCreated {
@@ -132,7 +132,7 @@ func (h *Handler[T]) update(ctx context.Context, obj T, commit lifecycle.Commit)
 	return h.conclude(ctx, obj, done)
 }
 
-// conclude looks whether a request has brought about what it was to.
+// conclude observes whether a request has taken effect.
 func (h *Handler[T]) conclude(ctx context.Context, obj T, done Operation) (result.Result, error) {
 	if done.InProgress {
 		return result.Empty, inProgress(v1alpha1.ReasonProcessing, done.Message, done.After)
@@ -179,7 +179,7 @@ func (h *Handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	}
 }
 
-// observe looks for the resource on record, and records what it finds.
+// observe looks for the resource on record, and records its state.
 func (h *Handler[T]) observe(ctx context.Context, obj T) (Observation, error) {
 	record := obj.GetExternal()
 	if record.Phase == "" {
@@ -235,8 +235,8 @@ const (
 	defaultGracePeriod = 10 * time.Second
 )
 
-// Options describe the API. The zero value is for an API that allows to repeat a Create
-// with the same token, and that shows at once what was created.
+// Options describe the API. The zero value is for an API that allows to repeat a Create with the
+// same token, and that shows a created resource at once.
 type Options struct {
 	// Timeout is how long each call of the Client may take; for a Create it counts from when its
 	// intent was about to be recorded.
@@ -244,9 +244,9 @@ type Options struct {
 	// Default: 30 seconds
 	Timeout time.Duration
 	// GracePeriod is how long after its Timeout a Create may still take effect and become visible,
-	// plus what the clocks of two replicas of the operator may differ. Until it has passed, an
-	// observation that there is no resource does not count. A time on record that is later than now
-	// by more than that is impossible; it is replaced by the present.
+	// plus the greatest difference between the clocks of two replicas of the operator. Until it has
+	// passed, an observation that there is no resource does not count. A time on record that is
+	// later than now by more than that is impossible; it is replaced by the present.
 	//
 	// Default: 10 seconds
 	GracePeriod time.Duration
@@ -256,7 +256,8 @@ type Options struct {
 	//
 	// Default: false
 	NotIdempotent bool
-	// EventuallyConsistent is for APIs that may not show at once what they have said to be created.
+	// EventuallyConsistent is for APIs that may not show a resource at once after they reported its
+	// creation.
 	//
 	// Default: false
 	EventuallyConsistent bool
@@ -293,6 +294,6 @@ func (o Options) pendingFor(record *Record) time.Duration {
 		return 0
 	}
 	passed := o.Clock().Sub(record.Since.Time)
-	// A time that is a little in the future is that of another clock.
+	// A time that is a little in the future comes from another clock.
 	return min(max(o.Timeout+o.GracePeriod-passed, 0), o.Timeout+o.GracePeriod)
 }
