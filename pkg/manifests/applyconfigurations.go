@@ -14,11 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FromApplyConfigurations converts apply configurations, such as those of the
-// client-go package applyconfigurations, into objects that a GeneratorFunc can
-// return. They hold the fields that were set and nothing else, where objects of
-// Go types hold the empty values of the others as well. The error lists the
-// configurations without type or name, and those that are nil.
+// FromApplyConfigurations converts apply configurations, such as those of the client-go package
+// applyconfigurations, into objects that a GeneratorFunc can return. They hold the fields that were
+// set and nothing else, where objects of Go types also hold empty values for all other fields. The
+// error lists the configurations without type or name, and nil configurations.
 func FromApplyConfigurations(configurations ...runtime.ApplyConfiguration) ([]client.Object, error) {
 	objects := make([]client.Object, 0, len(configurations))
 	var errs []error

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Context is what a generator and a hook find in their context about the reconcile. A generator needs
-// none of it: what is not known is the zero value.
+// Context describes the reconcile in the context of a generator or a hook. A generator needs none
+// of it: an unknown field has its zero value.
 type Context struct {
 	// ReconcilerName is the name of the reconciler, which is the prefix of its annotations.
 	ReconcilerName string
@@ -22,11 +22,12 @@ type Context struct {
 	LocalClient client.Client
 	// Component is the component, which must not be changed.
 	Component client.Object
-	// Digest is the digest of everything that the objects depend on: of the spec, the annotations, the generator, and
-	// what references hold.
+	// Digest is the digest of everything that the objects depend on: of the spec, the annotations,
+	// the generator, and the content of references.
 	Digest string
-	// Revision is the revision of the component. It counts from 1, and grows when the generator, its parameters, the
-	// patches of the component or what a reference holds has changed. Upgrade alone says whether it is an upgrade.
+	// Revision is the revision of the component. It counts from 1, and grows when the generator,
+	// its parameters, the patches of the component or the content of a reference has changed.
+	// Upgrade alone says whether it is an upgrade.
 	Revision int64
 	// Upgrade is set if an earlier revision of the component was applied and ready. Otherwise the revision is its installation,
 	// whatever its number is.
@@ -37,13 +38,13 @@ type Context struct {
 
 type contextKey struct{}
 
-// FromContext returns what a context holds.
+// FromContext returns the Context in a context.
 func FromContext(ctx context.Context) Context {
 	c, _ := ctx.Value(contextKey{}).(Context)
 	return c
 }
 
-// In returns a context that holds c in place of what the given one holds.
+// In returns a context that holds c in place of the Context of the given one.
 func (c Context) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
 }

@@ -28,7 +28,7 @@ type DecodeError struct {
 	Document int
 	// Line counts the lines of the file, from 1; it is 0 if it is not known.
 	Line int
-	// Err says what is wrong.
+	// Err is the mistake.
 	Err error
 }
 
@@ -55,8 +55,8 @@ type DecodeOption int
 // LastKeyWins accepts keys that are set twice, and uses the last value, as Helm does.
 const LastKeyWins DecodeOption = 1
 
-// Decode reads the objects in a file of YAML or JSON documents. The name is for
-// errors only. Values become what the API server's clients make of them.
+// Decode reads the objects in a file of YAML or JSON documents. The name is for errors only. Values
+// are converted as by clients of the API server.
 //
 // Documents that hold nothing are left out. Lists stay lists, with their items
 // under "items". Refused are: text that does not parse or is not UTF-8, keys
@@ -101,8 +101,8 @@ func objectsOf(documents []document.Document, mistakes *mistakes) ([]*unstructur
 	return objects, nil
 }
 
-// WithoutLists returns decoded objects with the items of lists in place of the lists.
-// Items without a type have the one that their list implies.
+// WithoutLists returns decoded objects with the items of lists in place of the lists. Items without
+// a type have the type that their list implies.
 func WithoutLists(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, object := range objects {

@@ -11,16 +11,18 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 )
 
-// Digester is a generator or a transformer that reports what it renders from: files and options. With another
-// digest, an operator starts a new revision of each component for which it renders something else.
+// Digester is a generator or a transformer that reports a digest of its sources: files and options.
+// With another digest, an operator starts a new revision of each component for which it renders
+// something else.
 type Digester interface {
 	// Digest returns a short text. It is the same in each process as long as files and options are; Go functions among the
 	// options count only by being there. The status of components has it, so no secret may follow from it.
 	Digest() string
 }
 
-// Digest returns the digest of a generator; it is empty if the generator has none. That of Join and Transform is
-// one for all generators and transformers that have one, and that of Isolated the one of its generator.
+// Digest returns the digest of a generator; it is empty if the generator has none. Join and
+// Transform have one digest for all their generators and transformers that have one, and Isolated
+// has the digest of its generator.
 func Digest(g Generator) string { return digestOf(g) }
 
 func digestOf(v any) (sum string) {
@@ -55,7 +57,8 @@ func combined(sums ...string) string {
 	return digest.Combine(sums...)
 }
 
-// Digest implements Digester. Before its first plus, a digest is that of an earlier build: of charts, without their options.
+// Digest implements Digester. Before its first plus, a digest equals the digest of an earlier
+// build: of charts, without their options.
 func (j joined) Digest() string {
 	var before, all []string
 	for _, g := range j {

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests is about where the dependent objects of a component come
-// from. A Generator renders parameters, usually the spec of the component, to
-// objects. This package holds the interface, the plainest generators, and the
-// pieces that generators are put together from:
+// Package manifests makes the dependent objects of a component. A Generator renders parameters,
+// usually the spec of the component, to objects. This package holds the interface, the plainest
+// generators, and the pieces that generators are put together from:
 //
 //   - FromFS serves plain YAML and JSON files,
 //   - GeneratorFunc makes a Go function a generator, and FromApplyConfigurations
@@ -16,13 +15,13 @@
 // Generators for templates, charts, kustomizations and KRM functions are packages
 // of their own below this one, and so are ready-made transformers (transform).
 //
-// A generator must give the same objects for the same input: whatever differs
-// between two calls is treated as a change and sent to the cluster. It must not
-// change its parameters. What it returns belongs to the caller.
+// A generator must return the same objects for the same input: every difference between two calls
+// counts as a change and is sent to the cluster. It must not change its parameters. The returned
+// objects belong to the caller.
 //
-// The client of the target cluster and what is known about the component come
-// through the context, see FromContext.
+// The client of the target cluster and the facts about the component come through the context, see
+// FromContext.
 //
-// Callers should use the function Generate, not the method: it converts whatever a
-// generator may do wrong, panics and nil objects included, into an error.
+// Callers should use the function Generate, not the method: it converts each mistake of a
+// generator, panics and nil objects included, into an error.
 package manifests

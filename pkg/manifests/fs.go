@@ -20,9 +20,8 @@ import (
 // *.json files below the root, which is a folder of the file system ("." for
 // all of it) or a single file. The parameters make no difference.
 //
-// The files are read once, here, in the order of their paths. A file may hold
-// several documents; what holds for their content, see Decode. Files and
-// folders with a name that starts with a dot are left out.
+// The files are read once, here, in the order of their paths. A file may hold several documents;
+// see Decode for their content. Files and folders with a name that starts with a dot are left out.
 //
 // If there are mistakes, the error lists all of them, with file, document and
 // line (DecodeError). The generator is usable even then: it returns the same
@@ -76,8 +75,8 @@ func Include(patterns ...string) FSOption {
 	return func(s *files.Selection) { s.Include = append(s.Include, patterns...) }
 }
 
-// Exclude leaves out files that match one of the patterns, which are like those
-// of Include and take precedence.
+// Exclude leaves out files that match one of the patterns, which are like the patterns of Include
+// and take precedence.
 func Exclude(patterns ...string) FSOption {
 	return func(s *files.Selection) { s.Exclude = append(s.Exclude, patterns...) }
 }
@@ -87,10 +86,10 @@ func TopLevelOnly() FSOption {
 	return func(s *files.Selection) { s.TopLevelOnly = true }
 }
 
-// FollowSymlinks reads the files that symbolic links lead to, as they occur in
-// mounted ConfigMaps; without it, a symbolic link is an error. Use it only if
-// the file system itself keeps links from leading out of it, as that of os.Root
-// does and os.DirFS does not, or if you trust the author of the links.
+// FollowSymlinks reads the files that symbolic links lead to, as they occur in mounted ConfigMaps;
+// without it, a symbolic link is an error. Use it only if the file system itself keeps links from
+// leading out of it, as os.Root does and os.DirFS does not, or if you trust the author of the
+// links.
 func FollowSymlinks() FSOption {
 	return func(s *files.Selection) { s.FollowSymlinks = true }
 }

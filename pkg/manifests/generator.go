@@ -63,7 +63,7 @@ func Generate(ctx context.Context, g Generator, namespace, name string, paramete
 	if isNil(g) {
 		return nil, errNilGenerator
 	}
-	// A generator that calls others is measured once.
+	// A generator that calls other generators is measured once.
 	inner := context.WithValue(ctx, measuredKey{}, true)
 	outermost := ctx.Value(measuredKey{}) == nil
 	var objects []client.Object
@@ -82,7 +82,7 @@ func Generate(ctx context.Context, g Generator, namespace, name string, paramete
 	return objects, nil
 }
 
-// checkAmount refuses what would take all memory.
+// checkAmount refuses objects that would take all memory.
 func checkAmount(objects []client.Object) error {
 	if len(objects) > maxObjects {
 		return fmt.Errorf("there are %d objects; at most %d are accepted", len(objects), maxObjects)
@@ -155,8 +155,8 @@ func AddToScheme(g Generator, scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Decryptor decrypts the files of a generator when they are read.
-// It gets every file and returns those that are not encrypted as they are.
+// Decryptor decrypts the files of a generator when they are read. It gets every file and returns a
+// file that is not encrypted as it is.
 type Decryptor interface {
 	// Decrypt returns the plain text of the file with this path, which is for
 	// picking keys and for errors. The input must not be changed. The error must

@@ -19,7 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Isolation says what an isolated generator may use.
+// Isolation sets the limits of an isolated generator.
 type Isolation struct {
 	// Name distinguishes the isolated generators of a program, also in errors.
 	//
@@ -76,14 +76,13 @@ const (
 // time has passed or the operator ends. It is no sandbox: it has the user, the file system and
 // the network of the operator.
 //
-// What goes to g and back is JSON. So g finds a types.UnstructurableMap in place of
-// the type of the spec, an unstructured.Unstructured as the component, and all that the
-// context holds except for the clients: it cannot look anything up. It must return
-// objects that say their apiVersion and kind, or are of a built-in type or one that its
-// AddToScheme knows. They come back as unstructured.Unstructured.
+// The input and the output of g are JSON. So g finds a types.UnstructurableMap in place of the type
+// of the spec, an unstructured.Unstructured as the component, and all that the context holds except
+// for the clients: it cannot look anything up. It must return objects with apiVersion and kind, or
+// of a type that is built in or that its AddToScheme knows. They come back as
+// unstructured.Unstructured.
 //
-// Errors of g come back as their text and, where they ask for one, with the delay of a
-// types.RetriableError.
+// Errors of g come back as their text and with the delay of a types.RetriableError.
 func Isolated(g Generator, isolation Isolation) Generator {
 	i := &isolated{transformed: transformed{generator: g}, isolation: isolation}
 	i.isolation.Name = cmp.Or(isolation.Name, "generator")

@@ -39,7 +39,7 @@ func RunIsolated() {
 	}
 }
 
-// work is what the other process is asked to do.
+// work is the request to the other process.
 type work struct {
 	Generator       string
 	Namespace, Name string
@@ -54,11 +54,11 @@ type work struct {
 	// Component is serialised.
 	Component map[string]any
 	Origins   bool
-	// Time is what the rendering takes for the current time, if it is not that of the clock.
+	// Time replaces the current time in the rendering, if it is set.
 	Time *time.Time
 }
 
-// answer is what it found out.
+// answer is the answer of the other process.
 type answer struct {
 	Objects []map[string]any
 	Origins []string // of the objects; none if the context does not ask for them

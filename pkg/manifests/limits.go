@@ -3,15 +3,15 @@
 
 package manifests
 
-// TemplateLimits keep the templates of one rendering, or the values that they are given,
-// from taking all memory or all stack. What exceeds one is an error. A limit
-// that is not greater than 0 has its default.
+// TemplateLimits keep the templates of one rendering, or the values that they are given, from
+// taking all memory or all stack. To exceed one is an error. A limit that is not greater than 0 has
+// its default.
 //
-// Other limits are fixed. The text of a template, also one for the function tpl, has at
-// most 16 MiB, 100,000 actions and 100,000 parentheses, and is nested at most 120 levels
-// deep. A value that is printed, or walked by a function, is nested at most 1,000 levels
-// deep. A regular expression has at most 16 KiB, an argument of a method 64 KiB, a pattern of
-// Files.Glob 1 KiB, and lookup lists at most 10,000 objects.
+// Other limits are fixed. The text of a template, also one for the function tpl, has at most 16
+// MiB, 100,000 actions and 100,000 parentheses, and is nested at most 120 levels deep. A printed
+// value, or a value that a function walks, is nested at most 1,000 levels deep. A regular
+// expression has at most 16 KiB, an argument of a method 64 KiB, a pattern of Files.Glob 1 KiB, and
+// lookup lists at most 10,000 objects.
 type TemplateLimits struct {
 	// Depth limits how deep templates may call each other, with include, template and tpl; at most
 	// 1,000.
@@ -30,7 +30,8 @@ type TemplateLimits struct {
 	// Unit: bytes
 	// Default: 16 MiB
 	StringBytes int64
-	// Items limits the length of each list and map that a function returns, such as that of until.
+	// Items limits the length of each list and map that a function returns, such as the list of
+	// until.
 	//
 	// Unit: elements
 	// Default: 100,000

@@ -16,17 +16,16 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Sourcer is a generator that can report, without rendering, what it renders from, for
-// people: the name and the version of a chart, for example. It stands in the status of
-// components.
+// Sourcer is a generator that can report, without rendering, its source, for people: the name and
+// the version of a chart, for example. It stands in the status of components.
 type Sourcer interface {
-	// Source returns what the generator renders from. Fields that do not apply are empty.
+	// Source returns the source of the generator. Fields that do not apply are empty.
 	Source() v1alpha1.Source
 }
 
-// Source returns what a generator renders from; it is empty if the generator does not
-// report it. That of Transform and Isolated is the one of the generator that they are made
-// from, and that of Join the one of the first generator that reports any.
+// Source returns the source of a generator; it is empty if the generator does not report it.
+// Transform and Isolated report the source of the generator that they are made from, and Join
+// reports the source of the first generator that has one.
 func Source(g Generator) v1alpha1.Source {
 	var source v1alpha1.Source
 	if sourcer, ok := g.(Sourcer); ok && !isNil(g) {
@@ -43,8 +42,8 @@ type DefaultValuer interface {
 	DefaultValues() map[string]any
 }
 
-// DefaultValues returns the defaults of a generator for its parameters; nil if it reports none. Those of Transform and
-// Isolated are the ones of the generator that they are made from.
+// DefaultValues returns the defaults of a generator for its parameters; nil if it reports none.
+// Transform and Isolated report the defaults of the generator that they are made from.
 func DefaultValues(g Generator) map[string]any {
 	var values map[string]any
 	if valuer, ok := g.(DefaultValuer); ok && !isNil(g) {
@@ -58,17 +57,19 @@ func DefaultValues(g Generator) map[string]any {
 // DefaultValues implements DefaultValuer.
 func (t *transformed) DefaultValues() map[string]any { return DefaultValues(t.generator) }
 
-// TypeSharer is a generator with definitions that are the same for all components, as a chart has them in the folder crds. They
-// belong to the reconciler and to no component. Whether a component needs one depends on what is rendered for it.
+// TypeSharer is a generator with definitions that are the same for all components, as a chart has
+// them in the folder crds. They belong to the reconciler and to no component. Whether a component
+// needs one depends on its rendered objects.
 type TypeSharer interface {
 	// SharedTypes returns the definitions, which the caller must not change.
 	SharedTypes() []types.SharedType
 }
 
-// SharedTypes returns the definitions of a generator that all components share; nil if it reports none. Those of Join and Isolated are
-// the ones of the generators that they are made from; of two with one name the first counts. Those of Transform are changed by its
-// object transformers, which are called without a namespace and a name: if what they return depends on these, components do not share
-// the definition.
+// SharedTypes returns the definitions of a generator that all components share; nil if it reports
+// none. Join and Isolated report the definitions of the generators that they are made from; of two
+// with one name the first counts. Transform changes the definitions by its object transformers,
+// which are called without a namespace and a name: if their results depend on these, components do
+// not share the definition.
 func SharedTypes(g Generator) []types.SharedType {
 	var shared []types.SharedType
 	if sharer, ok := g.(TypeSharer); ok && !isNil(g) {

@@ -16,10 +16,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Transform returns a generator that changes what goes into g and what comes
-// out of it. The parameter transformers run before g, the object transformers
-// after it, each kind in the order given; the order between the kinds means
-// nothing:
+// Transform returns a generator that changes the parameters and the objects of g. The parameter
+// transformers run before g, the object transformers after it, each kind in the order given; the
+// order between the kinds means nothing:
 //
 //	manifests.Transform(g,
 //		manifests.WithParameterTransformer(defaults),
@@ -80,8 +79,7 @@ func (t *transformed) validate() error {
 	return errors.Join(errs...)
 }
 
-// each stops at the first error, as the next transformer needs what the
-// previous one returns.
+// each stops at the first error, as the next transformer needs the result of the previous one.
 func (t *transformed) each(f func(Transformer) error) error {
 	for i, transformer := range t.transformers {
 		if err := f(transformer); err != nil {
@@ -118,7 +116,7 @@ func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name 
 	}
 	var transformed []client.Object
 	err := guard.Call(func() (err error) {
-		// A transformer may encode what it is given.
+		// A transformer may encode the objects.
 		if err := checkAmount(objects); err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
-// functions are those that are the same for every rendering. The decoders make whole
-// numbers int64, where those of sprig make every number a float64. As in Helm, those
+// functions are the functions that are the same for every rendering. The decoders make whole
+// numbers int64, where the decoders of sprig make every number a float64. As in Helm, decoders
 // without "must" do not fail: they put the error into the result.
 var functions = func() template.FuncMap {
 	all := templates.Functions()

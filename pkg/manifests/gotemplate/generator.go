@@ -54,16 +54,16 @@ var _ manifests.Generator = &generator{}
 
 type sum = digest.Sum
 
-// New returns a generator that renders the *.yaml, *.yml, *.json and *.tpl
-// files below the root, which is a folder of the file system ("." for all of
-// it) or a single file. Files with a name that starts with an underscore are not
-// rendered, they only define templates for others. Files and folders with a name that
-// starts with a dot are left out. The files are read and parsed once, here.
+// New returns a generator that renders the *.yaml, *.yml, *.json and *.tpl files below the root,
+// which is a folder of the file system ("." for all of it) or a single file. Files with a name that
+// starts with an underscore are not rendered, they only define templates for other files. Files and
+// folders with a name that starts with a dot are left out. The files are read and parsed once,
+// here.
 //
-// If options are wrong or templates do not parse, the error lists all mistakes,
-// with file and line. The generator is usable even then: it returns the same
-// error whenever it is called. So the caller has the choice to stop the
-// operator, or to go on and let the mistake show up at the components.
+// If options are invalid or templates do not parse, the error lists all mistakes, with file and
+// line. The generator is usable even then: it returns the same error whenever it is called. So the
+// caller has the choice to stop the operator, or to go on and let the mistake show up at the
+// components.
 func New(fsys fs.FS, root string, options Options) (manifests.Generator, error) {
 	g := &generator{read: cache.New[[]*unstructured.Unstructured](maxTexts, maxTextBytes)}
 	complete, err := options.complete()
@@ -206,7 +206,7 @@ func (o Options) complete() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// checkFunction refuses what text/template would answer with a panic.
+// checkFunction refuses functions that text/template would answer with a panic.
 func checkFunction(name string, f any) (err error) {
 	if slices.Contains([]string{"include", "tpl", "lookup"}, name) || strings.HasPrefix(name, "_") {
 		return errors.New("this name is in use")

@@ -27,11 +27,10 @@ type parameters struct {
 
 var _ manifests.ParameterTransformer = &parameters{}
 
-// NewParameters returns a transformer for manifests.Transform that renders a
-// file: what it gives, which has to be a map in YAML or JSON, are the parameters
-// from then on. The template sees the parameters that were given as .Values; of
-// the component it sees nothing, and it cannot look up objects. The file is read
-// and parsed once, here.
+// NewParameters returns a transformer for manifests.Transform that renders a file: its output,
+// which has to be a map in YAML or JSON, replaces the parameters. The template sees the former
+// parameters as .Values; of the component it sees nothing, and it cannot look up objects. The file
+// is read and parsed once, here.
 //
 // If there are mistakes, the transformer is usable nevertheless: it returns the
 // same error whenever it is called.
@@ -52,8 +51,8 @@ func NewParameters(fsys fs.FS, file string, options Options) (manifests.Paramete
 	return p, p.err
 }
 
-// TransformParameters implements manifests.ParameterTransformer. Its errors are
-// those of Generator.Generate.
+// TransformParameters implements manifests.ParameterTransformer. Its errors are like the errors of
+// Generator.Generate.
 func (p *parameters) TransformParameters(namespace, name string, parameters types.Unstructurable) (types.Unstructurable, error) {
 	if p.err != nil {
 		return nil, p.err

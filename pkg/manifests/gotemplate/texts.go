@@ -35,10 +35,9 @@ type Texts struct {
 	runner   *timeout.Runner
 }
 
-// NewTexts parses the templates, by their names. All of them share their
-// definitions, and those with a base name that starts with an underscore are not
-// rendered. Base is what templates see as .Template.BasePath, and what errors
-// name. The error lists all mistakes, with name and line.
+// NewTexts parses the templates, by their names. All of them share their definitions, and templates
+// with a base name that starts with an underscore are not rendered. Base is .Template.BasePath in
+// templates, and the name in errors. The error lists all mistakes, with name and line.
 func NewTexts(base string, sources map[string]string, options Options) (*Texts, error) {
 	var rendered []string
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
@@ -49,7 +48,7 @@ func NewTexts(base string, sources map[string]string, options Options) (*Texts, 
 	return newTexts(base, sources, rendered, options)
 }
 
-// newTexts is NewTexts with a choice of what is rendered.
+// newTexts is NewTexts with a choice of the rendered templates.
 func newTexts(base string, sources map[string]string, rendered []string, options Options) (*Texts, error) {
 	t := &Texts{base: path.Clean(base), rendered: rendered, runner: timeout.New("templates in " + path.Clean(base))}
 	var err error
@@ -72,8 +71,8 @@ func newTexts(base string, sources map[string]string, rendered []string, options
 	return t, nil
 }
 
-// Render returns what the templates give for the parameters, by the names of
-// the templates. Its errors are those of Generator.Generate.
+// Render returns the outputs of the templates for the parameters, by the names of the templates.
+// Its errors are like the errors of Generator.Generate.
 func (t *Texts) Render(ctx context.Context, namespace, name string, parameters types.Unstructurable) (map[string]string, error) {
 	data, err := dataFor(ctx, namespace, name, parameters)
 	if err != nil {
@@ -92,8 +91,8 @@ func (t *Texts) Render(ctx context.Context, namespace, name string, parameters t
 // maxFailures limits how many files are reported that do not render.
 const maxFailures = 10
 
-// render renders all templates and passes on what they give. A mistake in one
-// of them does not keep the others from being tried.
+// render renders all templates and passes on their outputs. It goes on after a mistake in one of
+// them.
 func (t *Texts) render(ctx context.Context, data map[string]any, emit func(name, text string) error) error {
 	r, err := t.renderingFor(ctx)
 	if err != nil {
@@ -139,8 +138,8 @@ func (t *Texts) renderOne(r *templates.Rendering, name string, data map[string]a
 	return r.Execute(name, data)
 }
 
-// dataFor returns what templates see as the dot. It is made anew for every
-// rendering, as templates can change it.
+// dataFor returns the dot of templates. It is made anew for every rendering, as templates can
+// change it.
 func dataFor(ctx context.Context, namespace, name string, parameters types.Unstructurable) (map[string]any, error) {
 	values, err := convert.Values(parameters)
 	if err != nil {
@@ -164,8 +163,7 @@ func dataFor(ctx context.Context, namespace, name string, parameters types.Unstr
 	}, nil
 }
 
-// componentFrom describes the component; what the context does not hold is
-// empty.
+// componentFrom describes the component; a fact that the context lacks is empty.
 func componentFrom(known manifests.Context, revision int64) map[string]any {
 	var name, namespace string
 	labels, annotations := map[string]any{}, map[string]any{}

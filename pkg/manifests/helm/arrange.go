@@ -20,7 +20,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// marker writes annotations of ours. What the chart says itself wins.
+// marker writes annotations of ours. An annotation of the chart itself takes precedence.
 type marker struct {
 	// prefix is the name of the reconciler; empty means that there is none.
 	prefix string
@@ -43,9 +43,8 @@ func (m marker) set(object *unstructured.Unstructured, annotation, value string)
 	}
 }
 
-// arrange returns the objects in the order of helm template: what is in crds,
-// then the manifests, then the hooks. What Helm does with some of them in another
-// way is said in our annotations.
+// arrange returns the objects in the order of helm template: the folders crds, then the manifests,
+// then the hooks. Our annotations express the special treatment that Helm gives to some of them.
 func (g *generator) arrange(ctx context.Context, c *chart.Chart, r rendered, release common.ReleaseOptions) ([]client.Object, error) {
 	prefix := manifests.FromContext(ctx).ReconcilerName
 	if prefix == "" && len(r.hooks) > 0 {
@@ -81,8 +80,7 @@ func (g *generator) arrange(ctx context.Context, c *chart.Chart, r rendered, rel
 	return objects, nil
 }
 
-// sequence says in our annotations what the chart says about its order, which is
-// reversed for deletions.
+// sequence expresses the order of the chart, which is reversed for deletions, in our annotations.
 func (m marker) sequence(ctx context.Context, c *chart.Chart, objects []templated) error {
 	if m.prefix == "" {
 		return nil

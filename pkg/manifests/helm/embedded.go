@@ -16,11 +16,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
-// embedding is what to do about a chart without the files that //go:embed leaves out.
+// embedding is the advice for a chart without the files that //go:embed leaves out.
 const embedding = `the chart has no file with a name that starts with "_" or ".", which //go:embed leaves out of a folder: embed it with the prefix "all:", such as //go:embed all:chart`
 
-// isBare reports whether a chart has none of the files that //go:embed leaves out. Those of
-// packed sub-charts do not count.
+// isBare reports whether a chart has none of the files that //go:embed leaves out. Files of packed
+// sub-charts do not count.
 func isBare(files []*archive.BufferedFile) bool {
 	for _, file := range files {
 		if name := path.Base(file.Name); strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") {
@@ -38,7 +38,7 @@ func checkEmbedded(c *chart.Chart) error {
 	defined := map[string]*parse.Tree{}
 	own := map[string]*parse.Tree{}
 	for name, file := range files {
-		// What is wrong with a template is found when it is rendered.
+		// Mistakes in a template are found when it is rendered.
 		if templates.CheckText(string(file.Data)) != nil {
 			return nil
 		}

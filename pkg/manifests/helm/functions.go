@@ -23,9 +23,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
 
-// functions are those that are the same for every rendering. Helm's engine does not export
-// its own: those that charts call often are written again here, as short as they are
-// there, and the others are called through an engine.
+// functions are the functions that are the same for every rendering. Helm's engine does not export
+// its own: functions that charts call often are written again here, as short as they are there, and
+// the rest is called through an engine.
 var functions = func() template.FuncMap {
 	all := templates.Functions()
 	delete(all, "env")
@@ -155,19 +155,19 @@ func checkPattern(pattern string, c *chart.Chart) error {
 	return nil
 }
 
-// patternShape is what the time for matching a pattern depends on.
+// patternShape holds the properties of a pattern that decide about the time for matching it.
 type patternShape struct {
-	// parts are the texts, wildcards, ranges and lists of alternatives that follow each
-	// other at most, and wild those of them that match texts of different lengths.
+	// parts are the texts, wildcards, ranges and lists of alternatives that follow each other at
+	// most, and wild the ones that match texts of different lengths.
 	parts, wild int
 	// choices is in how many ways alternatives can be chosen.
 	choices float64
-	// length is that of the texts that the pattern matches, or -1 if it is not the same
-	// for all.
+	// length is the length of the texts that the pattern matches, or -1 if it is not the same for
+	// all.
 	length int
 }
 
-// then puts what follows behind the shape.
+// then appends the next shape.
 func (s *patternShape) then(next patternShape) {
 	s.parts, s.wild, s.choices = s.parts+next.parts, s.wild+next.wild, s.choices*next.choices
 	if s.length += next.length; next.length < 0 {

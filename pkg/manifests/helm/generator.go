@@ -51,18 +51,16 @@ var (
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// New returns a generator that renders the chart at root, which is a folder of
-// the file system ("." for all of it) or a packed chart (*.tgz). The chart is
-// read once, here. Generators of charts with the same files share what these were
-// parsed to, among the charts that were loaded last.
+// New returns a generator that renders the chart at root, which is a folder of the file system ("."
+// for all of it) or a packed chart (*.tgz). The chart is read once, here. Generators of charts with
+// the same files share the parsed chart, among the charts that were loaded last.
 //
 // A folder that a program embeds needs the pattern "all:", as in //go:embed all:chart:
 // without it, files like _helpers.tpl are missing.
 //
-// If options are wrong or the chart cannot be loaded, there is an error. The
-// generator is usable even then: it returns the same error whenever it is called.
-// So the caller has the choice to stop the operator, or to go on and let the
-// mistake show up at the components.
+// If options are invalid or the chart cannot be loaded, there is an error. The generator is usable
+// even then: it returns the same error whenever it is called. So the caller has the choice to stop
+// the operator, or to go on and let the mistake show up at the components.
 func New(fsys fs.FS, root string, options Options) (manifests.Generator, error) {
 	g := &generator{
 		texts: cache.New[[]manifest](maxTexts, maxTextBytes), runner: timeout.New("chart " + path.Clean(root)),
@@ -79,8 +77,8 @@ func New(fsys fs.FS, root string, options Options) (manifests.Generator, error) 
 	return g, g.err
 }
 
-// Digest implements manifests.Digester. It is that of the files of the chart, packed
-// or not, and of the options, if there are any.
+// Digest implements manifests.Digester. It covers the files of the chart, packed or not, and the
+// options, if there are any.
 func (g *generator) Digest() string { return g.digest }
 
 // Source implements manifests.Sourcer.
@@ -92,7 +90,7 @@ func (g *generator) Source() v1alpha1.Source {
 	return source
 }
 
-// DefaultValues implements manifests.DefaultValuer: they are those of the file values.yaml.
+// DefaultValues implements manifests.DefaultValuer: they are the values of the file values.yaml.
 func (g *generator) DefaultValues() map[string]any {
 	if g.chart == nil {
 		return nil
@@ -131,8 +129,8 @@ func (g *generator) Generate(ctx context.Context, namespace, name string, parame
 	if g.err != nil {
 		return nil, g.err
 	}
-	// This copy is made here: a rendering that outlives its timeout must not read what the caller
-	// may change.
+	// This copy is made here: a rendering that outlives its timeout must not read values that the
+	// caller may change.
 	values, err := convert.Values(parameters)
 	if err != nil {
 		return nil, err
@@ -177,7 +175,7 @@ func (g *generator) render(ctx context.Context, namespace, name string, values m
 	return g.arrange(ctx, r.chart, result, r.release)
 }
 
-// CRDPolicy says what becomes of the objects in the folders crds of a chart.
+// CRDPolicy decides about the objects in the folders crds of a chart.
 type CRDPolicy string
 
 const (
@@ -197,7 +195,7 @@ type Options struct {
 	//
 	// Default: false
 	DisableLookup bool
-	// CRDs says what becomes of the folders crds.
+	// CRDs decides about the folders crds.
 	//
 	// Default: CRDsApply
 	CRDs CRDPolicy

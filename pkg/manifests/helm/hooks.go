@@ -34,8 +34,8 @@ const (
 	beforeEnd = beforeWave + maxWeight + 1
 	afterEnd  = afterWave + maxWeight + 1
 
-	// preDeleteRow, postDeleteRow and rollbackRow distinguish the hooks of deletions and
-	// rollbacks from others that would have to wait for each other.
+	// preDeleteRow, postDeleteRow and rollbackRow distinguish the hooks of deletions and rollbacks
+	// from other hooks that would have to wait for each other.
 	preDeleteRow  = 100_000
 	postDeleteRow = 200_000
 	rollbackRow   = 300_000
@@ -50,9 +50,9 @@ const (
 	annotationRevision = "helm.corbel.run/revision"
 )
 
-// hooks returns the objects that are hooks, with annotations that make them run
-// when Helm would run them. Those of tests are left out, because tests are run by people, and
-// those of rollbacks, unless the caller keeps what is rendered for a rollback.
+// hooks returns the objects that are hooks, with annotations that make them run when Helm would run
+// them. Hooks of tests are left out, because people run tests, and hooks of rollbacks, unless the
+// caller keeps the rendered objects for a rollback.
 func (m marker) hooks(found []hook, current common.ReleaseOptions) ([]templated, error) {
 	running := slices.Clone(found)
 	slices.SortStableFunc(running, func(a, b hook) int {
@@ -108,7 +108,7 @@ func (m marker) hook(h hook, r run, current common.ReleaseOptions) (wave int, in
 		if current.IsInstall || runs(r.object) || succeeded {
 			break
 		}
-		// What an installation created stays as it is.
+		// An object that an installation created stays as it is.
 		m.set(r.object, v1alpha1.AnnotationReconcilePolicy, "once")
 		return m.applied(run{r.object, moment{before: r.at.otherBefore, after: r.at.otherAfter}}, weight, false, current), true
 	}
@@ -218,10 +218,9 @@ type run struct {
 // maxName is how long the name of a Job may be.
 const maxName = 63
 
-// runsOf returns when an object is applied. One that does its work and ends runs
-// at each of its moments. Helm gives all these runs one name, one after the other;
-// here they are objects side by side, so the later ones get a name of their own,
-// the same in each revision.
+// runsOf returns when an object is applied. An object that does its work and ends runs at each of
+// its moments. Helm gives all these runs one name, one after the other; here they are objects side
+// by side, so the later ones get a name of their own, the same in each revision.
 func runsOf(h hook, object *unstructured.Unstructured, at moment) ([]run, error) {
 	if !runs(object) {
 		return []run{{object, at}}, nil
@@ -238,7 +237,8 @@ func runsOf(h hook, object *unstructured.Unstructured, at moment) ([]run, error)
 			named.SetName(object.GetName() + suffix)
 		}
 		if at.preRollback || at.postRollback {
-			// Rollback hooks are kept beside the others, which must not fail because of their names.
+			// Rollback hooks are kept beside the other hooks, which must not fail because of their
+			// names.
 			named.SetName(shortened(named.GetName()))
 		}
 		if len(named.GetName()) > maxName && suffix != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 )
 
-// maxSubcharts limits how deep sub-charts may contain others.
+// maxSubcharts limits how deep sub-charts may be nested.
 const maxSubcharts = 50
 
 // loaded is a chart with its parsed templates and the digest of its files. Several
@@ -34,8 +34,8 @@ type loaded struct {
 	bare bool
 }
 
-// charts are those that were loaded last, as long as their files are not larger than
-// this together.
+// charts are the charts that were loaded last, as long as their files together are not larger than
+// this.
 var charts = cache.New[loaded](64, 32<<20)
 
 // load reads a chart as Helm does, unless one with the same files was loaded before.
@@ -90,9 +90,9 @@ func parseChart(root string, files []*archive.BufferedFile) (*chart.Chart, error
 	return c, checkSequences(c)
 }
 
-// checkVersion refuses charts of an apiVersion that Helm does not install. The library for
-// charts of version v2, which is called afterwards, loads any as such. It looks at
-// sub-charts no more than Helm does, and says what is wrong with other files.
+// checkVersion refuses charts of an apiVersion that Helm does not install. The library for charts
+// of version v2, which is called afterwards, loads any as such. It looks at sub-charts no more than
+// Helm does, and reports mistakes in other files.
 func checkVersion(files []*archive.BufferedFile) error {
 	at := slices.IndexFunc(files, func(file *archive.BufferedFile) bool { return file.Name == "Chart.yaml" })
 	var head struct {
@@ -161,8 +161,8 @@ func sortDependencies(c *chart.Chart) {
 	}
 }
 
-// clone returns a copy of a chart for one rendering, which changes charts. What
-// is only read is shared. The values are masked.
+// clone returns a copy of a chart for one rendering, which changes charts. Parts that are only read
+// are shared. The values are masked.
 func clone(c *chart.Chart) *chart.Chart {
 	metadata := *c.Metadata
 	metadata.Dependencies = make([]*chart.Dependency, len(c.Metadata.Dependencies))

@@ -31,14 +31,14 @@ type manifest struct {
 	// objects is the object, or the items of a list.
 	objects []*unstructured.Unstructured
 	file    string
-	// kind is that of the document, by which Helm orders.
+	// kind is the kind of the document, by which Helm orders.
 	kind string
 	hook *release.Hook // nil if it is none
 }
 
-// manifestsIn reads what a template gave. It splits the text where Helm does, which
-// accepts texts that are no YAML as a whole. All mistakes are reported. Like Helm, it
-// accepts keys that are set twice.
+// manifestsIn reads the output of a template. It splits the text where Helm does, which accepts
+// texts that are no YAML as a whole. All mistakes are reported. Like Helm, it accepts keys that are
+// set twice.
 func manifestsIn(name, text string) ([]manifest, error) {
 	texts := releaseutil.SplitManifests(text)
 	found := make([]manifest, 0, len(texts))
@@ -72,17 +72,17 @@ var knownHooks = []release.HookEvent{
 	release.HookPostUpgrade, release.HookPreRollback, release.HookPostRollback, release.HookTest, formerTest,
 }
 
-// formerTest is what release.HookTest was called in Helm 2.
+// formerTest is the name of release.HookTest in Helm 2.
 const formerTest release.HookEvent = "test-success"
 
-// formerHooks are those that Helm 2 knew. Charts for all versions of Helm still have
-// them, and later versions leave out the objects with them.
+// formerHooks are the hooks that only Helm 2 knew. Charts for all versions of Helm still have them,
+// and later versions leave out the objects with them.
 var formerHooks = []release.HookEvent{"crd-install", "test-failure"}
 
-// hookOf returns what an object says about itself as a hook, nil if it is none. It
-// reports whether it is a hook of Helm 2 only, which Helm leaves out. Helm leaves out
-// objects with any other unknown hook as well: a hook with a misspelt name never runs.
-// That is an error here. It does not hold the unknown name, which may come from a value.
+// hookOf returns an object as a hook, nil if it is none. It reports whether it is a hook of Helm 2
+// only, which Helm leaves out. Helm leaves out objects with any other unknown hook as well: a hook
+// with a misspelt name never runs. That is an error here. It does not hold the unknown name, which
+// may come from a value.
 func hookOf(file string, object *unstructured.Unstructured) (hook *release.Hook, former bool, err error) {
 	annotations := object.GetAnnotations()
 	moments, isHook := annotations[release.HookAnnotation]
@@ -160,8 +160,8 @@ const (
 	maxTextBytes = 32 << 20
 )
 
-// notes are what Helm shows after an installation. They are rendered, because
-// charts check their values there, and then thrown away.
+// notes is the text that Helm shows after an installation. They are rendered, because charts check
+// their values there, and then thrown away.
 const notes = "NOTES.txt"
 
 // rendered are the objects of a chart, in the order in which Helm prints them.
@@ -183,9 +183,9 @@ type hook struct {
 	objects []*unstructured.Unstructured
 }
 
-// read returns the objects of what the templates gave, in the order of Helm. Each text is
-// parsed once, as long as it is kept; components of one chart have most texts in common.
-// All mistakes are reported.
+// read returns the objects in the outputs of the templates, in the order of Helm. Each text is
+// parsed once, as long as it is kept; components of one chart have most texts in common. All
+// mistakes are reported.
 func (g *generator) read(ctx context.Context, outputs map[string]string) (rendered, error) {
 	var found []manifest
 	var errs []error
@@ -215,7 +215,7 @@ func (g *generator) read(ctx context.Context, outputs map[string]string) (render
 	return result, nil
 }
 
-// parsed returns what a file holds. It must not be changed.
+// parsed returns the objects of a file. They must not be changed.
 func (g *generator) parsed(name, text string, parse func(name, text string) ([]manifest, error)) ([]manifest, error) {
 	key := cache.KeyOf(map[string]string{name: text})
 	found, ok := g.texts.Get(key)
@@ -229,7 +229,7 @@ func (g *generator) parsed(name, text string, parse func(name, text string) ([]m
 	return found, err
 }
 
-// memoryOf estimates what objects take in memory. With aliases it is much more than their text.
+// memoryOf estimates the size of objects in memory. With aliases it is much more than their text.
 func memoryOf(parsed []manifest) (bytes int64) {
 	const perByte = 4 // of JSON: maps and interfaces take several times their text
 	for _, m := range parsed {

@@ -74,9 +74,8 @@ func (r *rendering) run(ctx context.Context) (map[string]string, error) {
 	return r.drive(ctx, set, data)
 }
 
-// drive lets Helm's engine lay out what each template sees, in its order, and
-// call back for the template itself, because the engine can neither be counted
-// nor interrupted.
+// drive lets Helm's engine prepare the data of each template, in its order, and call back for the
+// template itself, because the engine can neither be counted nor interrupted.
 func (r *rendering) drive(ctx context.Context, set *templates.Set, data common.Values) (map[string]string, error) {
 	set, err := set.Clone()
 	if err != nil {
@@ -123,8 +122,8 @@ func callBack(c *chart.Chart) {
 	}
 }
 
-// releaseFor describes the deployment as a release of Helm. Its revision is that
-// of the component; all are installations until one was applied and ready.
+// releaseFor describes the deployment as a release of Helm. Its revision is the component's; all
+// are installations until one was applied and ready.
 func releaseFor(ctx context.Context, namespace, name string) common.ReleaseOptions {
 	known := manifests.FromContext(ctx)
 	return common.ReleaseOptions{
@@ -136,8 +135,8 @@ func releaseFor(ctx context.Context, namespace, name string) common.ReleaseOptio
 	}
 }
 
-// capabilitiesFor returns what the target can do. Without a target they are those
-// that helm template assumes.
+// capabilitiesFor returns the capabilities of the target. Without a target they are the
+// capabilities that helm template assumes.
 func capabilitiesFor(ctx context.Context, options Options) (*common.Capabilities, error) {
 	capabilities := common.DefaultCapabilities.Copy()
 	if target, ok := renders.Target(ctx); ok && (options.KubeVersion == "" || options.APIVersions == nil) {
@@ -215,8 +214,8 @@ func parseAll(names []string, files map[string]*common.File) (*templates.Set, er
 	return set, nil
 }
 
-// inOrder returns the names as Helm parses them: those with the longest paths
-// first, so that charts override what their sub-charts define.
+// inOrder returns the names as Helm parses them: the longest paths first, so that charts override
+// the definitions of their sub-charts.
 func inOrder(files map[string]*common.File) []string {
 	return slices.SortedFunc(maps.Keys(files), func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(b, a))

@@ -21,9 +21,9 @@ import (
 // maxFaults limits how many faults of the values are reported for one chart.
 const maxFaults = 20
 
-// checkSchemas checks the values of a chart, and those for its sub-charts,
-// against the schemas that the charts bring. It replaces Helm's own
-// check, which loads what a schema refers to from the network and from files.
+// checkSchemas checks the values of a chart, and the values for its sub-charts, against the schemas
+// that the charts bring. It replaces Helm's own check, which loads the references of a schema from
+// the network and from files.
 func checkSchemas(c *chart.Chart, values map[string]any) error {
 	var errs []error
 	if c.Schema != nil {
@@ -59,7 +59,7 @@ func checkSchema(data []byte, values map[string]any) error {
 	return err
 }
 
-// schemas are those that were compiled last. They are not changed by their use.
+// schemas are the schemas that were compiled last. They are not changed by their use.
 var schemas = cache.New[*jsonschema.Schema](64, 8<<20)
 
 func compile(data []byte) (*jsonschema.Schema, error) {
@@ -85,8 +85,8 @@ func compile(data []byte) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// noLoader refuses to load anything. What a urn stands for is not known to Helm
-// either, and allows everything.
+// noLoader refuses to load anything. A reference to a urn is not known to Helm either, and allows
+// everything.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
@@ -96,8 +96,7 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, errors.New("a schema cannot refer to other files or to the network; put it into $defs")
 }
 
-// faultsOf lists what is wrong with the values, without the values, which may be
-// secret.
+// faultsOf lists the mistakes in the values, without the values, which may be secret.
 func faultsOf(invalid *jsonschema.ValidationError) error {
 	var errs []error
 	printer := message.NewPrinter(language.English)

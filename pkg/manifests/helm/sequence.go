@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// annotationNeedsSubcharts lets the objects of a chart be applied after those of the named sub-charts are ready.
+// annotationNeedsSubcharts lets the objects of a chart be applied after the objects of the named
+// sub-charts are ready.
 //
 // On: the chart itself, in Chart.yaml
 // Format: the names, or aliases, of sub-charts, separated by commas or as a JSON list
@@ -27,8 +28,8 @@ import (
 // Also: the field depends-on of a dependency in Chart.yaml, for the order among sub-charts
 const annotationNeedsSubcharts = "helm.sh/depends-on/subcharts"
 
-// subcharts say what a chart and its sub-charts wait for, by the names that the
-// sub-charts have when they are rendered.
+// subcharts names the sub-charts that a chart and its sub-charts wait for, as they are called when
+// they are rendered.
 type subcharts struct {
 	own   []string
 	needs map[string][]string
@@ -41,8 +42,8 @@ type listed struct {
 	DependsOn nameList `json:"depends-on"`
 }
 
-// subchartsOf reads what Chart.yaml says about the order of the sub-charts. What
-// it names must be there; a sub-chart that is switched off may be named.
+// subchartsOf reads the order of the sub-charts from Chart.yaml. The named sub-charts must be
+// there; a sub-chart that is switched off may be named.
 func subchartsOf(c *chart.Chart) (subcharts, error) {
 	own, err := namesIn(c.Metadata.Annotations[annotationNeedsSubcharts])
 	if err != nil {
@@ -75,8 +76,8 @@ func subchartsOf(c *chart.Chart) (subcharts, error) {
 	return order, errors.Join(errs...)
 }
 
-// calledBy returns what the sub-charts are called when they are rendered, by the
-// names that they can be referred to by: that one, and the one before an alias.
+// calledBy maps each name by which a sub-chart can be referred to, which is its alias or its own
+// name, to its names when it is rendered.
 func calledBy(c *chart.Chart, entries []listed) map[string][]string {
 	names := map[string][]string{}
 	for _, d := range entries {
@@ -105,8 +106,7 @@ func chartFileOf(c *chart.Chart) []byte {
 	return nil
 }
 
-// checkSequences finds what can be wrong about the order of sub-charts before
-// anything is rendered.
+// checkSequences finds mistakes in the order of sub-charts before anything is rendered.
 func checkSequences(c *chart.Chart) error {
 	order, err := subchartsOf(c)
 	if err == nil {
@@ -204,7 +204,7 @@ func ownerOf(file string, paths []string) string {
 }
 
 const (
-	// annotationGroup puts an object of a chart into a group, which others can wait for.
+	// annotationGroup puts an object of a chart into a group, which other objects can wait for.
 	//
 	// On: dependent objects, in templates of charts
 	// Format: a name
@@ -212,8 +212,8 @@ const (
 	// Example: helm.sh/resource-group: database
 	// Also: the annotation apply-order, which takes precedence
 	annotationGroup = "helm.sh/resource-group"
-	// annotationNeedsGroup lets an object, and the others of its group, be applied after those of the named
-	// groups of the same chart are ready.
+	// annotationNeedsGroup lets an object and its group be applied after the named groups of the
+	// same chart are ready.
 	//
 	// On: dependent objects, in templates of charts
 	// Format: the names of groups, separated by commas or as a JSON list
@@ -223,7 +223,7 @@ const (
 	annotationNeedsGroup = "helm.sh/depends-on/resource-groups"
 )
 
-// levels say after how many others an object comes.
+// levels holds the level of each object: the objects of lower levels come first.
 type levels map[*unstructured.Unstructured]int
 
 // grouping are the resource groups of one chart.
@@ -259,9 +259,9 @@ func groupsOf(objects []*unstructured.Unstructured) (grouping, error) {
 	return g, errors.Join(errs...)
 }
 
-// layout puts the groups on levels, each after those that it needs. A group that
-// nothing is said about comes after them, with the objects that are in none. So
-// does one that needs a group which is not there; that is reported.
+// layout puts the groups on levels, each after the groups that it needs. A group without needs that
+// no group needs comes after them, with the objects that are in no group. So does a group that
+// needs a missing group; that is reported.
 func (g grouping) layout() (placed levels, height int, warnings []string, err error) {
 	names := slices.Sorted(maps.Keys(g.members))
 	once := map[string]int{}
@@ -326,10 +326,9 @@ func (g grouping) late(names []string) (late map[string]bool, warnings []string)
 	return late, warnings
 }
 
-// starts returns for each name the first level that is free for it: after
-// everything that it needs, each of which needs as many levels as its height
-// says. If names need each other in a circle, the error names them. What is
-// needed and not among the names counts for nothing.
+// starts returns for each name the first level that is free for it: after everything that it needs,
+// each of which needs as many levels as its height says. If names need each other in a circle, the
+// error names them. A needed name that is not among the names counts for nothing.
 func starts(names []string, needs map[string][]string, height map[string]int) (map[string]int, error) {
 	selected, found := map[string]bool{}, map[string]int{}
 	for _, name := range names {

@@ -67,18 +67,18 @@ func unpack(name string, data []byte) ([]*archive.BufferedFile, error) {
 
 var (
 	errTooLarge = fmt.Errorf("packed sub-charts, at all levels together, are larger than %d bytes", maxChart)
-	// packedChart is the name of a packed sub-chart below its chart, and parsedFile that
-	// of a file that is parsed when a chart is loaded. Both may be in an unpacked sub-chart.
+	// packedChart is the name of a packed sub-chart below its chart, and parsedFile the name of a
+	// file that is parsed when a chart is loaded. Both may be in an unpacked sub-chart.
 	packedChart = regexp.MustCompile(`^(charts/[^/]+/)*charts/[^/_.][^/]*\.tgz$`)
 	parsedFile  = regexp.MustCompile(`^(charts/[^/]+/)*(Chart|values|requirements)\.(yaml|lock)$`)
 )
 
-// inspection looks into archives before the library does. It counts what all of them
-// unpack to: the library limits each archive, and an archive may hold others.
+// inspection looks into archives before the library does. It counts the unpacked bytes of all of
+// them: the library limits each archive, and an archive may hold archives.
 type inspection struct{ left int64 }
 
-// archive refuses what the library lets pass: archives that are damaged, because it
-// does not read up to the check sum, and links, which it treats as empty files.
+// archive refuses archives that the library lets pass: archives that are damaged, because it does
+// not read up to the check sum, and links, which it treats as empty files.
 func (i *inspection) archive(data []byte, depth int) error {
 	if depth > maxSubcharts {
 		return fmt.Errorf("sub-charts are nested deeper than %d levels", maxSubcharts)
@@ -157,7 +157,7 @@ func readFile(fsys fs.FS, name string, seen fs.FileInfo, limit int64) (data []by
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	// What a file system says about the size of a file need not be true.
+	// The size that a file system reports of a file need not be true.
 	data, err = io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(data)) > limit {
 		err = fmt.Errorf("%s: the chart is larger than %d bytes", name, maxChart)
@@ -258,8 +258,8 @@ func (f *folder) entry(at, below string, entry fs.DirEntry) error {
 	return nil
 }
 
-// isLoaded reports whether Helm loads a file for itself. Others, such as a license, are
-// there for templates that ask for them.
+// isLoaded reports whether Helm loads a file for itself. Other files, such as a license, are there
+// for templates that ask for them.
 func isLoaded(below string) bool {
 	first, _, _ := strings.Cut(below, "/")
 	return slices.Contains([]string{
@@ -269,9 +269,9 @@ func isLoaded(below string) bool {
 
 var errLeadsOut = errors.New("the symbolic link leads out of the file system; put a copy in its place")
 
-// follow returns the path that a symbolic link leads to, which has no links in it, and
-// what is there. The file system may follow links itself, also out of its root; it is
-// asked for nothing but paths without links.
+// follow returns the path that a symbolic link leads to, which has no links in it, and its file.
+// The file system may follow links itself, also out of its root; it is asked for nothing but paths
+// without links.
 func follow(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 	for range maxLinks {
 		link, rest, info, err := firstLink(fsys, name)
@@ -290,8 +290,8 @@ func follow(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 	return "", nil, fmt.Errorf("it leads through more than %d symbolic links", maxLinks)
 }
 
-// firstLink returns the first symbolic link on a path and what follows it, or what is at
-// the end of the path if there is none.
+// firstLink returns the first symbolic link on a path and the rest of the path, or the file at the
+// end of the path if there is none.
 func firstLink(fsys fs.FS, name string) (link, rest string, info fs.FileInfo, err error) {
 	segments := strings.Split(name, "/")
 	for end := range segments {

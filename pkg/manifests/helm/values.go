@@ -92,12 +92,11 @@ func unkept(value any, path string) iter.Seq[string] {
 	}
 }
 
-// chartValues are the values of a chart, or all that a template sees, with the methods that
-// they have in Helm. YAML refuses what may be nested deeper than the stack of its encoder
-// reaches.
+// chartValues are the values of a chart, or all data of a template, with the methods that they have
+// in Helm. YAML refuses values that may be nested deeper than the stack of its encoder reaches.
 type chartValues map[string]any
 
-// guarded returns what a template sees, which it changes.
+// guarded changes and returns the data of a template.
 func guarded(dot map[string]any) chartValues {
 	if values, ok := dot["Values"].(common.Values); ok {
 		dot["Values"] = chartValues(values)
@@ -131,11 +130,10 @@ func (v chartValues) YAML() (string, error) {
 	return common.Values(v).YAML()
 }
 
-// Helm's merge of values warns about conflicts through the standard logger, and
-// prints the value that it drops, which may come from a Secret. So it gets to see
-// values that do not print: they are of the same kinds, which is all that it asks
-// for. Tables and nulls stay what they are, because it asks for their types. So do
-// booleans, which switch sub-charts on and off, and are no secret.
+// Helm's merge of values warns about conflicts through the standard logger, and prints the value
+// that it drops, which may come from a Secret. So it gets to see values that do not print: they are
+// of the same kinds, which is all that it asks for. Tables and nulls stay as they are, because it
+// asks for their types. So do booleans, which switch sub-charts on and off, and are no secret.
 type (
 	maskedText   string
 	maskedNumber float64
@@ -179,7 +177,7 @@ func masked(table map[string]any) map[string]any {
 	return copied
 }
 
-// unmask makes the values of the table what they were, in place.
+// unmask restores the values of the table, in place.
 func unmask(table map[string]any) {
 	for key, value := range table {
 		switch value := value.(type) {

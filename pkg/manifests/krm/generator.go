@@ -165,14 +165,15 @@ type Function struct {
 const (
 	defaultTimeout     = 2 * time.Minute
 	defaultOutputBytes = 32 << 20
-	// maxComplaint limits what is kept of the standard error, from its end.
+	// maxComplaint limits the part of the standard error that is kept, from its end.
 	maxComplaint = 1 << 10
 )
 
 type sum = digest.Sum
 
-// complete fills in the defaults, and checks the rest. The digest is that of the program, wherever it is, and of the options.
-// The values of variables, which may be secret, do not count: the digest stands in the status of components.
+// complete fills in the defaults, and checks the rest. The digest covers the program, wherever it
+// is, and the options. The values of variables, which may be secret, do not count: the digest
+// stands in the status of components.
 func (f Function) complete() (Function, sum, error) {
 	given := f
 	given.Path, given.Environment = "", nil
@@ -209,7 +210,7 @@ func (f Function) complete() (Function, sum, error) {
 	if len(errs) > 0 {
 		return f, "", errors.Join(errs...)
 	}
-	program, _ := os.ReadFile(f.Path) // one that may only be run counts as empty
+	program, _ := os.ReadFile(f.Path) // a program that may only be run counts as empty
 	return f, digest.OfValues("krm", string(program), given), nil
 }
 

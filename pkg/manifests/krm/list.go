@@ -22,7 +22,7 @@ const (
 	listVersion = "config.kubernetes.io/v1"
 )
 
-// list is what a function gave.
+// list is the output of a function.
 type list struct {
 	objects []*unstructured.Unstructured
 	results []result
@@ -157,7 +157,7 @@ func (r result) String() string {
 	return text + r.Message
 }
 
-// complete fills in the severity, and refuses one that does not exist.
+// complete fills in the severity, and refuses an unknown one.
 func complete(results []result) error {
 	for i := range results {
 		switch results[i].Severity {

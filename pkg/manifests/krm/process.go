@@ -25,7 +25,7 @@ func (f Function) run(ctx context.Context, input []byte) (output []byte, err err
 	defer cancel()
 	stdout := &limited{limit: f.OutputBytes, exceeded: cancel}
 	stderr := &tail{limit: maxComplaint}
-	// What is run is up to the author of the operator.
+	// The author of the operator chooses the program.
 	command := exec.CommandContext(ctx, f.Path, f.Args...)
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), stdout, stderr
 	command.Dir = f.Directory
@@ -59,7 +59,7 @@ func (f Function) run(ctx context.Context, input []byte) (output []byte, err err
 	return stdout.data.Bytes(), nil
 }
 
-// limited keeps what is written up to a limit.
+// limited keeps the written bytes up to a limit.
 type limited struct {
 	data     bytes.Buffer
 	limit    int64
@@ -76,7 +76,7 @@ func (l *limited) Write(data []byte) (int, error) {
 	return l.data.Write(data)
 }
 
-// tail keeps the end of what is written.
+// tail keeps the end of the written bytes.
 type tail struct {
 	data  []byte
 	limit int
@@ -98,13 +98,13 @@ type exitError struct {
 	Function string
 	// Code is the exit code, or -1 if a signal ended it.
 	Code int
-	// Complaint is the end of what it wrote to its standard error.
+	// Complaint is the end of its standard error.
 	Complaint string
 	// Results are the results that it gave nevertheless.
 	Results []result
 }
 
-// Error returns the exit code and what the function said.
+// Error returns the exit code and the standard error of the function.
 func (e *exitError) Error() string {
 	text := fmt.Sprintf("%s: it ended with exit code %d", e.Function, e.Code)
 	if e.Code < 0 {
@@ -133,19 +133,19 @@ func (e *resultError) Error() string { return e.Function + ": " + listed(e.Resul
 // Place returns the function.
 func (e *resultError) Place() string { return e.Function }
 
-// outputError says that what a function wrote is no ResourceList.
+// outputError is the error for an output of a function that is no ResourceList.
 type outputError struct {
 	// Function says which one.
 	Function string
-	// Err says what is wrong.
+	// Err is the mistake.
 	Err error
 }
 
-// Error says what is wrong.
+// Error names the function and the mistake.
 func (e *outputError) Error() string { return e.Function + ": its output: " + e.Err.Error() }
 
 // Place returns the function.
 func (e *outputError) Place() string { return e.Function }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the mistake.
 func (e *outputError) Unwrap() error { return e.Err }

@@ -19,7 +19,8 @@ import (
 // Limit: what the operations copy of one JSON patch add to an object in a kustomization.
 const maxCopied = 256 << 10
 
-// The library applies JSON patches by one that has a limit, which is off by default; the API server sets it in this way, too.
+// The library applies JSON patches by a library that has a limit, which is off by default; the API
+// server sets it in this way, too.
 func init() {
 	if limit := jsonpatch.AccumulatedCopySizeLimit; limit <= 0 || limit > maxCopied {
 		jsonpatch.AccumulatedCopySizeLimit = maxCopied
@@ -36,10 +37,9 @@ const maxDepth = 500
 // maxExtents limits how many texts a generator knows the extent of.
 const maxExtents = 10_000
 
-// checkBounds refuses a YAML text that is nested too deep, or has aliases that
-// expand to too much: the library expands all of them. What does not parse is
-// left to the library, which says why.
-// A text is parsed for it once, as most files are the same in every build.
+// checkBounds refuses a YAML text that is nested too deep, or has aliases that expand to too much:
+// the library expands all of them. A text that does not parse is left to the library, which
+// explains the mistake. A text is parsed for it once, as most files are the same in every build.
 func (t *tree) checkBounds(data []byte, limits Limits) error {
 	key := cache.KeyOf(map[string][]byte{"": data})
 	extent, known := t.extents.Get(key)

@@ -29,8 +29,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
-// schema guards the OpenAPI schema of the library, which is global. Builds that
-// use the one that is built in share it; one that sets another needs it alone.
+// schema guards the OpenAPI schema of the library, which is global. Builds that use the built-in
+// schema share it; a build that sets another one needs it alone.
 var schema = semaphore.NewWeighted(math.MaxInt64)
 
 // loadSchema loads the schema that is built in. The library loads it late, and reads it in other builds without a lock meanwhile.
@@ -41,8 +41,8 @@ var loadFirst = sync.OnceFunc(loadSchema)
 // schemaPoll is how often a build that needs the schema alone looks whether it is free.
 const schemaPoll = 20 * time.Millisecond
 
-// acquireSchema waits for the schema. A build that needs it alone does not queue: it would
-// keep all others from starting until the slowest of those under way has ended.
+// acquireSchema waits for the schema. A build that needs it alone does not queue: it would keep all
+// other builds from starting until the slowest build under way has ended.
 func acquireSchema(ctx context.Context, alone bool) (share int64, err error) {
 	loadFirst()
 	if !alone {
@@ -89,8 +89,8 @@ func build(ctx context.Context, p *plan, limits Limits) (built []*unstructured.U
 	return objectsOf(resources, limits)
 }
 
-// objectsOf converts what was built to objects without the detour through a text, in which
-// the library spends most of its time. Scalars become what the library would write.
+// objectsOf converts the result of a build to objects without the detour through a text, in which
+// the library spends most of its time. Scalars get the values that the library would write.
 func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Unstructured, size int64, err error) {
 	values := make([]any, 0, resources.Size())
 	for _, resource := range resources.Resources() {
@@ -111,8 +111,9 @@ func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Un
 	return built, size, err
 }
 
-// valueOf returns the content of a resource. The encoder of the library adds line ends to some folded
-// texts: a resource with such a text takes the detour, so that it gets what kustomize build gives.
+// valueOf returns the content of a resource. The encoder of the library adds line ends to some
+// folded texts: a resource with such a text takes the detour, so that it equals the output of
+// kustomize build.
 func valueOf(resource *resource.Resource) (any, error) {
 	if !hasFolded(resource.YNode()) {
 		return document.Options{Core: true}.FromNode(resource.YNode())
@@ -132,7 +133,7 @@ func hasFolded(n *yaml.Node) bool {
 	return n.Style&yaml.FoldedStyle != 0 || slices.ContainsFunc(n.Content, hasFolded)
 }
 
-// krustyOptions are those of the command, but that all of the tree may be used.
+// krustyOptions are the options of the command, but that all of the tree may be used.
 func krustyOptions() *krusty.Options {
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified

@@ -39,8 +39,8 @@ type checker struct {
 	setsSchema bool
 }
 
-// check looks at the kustomization in the folder and all that it refers to, and
-// returns what can be built.
+// check looks at the kustomization in the folder and all that it refers to, and returns the plan of
+// the build.
 func check(t *tree, folder string, limits Limits) (*plan, error) {
 	c := &checker{tree: t, limits: limits, approved: map[string][]byte{}}
 	c.kustomization(folder, false)
@@ -50,7 +50,7 @@ func check(t *tree, folder string, limits Limits) (*plan, error) {
 	return &plan{files: memory{tree: t, kustomizations: c.approved}, folder: folder, setsSchema: c.setsSchema}, nil
 }
 
-// plan is what can be built.
+// plan is the input of a build.
 type plan struct {
 	files  memory
 	folder string
@@ -89,8 +89,9 @@ func (t *tree) kustomizationFiles(folder string) []string {
 	return names
 }
 
-// kustomization looks at the kustomization of a folder. The library refuses a circle. A kustomization that
-// configures plugins may only list files: what else it can do could make paths that are not looked at.
+// kustomization looks at the kustomization of a folder. The library refuses a circle. A
+// kustomization that configures plugins may only list files: any other field could make paths that
+// are not looked at.
 func (c *checker) kustomization(folder string, ofPlugins bool) {
 	if slices.Contains(c.open, folder) {
 		return
@@ -223,7 +224,7 @@ func resolve(folder, p string) (string, error) {
 	return name, nil
 }
 
-// schemes are those that the library fetches, and one that people try.
+// schemes are the schemes that the library fetches, and another one that people try.
 var schemes = []string{"http://", "https://", "ssh://", "file://", "git://"}
 
 // isURL reports whether the library might fetch a file. Like isRepository, it

@@ -25,9 +25,9 @@ type referenceError struct {
 	File string
 	// Field is the field, such as "resources[2]"; it is empty if the mistake is in no field.
 	Field string
-	// Value is what the field holds; it is empty where that may be long or secret.
+	// Value is the value of the field; it is empty where that may be long or secret.
 	Value string
-	// Err says what is wrong.
+	// Err is the mistake.
 	Err error
 }
 
@@ -42,7 +42,7 @@ func (e *referenceError) Error() string {
 	return fmt.Sprintf("%s: %s: %q: %v", e.File, e.Field, shorten(e.Value), e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the mistake.
 func (e *referenceError) Unwrap() error { return e.Err }
 
 // shorten keeps a long value from filling a message.

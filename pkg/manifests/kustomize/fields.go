@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 )
 
-// fieldKind says what a field of a kustomization holds.
+// fieldKind is the kind of the content of a field of a kustomization.
 type fieldKind int
 
 const (
@@ -30,8 +30,8 @@ func (k fieldKind) holdsText(value string) bool {
 	return k == textField || (k == inlineField || k == pluginField) && isInline(value)
 }
 
-// eachField calls visit for each field of a kustomization that makes the library load something, and for those that hold YAML or
-// values. It sets the field to what visit leaves in the value.
+// eachField calls visit for each field of a kustomization that makes the library load something,
+// and for each field with YAML or values. It sets the field to the value that visit leaves.
 func eachField(k *types.Kustomization, visit func(field string, kind fieldKind, value *string)) {
 	list := func(field string, kind fieldKind, values []string) {
 		for i := range values {

@@ -21,7 +21,7 @@ import (
 type memory struct {
 	filesys.FileSystem // nil: the library calls no other method
 	tree               *tree
-	// kustomizations are those that were approved. The library sees no others.
+	// kustomizations are the approved kustomizations. The library sees no other ones.
 	kustomizations map[string][]byte
 }
 
@@ -53,7 +53,7 @@ func (m memory) ReadFile(p string) ([]byte, error) {
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: p, Err: m.tree.missing(name)}
 	}
-	// The library may keep and change what it gets.
+	// The library may keep and change the data.
 	return slices.Clone(data), nil
 }
 
@@ -61,11 +61,10 @@ func (m memory) ReadFile(p string) ([]byte, error) {
 // called like this.
 const asItIs = "\x00"
 
-// approve keeps the kustomization for the build, in the form in which it was looked
-// at. It is the second barrier against other machines: the library sees no
-// kustomization that was not approved, and all paths in the others start with a dot,
-// so that the library treats none of them as a URL or a repository, also if the
-// look at them was wrong.
+// approve keeps the kustomization for the build, in the form in which it was looked at. It is the
+// second barrier against other machines: the library sees no kustomization that was not approved,
+// and all paths in the approved ones start with a dot, so that the library treats none of them as a
+// URL or a repository, also if the look at them was wrong.
 func (c *checker) approve(at place, k *types.Kustomization) {
 	eachField(k, func(_ string, kind fieldKind, value *string) {
 		switch {
@@ -92,7 +91,7 @@ func (c *checker) approve(at place, k *types.Kustomization) {
 	c.approved[at.file] = data
 }
 
-// local returns a path that the library treats as that of a file.
+// local returns a path that the library treats as the path of a file.
 func (c *checker) local(folder, p string) string {
 	if _, isFile := c.tree.files[path.Join(folder, p)]; isFile && isKustomization(p) {
 		p += asItIs

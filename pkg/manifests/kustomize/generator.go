@@ -25,8 +25,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// maxResults and maxResultBytes limit the results that a generator keeps, which are
-// those of the components that were rendered last.
+// maxResults and maxResultBytes limit the results that a generator keeps, which are the results for
+// the components that were rendered last.
 const (
 	maxResults     = 16
 	maxResultBytes = 32 << 20
@@ -43,7 +43,7 @@ type generator struct {
 	runner  *timeout.Runner
 }
 
-// input is what New reads.
+// input is the input of New.
 type input struct {
 	tree    *tree
 	ignored ignoreRules
@@ -54,16 +54,15 @@ var _ manifests.Generator = &generator{}
 
 type sum = digest.Sum
 
-// New returns a generator that builds the kustomization in a folder of the file
-// system ("." for its root). All files of the file system are read once, here,
-// but for the folder .git; use fs.Sub to leave out what is not needed. The
-// kustomization may refer to all of them, also above its folder.
+// New returns a generator that builds the kustomization in a folder of the file system ("." for its
+// root). All files of the file system are read once, here, but for the folder .git; use fs.Sub to
+// leave out files that are not needed. The kustomization may refer to all of them, also above its
+// folder.
 //
-// If options are wrong, or references lead to nothing or to what is refused, the
-// error lists all these mistakes; others are found by the build. The generator is
-// usable even then: it returns the same error whenever it is called. So the
-// caller has the choice to stop the operator, or to go on and let the mistake
-// show up at the components.
+// If options are invalid, or references lead to nothing or to a refused place, the error lists all
+// these mistakes; further mistakes are found by the build. The generator is usable even then: it
+// returns the same error whenever it is called. So the caller has the choice to stop the operator,
+// or to go on and let the mistake show up at the components.
 func New(fsys fs.FS, folder string, options Options) (manifests.Generator, error) {
 	g := &generator{
 		options: options.complete(), folder: path.Clean(folder),
@@ -108,7 +107,7 @@ func (g *generator) prepare(fsys fs.FS) (in input, err error) {
 	return in, err
 }
 
-// checked returns what to build, or nothing if there is nothing to build.
+// checked returns the plan of the build, or nil if there is nothing to build.
 func (in input) checked(t *tree, folder string, limits Limits) (*plan, error) {
 	complete, ok, err := t.withKustomization(folder, in.ignored)
 	if err != nil {
@@ -178,8 +177,7 @@ func (g *generator) build(ctx context.Context, texts map[string]string) ([]*unst
 	return built, nil
 }
 
-// Options are the options of New. The zero value builds what is there, without
-// templates.
+// Options are the options of New. The zero value builds the files as they are, without templates.
 type Options struct {
 	// Templates makes files Go templates.
 	//
@@ -193,9 +191,9 @@ type Options struct {
 	//
 	// Default: ".corbelignore"
 	IgnoreFile string
-	// FollowSymlinks reads what symbolic links to files lead to. See manifests.FollowSymlinks for
-	// when this is safe. A link that is not followed, that is broken or that leads to a folder is an
-	// error only if a kustomization refers to it.
+	// FollowSymlinks reads the targets of symbolic links to files. See manifests.FollowSymlinks for
+	// when this is safe. A link that is not followed, that is broken or that leads to a folder is
+	// an error only if a kustomization refers to it.
 	//
 	// Default: false
 	FollowSymlinks bool
@@ -232,8 +230,8 @@ type Limits struct {
 	// Unit: bytes
 	// Default: 16 MiB
 	FileBytes int64
-	// TotalBytes limits the size of all files together, and that of each file once its aliases are
-	// expanded.
+	// TotalBytes limits the size of all files together, and the size of each file once its aliases
+	// are expanded.
 	//
 	// Unit: bytes
 	// Default: 64 MiB

@@ -59,8 +59,8 @@ func parseIgnore(name string, data []byte) (ignoreRules, error) {
 	return rules, errors.Join(errs...)
 }
 
-// ignores reports whether a file is ignored, be it by itself or by a folder above
-// it. What is in an ignored folder cannot be included again.
+// ignores reports whether a file is ignored, be it by itself or by a folder above it. A file in an
+// ignored folder cannot be included again.
 func (r ignoreRules) ignores(name string) bool {
 	if len(r) == 0 {
 		return false

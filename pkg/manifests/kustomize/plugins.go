@@ -69,9 +69,8 @@ func (c *checker) configurations(at place, document any) {
 	}
 }
 
-// paths refuses whatever might make a built-in plugin load something that is
-// not in the tree. Not all of it is the path of a file: it may be that of a
-// field.
+// paths refuses values that might make a built-in plugin load something that is not in the tree.
+// Not every value is the path of a file: it may be the path of a field.
 func (c *checker) paths(at place, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -98,7 +97,8 @@ func isLoading(key string) bool {
 	return false
 }
 
-// loaded looks at what a plugin may load. What is no file may be the path of a field.
+// loaded looks at a value that a plugin may load. A value that is no file may be the path of a
+// field.
 func (c *checker) loaded(at place, value any) {
 	switch value := value.(type) {
 	case string:
@@ -107,7 +107,7 @@ func (c *checker) loaded(at place, value any) {
 		case isURL(value) || isURL(after):
 			c.fail(at, value, errRemote)
 		case strings.Contains(value, asItIs) || isKustomization(cmp.Or(after, value)):
-			// It would not be what stands in the file, see approve.
+			// It would differ from the file, see approve.
 			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))
 		default:
 			if name, err := resolve(at.folder, value); err == nil {

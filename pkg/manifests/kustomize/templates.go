@@ -71,7 +71,7 @@ func (t *tree) functions() template.FuncMap {
 	}
 }
 
-// rendered returns the tree with what templates gave in place of them.
+// rendered returns the tree with the output of the templates in place of them.
 func (t *tree) rendered(texts map[string]string, o *Templates) *tree {
 	contents := make(map[string][]byte, len(texts))
 	for name, text := range texts {
@@ -87,7 +87,7 @@ func (t *tree) rendered(texts map[string]string, o *Templates) *tree {
 // that it has there. The library does not keep where objects come from.
 type sources map[string]map[string][]string
 
-// sourcesOf reads rendered templates. Those that hold no objects count for nothing.
+// sourcesOf reads rendered templates. Templates without objects count for nothing.
 func sourcesOf(texts map[string]string) sources {
 	all := sources{}
 	for _, file := range slices.Sorted(maps.Keys(texts)) {

@@ -25,16 +25,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )
 
-// tree is a copy of a file system. Its paths are those of fs.FS. It is not
-// changed once it is made.
+// tree is a copy of a file system. Its paths are paths of fs.FS. It is not changed once it is made.
 type tree struct {
 	files   map[string][]byte
 	folders map[string]bool
 	sum     // of the files before they are decrypted
-	// irregular is what was not read, such as links that are not followed, and why. That
-	// is an error only where a kustomization refers to it.
+	// irregular are the entries that were not read, such as links that are not followed, and why.
+	// Such an entry is an error only where a kustomization refers to it.
 	irregular map[string]error
-	// extents are those of texts, also of trees that were made from this one.
+	// extents are the extents of texts, also of trees that were made from this one.
 	extents *cache.Cache[document.Extent]
 }
 
@@ -127,7 +126,8 @@ func (t *tree) withKustomization(folder string, ignored ignoreRules) (*tree, boo
 	return t.with(map[string][]byte{name: data}), true, nil
 }
 
-// resources returns what a generated kustomization lists, relative to its folder.
+// resources returns the files and folders that a generated kustomization lists, relative to its
+// folder.
 func (t *tree) resources(folder string, ignored ignoreRules) []string {
 	prefix := folder + "/"
 	if folder == "." {
@@ -173,7 +173,7 @@ func (t *tree) ownKustomization(folder, below string) (string, bool) {
 	return "", false
 }
 
-// isManifest reports whether a file is one that a generated kustomization lists.
+// isManifest reports whether a generated kustomization lists a file.
 func isManifest(below string) bool {
 	extension := strings.ToLower(path.Ext(below))
 	return (extension == ".yaml" || extension == ".yml") && !isHidden(below)

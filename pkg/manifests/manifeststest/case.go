@@ -24,17 +24,17 @@ import (
 
 // Case is a generator with everything that it is called with.
 type Case struct {
-	// Generator is what is tested.
+	// Generator is the tested generator.
 	Generator manifests.Generator
-	// Context is handed to the generator; use it for what generators find there, such
-	// as a client (manifests.Context) or the revision. By default it is that of the test.
+	// Context is handed to the generator; use it for data that generators find there, such as a
+	// client (manifests.Context) or the revision. By default it is the context of the test.
 	Context context.Context
 	// Namespace and Name are those of the deployment.
 	Namespace, Name string
 	// Parameters are usually the spec of a component.
 	Parameters types.Unstructurable
-	// Scheme provides the kinds of typed objects that do not have theirs set. By default it
-	// is that of client-go, which knows the built-in kinds.
+	// Scheme provides the kinds of typed objects that do not have theirs set. By default it is the
+	// scheme of client-go, which knows the built-in kinds.
 	Scheme *runtime.Scheme
 }
 
@@ -102,7 +102,7 @@ func asObjects(objects []*unstructured.Unstructured) []client.Object {
 	return result
 }
 
-// content is a copy of what the parameters hold; nil if there are none.
+// content is a copy of the content of the parameters; nil if there are none.
 func (c Case) content() map[string]any {
 	if value := reflect.ValueOf(c.Parameters); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
 		return nil

@@ -25,12 +25,12 @@ const (
 	places = 10
 )
 
-// Deterministic renders 24 times and reports every field that is not always the same,
-// another order of the objects, and a generator that changes its parameters. Between
-// some of the renderings it changes the objects, which belong to the caller, and so
-// finds a generator that hands out the same ones again. The last ones happen at the same
-// time; under the race detector (go test -race), that also finds what renderings share.
-// What differs from day to day, or from one process to the next, it cannot see.
+// Deterministic renders 24 times and reports every field that is not always the same, another order
+// of the objects, and a generator that changes its parameters. Between some of the renderings it
+// changes the objects, which belong to the caller, and so finds a generator that hands out the same
+// ones again. The last ones happen at the same time; under the race detector (go test -race), that
+// also finds memory that renderings share. It cannot see differences from day to day, or from one
+// process to the next.
 func (c Case) Deterministic(t testing.TB) {
 	t.Helper()
 	if err := c.deterministic(c.context(t)); err != nil {

@@ -13,9 +13,10 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// Digest checks what manifests.Digester demands of a generator. The first function makes the generator anew each
-// time that it is called: the digest is always the same, and is not empty. Each of the others makes one with another
-// content, option or transformer: no two of them have the same digest.
+// Digest checks the contract of manifests.Digester. The first function makes the generator anew
+// each time that it is called: the digest is always the same, and is not empty. Each of the other
+// functions makes a generator with another content, option or transformer: no two of them have the
+// same digest.
 func Digest(t testing.TB, same func() manifests.Generator, others map[string]func() manifests.Generator) {
 	t.Helper()
 	first := same()

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifeststest tests generators, those of this module and those that the
-// authors of operators write. A Case says what a generator is called with; its
-// methods are checks:
+// Package manifeststest tests generators of this module and of the authors of operators. A Case
+// holds the arguments of a generator; its methods are checks:
 //
-//   - Golden compares what is rendered with a file,
+//   - Golden compares the rendered objects with a file,
 //   - Deterministic renders often, also at the same time, and wants the same bytes,
 //   - Valid asks an API server whether it would accept the objects,
-//   - EqualsHelmTemplate compares with what helm template prints.
+//   - EqualsHelmTemplate compares with the output of helm template.
 //
 // A typical test of a generator:
 //

@@ -83,7 +83,7 @@ func (c Case) stable(ctx context.Context) ([]*unstructured.Unstructured, error) 
 	return first, nil
 }
 
-// masked returns a value without the parts that are others in another rendering.
+// masked returns a value without the parts that differ in another rendering.
 func masked(value, other any) any {
 	switch value := value.(type) {
 	case map[string]any:

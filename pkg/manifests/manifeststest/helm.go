@@ -33,10 +33,10 @@ type HelmOptions struct {
 	Normalize func(object *unstructured.Unstructured)
 }
 
-// EqualsHelmTemplate compares the objects with those that the command helm template
-// prints for the chart, a folder or a package, with the parameters as values and with
-// the namespace and the name of the case. The order means nothing, nor do comments and
-// the layout of the YAML, and a List counts as its items.
+// EqualsHelmTemplate compares the objects with the output of the command helm template for the
+// chart, a folder or a package, with the parameters as values and with the namespace and the name
+// of the case. The order means nothing, nor do comments and the layout of the YAML, and a List
+// counts as its items.
 //
 // The command runs without the settings, plugins and repositories of the user. If there
 // is no helm binary in PATH, the test is skipped.
@@ -76,7 +76,7 @@ func (c Case) helmTemplate(ctx context.Context, binary, dir, chart string, args 
 	return manifests.Decode("helm template", output.Bytes())
 }
 
-// compare reports what is only on one side, and what differs.
+// compare reports objects that are only on one side, and differences.
 func compare(printed, rendered []*unstructured.Unstructured, normalize func(*unstructured.Unstructured)) error {
 	want, err := texts(printed, normalize)
 	if err != nil {

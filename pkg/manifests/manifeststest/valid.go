@@ -27,13 +27,12 @@ const fallbackNamespace = metav1.NamespaceDefault
 // also refuses fields that the server does not know. Nothing is written. Every object
 // that is refused is an error of the test, with the words of the server.
 //
-// Objects of namespaced types that have no namespace are checked in Case.Namespace.
-// If a namespace does not exist, the object is checked in the namespace "default" in
-// its place, because the server refuses everything else there before it looks at it.
-// Objects of a type that comes with the objects, by a CustomResourceDefinition among them
-// that the server does not have yet, cannot be checked; that is logged. The config
-// may be that of envtest or of any cluster; its user needs the right to create the
-// objects.
+// Objects of namespaced types that have no namespace are checked in Case.Namespace. If a namespace
+// does not exist, the object is checked in the namespace "default" in its place, because the server
+// refuses everything else there before it looks at it. Objects of a type that comes with the
+// objects, by a CustomResourceDefinition among them that the server does not have yet, cannot be
+// checked; that is logged. The config may be the config of envtest or of any cluster; its user
+// needs the right to create the objects.
 func (c Case) Valid(t testing.TB, config *rest.Config) {
 	t.Helper()
 	objects := c.Render(t)

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxObject limits an object that was changed, and what is put into it, in bytes
-	// of JSON: the API server accepts no larger request.
+	// maxObject limits an object that was changed, and the values put into it, in bytes of JSON:
+	// the API server accepts no larger request.
 	//
 	// Limit: an object that a patch or an expression has changed.
 	maxObject = 3 << 20
@@ -27,17 +27,17 @@ const (
 	maxGrowth = 256 << 20
 )
 
-// budget limits what transformers make of objects. A patch is short, and there is
-// nothing to stop it from matching each object and from adding much to each.
+// budget limits the growth of objects in transformers. A patch is short, and there is nothing to
+// stop it from matching each object and from adding much to each.
 type budget struct {
 	// ctx ends the transformer.
 	ctx   context.Context
 	grown int
-	// sizes are those of the objects that were changed.
+	// sizes are the sizes of the objects that were changed.
 	sizes map[*unstructured.Unstructured]size
 }
 
-// size is the size of an object when it was measured, and what was added to it since then at most.
+// size is the size of an object when it was measured, and the most that was added to it since then.
 // To measure it after each change would cost the square of the changes.
 type size struct{ bytes, added int }
 
@@ -48,8 +48,8 @@ func newBudget(ctx context.Context) *budget {
 // all matches every object.
 func all(*unstructured.Unstructured) bool { return true }
 
-// each changes the objects that match, and says what it does; nil removes an object. A change adds no more than the given
-// number of bytes. It may be interrupted between two objects.
+// each changes the objects that match; what names the change in errors, and nil removes an object.
+// A change adds no more than the given number of bytes. It may be interrupted between two objects.
 func (b *budget) each(
 	list []*unstructured.Unstructured,
 	matches func(*unstructured.Unstructured) bool, what string, adds int,

@@ -50,13 +50,13 @@ var (
 	_ manifests.ObjectTransformer    = &Expression{}
 )
 
-// CEL compiles an expression. Its variables are self, which is the object or the
-// parameters, and release with the namespace and the name of the deployment. What
-// it gives changes self: a map is merged into it, where null removes a field and lists are
-// replaced; a list holds JSON patch operations.
+// CEL compiles an expression. Its variables are self, which is the object or the parameters, and
+// release with the namespace and the name of the deployment. Its result changes self: a map is
+// merged into it, where null removes a field and lists are replaced; a list holds JSON patch
+// operations.
 //
-// The standard library, its macros and optional values are available. For
-// objects, the target says which are changed, nil means all.
+// The standard library, its macros and optional values are available. For objects, the target
+// selects the changed ones, nil means all.
 func CEL(expression string, t *v1alpha1.PatchTarget) (*Expression, error) {
 	env, err := environment()
 	if err != nil {
@@ -83,7 +83,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("self", cel.DynType), cel.Variable("release", cel.MapType(cel.StringType, cel.StringType)),
 		cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true), cel.DefaultUTCTimeZone(true),
 		cel.ParserExpressionSizeLimit(maxExpression), cel.ParserRecursionLimit(100), cel.RegexProgramSizeLimit(1000),
-		// Not the one about values of different types: maps are what expressions give.
+		// Not the validator for values of different types: expressions return maps.
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals()),
 	)
 })
@@ -129,7 +129,7 @@ func (e *Expression) TransformObjectsContext(ctx context.Context, namespace, nam
 	return convert.ToObjects(list), nil
 }
 
-// checkObjectKey refuses what is no object any more.
+// checkObjectKey refuses a result that is no object any more.
 func checkObjectKey(before, after *unstructured.Unstructured) error {
 	if after.GetAPIVersion() == "" || after.GetKind() == "" || after.GetName() == "" {
 		return fmt.Errorf("%s: apiVersion, kind and metadata.name must stay texts that are not empty", convert.Name(before))

@@ -17,13 +17,12 @@
 //   - CEL with an expression,
 //   - krm.NewTransformer, in its own package, with a program.
 //
-// Patches work as in kustomize, but do not need the library. Three things differ:
-// an image's name is no regular expression, new entries of merged lists stand
-// last and not first, and no patch can change the type of an object, its name or its
-// namespace, whatever its options. The transformers return what they are given as maps
-// (unstructured.Unstructured), whatever type the generator gave.
+// Patches work as in kustomize, but do not need the library. Three things differ: an image's name
+// is no regular expression, new entries of merged lists stand last and not first, and no patch can
+// change the type of an object, its name or its namespace, whatever its options. The transformers
+// return objects as maps (unstructured.Unstructured), whatever type the generator gave.
 //
-// What users may write, patches and expressions, is limited in size and in
-// cost. No object becomes larger than 3 MiB, which is what the API server accepts, and
-// all together grow by at most 256 MiB. Mistakes in it are found when the transformer is made.
+// The input of users, patches and expressions, is limited in size and in cost. No object becomes
+// larger than 3 MiB, the limit of the API server, and all together grow by at most 256 MiB.
+// Mistakes in it are found when the transformer is made.
 package transform

@@ -40,7 +40,7 @@ const (
 	maxPointer = 250
 )
 
-// operations are those of a JSON patch.
+// operations are the operations of a JSON patch.
 type operations []operation
 
 // operation is one of a JSON patch. Its paths are the keys that lead to a value.
@@ -70,7 +70,7 @@ func parseOperations(list []any) (operations, error) {
 	if err := checkSize(list); err != nil {
 		return nil, err
 	}
-	// The values become what a JSON decoder returns, as those of objects are.
+	// The values get the types of a JSON decoder, like the values of objects.
 	encoded, err := json.Marshal(list)
 	if err == nil {
 		err = utiljson.Unmarshal(encoded, &list)
@@ -161,7 +161,8 @@ func (o operation) apply(content map[string]any, copied *int) (err error) {
 	return o.path.edit(content, false, value)
 }
 
-// test compares the value at the path with that of the operation. A value that does not exist is null.
+// test compares the value at the path with the value of the operation. A value that does not exist
+// is null.
 func (o operation) test(content map[string]any) error {
 	container, err := o.path[:len(o.path)-1].find(content)
 	if err != nil {
@@ -187,7 +188,7 @@ func (p pointer) find(content any) (any, error) {
 	return content, nil
 }
 
-// edit removes the value at the pointer, if it is asked to, and adds those that are given.
+// edit removes the value at the pointer, if it is asked to, and adds the given values.
 func (p pointer) edit(content any, removes bool, values ...any) error {
 	parent, key := p[:len(p)-1], p[len(p)-1]
 	container, err := parent.find(content)

@@ -23,7 +23,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
-// maxImage limits what the name of an image is replaced by, in bytes.
+// maxImage limits the new name of an image, in bytes.
 const maxImage = 1024
 
 // patch is a v1alpha1.Patch that is known to be right.
@@ -42,10 +42,10 @@ type patcher struct {
 }
 
 // Others returns objects that are not transformed, but that a patch may name without being a
-// mistake, such as hooks of a chart that run at another moment. Its objects are not changed.
+// mistake, such as hooks of a chart that run at another moment. Nothing changes these objects.
 type Others func(ctx context.Context) ([]client.Object, error)
 
-// Beside says what patches find beside the objects that they may change.
+// Beside is known to patches beside the objects that they may change.
 type Beside struct {
 	// Others are not transformed, and a patch that names one of them changes nothing and does not fail. They are
 	// asked for only when a patch names an object that does not exist; if that fails, the patch does. Nil are none.
@@ -55,16 +55,16 @@ type Beside struct {
 	NoSecrets error
 }
 
-// Patches returns a transformer that applies patches, one after the other, and
-// then replaces images. The error lists all mistakes. A patch with a target that
-// no object matches changes nothing; one that names its object fails if the
-// object does not exist. No patch makes another object of one: merge patches leave
-// its type, name and namespace as they are, and JSON patches that change them fail.
+// Patches returns a transformer that applies patches, one after the other, and then replaces
+// images. The error lists all mistakes. A patch with a target that no object matches changes
+// nothing; a patch that names its object fails if the object does not exist. No patch makes another
+// object of one: merge patches leave its type, name and namespace as they are, and JSON patches
+// that change them fail.
 func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.ObjectTransformer, error) {
 	return PatchesBeside(patches, images, Beside{})
 }
 
-// PatchesBeside is Patches with regard to what is beside the objects.
+// PatchesBeside is Patches with regard to further objects.
 func PatchesBeside(patches []v1alpha1.Patch, images []v1alpha1.Image, beside Beside) (manifests.ObjectTransformer, error) {
 	p := &patcher{sum: digest.OfValues("patches", patches, images, beside), images: append([]v1alpha1.Image(nil), images...), beside: beside}
 	var errs []error

@@ -77,7 +77,7 @@ func mapOf(value traits.Mapper, depth int) (any, error) {
 	return result, nil
 }
 
-// plain converts numbers of parameters to those that JSON is decoded to.
+// plain converts numbers of parameters to the types of a JSON decoder.
 func plain(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// Key is a digest of what something is made of.
+// Key is a digest of the sources of a value.
 type Key [sha256.Size]byte
 
 // KeyOf is the same for the same contents by the same names only.
@@ -39,7 +39,7 @@ type Cache[T any] struct {
 
 	mu    sync.Mutex
 	byKey map[Key]*list.Element
-	used  *list.List // of entry, the one that was used last in front
+	used  *list.List // of entry, the last used one in front
 	size  int64
 }
 
@@ -66,8 +66,8 @@ func (c *Cache[T]) Get(key Key) (value T, ok bool) {
 	return element.Value.(entry[T]).value, true
 }
 
-// Put keeps a value that counts so many bytes, in place of those that were not used
-// for the longest time. One that is too large alone is not kept.
+// Put keeps a value that counts so many bytes, in place of the values that were not used for the
+// longest time. A value that is too large alone is not kept.
 func (c *Cache[T]) Put(key Key, value T, bytes int64) {
 	if bytes > c.bytes {
 		return

@@ -15,8 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// maxDepth limits how deep parameters may be nested. Those that contain themselves
-// exceed it.
+// maxDepth limits how deep parameters may be nested. Parameters that contain themselves exceed it.
 const maxDepth = 1000
 
 // Values returns a deep copy of parameters that consists of maps with string keys, lists

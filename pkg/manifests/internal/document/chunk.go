@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// checkText refuses what is no text. The parser does so as well, but without a line.
+// checkText refuses data that is no text. The parser does so as well, but without a line.
 func checkText(data []byte) *Error {
 	for at, r := range string(data) {
 		var err error
@@ -49,14 +49,14 @@ func isText(r rune) bool {
 // chunk is the text between two document separators.
 type chunk struct {
 	text []byte
-	// line is the line of the stream in which the text starts, content the
-	// first one that holds more than blanks, comments and directives.
+	// line is the line of the stream in which the text starts, content the first line that holds
+	// more than blanks, comments and directives.
 	line, content int
 }
 
-// split cuts the stream into its documents and leaves out those that hold
-// nothing. It works on lines and not with the parser, because the parser gives
-// up at the first mistake, and later ones would not be reported.
+// split cuts the stream into its documents and leaves out empty ones. It works on lines and not
+// with the parser, because the parser gives up at the first mistake, and later ones would not be
+// reported.
 func split(data []byte) []chunk {
 	var chunks []chunk
 	current := chunk{line: 1}
@@ -73,7 +73,7 @@ func split(data []byte) []chunk {
 		switch {
 		case isMarker(text, "---"):
 			finish(at)
-			// What follows the marker in its line belongs to the document.
+			// The rest of the marker's line belongs to the document.
 			start = at + len("---")
 			current = chunk{line: line}
 			text = text[len("---"):]
@@ -198,10 +198,10 @@ func lineOf(err error) (line int, problem string) {
 	return 0, problem
 }
 
-// parseJSON reads a chunk that YAML refused as a stream of JSON objects. There
-// is JSON that is no YAML: characters escaped as surrogate pairs, and objects
-// that follow each other without a separator. Positions within the objects are
-// not known. It reports false for what is no JSON.
+// parseJSON reads a chunk that YAML refused as a stream of JSON objects. There is JSON that is no
+// YAML: characters escaped as surrogate pairs, and objects that follow each other without a
+// separator. Positions within the objects are not known. It reports false for a text that is no
+// JSON.
 func parseJSON(c chunk) ([]Document, *Error, bool) {
 	if text := bytes.TrimSpace(c.text); len(text) == 0 || text[0] != '{' {
 		return nil, nil, false

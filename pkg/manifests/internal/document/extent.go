@@ -19,20 +19,20 @@ const (
 	// Unit: levels
 	// Limit: the nesting of a YAML or JSON document.
 	maxDepth = 500
-	// maxAliased and maxAliasedBytes limit how many values, and how many bytes of
-	// keys and texts, the aliases of a stream may expand to. A text that stands for
-	// ten thousand others takes no memory until the value is encoded.
+	// maxAliased and maxAliasedBytes limit how many values, and how many bytes of keys and texts,
+	// the aliases of a stream may expand to. A text that stands for ten thousand texts takes no
+	// memory until the value is encoded.
 	//
 	// Unit: values
 	// Limit: the values that the aliases of a YAML stream expand to.
 	maxAliased = 100_000
 	// Limit: the keys and texts that the aliases of a YAML stream expand to.
 	maxAliasedBytes = 16 << 20
-	// overhead is what a value takes beside its text.
+	// overhead is the size of a value beside its text.
 	overhead = 2
 )
 
-// ErrLimit is what a text exceeds that is nested too deep or expands to too much.
+// ErrLimit is the error for a text that is nested too deep or expands to too much.
 var ErrLimit = errors.New("a limit of the parser is exceeded")
 
 // limitError is a mistake that is ErrLimit.
@@ -44,13 +44,13 @@ func (e limitError) Is(target error) bool { return target == ErrLimit }
 
 // Extent is how much a stream holds once its aliases are expanded.
 type Extent struct {
-	// Values counts the values, Depth is the deepest nesting, and Bytes is about the
-	// size as JSON. What is too much to be counted is math.MaxInt.
+	// Values counts the values, Depth is the deepest nesting, and Bytes is about the size as JSON.
+	// A number that is too large to be counted is math.MaxInt.
 	Values, Depth, Bytes int
 }
 
 // ExtentOf returns the extent of a YAML stream without expanding it. The text after a
-// syntax error does not count. An alias inside of what it refers to is an error.
+// syntax error does not count. An alias inside of its own target is an error.
 func ExtentOf(data []byte) (total Extent, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -94,7 +94,7 @@ func (e Extent) check(size int) error {
 	return nil
 }
 
-// add puts what follows into the extent.
+// add adds the next extent.
 func (e *Extent) add(next Extent) {
 	e.Values, e.Bytes, e.Depth = sum(e.Values, next.Values), sum(e.Bytes, next.Bytes), max(e.Depth, next.Depth)
 }
@@ -106,7 +106,7 @@ func sum(a, b int) int {
 	return a + b
 }
 
-// ExtentOfNode returns the extent of a node. An alias inside of what it refers to is an
+// ExtentOfNode returns the extent of a node. An alias inside of its own target is an
 // error.
 func ExtentOfNode(n *yaml.Node) (Extent, error) {
 	extent, circle := extentOf(n)
@@ -121,12 +121,12 @@ func extentOf(n *yaml.Node) (Extent, *Error) {
 	return measure{}.of(n)
 }
 
-// measure keeps the extents of nodes with anchors, so that each node is looked at once.
-// That of a node that is being looked at is empty.
+// measure keeps the extents of nodes with anchors, so that each node is looked at once. The extent
+// of a node that is being looked at is empty.
 type measure map[*yaml.Node]Extent
 
-// of counts each alias as what it refers to. The parser limits the depth of the nodes,
-// and thereby that of the recursion.
+// of counts each alias as its target. The parser limits the depth of the nodes, and thereby the
+// depth of the recursion.
 func (m measure) of(n *yaml.Node) (Extent, *Error) {
 	target := resolved(n)
 	if known, ok := m[target]; ok {

@@ -21,8 +21,8 @@ type Document struct {
 	// Value is the content.
 	Value any
 
-	// node is the content with its positions, nil if these are not known;
-	// offset is what has to be added to them.
+	// node is the content with its positions, nil if these are not known; offset has to be added to
+	// them.
 	node   *yaml.Node
 	offset int
 }
@@ -52,8 +52,8 @@ type Options struct {
 	Core bool
 }
 
-// Parse reads a stream. Documents that hold nothing (or null) are left out. There is at
-// most one error for each document; the others are read nevertheless.
+// Parse reads a stream. Documents that hold nothing (or null) are left out. There is at most one
+// error for each document; all other documents are read nevertheless.
 func Parse(data []byte) ([]Document, []*Error) { return Options{}.Parse(data) }
 
 // Parse reads a stream as the function Parse does.
@@ -113,7 +113,7 @@ func (o Options) FromNode(n *yaml.Node) (any, error) {
 type stream struct {
 	Options
 	size   int    // in bytes
-	extent Extent // of what was read
+	extent Extent // of the documents that were read
 }
 
 // parseSafely is parse. A panic of the YAML library becomes an error.
@@ -124,8 +124,8 @@ func (s *stream) parseSafely(c chunk) (documents []Document, err *Error) {
 	return documents, err
 }
 
-// parse reads what stands between two separators. That is one document, but for JSON
-// objects that follow each other.
+// parse reads the text between two separators. That is one document, but for JSON objects that
+// follow each other.
 func (s *stream) parse(c chunk) ([]Document, *Error) {
 	node, err := parseNode(c)
 	if err != nil {
@@ -154,10 +154,10 @@ func (s *stream) parse(c chunk) ([]Document, *Error) {
 	return []Document{{Line: c.content, Value: value, node: node, offset: offset}}, nil
 }
 
-// LineOf returns the line of the stream in which the value at the path starts;
-// the path consists of keys (string) and positions in lists (int). If the path
-// leads nowhere, it is the line of the last value that exists on it. Values
-// that came through aliases and merges have the line of what they stand for.
+// LineOf returns the line of the stream in which the value at the path starts; the path consists of
+// keys (string) and positions in lists (int). If the path leads nowhere, it is the line of the last
+// value that exists on it. Values that came through aliases and merges have the line of their
+// target.
 func (d Document) LineOf(path ...any) int {
 	line, node := d.Line, d.node
 	for _, step := range path {

@@ -18,12 +18,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ErrNumber is what a number exceeds that would become another one.
+// ErrNumber is the error for a number that would become another one.
 var ErrNumber = errors.New("the number is out of range")
 
-// converter converts the nodes of a chunk to values, up to the first mistake. What aliases
-// stand for is converted anew for each of them, so that the values share nothing. extentOf
-// was called before: it limits the recursion.
+// converter converts the nodes of a chunk to values, up to the first mistake. The target of an
+// alias is converted anew for each alias, so that the values share nothing. extentOf was called
+// before: it limits the recursion.
 type converter struct {
 	Options
 	offset int
@@ -58,7 +58,7 @@ func (c converter) value(n *yaml.Node) (any, *Error) {
 	return value, nil
 }
 
-// mapping returns the keys of the node, and those that it merges in, which never replace its
+// mapping returns the keys of the node, and the keys that it merges in, which never replace its
 // own.
 func (c converter) mapping(n *yaml.Node) (map[string]any, *Error) {
 	values := make(map[string]any, len(n.Content)/2)
@@ -113,7 +113,7 @@ func (c converter) merge(values map[string]any, from *yaml.Node) *Error {
 	return nil
 }
 
-// resolved returns what an alias stands for, and other nodes as they are.
+// resolved returns the target of an alias, and other nodes as they are.
 func resolved(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -141,14 +141,14 @@ func (o Options) keyOf(n *yaml.Node) (string, error) {
 	case int64:
 		return strconv.FormatInt(value, 10), nil
 	case float64:
-		// Only 32 bits: this is what the common parser makes of such a key.
+		// Only 32 bits: the common parser converts such a key like this.
 		return strconv.FormatFloat(value, 'g', -1, 32), nil
 	}
 	return "", fmt.Errorf("the key of a map must be a string, not %q", n.Value)
 }
 
-// scalar returns nil, a bool, an int64, a float64 or a string. It obeys tags; those that
-// mean nothing in Kubernetes make the value a string.
+// scalar returns nil, a bool, an int64, a float64 or a string. It obeys tags; tags that mean
+// nothing in Kubernetes make the value a string.
 func (o Options) scalar(n *yaml.Node) (any, error) {
 	if n.Style&yaml.TaggedStyle == 0 {
 		if n.Style != 0 { // quotes, or a block
@@ -187,8 +187,8 @@ func (o Options) scalar(n *yaml.Node) (any, error) {
 	return value, err
 }
 
-// plain returns the value of a scalar without quotes and tag. The words for booleans are
-// those of YAML 1.1, which is what Kubernetes speaks; the parser knows YAML 1.2.
+// plain returns the value of a scalar without quotes and tag. The words for booleans are the words
+// of YAML 1.1, which Kubernetes speaks; the parser knows YAML 1.2.
 func (o Options) plain(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":

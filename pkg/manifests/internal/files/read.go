@@ -22,9 +22,9 @@ type File struct {
 	Data  []byte
 }
 
-// Read reads the files below the root, or the root itself if it is a file, in
-// the order of their paths. Files that cannot be read do not stop the others;
-// the error lists them all. Nothing to read at all is an error, too.
+// Read reads the files below the root, or the root itself if it is a file, in the order of their
+// paths. It goes on after a file that cannot be read; the error lists them all. Nothing to read at
+// all is an error, too.
 func Read(fsys fs.FS, root string, s Selection) ([]File, error) {
 	if fsys == nil {
 		return nil, errors.New("the file system is nil")
@@ -134,7 +134,7 @@ func (r *reader) read(name string, entry fs.DirEntry) (data []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	// What a file system says about the size of a file need not be true.
+	// The size that a file system reports of a file need not be true.
 	limit := min(r.maxFile, r.left)
 	data, err = io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
@@ -151,10 +151,10 @@ func (r *reader) read(name string, entry fs.DirEntry) (data []byte, err error) {
 	return data, nil
 }
 
-// Open opens the regular file that was seen at a path. It fails if something else is there
-// by now, such as a symbolic link that leads out of the file system. A folder above the file
-// may be replaced, too: for folders that others can write to while they are read there is
-// os.Root, with a file system that does not leave its root.
+// Open opens the regular file that was seen at a path. It fails if something else is there by now,
+// such as a symbolic link that leads out of the file system. A folder above the file may be
+// replaced, too: for folders that other users can write to while they are read there is os.Root,
+// with a file system that does not leave its root.
 func Open(fsys fs.FS, name string, seen fs.FileInfo) (fs.File, error) {
 	file, err := fsys.Open(name)
 	if err != nil {
@@ -188,9 +188,9 @@ type Selection struct {
 	// Extensions are those to read, with the dot; letters in lower case. Without
 	// any, all files are read.
 	Extensions []string
-	// Hidden reads files and folders with a name that starts with a dot as well, but
-	// for ".git" and those that start with two dots, in which mounted ConfigMaps
-	// keep their earlier and current content.
+	// Hidden reads files and folders with a name that starts with a dot as well, but for ".git" and
+	// names that start with two dots, in which mounted ConfigMaps keep their earlier and current
+	// content.
 	Hidden bool
 	// Include and Exclude are patterns as in path.Match, for the base name or,
 	// if they contain a slash, for the path below the root. Without Include,
@@ -198,11 +198,11 @@ type Selection struct {
 	Include, Exclude []string
 	// TopLevelOnly leaves out the folders below the root.
 	TopLevelOnly bool
-	// FollowSymlinks reads what symbolic links to files lead to; otherwise
-	// such a link is an error.
+	// FollowSymlinks reads the targets of symbolic links to files; otherwise such a link is an
+	// error.
 	FollowSymlinks bool
-	// Irregular, if it is not nil, gets what is no regular file, such as a link that is not
-	// followed, with why it was not read. Otherwise that is an error.
+	// Irregular, if it is not nil, gets each entry that is no regular file, such as a link that is
+	// not followed, with the reason why it was not read. Otherwise that is an error.
 	Irregular map[string]error
 	// MaxFileSize and MaxTotalSize are limits in bytes; the defaults apply if
 	// they are not greater than 0.

@@ -75,8 +75,8 @@ func one(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key 
 	return copied(object, &limit)
 }
 
-// copied returns a copy of an object, which may belong to a cache, while templates can
-// change what they get. It subtracts the size of the object from what is left.
+// copied returns a copy of an object, which may belong to a cache, while templates can change their
+// arguments. It subtracts the size of the object from left.
 func copied(object *unstructured.Unstructured, left *int64) (map[string]any, error) {
 	*left -= int64(jsonsize.Of(object.Object, int(min(*left, math.MaxInt32))))
 	if *left < 0 {

@@ -54,9 +54,9 @@ func endWithParent() {
 	os.Exit(1)
 }
 
-// closeInherited closes the files that the parent has open and did not mean to hand
-// on: all that survived the start of this program and so are not marked to be closed
-// by the start of one. What this process has opened itself is marked.
+// closeInherited closes the files that the parent has open and did not mean to hand on: all that
+// survived the start of this program and so are not marked to be closed by the start of one. Files
+// that this process has opened itself are marked.
 func closeInherited() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

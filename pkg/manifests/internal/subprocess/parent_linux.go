@@ -24,10 +24,10 @@ const leftOpen = time.Second
 // killed.
 const rounding = time.Second / 4
 
-// Run gives the work to a child and returns its answer. The child is killed, with every
-// process that it started and that stayed in its group, when it exceeds its limits
-// or when the context ends. Errors are those of this package, that of the context, or
-// say that no process could be started.
+// Run gives the work to a child and returns its answer. The child is killed, with every process
+// that it started and that stayed in its group, when it exceeds its limits or when the context
+// ends. It returns errors of this package, the error of the context, or an error about a process
+// that could not be started.
 func Run(ctx context.Context, work []byte, limits Limits) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func Run(ctx context.Context, work []byte, limits Limits) ([]byte, error) {
 	return nil, c.death(status)
 }
 
-// answerHeader is the length of what comes before an answer, which is its length.
+// answerHeader is the size of the header of an answer, which holds its length.
 const answerHeader = 8
 
 // open returns the answer, and whether all of it is there.
@@ -124,9 +124,9 @@ func (c *child) kill() {
 	}
 }
 
-// end is called when there is nothing more to read: the process is about to end by
-// itself, which keeps its status, or has to. It kills what may be left of the group
-// before another process can get its number.
+// end is called when there is nothing more to read: the process is about to end by itself, which
+// keeps its status, or has to. It kills the rest of the group before another process can get its
+// number.
 func (c *child) end() *os.ProcessState {
 	c.kill()
 	c.mu.Lock()
@@ -140,7 +140,7 @@ func (c *child) end() *os.ProcessState {
 // death says why a child ended.
 func (c *child) death(state *os.ProcessState) error {
 	message := c.stderr.first()
-	// The last two are what it comes to under the race detector.
+	// The last two come from the race detector.
 	for _, sign := range []string{"out of memory", "cannot allocate memory", "errno=12", "address space collisions", "ThreadSanitizer"} {
 		if strings.Contains(c.stderr.all(), sign) {
 			return ErrMemory
@@ -158,7 +158,7 @@ const (
 	maxLength = 200 // of a line, in bytes
 )
 
-// stderr keeps what the Go runtime writes to the standard error of a process before it
+// stderr keeps the lines that the Go runtime writes to the standard error of a process before it
 // gives up, or the race detector, and nothing else: other lines may hold anything.
 type stderr struct {
 	lines []string

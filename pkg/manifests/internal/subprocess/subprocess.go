@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// marker is what the child is called, in place of the path of the program. The
-// environment cannot say it, because it is empty.
+// marker is the name of the child, in place of the path of the program. The environment cannot mark
+// it, because it is empty.
 const marker = "corbel-subprocess"
 
 // answerDescriptor is where the child writes its answer. Whatever the work prints,
 // it cannot get between.
 const answerDescriptor = 3
 
-// Limits are what a child may use.
+// Limits are the limits of a child.
 type Limits struct {
 	// Time is from the start of the child to the end of its answer.
 	Time time.Duration
 	// Processor is the time of the processor.
 	Processor time.Duration
-	// Memory is in bytes, in addition to what the program takes when it starts.
+	// Memory is in bytes, in addition to the memory that the program takes when it starts.
 	Memory int64
 	// Output is the size of the answer in bytes.
 	Output int64
@@ -59,7 +59,7 @@ func (e *DeathError) Error() string {
 // IsChild reports whether this process is a child.
 func IsChild() bool { return len(os.Args) > 0 && os.Args[0] == marker }
 
-// header is the beginning of what goes to the child. The work follows.
+// header is the beginning of the child's input. The work follows.
 type header struct {
 	Size   int64
 	Limits Limits

@@ -21,18 +21,18 @@ const (
 	// Unit: levels
 	// Limit: the nesting of a value that a function of a template walks, or that an action prints.
 	maxValueDepth = 1000
-	// itemBytes is what each item of a list or a map counts, and stepBytes each call of a
-	// function and each round of a loop.
+	// itemBytes is the cost of each item of a list or a map, and stepBytes the cost of each call of
+	// a function and each round of a loop.
 	itemBytes = 16
 	stepBytes = 64
-	// nodeBytes is what each node of a parsed text for tpl counts, and each template that
-	// such a text defines, whenever it is copied.
+	// nodeBytes is the cost of each node of a parsed text for tpl, and of each template that such a
+	// text defines, whenever it is copied.
 	nodeBytes = 256
-	// indentBytes is what encoders write before a value, for each level around it.
+	// indentBytes is the indentation that encoders write before a value, for each level around it.
 	indentBytes = 2
 )
 
-// budget counts what one rendering uses.
+// budget counts the cost of one rendering.
 type budget struct {
 	limits manifests.TemplateLimits
 	// interrupted returns why the rendering has to end, or nil.
@@ -97,7 +97,7 @@ func (b *budget) items(count int64) error {
 	return nil
 }
 
-// size is what a value takes when it is written.
+// size is the size of a written value.
 type size struct{ bytes, values int64 }
 
 // measure returns the size of values together. It fails if they are nested too deep or
@@ -159,7 +159,7 @@ func (total *size) add(v reflect.Value, depth int, most int64) error {
 	return err
 }
 
-// buffer is what a template writes to.
+// buffer is the output of a template.
 type buffer struct {
 	strings.Builder
 	budget *budget
@@ -182,8 +182,8 @@ func (o *buffer) Write(data []byte) (int, error) {
 	return o.Builder.Write(data)
 }
 
-// product is that of two sizes, the largest int64 if it is beyond, and 0 if one of them
-// is negative: it is for the function itself to refuse a negative count.
+// product is the product of two sizes, the largest int64 if it is beyond, and 0 if one of them is
+// negative: it is for the function itself to refuse a negative count.
 func product(a, b int64) int64 {
 	high, low := bits.Mul64(uint64(max(a, 0)), uint64(max(b, 0)))
 	if high > 0 || low > math.MaxInt64 {

@@ -21,8 +21,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
 
-// Functions returns the functions that all templates have: those of sprig, those of
-// text/template that print, and required and toYaml as in Helm. They have no guard yet.
+// Functions returns the functions that all templates have: the functions of sprig, the printing
+// functions of text/template, and required and toYaml as in Helm. They have no guard yet.
 func Functions() template.FuncMap {
 	functions := sprig.TxtFuncMap()
 	maps.Copy(functions, template.FuncMap{
@@ -68,8 +68,8 @@ func required(message string, value any) (any, error) {
 	return value, nil
 }
 
-// equal is eq of text/template, but the errors of that one print what cannot be compared: this may be
-// secret, or contain itself.
+// equal is eq of text/template, but errors of text/template print values that cannot be compared:
+// these may be secret, or contain themselves.
 func equal(first any, others ...any) (bool, error) {
 	if len(others) == 0 {
 		return false, errors.New("missing argument for comparison")

@@ -20,14 +20,14 @@ const (
 	//
 	// Limit: a regular expression in a template.
 	maxPattern = 16 << 10
-	// keyWork is what the making of a key or of a slow hash counts, in bytes.
+	// keyWork is the cost of making a key or a slow hash, in bytes.
 	keyWork = 4 << 20
-	// characterWork is what each random character counts.
+	// characterWork is the cost of each random character.
 	characterWork = 512
 	// instructionsPerWork is how many steps of a regular expression count as one byte.
 	instructionsPerWork = 16
-	// comparisonWork is what the comparison of two items counts at least, and readPerWork
-	// how many bytes that are compared count as one.
+	// comparisonWork is the least cost of a comparison of two items, and readPerWork how many
+	// compared bytes count as one.
 	comparisonWork = 16
 	readPerWork    = 4
 	// maxWidth is the largest width and precision that fmt accepts.
@@ -57,9 +57,9 @@ func set(names string) map[string]bool {
 	return members
 }
 
-// guard returns a function that counts what f takes and returns. The name chooses what is
-// known about f; a function of a user has none. A guard ends the template by a panic with
-// an error, which text/template converts to an error of the call.
+// guard returns a function that counts the arguments and the result of f. The name selects the
+// estimate for f; a function of a user has none. A guard ends the template by a panic with an
+// error, which text/template converts to an error of the call.
 func (b *budget) guard(f reflect.Value, name string, wholeNumbers bool) any {
 	call := f.Call
 	if f.Type().IsVariadic() {
@@ -84,7 +84,7 @@ func (b *budget) guard(f reflect.Value, name string, wholeNumbers bool) any {
 			var err error
 			given, err = b.measure(arguments...)
 			must(err)
-			// What is read is not kept.
+			// The read bytes are not kept.
 			must(b.spend(given.bytes / itemBytes))
 		}
 		if estimate != nil {
@@ -109,8 +109,8 @@ func must(err error) {
 	}
 }
 
-// account counts the result of a function: all that it contains, which is at most so many
-// bytes, or only its own items, if what these contain was there before and deep is 0.
+// account counts the result of a function: all that it contains, which is at most so many bytes, or
+// only its own items, if their content was there before and deep is 0.
 func (b *budget) account(result reflect.Value, deep int64) error {
 	for result.Kind() == reflect.Interface && !result.IsNil() {
 		result = result.Elem()
@@ -138,11 +138,11 @@ func (b *budget) account(result reflect.Value, deep int64) error {
 	return b.spend(bytes)
 }
 
-// An estimate refuses a call by what its result would take, or counts the work of a slow
-// one. Given is the size of the arguments.
+// An estimate refuses a call by the size of its result, or counts the work of a slow one. Given is
+// the size of the arguments.
 type estimate func(b *budget, arguments []reflect.Value, given size) error
 
-// estimates are those of the functions with a result that can be much larger than their
+// estimates are the estimates for functions with a result that can be much larger than their
 // arguments, or that take much time.
 var estimates = func() map[string]estimate {
 	all := map[string]estimate{
@@ -233,8 +233,8 @@ func splitN(b *budget, a []reflect.Value, _ size) error {
 	return b.items(parts)
 }
 
-// numbers refuses a list of the numbers from start to stop that has too many, or one
-// that never ends because an int overflows.
+// numbers refuses a list of the numbers from start to stop that has too many, or a list that never
+// ends because an int overflows.
 func (b *budget) numbers(start, stop, step int64) error {
 	const largest = 1 << 53
 	for _, number := range []int64{start, stop, step} {
@@ -265,8 +265,8 @@ func sequence(b *budget, a []reflect.Value, _ size) error {
 	return nil
 }
 
-// comparisons counts what it takes to compare all items of two lists with each other. An
-// item may be large, and is walked as far as it is the same as the other one.
+// comparisons counts the cost of comparing all items of two lists with each other. An item may be
+// large, and is walked as far as it is the same as the other one.
 func (b *budget) comparisons(list, others reflect.Value, given size) error {
 	length := func(v reflect.Value) int64 {
 		for v.Kind() == reflect.Interface && !v.IsNil() {
@@ -348,8 +348,7 @@ func printed(b *budget, a []reflect.Value, _ size) error {
 	return b.text(sum(int64(len(format)), product(verbs, sum(largest.bytes, product(largest.values+1, widest)))))
 }
 
-// takingWholeNumbers returns the function with parameters of any type in place of those
-// that are an int.
+// takingWholeNumbers returns the function with parameters of any type in place of int parameters.
 func takingWholeNumbers(f reflect.Type, call func([]reflect.Value) []reflect.Value) any {
 	in, found := slices.Collect(f.Ins()), false
 	for i, t := range in {

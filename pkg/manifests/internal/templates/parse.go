@@ -31,8 +31,8 @@ const (
 	// maxParsed limits how deep blocks, chains of "else if" and parentheses are nested in
 	// a text that is parsed: the parser calls itself for each level.
 	maxParsed = 2000
-	// maxNesting limits how deep the structure of one template may be nested. What a
-	// template needs of the stack is in proportion to it.
+	// maxNesting limits how deep the structure of one template may be nested. The stack of a
+	// template grows in proportion to it.
 	//
 	// Unit: levels
 	// Limit: the nesting of the structure of one template.
@@ -49,8 +49,8 @@ const (
 	resultName   = "_result"
 )
 
-// fields are names that start with a capital letter and are those of fields of what a
-// template sees. Any other such name may be that of a method; then its result counts.
+// fields are names that start with a capital letter and belong to fields of the data of a template.
+// Any other such name may belong to a method; then its result counts.
 var fields = set("Values Chart Release Capabilities Template Files Subcharts Component Name Namespace Version AppVersion " +
 	"Service Revision IsInstall IsUpgrade BasePath KubeVersion APIVersions Major Minor Digest Labels Annotations")
 
@@ -61,8 +61,8 @@ var builtins = []string{"and", "or", "not", "len", "index", "slice", "call", "ge
 // Set is a set of templates that may call each other.
 type Set struct {
 	*template.Template
-	// called are the functions that the templates call. A rendering makes guards for these
-	// only: it would take longer to make those of all functions than to render a small chart.
+	// called are the functions that the templates call. A rendering makes guards for these only: it
+	// would take longer to make guards for all functions than to render a small chart.
 	called map[string]bool
 }
 
@@ -84,8 +84,8 @@ type Parser struct {
 	functions map[string]any
 }
 
-// NewParser returns a parser for texts with the delimiters, by default "{{" and
-// "}}", that may call the functions and those that a Rendering brings.
+// NewParser returns a parser for texts with the delimiters, by default "{{" and "}}", that may call
+// the functions and the functions of a Rendering.
 func NewParser(left, right string, functions template.FuncMap) Parser {
 	names := map[string]any{}
 	for _, name := range slices.Concat(builtins, []string{printName, templateName, stepName, argumentName, patternName, resultName, "include", "tpl", "lookup"}) {
@@ -97,9 +97,9 @@ func NewParser(left, right string, functions template.FuncMap) Parser {
 	return Parser{left: cmp.Or(left, "{{"), right: cmp.Or(right, "}}"), functions: names}
 }
 
-// Parse adds the templates of a text: the text itself under its name, and what
-// it defines. The names that are in use lead to where they were defined; if used
-// is nil, what comes later wins, as in text/template.
+// Parse adds the templates of a text: the text itself under its name, and its definitions. The
+// names that are in use lead to where they were defined; if used is nil, the later definition wins,
+// as in text/template.
 func (p Parser) Parse(set *Set, name, text string, used map[string]string) error {
 	_, err := p.parse(set, name, text, used)
 	return err
@@ -196,7 +196,7 @@ func depthOf(text, left, right string) (deepest int) {
 
 const blanks = " \t\r\n"
 
-// firstWord returns the first word of an action and what follows it.
+// firstWord returns the first word of an action and the rest.
 func firstWord(action string) (word, rest string) {
 	action = strings.TrimLeft(action, blanks)
 	end := strings.IndexFunc(action, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -245,8 +245,8 @@ func quoteEnd(text string, quote byte) int {
 	return -1
 }
 
-// rewriter changes a template so that everything it does passes through functions of
-// this package: what an action prints, calls of templates, and every round of a loop.
+// rewriter changes a template so that everything it does passes through functions of this package:
+// the output of an action, calls of templates, and every round of a loop.
 type rewriter struct {
 	tree    *parse.Tree
 	called  map[string]bool // gets the names of the functions
@@ -285,8 +285,8 @@ func (r *rewriter) branch(node *parse.BranchNode, depth int) {
 	r.list(node.ElseList, depth+1)
 }
 
-// call makes {{template "name" data}} a call of a function, because what text/template
-// does for it can neither be counted nor interrupted.
+// call makes {{template "name" data}} a call of a function, because text/template's own call can
+// neither be counted nor interrupted.
 func (r *rewriter) call(node *parse.TemplateNode, depth int) parse.Node {
 	name := &parse.StringNode{NodeType: parse.NodeString, Pos: node.Pos, Quoted: strconv.Quote(node.Name), Text: node.Name}
 	var data parse.Node = &parse.NilNode{NodeType: parse.NodeNil, Pos: node.Pos}
@@ -297,8 +297,8 @@ func (r *rewriter) call(node *parse.TemplateNode, depth int) parse.Node {
 	return r.action(node.Pos, node.Line, r.command(node.Pos, templateName, name, data), r.command(node.Pos, printName))
 }
 
-// pipe puts a check in front of the arguments of methods, which have no guard, and one
-// behind what may be a call of a method.
+// pipe puts a check in front of the arguments of methods, which have no guard, and another check
+// behind a possible call of a method.
 func (r *rewriter) pipe(node *parse.PipeNode, depth int) {
 	if r.tooDeep = r.tooDeep || depth > maxNesting; node == nil || r.tooDeep {
 		return
@@ -328,7 +328,7 @@ func (r *rewriter) pipe(node *parse.PipeNode, depth int) {
 	node.Cmds = commands
 }
 
-// lastName returns the last name of the path that an operand is, such as that of a field, a
+// lastName returns the last name of the path that an operand is, such as the name of a field, a
 // method or a variable. It reports whether the operand is a path.
 func lastName(operand parse.Node) (name string, isPath bool) {
 	var path []string
@@ -345,8 +345,8 @@ func lastName(operand parse.Node) (name string, isPath bool) {
 	return path[len(path)-1], true
 }
 
-// isMethod reports whether a name may be that of a method: those of variables start with
-// "$", and most keys of values with a small letter.
+// isMethod reports whether a name may belong to a method: names of variables start with "$", and
+// most keys of values with a small letter.
 func isMethod(name string) bool {
 	first, _ := utf8.DecodeRuneInString(name)
 	return unicode.IsUpper(first) && !fields[name]

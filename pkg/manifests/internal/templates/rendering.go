@@ -18,15 +18,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// maxArgument limits what the arguments of a method take. The methods of Helm's objects
-// compile patterns, and a deeply nested one overflows the stack.
+// maxArgument limits the size of the arguments of a method. The methods of Helm's objects compile
+// patterns, and a deeply nested one overflows the stack.
 const maxArgument = 64 << 10
 
 // NoTemplate is how the error about a template that does not exist starts.
 const NoTemplate = "there is no template"
 
-// errInner ends a template that called one that failed. The cause is kept in the
-// rendering: text/template would repeat it at every level, and there may be hundreds.
+// errInner ends a template that called a failed template. The cause is kept in the rendering:
+// text/template would repeat it at every level, and there may be hundreds.
 var errInner = errors.New("the template that it called failed")
 
 // Options are the options of a rendering.
@@ -39,30 +39,30 @@ type Options struct {
 	// WholeNumbers lets functions that want an int take any whole number, such as the
 	// int64 or float64 of a value.
 	WholeNumbers bool
-	// Functions are those of the user. They may have the name of another one.
+	// Functions are the functions of the user. They may have the name of another one.
 	Functions template.FuncMap
 	// CheckPattern refuses arguments of methods that are called Glob.
 	CheckPattern func(pattern string) error
 	// Random is called when a template uses a random value; it may be nil.
 	Random func()
-	// Now returns the time, by default that of the clock.
+	// Now returns the time, by default the time of the clock.
 	Now func() time.Time
 }
 
-// Rendering is a set of templates that call each other, with what has been used so far.
+// Rendering is a set of templates that call each other, with the cost so far.
 type Rendering struct {
 	templates *Set
 	parser    Parser
 	options   Options
-	// functions are those that templates may call, but for those of the user.
+	// functions are the functions that templates may call, but for the user's.
 	functions template.FuncMap
 	*state
 }
 
-// state is what the templates of a rendering share with those of its calls of tpl.
+// state is shared by the templates of a rendering and the templates of its calls of tpl.
 type state struct {
 	budget
-	// own is how many templates there are but for those that texts of tpl define.
+	// own counts the templates without the definitions of texts of tpl.
 	own int
 	// failure is the first error of the template that is executed, and failed the
 	// template.
@@ -84,8 +84,8 @@ func NewRendering(set *Set, parser Parser, functions template.FuncMap, options O
 	return r.bind(nil)
 }
 
-// bind makes the functions known to the templates that they call, but for those that are
-// known already, and those that depend on the set.
+// bind makes the functions known to the templates that they call, but for functions that are known
+// already, and functions that depend on the set.
 func (r *Rendering) bind(known map[string]bool) *Rendering {
 	guarded := template.FuncMap{}
 	for name := range r.templates.called {
@@ -150,7 +150,8 @@ func (r *Rendering) tpl(text string, data any) (string, error) {
 		return "", err
 	}
 	defer r.leave()
-	// What is cloned and parsed is kept as long as the templates that the text calls run.
+	// The clone and the parsed text stay in memory as long as the templates that the text calls
+	// run.
 	added := int64(len(r.templates.Templates()) - r.own)
 	if err := r.spend(sum(int64(len(text)), product(added, nodeBytes))); err != nil {
 		return "", err
@@ -230,8 +231,8 @@ func (r *Rendering) pattern(value reflect.Value) (reflect.Value, error) {
 	return value, err
 }
 
-// result passes on what a method may have returned. What it contains was there before, or
-// is in proportion to what was.
+// result passes on the possible result of a method. Its content was there before, or is in
+// proportion to it.
 func (b *budget) result(value reflect.Value) (reflect.Value, error) {
 	err := b.interrupted()
 	if err == nil {

@@ -17,9 +17,9 @@ import (
 // do, and then they report where they were.
 const grace = 200 * time.Millisecond
 
-// Runner runs the renderings of one generator. As long as one that was given up
-// goes on, it refuses to run others: a template that never ends would otherwise
-// take one more processor with every attempt.
+// Runner runs the renderings of one generator. As long as an abandoned rendering goes on, it
+// refuses to run another one: a template that never ends would otherwise take one more processor
+// with every attempt.
 type Runner struct {
 	name  string
 	guard *guard.Guard
@@ -28,9 +28,8 @@ type Runner struct {
 // New returns a runner; the name is for errors.
 func New(name string) *Runner { return &Runner{name: name, guard: guard.New(grace)} }
 
-// Run runs f in a goroutine of its own, until f returns, the context ends or
-// the timeout, if it is greater than 0, has passed. Panics become errors. What ends
-// late or is refused becomes an Error.
+// Run runs f in a goroutine of its own, until f returns, the context ends or the timeout, if it is
+// greater than 0, has passed. Panics become errors. A late end or a refusal becomes an Error.
 func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -44,7 +43,7 @@ func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(co
 	renders.NoteProgress(ctx, r.name)
 	start := time.Now()
 	result, err := guard.Run(ctx, r.guard, r, r.name, 0, f)
-	switch failure := err.(type) { // the guard's own: what f returned may wrap that of another guard
+	switch failure := err.(type) { // the guard's own: the error of f may wrap an error of another guard
 	case nil:
 		return result, nil
 	case *guard.TimeoutError:
@@ -75,7 +74,7 @@ type Error struct {
 	Err error
 }
 
-// Error says what happened.
+// Error describes the timeout.
 func (e *Error) Error() string {
 	after := e.After.Round(time.Millisecond)
 	if e.Busy {
