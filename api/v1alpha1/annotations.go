@@ -58,8 +58,8 @@ const (
 	// Default: on-object-change
 	// Example: shop.example.com/reconcile-policy: once
 	AnnotationReconcilePolicy = "reconcile-policy"
-	// AnnotationUpdatePolicy decides how the object is written. What an option or a spec says
-	// about a recreation does not count for a Namespace, a CustomResourceDefinition, an APIService, a
+	// AnnotationUpdatePolicy decides how the object is written. A recreation by an option or a spec
+	// does not count for a Namespace, a CustomResourceDefinition, an APIService, a
 	// PersistentVolumeClaim or a PersistentVolume; only this annotation recreates them.
 	//
 	// On: dependent objects
@@ -130,9 +130,9 @@ const (
 	// Example: shop.example.com/delete-order: "-5"
 	AnnotationDeleteOrder = "delete-order"
 	// AnnotationPurgeOrder is a wave. At its end the object is deleted, such as a Job that has done
-	// its work. It is not created again while its manifest is unchanged. A wave before
-	// that of apply-order means the same wave. A Namespace, a CustomResourceDefinition and an
-	// APIService cannot be purged.
+	// its work. It is not created again while its manifest is unchanged. A wave before the wave of
+	// apply-order means the same wave. A Namespace, a CustomResourceDefinition and an APIService
+	// cannot be purged.
 	//
 	// On: dependent objects
 	// Level: special
@@ -150,7 +150,7 @@ const (
 	// Example: shop.example.com/reapply-interval: 12h
 	// Also: the field reapplyInterval of ReapplySpec
 	AnnotationReapplyInterval = "reapply-interval"
-	// AnnotationStatusHint names what the status of the object will have, so that its
+	// AnnotationStatusHint names the future content of the status of the object, so that its
 	// absence means that the object is not ready: has-observed-generation for
 	// status.observedGeneration, has-ready-condition for a condition Ready, and conditions for
 	// conditions that must all be True.
@@ -191,9 +191,10 @@ const (
 	// Default: none
 	// Example: shop.example.com/depends-on: apps/Deployment/database, Secret/credentials
 	AnnotationDependsOn = "depends-on"
-	// AnnotationRunOn lets the object run before or after the deletion of the others, or with a rollback,
-	// in place of with the others. The manifests of an object for a rollback are applied only if the
-	// component is rolled back; package reconciler alone has no rollbacks, and refuses the value.
+	// AnnotationRunOn lets the object run before or after the deletion of the ordinary objects, or
+	// with a rollback, in place of with the ordinary objects. The manifests of an object for a
+	// rollback are applied only if the component is rolled back; package reconciler alone has no
+	// rollbacks, and refuses the value.
 	//
 	// On: dependent objects
 	// Level: special
@@ -212,11 +213,12 @@ const (
 	// Example: shop.example.com/revision: "7"
 	AnnotationRevision = "revision"
 
-	// AnnotationManagementPolicy limits what the operator does for the component: to
-	// observe it (skip), or to keep its objects when it is deleted (detach-on-delete). On a namespace it
+	// AnnotationManagementPolicy limits the operator's work for the component: to observe it
+	// (skip), or to keep its objects when it is deleted (detach-on-delete). On a namespace it
 	// counts for all components in it that have none of their own, if the option
-	// NamespaceManagementPolicies allows it. A value that does not exist stalls the component. A deletion with the
-	// propagation policy Orphan (kubectl delete --cascade=orphan) sets it to detach-on-delete.
+	// NamespaceManagementPolicies allows it. A value that does not exist stalls the component. A
+	// deletion with the propagation policy Orphan (kubectl delete --cascade=orphan) sets it to
+	// detach-on-delete.
 	//
 	// On: the component, or its namespace
 	// Level: special
@@ -265,8 +267,8 @@ const (
 	// Default: none
 	// Example: shop.example.com/reconcile-at: "2026-05-04T10:22:31Z"
 	AnnotationReconcileAt = "reconcile-at"
-	// AnnotationRollbackTo is the number of an earlier revision of the component. Its manifests
-	// are applied in place of those that the spec leads to, until the annotation is removed. Which
+	// AnnotationRollbackTo is the number of an earlier revision of the component. Its manifests are
+	// applied in place of the manifests of the spec, until the annotation is removed. Which
 	// revisions there are is in status.history.
 	//
 	// On: the component
@@ -295,11 +297,13 @@ const (
 	// Default: none
 	// Example: shop.example.com/approve: 1f2e3d4c5b6a79880a1b
 	AnnotationApprove = "approve"
-	// AnnotationRollout says how the component takes part when its operator comes with another chart or
-	// generator. With pin it keeps the revision that it has until its spec is changed, for which the operator needs
-	// RevisionHistoryLimit and a generator that reports a digest. The others matter to the option Rollout: with
-	// promote the component is updated now, whatever the limit; with ignore it does not count if it has failed. The command
-	// corbel rollout sets it. Remove it when it is of no use any more: it counts for the next roll-out, too.
+	// AnnotationRollout decides how the component takes part when its operator comes with another
+	// chart or generator. With pin it keeps the revision that it has until its spec is changed, for
+	// which the operator needs RevisionHistoryLimit and a generator that reports a digest. The
+	// other values matter to the option Rollout: with promote the component is updated now,
+	// whatever the limit; with ignore it does not count if it has failed. The command corbel
+	// rollout sets it. Remove it when it is of no use any more: it counts for the next roll-out,
+	// too.
 	//
 	// On: the component
 	// Level: special
@@ -308,13 +312,15 @@ const (
 	// Example: shop.example.com/rollout: pin
 	// Also: the option Rollout
 	AnnotationRollout = "rollout"
-	// AnnotationAdoptHelmRelease names the revision of a Helm release that the component takes over when it is
-	// installed. The revision must be deployed and the last one of its release, and the namespace and the name of the
-	// release must be those of the deployment, in the namespace of the component. Its objects are adopted also under the
-	// adoption policy if-unowned, unless their own annotation adoption-policy says never or ignore; hooks do not run;
-	// random values and dates are kept as they are live. It counts until all objects are ready for the first
-	// time, and has no effect afterwards; remove it then from manifests that a component may be created from again. The
-	// command corbel adopt sets it. The operator must have the option AdoptHelmReleases.
+	// AnnotationAdoptHelmRelease names the revision of a Helm release that the component takes over
+	// when it is installed. The revision must be deployed and the last one of its release, and the
+	// namespace and the name of the release must equal those of the deployment, in the namespace of
+	// the component. Its objects are adopted also under the adoption policy if-unowned, unless
+	// their own annotation adoption-policy says never or ignore; hooks do not run; random values
+	// and dates are kept as they are live. It counts until all objects are ready for the first
+	// time, and has no effect afterwards; remove it then from manifests that a component may be
+	// created from again. The command corbel adopt sets it. The operator must have the option
+	// AdoptHelmReleases.
 	//
 	// On: the component
 	// Level: migration
@@ -322,9 +328,10 @@ const (
 	// Default: none
 	// Example: shop.example.com/adopt-helm-release: market/corner/7
 	AnnotationAdoptHelmRelease = "adopt-helm-release"
-	// AnnotationPreview asks the operator what it would do for the component, which is not changed by it. The command
-	// corbel plan sets it, and shows the answer, which the operator writes into a Secret beside the component. After ten
-	// minutes the operator deletes the Secret and removes the annotation.
+	// AnnotationPreview asks the operator for its plan for the component, which is not changed by
+	// it. The command corbel plan sets it, and shows the answer, which the operator writes into a
+	// Secret beside the component. After ten minutes the operator deletes the Secret and removes
+	// the annotation.
 	//
 	// On: the component
 	// Level: special
@@ -372,8 +379,9 @@ const (
 	AnnotationAdoptOperator = "adopt-operator"
 	// AnnotationAbandon drops the inventory of a component that is being deleted, and orphans its
 	// dependents as they are. Set it if the deletion cannot succeed, for example because the target
-	// cluster does not exist any more. The event Abandoned names what is left. A dependent that has an
-	// ownerReference to the component, set by another client, is deleted by the garbage collector.
+	// cluster does not exist any more. The event Abandoned names the objects that are left. A
+	// dependent that has an ownerReference to the component, set by another client, is deleted by
+	// the garbage collector.
 	//
 	// On: the component
 	// Level: special

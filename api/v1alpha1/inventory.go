@@ -71,8 +71,8 @@ type InventoryOperator struct {
 	Lease string `json:"lease,omitempty"`
 }
 
-// InventoryItem is the record of one dependent object. Fields hold only what
-// differs from the defaults, to keep the record small.
+// InventoryItem is the record of one dependent object. Fields hold only values that differ from the
+// defaults, to keep the record small.
 type InventoryItem struct {
 	// Group, Version and Kind are the type that the manifest names; the
 	// version is not part of the key of the object.
@@ -100,8 +100,8 @@ type InventoryItem struct {
 	// A hash over the object's values at the paths that the
 	// manifest sets, after the version of the hash. Only a change of these is drift.
 	AppliedHash string `json:"accepted,omitempty"`
-	// Altered says that the object was not as its manifest right after it was written: what changed it,
-	// and at which paths, with ": " between them.
+	// Altered means that the object was not as its manifest right after it was written: the cause,
+	// and the changed paths, with ": " between them.
 	Altered string `json:"altered,omitempty"`
 	// Phase is where the object is in its life; empty means applied or about to be.
 	Phase Phase `json:"phase,omitempty"`
@@ -128,9 +128,8 @@ type InventoryItem struct {
 	// this object depended on when it was last written. They are not removed
 	// before it.
 	DependsOn []string `json:"dependsOn,omitempty"`
-	// RunOn is "pre-delete" or "post-delete" for an object that runs before or
-	// after the deletion of the others. In the phase Completed it has done so,
-	// and does not run again.
+	// RunOn is "pre-delete" or "post-delete" for an object that runs before or after the deletion
+	// of the ordinary objects. In the phase Completed it has done so, and does not run again.
 	RunOn string `json:"runOn,omitempty"`
 	// AppliedAt is when we last wrote the object; kept only if the readiness or
 	// the refresh of the object depends on it.
@@ -144,11 +143,12 @@ type InventoryItem struct {
 	// UnreadLast is when that was last tried, to within a quarter of the component's
 	// timeout. After half of the timeout without a try UnreadSince starts again.
 	UnreadLast *metav1.Time `json:"unreadLast,omitempty"`
-	// Inherited is set as long as the record is that of SAP component-operator-runtime, and the object
-	// was not taken over: it is ours if it has the label that that runtime gives to our objects.
+	// Inherited is set as long as the record comes from SAP component-operator-runtime, and the
+	// object was not taken over: it is ours if it has the label that that runtime gives to our
+	// objects.
 	Inherited bool `json:"inherited,omitempty"`
-	// Finished says how an object that has a time to live after its end, such as a
-	// Job with ttlSecondsAfterFinished, has ended; it is empty for all others.
+	// Finished tells how an object that has a time to live after its end, such as a Job with
+	// ttlSecondsAfterFinished, has ended; it is empty for all other objects.
 	Finished Finish `json:"finished,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`

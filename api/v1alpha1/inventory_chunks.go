@@ -6,10 +6,9 @@ package v1alpha1
 // InventoryFormatChunked is the format of an inventory with its items in Secrets.
 const InventoryFormatChunked = 2
 
-// InventoryChunks is the head of an inventory with too many items for the
-// status: they are kept in a set of Secrets. The hash of its key assigns an item to a
-// Secret. What the Secrets hold counts only if it is what the head names,
-// so a crash between two writes does not change the inventory.
+// InventoryChunks is the head of an inventory with too many items for the status: they are kept in
+// a set of Secrets. The hash of its key assigns an item to a Secret. The content of the Secrets
+// counts only if the head names it, so a crash between two writes does not change the inventory.
 type InventoryChunks struct {
 	// Generation is the number of the last set of Secrets that was started. It is
 	// counted up before the first Secret of a set is created.
@@ -48,7 +47,7 @@ type InventoryType struct {
 	Kind    string `json:"kind"`
 }
 
-// InventoryChunk says what one Secret holds.
+// InventoryChunk describes the content of one Secret.
 type InventoryChunk struct {
 	// Count is the number of items.
 	// +optional

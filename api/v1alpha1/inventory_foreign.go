@@ -18,12 +18,12 @@ import (
 // An operator that was built with SAP component-operator-runtime keeps its inventory as a list in the same
 // field of the status. A component that it made is read as it is, and taken over.
 
-// UnknownManifest stands in the digest of an item for a manifest that is not known: the object was applied, and it
-// cannot be said of what. No digest is like it.
+// UnknownManifest stands in the digest of an item for a manifest that is not known, although the
+// object was applied. No digest is like it.
 const UnknownManifest = "?"
 
-// listedItem is what counts of an item of such a list. Its digest and its policies but one say nothing here: the
-// digest is made in another way, and the policies are in the manifests.
+// listedItem holds the fields of an item of such a list that count. Its digest and its policies but
+// one do not count: the digest is made in another way, and the policies are in the manifests.
 type listedItem struct {
 	Group        string       `json:"group"`
 	Version      string       `json:"version"`
@@ -41,9 +41,9 @@ type listedItem struct {
 	LastAppliedAt *metav1.Time `json:"lastAppliedAt"`
 }
 
-// Adopt gives an inventory that was read from a list of SAP component-operator-runtime the form of this
-// package, and reports whether it was one. Until it is called, MarshalJSON writes the list as it was read: a client
-// that computes a patch starts from what is on the server.
+// Adopt gives an inventory that was read from a list of SAP component-operator-runtime the form of
+// this package, and reports whether it was one. Until it is called, MarshalJSON writes the list as
+// it was read: a client that computes a patch starts from the state of the server.
 func (i *Inventory) Adopt() bool {
 	if i.Foreign == nil {
 		return false
@@ -52,8 +52,9 @@ func (i *Inventory) Adopt() bool {
 	return true
 }
 
-// readForeign reads the list of SAP component-operator-runtime. The status may be writable for others: a list
-// with any mistake is refused as a whole, because an object that is left out would be forgotten.
+// readForeign reads the list of SAP component-operator-runtime. Other clients may be able to write
+// the status: a list with any mistake is refused as a whole, because an object that is left out
+// would be forgotten.
 func (i *Inventory) readForeign(data []byte) error {
 	list, err := canonical(data)
 	if err != nil {

@@ -72,7 +72,7 @@ func (i *InventoryItem) title() string {
 	return version + " " + i.Kind + " " + name
 }
 
-// record is the JSON of what the title does not say.
+// record is the JSON of the fields that are not in the title.
 func (i *InventoryItem) record() ([]byte, error) {
 	type plain InventoryItem
 	return marshalWith(struct {

@@ -19,8 +19,8 @@ type Patch struct {
 	Target *PatchTarget `json:"target,omitempty"`
 }
 
-// PatchTarget selects objects. Group, version, kind, name and namespace are regular expressions for the whole value;
-// what is empty matches everything.
+// PatchTarget selects objects. Group, version, kind, name and namespace are regular expressions for
+// the whole value; an empty field matches everything.
 //
 // +kubebuilder:object:generate=true
 type PatchTarget struct {
@@ -48,7 +48,7 @@ type PatchTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// Namespace is the namespace; objects without one count as in that of the deployment.
+	// Namespace is the namespace; objects without one count as in the namespace of the deployment.
 	//
 	// Default: everything
 	// +optional

@@ -14,8 +14,7 @@ var (
 	ManagementPolicies        = []ManagementPolicy{ManagementPolicyManage, ManagementPolicySkip, ManagementPolicyDetachOnDelete}
 )
 
-// AdoptionPolicy says what happens when a dependent object exists already and
-// is not ours.
+// AdoptionPolicy decides about a dependent object that exists already and is not ours.
 //
 // +kubebuilder:validation:Enum=IfUnowned;Never;Always;Ignore
 type AdoptionPolicy string
@@ -66,8 +65,8 @@ const (
 	// UpdatePolicySsaMerge uses server-side apply and does not touch fields of other
 	// managers.
 	UpdatePolicySsaMerge UpdatePolicy = "SsaMerge"
-	// UpdatePolicySsaOverride uses server-side apply and reclaims the fields
-	// of one-off managers such as kubectl and helm, but for those that are to be ignored.
+	// UpdatePolicySsaOverride uses server-side apply and reclaims the fields of one-off managers
+	// such as kubectl and helm, but for ignored fields.
 	UpdatePolicySsaOverride UpdatePolicy = "SsaOverride"
 	// UpdatePolicyRecreate deletes and creates the object again when its
 	// manifest changed; drift is repaired in place. Nothing is deleted before
@@ -78,7 +77,7 @@ const (
 	UpdatePolicyRecreateOnImmutable UpdatePolicy = "RecreateOnImmutable"
 )
 
-// DeletePolicy says what happens to a dependent object that is no longer desired.
+// DeletePolicy decides about a dependent object that is no longer desired.
 //
 // +kubebuilder:validation:Enum=Delete;Orphan;OrphanOnApply;OrphanOnDelete
 type DeletePolicy string
@@ -95,26 +94,24 @@ const (
 	DeletePolicyOrphanOnDelete DeletePolicy = "OrphanOnDelete"
 )
 
-// DriftPolicy says what happens when another client changed or deleted a dependent
-// object. Whatever it says, a lost ownership label or annotation is put back, and a changed
-// manifest is written.
+// DriftPolicy decides about a dependent object that another client changed or deleted. Under each
+// policy, a lost ownership label or annotation is put back, and a changed manifest is written.
 //
 // +kubebuilder:validation:Enum=Repair;Report;Ignore
 type DriftPolicy string
 
 const (
-	// DriftPolicyRepair makes the object again what its manifest says. This is
-	// the default.
+	// DriftPolicyRepair brings the object back to its manifest. This is the default.
 	DriftPolicyRepair DriftPolicy = "Repair"
-	// DriftPolicyReport does not change or recreate the object, and says which client changed
-	// what, and when.
+	// DriftPolicyReport does not change or recreate the object, and reports the client, the change
+	// and the time.
 	DriftPolicyReport DriftPolicy = "Report"
 	// DriftPolicyIgnore does not change or recreate the object, and says nothing.
 	DriftPolicyIgnore DriftPolicy = "Ignore"
 )
 
-// MissingNamespacesPolicy says what happens when a namespace that dependent
-// objects live in does not exist and is not among the manifests.
+// MissingNamespacesPolicy decides about a namespace of dependent objects that does not exist and is
+// not among the manifests.
 //
 // +kubebuilder:validation:Enum=Create;DoNotCreate
 type MissingNamespacesPolicy string
@@ -126,7 +123,7 @@ const (
 	MissingNamespacesPolicyDoNotCreate MissingNamespacesPolicy = "DoNotCreate"
 )
 
-// ManagementPolicy says what a reconciler may do about what it keeps for an object.
+// ManagementPolicy limits the actions of a reconciler on the resources of an object.
 //
 // +kubebuilder:validation:Enum=Manage;Skip;DetachOnDelete
 type ManagementPolicy string
@@ -134,10 +131,9 @@ type ManagementPolicy string
 const (
 	// ManagementPolicyManage creates, updates and deletes. This is the default.
 	ManagementPolicyManage ManagementPolicy = "Manage"
-	// ManagementPolicySkip only observes. When the object is deleted, what was made
-	// for it is orphaned.
+	// ManagementPolicySkip only observes. When the object is deleted, its resources are orphaned.
 	ManagementPolicySkip ManagementPolicy = "Skip"
-	// ManagementPolicyDetachOnDelete creates and updates. When the object is deleted, what
-	// was made for it is orphaned.
+	// ManagementPolicyDetachOnDelete creates and updates. When the object is deleted, its resources
+	// are orphaned.
 	ManagementPolicyDetachOnDelete ManagementPolicy = "DetachOnDelete"
 )

@@ -23,13 +23,14 @@ const (
 	StateSuspended State = "Suspended"
 	// StateDeletionPending means that the deletion waits for a retry.
 	StateDeletionPending State = "DeletionPending"
-	// StateDeleting means that the component is being deleted. If something is wrong, reason and message say what.
+	// StateDeleting means that the component is being deleted. Reason and message describe an
+	// error.
 	StateDeleting State = "Deleting"
-	// StateError means that something is wrong with a component that is not being deleted; the message says what.
+	// StateError means an error of a component that is not being deleted; the message describes it.
 	StateError State = "Error"
 )
 
-// Source is what the dependent objects of a component are rendered from, for people.
+// Source describes the source of the dependent objects of a component, for people.
 type Source struct {
 	// Generator is the kind of the generator, such as "helm" or "kustomize".
 	// +optional
@@ -45,7 +46,7 @@ type Source struct {
 	AppVersion string `json:"appVersion,omitempty"`
 }
 
-// RevisionResult is what became of a revision.
+// RevisionResult is the result of a revision.
 //
 // +kubebuilder:validation:Enum=Processing;Ready;Failed;Superseded
 type RevisionResult string
@@ -66,7 +67,7 @@ const (
 type RevisionStatus struct {
 	// Revision is the number of the revision.
 	Revision int64 `json:"revision"`
-	// Result is what became of the revision.
+	// Result is the result of the revision.
 	// +optional
 	Result RevisionResult `json:"result,omitempty"`
 	// AppliedAt is when the revision was started.
@@ -74,8 +75,8 @@ type RevisionStatus struct {
 	// ReadyAt is when all dependent objects were applied and ready for the first time.
 	// +optional
 	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
-	// ChangedBy is the field manager that changed the spec of the component last before the revision
-	// started, such as kubectl-edit, or that of the annotation of a rollback.
+	// ChangedBy is the field manager that changed the spec of the component last before the
+	// revision started, such as kubectl-edit, or the field manager of the annotation of a rollback.
 	// +optional
 	ChangedBy string `json:"changedBy,omitempty"`
 	// RollbackTo is the earlier revision with the manifests that were applied, if the
@@ -85,7 +86,7 @@ type RevisionStatus struct {
 	// Digest identifies the manifests that are kept of the revision; it is empty if none are.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// Source is what was rendered; it is empty if the generator does not report it.
+	// Source is the source of the manifests; it is empty if the generator does not report it.
 	// +optional
 	Source *Source `json:"source,omitempty"`
 	// Generator identifies the generator that the revision was rendered with, such as one version of a chart; it is
@@ -101,7 +102,7 @@ type Rollback struct {
 	From int64 `json:"from"`
 	// To is the revision that is applied in its place.
 	To int64 `json:"to"`
-	// Digest identifies what the failed revision is rendered from.
+	// Digest identifies the source of the failed revision.
 	Digest string `json:"digest"`
 	// Message says why the revision failed.
 	// +optional
@@ -120,7 +121,7 @@ type AdoptedRelease struct {
 
 // PendingApproval is a plan that waits for its approval.
 type PendingApproval struct {
-	// Revision is what the plan leads to.
+	// Revision is the revision after the plan.
 	Revision int64 `json:"revision"`
 	// Hash identifies the plan; the annotation approve must have it.
 	Hash string `json:"hash"`
@@ -133,7 +134,7 @@ type PendingApproval struct {
 // kstatus, so "kubectl wait" and the health checks of Flux read them right. Argo CD does not
 // read kstatus and needs a health check in Lua.
 const (
-	// ConditionReady is True when the component does what it should.
+	// ConditionReady is True when the component does its work.
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while work towards the desired state goes on,
 	// and absent otherwise.
@@ -144,8 +145,8 @@ const (
 	// ConditionDrifted is True while dependent objects differ from their manifests and are left as they are, because
 	// their drift policy says so or a webhook changes each write of them. It is absent otherwise.
 	ConditionDrifted = "Drifted"
-	// ConditionRolloutStopped is True while the component is one of those that failed with a new version of the
-	// operator, and others wait for it. It is absent otherwise.
+	// ConditionRolloutStopped is True while the component has failed with a new version of the
+	// operator, and other components wait for it. It is absent otherwise.
 	ConditionRolloutStopped = "RolloutStopped"
 )
 
@@ -204,17 +205,18 @@ const (
 	//
 	// Conditions: Ready Unknown, Reconciling True
 	// State: DeletionPending
-	// What to do: wait. The message says what the attempt waits for. If hooks of the deletion cannot be
-	// rendered, the annotation skip-delete-hooks goes on without them.
+	// What to do: wait. The message names the reason of the wait. If hooks of the deletion cannot
+	// be rendered, the annotation skip-delete-hooks goes on without them.
 	ReasonDeletionRetrying = "DeletionRetrying"
-	// ReasonDeletionBlocked means that the deletion of the component does not start, or does not go on,
-	// because instances or objects of others would be lost, or because what is needed to reach the target
-	// cluster is missing.
+	// ReasonDeletionBlocked means that the deletion of the component does not start, or does not go
+	// on, because instances or objects of other owners would be lost, or because the access to the
+	// target cluster is missing.
 	//
 	// Conditions: Ready False, Reconciling True
 	// State: Deleting
-	// What to do: remove what the message names, or give it back. The annotation abandon orphans the
-	// dependents as they are, if the target cluster does not exist any more.
+	// What to do: remove the objects that the message names, or restore the missing access. The
+	// annotation abandon orphans the dependents as they are, if the target cluster does not exist
+	// any more.
 	ReasonDeletionBlocked = "DeletionBlocked"
 	// ReasonDeletionProcessing means that dependent objects are being removed. The message names the first
 	// that still exist.
@@ -246,9 +248,9 @@ const (
 	// State: Error
 	// What to do: correct the manifests, the chart or the spec, as the message says.
 	ReasonInvalid = "Invalid"
-	// ReasonBreakingChange means that the manifests change a CustomResourceDefinition that exists so that
-	// objects or clients of its type would break. Nothing of the definition was written, and what
-	// comes after it waits. The message lists the changes.
+	// ReasonBreakingChange means that the manifests change a CustomResourceDefinition that exists
+	// so that objects or clients of its type would break. Nothing of the definition was written,
+	// and the objects after it wait. The message lists the changes.
 	//
 	// Conditions: Ready False, Stalled True
 	// State: Error
@@ -271,8 +273,8 @@ const (
 	// What to do: remove the object from its other owner, or rename it. The annotation adoption-policy: always
 	// on the manifest takes it over from an owner that does not need it.
 	ReasonOwnerConflict = "OwnerConflict"
-	// ReasonTargetChanged means that the target cluster is another one than the one that the inventory was
-	// recorded for. Nothing was read or written.
+	// ReasonTargetChanged means that the inventory was recorded for another target cluster. Nothing
+	// was read or written.
 	//
 	// Conditions: Ready False, Stalled True
 	// State: Error
@@ -286,8 +288,8 @@ const (
 	// State: Error
 	// What to do: apply the custom resource definition of this version of the operator.
 	ReasonCRDOutdated = "CRDOutdated"
-	// ReasonRolledBack means that the revision failed, and that the last one that was ready is applied in its
-	// place. The message says why it failed.
+	// ReasonRolledBack means that the revision failed, and that the last ready revision is applied
+	// in its place. The message says why it failed.
 	//
 	// Conditions: Ready False, Stalled True
 	// State: Error
@@ -325,7 +327,7 @@ const (
 	// What to do: remove the kubeconfig, and set a service account in its place; or grant the user of the
 	// kubeconfig the right to get the namespace kube-system, as the message says.
 	ReasonTargetIsLocal = "TargetIsLocal"
-	// ReasonKubeconfigEmpty means that a kubeconfig is asked for, but what is there is empty.
+	// ReasonKubeconfigEmpty means that a kubeconfig is asked for, but its content is empty.
 	//
 	// Conditions: Ready False, Stalled True
 	// State: Error

@@ -13,9 +13,8 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// An inventory outlives the version that wrote it. An older version that reads it,
-// perhaps only for the minutes of a rollback, must write back what it does
-// not understand.
+// An inventory outlives the version that wrote it. An older version that reads it, perhaps only for
+// the minutes of a rollback, must write back fields that it does not understand.
 
 // MarshalJSON writes the fields, and after them the unknown ones.
 func (i Inventory) MarshalJSON() ([]byte, error) {

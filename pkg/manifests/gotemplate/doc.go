@@ -54,11 +54,11 @@
 // a new rendering.
 //
 // Some functions of sprig return something else with every call: now and functions of the current
-// time, uuidv4, shuffle, functions with a name in rand or gen, bcrypt, htpasswd and encryptAES. The
-// generator reports them (see manifests.NoteRandom and manifests.Now), and a component keeps their
-// results for the whole of a revision. To keep it over all revisions look the object up first, or
-// use derivePassword. The functions keys and values return things in the order of the keys, and not
-// in any order as in sprig.
+// time, uuidv4, shuffle, functions whose names start with rand or gen, bcrypt, htpasswd and
+// encryptAES. The generator reports them (see manifests.NoteRandom and manifests.Now), and a
+// component keeps their results for the whole of a revision. To keep a value over all revisions
+// look the object up first, or use derivePassword. The functions keys and values return things in
+// the order of the keys, and not in any order as in sprig.
 //
 // # Limits
 //

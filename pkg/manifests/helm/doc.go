@@ -124,9 +124,9 @@
 //
 // # Determinism
 //
-// Some functions return something else with every call: now, uuidv4, shuffle, functions with a name
-// in rand or gen, bcrypt and htpasswd. The generator reports them (see manifests.NoteRandom and
-// manifests.Now), and a component keeps their results for the whole of a revision, as Helm does
+// Some functions return something else with every call: now, uuidv4, shuffle, functions whose names
+// start with rand or gen, bcrypt and htpasswd. The generator reports them (see manifests.NoteRandom
+// and manifests.Now), and a component keeps their results for the whole of a revision, as Helm does
 // until the next upgrade. Charts that look the object up first, and reuse the value, keep it over
 // all revisions.
 package helm
