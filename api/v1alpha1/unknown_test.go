@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"testing"
 
@@ -121,34 +120,4 @@ func TestADamagedRecordIsAnError(t *testing.T) {
 			t.Errorf("%s is read as %+v", text, inventory)
 		}
 	}
-}
-
-// BenchmarkRecord shows what records cost that hold nothing unknown.
-func BenchmarkRecord(b *testing.B) {
-	inventory := Inventory{Format: InventoryFormat, Target: "6b7f"}
-	for i := range 20000 {
-		inventory.Items = append(inventory.Items, InventoryItem{
-			Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: fmt.Sprint("settings-", i), UID: "7c1d4a52-1111-2222-3333-444455556666",
-			Digest: "0123456789abcdef", ObservedHash: "0123456789abcdef", AppliedHash: "0123456789abcdef",
-		})
-	}
-	data, err := json.Marshal(inventory)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("write", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := json.Marshal(inventory); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("read", func(b *testing.B) {
-		for b.Loop() {
-			var read Inventory
-			if err := json.Unmarshal(data, &read); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

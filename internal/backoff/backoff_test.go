@@ -42,14 +42,6 @@ func TestDelayDoublesUpToTheLimit(t *testing.T) {
 	}
 }
 
-func TestJitterOnlyAdds(t *testing.T) {
-	for random, want := range map[float64]time.Duration{0: time.Second, 0.5: 1050 * ms, 1: 1100 * ms} {
-		if got := Jitter(time.Second, 0.1, random); got != want {
-			t.Errorf("random %g: %s, want %s", random, got, want)
-		}
-	}
-}
-
 func TestRateLimiter(t *testing.T) {
 	l := NewRateLimiter()
 	l.random = func() float64 { return 0 }

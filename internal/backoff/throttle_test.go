@@ -41,21 +41,6 @@ func TestAThrottlePausesAfterTheBurstUntilTheKeyWasQuiet(t *testing.T) {
 	}
 }
 
-func TestAThrottleKeepsAValueForCountedKeysOnly(t *testing.T) {
-	throttle := newTestThrottle()
-	add := func(value string) string { return value + "+" }
-	if throttle.UpdateValue("main", 1, add); throttle.Get("main", 1, noon).Value != "" {
-		t.Error("a value is kept for a key without actions")
-	}
-	throttle.Count("main", 1, "x", noon)
-	if throttle.UpdateValue("main", 1, add); throttle.Get("main", 1, noon).Value != "x+" {
-		t.Errorf("the value is %q", throttle.Get("main", 1, noon).Value)
-	}
-	if throttle.Reset("main", 1); throttle.Get("main", 1, noon).Count != 0 {
-		t.Error("the key is not reset")
-	}
-}
-
 func TestAThrottleKeepsNothingForever(t *testing.T) {
 	throttle := newTestThrottle()
 	throttle.Count("first", 1, "", noon)

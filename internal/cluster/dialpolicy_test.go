@@ -140,20 +140,6 @@ func TestAPolicyThatCannotHoldIsAMistake(t *testing.T) {
 	}
 }
 
-func TestARedirectIsRefusedInASentence(t *testing.T) {
-	config := secureServer(t, func(w http.ResponseWriter, request *http.Request) {
-		if request.URL.Path == "/elsewhere" {
-			t.Error("the redirect was followed")
-		}
-		http.Redirect(w, request, "/elsewhere", http.StatusTemporaryRedirect)
-	})
-	target := confined(t, config, allow)
-	_, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings")
-	if _, ok := errors.AsType[*cluster.ProtocolError](err); !ok || !strings.Contains(err.Error(), "the server answers 307, a redirect to somewhere else, which is not followed") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestASlowServerHoldsUpNoCallerForLong(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"a byte now and then": func(w http.ResponseWriter, request *http.Request) {

@@ -5,7 +5,6 @@ package cluster_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,40 +20,6 @@ import (
 
 func configMap(namespace, name, value string) string {
 	return `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + namespace + `, name: ` + name + `}, data: {key: "` + value + `"}}`
-}
-
-func TestEveryWriteReturnsTheObjectAsTheServerKeepsIt(t *testing.T) {
-	target := real(t)
-	ctx, objects, namespace := t.Context(), target.Objects(), newNamespace(t, target)
-
-	created, configMaps := create(t, target, configMap(namespace, "settings", "a<b"))
-	if created.GetUID() == "" || created.GetResourceVersion() == "" {
-		t.Fatalf("the answer to a create lacks metadata: %v", created)
-	}
-	read, err := objects.Get(ctx, configMaps, namespace, "settings")
-	if err != nil || read.GetResourceVersion() != created.GetResourceVersion() {
-		t.Fatalf("got %v, %v", read, err)
-	}
-	read.Object["data"] = map[string]any{"key": "b"}
-	updated, err := objects.Update(ctx, configMaps, read, "test")
-	if err != nil || updated.GetResourceVersion() == created.GetResourceVersion() {
-		t.Fatalf("got %v, %v", updated, err)
-	}
-	applied, err := objects.Apply(ctx, configMaps, parse(t, configMap(namespace, "settings", "c")), "test")
-	if err != nil || applied.GetManagedFields()[0].Operation != metav1.ManagedFieldsOperationApply {
-		t.Fatalf("got %v, %v", applied, err)
-	}
-	patched, err := objects.Patch(ctx, configMaps, namespace, "settings", types.MergePatchType, []byte(`{"data":{"other":"d"}}`), "test")
-	if err != nil || patched.Object["data"].(map[string]any)["other"] != "d" {
-		t.Fatalf("got %v, %v", patched, err)
-	}
-	gone, live, err := objects.Delete(ctx, configMaps, namespace, "settings", patched.GetUID(), patched.GetResourceVersion(), metav1.DeletePropagationBackground)
-	if !gone || live != nil || err != nil {
-		t.Fatalf("got %v, %v, %v", gone, live, err)
-	}
-	if _, err = objects.Get(ctx, configMaps, namespace, "settings"); !cluster.IsNotFound(err, configMaps, "settings") {
-		t.Fatalf("got %v", err)
-	}
 }
 
 func TestAWriteIsRefusedIfItsPreconditionDoesNotHold(t *testing.T) {
@@ -177,36 +142,6 @@ func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
 	}
 	if gone, live, err := objects.Delete(ctx, namespaces, "", namespace, object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground); gone || live == nil || err != nil {
 		t.Errorf("deletion of a namespace: got %v, %v, %v", gone, live, err)
-	}
-}
-
-func TestPagesOfMetadataAreListed(t *testing.T) {
-	target := real(t)
-	namespace := newNamespace(t, target)
-	var configMaps cluster.Resource
-	for i := range 5 {
-		_, configMaps = create(t, target, configMap(namespace, fmt.Sprintf("map-%d", i), "value"))
-	}
-	var names []string
-	options := cluster.ListOptions{Limit: 2}
-	for {
-		page, err := target.Objects().ListMetadata(t.Context(), configMaps, namespace, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range page.Items {
-			names = append(names, item.Name)
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
-	}
-	if got := strings.Join(names, " "); got != "map-0 map-1 map-2 map-3 map-4" {
-		t.Errorf("got %s", got)
-	}
-	selected, err := target.Objects().ListMetadata(t.Context(), configMaps, "", cluster.ListOptions{Selector: "no=such"})
-	if err != nil || len(selected.Items) != 0 {
-		t.Errorf("got %v, %v", selected, err)
 	}
 }
 

@@ -6,68 +6,14 @@ package cluster_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/internal/cluster"
 )
-
-func TestServedIsWhatDiscoveryFinds(t *testing.T) {
-	target := real(t)
-	// An API with a server that does not exist.
-	create(t, target, `
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1.broken.example.com}
-spec:
-  group: broken.example.com
-  version: v1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  insecureSkipTLSVerify: true
-  service: {namespace: default, name: none}
-`)
-	served, err := target.Types().Served(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := discovery.NewDiscoveryClientForConfig(target.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := client.ServerVersion()
-	if err != nil || served.Version != version.GitVersion {
-		t.Errorf("version %q, want %v, %v", served.Version, version, err)
-	}
-	_, lists, err := client.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		t.Fatal(err)
-	}
-	if !slices.IsSorted(served.APIVersions) {
-		t.Error("the versions have no order")
-	}
-	for _, list := range lists {
-		for _, resource := range list.APIResources {
-			// Kinds of subresources that belong to another group are named by it.
-			if name := list.GroupVersion + "/" + resource.Kind; !slices.Contains(served.APIVersions, name) {
-				t.Errorf("%s is missing", name)
-			}
-		}
-		if !slices.Contains(served.APIVersions, list.GroupVersion) {
-			t.Errorf("%s is missing", list.GroupVersion)
-		}
-	}
-	for _, name := range []string{"v1", "v1/Pod", "apps/v1", "apps/v1/Deployment"} {
-		if !slices.Contains(served.APIVersions, name) {
-			t.Errorf("%s is missing", name)
-		}
-	}
-}
 
 func TestServedIsAskedForKindByKindWhereItHasTo(t *testing.T) {
 	answers := map[string]string{

@@ -4,9 +4,6 @@
 package cluster_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -94,38 +91,6 @@ func TestAbsenceNeedsAProof(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatJustFitsIsRead(t *testing.T) {
-	target := serve(t, cluster.Options{MaxResponseBytes: int64(len(settings))}, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, "application/json", 200, settings)
-	})
-	if _, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings"); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestARequestToAServerThatDoesNotAnswerTimesOut(t *testing.T) {
-	release := make(chan struct{})
-	target := serve(t, cluster.Options{RequestTimeout: 50 * time.Millisecond}, func(_ http.ResponseWriter, request *http.Request) {
-		select {
-		case <-release:
-		case <-request.Context().Done():
-		}
-	})
-	defer close(release)
-	_, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings")
-	if !cluster.IsUnreachable(err) || !strings.Contains(err.Error(), "did not answer within 50ms") {
-		t.Errorf("got %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := target.Objects().Get(ctx, configMaps, "shop", "settings"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := target.UID(t.Context()); err == nil {
-		t.Error("got a uid")
-	}
-}
-
 func TestAServerCannotMakeUsWaitForLong(t *testing.T) {
 	var asked atomic.Int64
 	target := serve(t, cluster.Options{RequestTimeout: time.Second}, func(w http.ResponseWriter, _ *http.Request) {
@@ -137,21 +102,6 @@ func TestAServerCannotMakeUsWaitForLong(t *testing.T) {
 	_, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings")
 	if err == nil || time.Since(start) > 5*time.Second || asked.Load() > 2 {
 		t.Errorf("after %s and %d requests: got %v", time.Since(start), asked.Load(), err)
-	}
-}
-
-func TestABusyServerIsAskedAgain(t *testing.T) {
-	var asked atomic.Int64
-	target := serve(t, cluster.Options{}, func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1) == 1 {
-			w.Header().Set("Retry-After", "-1") // without a pause, some would say
-			answer(w, "application/json", http.StatusTooManyRequests, `{}`)
-			return
-		}
-		answer(w, "application/json", 200, settings)
-	})
-	if _, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings"); err != nil || asked.Load() != 2 {
-		t.Errorf("after %d requests: got %v", asked.Load(), err)
 	}
 }
 
@@ -189,50 +139,5 @@ func TestDiscoveryThatIsNotToBeTrustedProvesNothing(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
-	}
-}
-
-func TestTheUIDOfTheClusterIsReadOnce(t *testing.T) {
-	var asked atomic.Int64
-	target := serve(t, cluster.Options{UserAgent: "shop-operator"}, func(w http.ResponseWriter, request *http.Request) {
-		if request.UserAgent() != "shop-operator" {
-			t.Errorf("the user agent is %q", request.UserAgent())
-		}
-		if n := asked.Add(1); n == 1 {
-			answer(w, "application/json", 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
-			return
-		}
-		answer(w, "application/json", 200, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"the-cluster"}}`)
-	})
-	if _, err := target.UID(t.Context()); err == nil {
-		t.Error("a failure was accepted as a uid")
-	}
-	for range 3 {
-		if uid, err := target.UID(t.Context()); uid != "the-cluster" || err != nil {
-			t.Errorf("got %q, %v", uid, err)
-		}
-	}
-	if got := asked.Load(); got != 2 {
-		t.Errorf("it took %d requests", got)
-	}
-}
-
-func TestMistakesInTheConfigurationAreErrors(t *testing.T) {
-	for name, make := range map[string]func() (cluster.Target, error){
-		"nothing":          func() (cluster.Target, error) { return cluster.New(nil, cluster.Options{}) },
-		"no address":       func() (cluster.Target, error) { return cluster.New(&rest.Config{Host: "://"}, cluster.Options{}) },
-		"a negative limit": func() (cluster.Target, error) { return cluster.New(&rest.Config{}, cluster.Options{ListTimeout: -1}) },
-	} {
-		if target, err := make(); err == nil || target != nil {
-			t.Errorf("%s: got %v, %v", name, target, err)
-		}
-	}
-	config := &rest.Config{Host: "http://127.0.0.1:1", QPS: 7}
-	target, err := cluster.New(config, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := target.Config(); got == config || fmt.Sprint(got) != fmt.Sprint(config) || config.QPS != 7 {
-		t.Errorf("the configuration was changed: %v", config)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,29 +26,6 @@ const oneVersion = `[{name: v1, served: true, storage: true, schema: {openAPIV3S
 func isNotServed(err error) bool {
 	_, ok := errors.AsType[*cluster.NotServedError](err)
 	return ok
-}
-
-func TestTypesOfTheServerAreResolved(t *testing.T) {
-	target := real(t)
-	for gvk, want := range map[schema.GroupVersionKind]struct {
-		resource   string
-		namespaced bool
-	}{
-		{Version: "v1", Kind: "ConfigMap"}:                                       {"configmaps", true},
-		{Version: "v1", Kind: "Namespace"}:                                       {"namespaces", false},
-		{Group: "apps", Version: "v1", Kind: "Deployment"}:                       {"deployments", true},
-		{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}:             {"ingresses", true},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}: {"clusterroles", false},
-	} {
-		resource, err := target.Types().Resolve(t.Context(), gvk)
-		if err != nil || resource.GVR.Resource != want.resource || resource.Namespaced != want.namespaced || resource.GVK() != gvk {
-			t.Errorf("%s: got %+v, %v", gvk, resource, err)
-		}
-	}
-	deployments := resolve(t, target, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	if !deployments.Can("list") || deployments.Can("bind") || !deployments.Has("scale") || deployments.Has("log") {
-		t.Errorf("got %+v", deployments)
-	}
 }
 
 func TestATypeIsNotServedOnlyIfTheServerProvesIt(t *testing.T) {
@@ -120,53 +96,6 @@ func TestAnObjectIsFoundInAnyVersion(t *testing.T) {
 	}
 }
 
-func TestADefinedTypeThatIsNotServedIsNotGone(t *testing.T) {
-	target := real(t)
-	ctx, types, group := t.Context(), target.Types(), unique("g")+".example.com"
-	schemaText := `schema: {openAPIV3Schema: {type: object}}`
-	create(t, target, definition(group, `[{name: v1, served: false, storage: true, `+schemaText+`}]`))
-	gk := schema.GroupKind{Group: group, Kind: "Foo"}
-	if _, err := types.ResolveAny(ctx, gk, "v1"); !isNotServed(err) {
-		t.Errorf("got %v", err)
-	}
-	if gone, err := types.Gone(ctx, gk); gone || err != nil {
-		t.Errorf("got %v, %v", gone, err)
-	}
-	if gone, err := types.Gone(ctx, schema.GroupKind{Group: group, Kind: "Bar"}); !gone || err != nil {
-		t.Errorf("another kind of the group: got %v, %v", gone, err)
-	}
-}
-
-func TestABrokenServerMakesItsTypesUnknown(t *testing.T) {
-	target := real(t)
-	ctx, types, group := t.Context(), target.Types(), unique("g")+".example.com"
-	create(t, target, `
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1.`+group+`}
-spec:
-  group: `+group+`
-  version: v1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  insecureSkipTLSVerify: true
-  service: {namespace: default, name: nowhere}`)
-	foo := schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Foo"}
-	eventually(t, "the type is unknown", func() bool { _, err := types.Resolve(ctx, foo); return err != nil && !isNotServed(err) })
-
-	if _, err := types.ResolveAny(ctx, foo.GroupKind(), ""); err == nil || isNotServed(err) {
-		t.Errorf("any version: got %v", err)
-	}
-	if gone, err := types.Gone(ctx, foo.GroupKind()); gone {
-		t.Errorf("got %v, %v", gone, err)
-	}
-	// The two ways of discovery inside the server do not agree at once.
-	eventually(t, "the group is unreadable", func() bool {
-		readable, unreadable, err := types.Namespaced(ctx)
-		return err == nil && len(readable) > 20 && unreadable[foo.GroupVersion()] != nil
-	})
-}
-
 func TestCustomTypesAreDescribedByTheirDefinition(t *testing.T) {
 	target := real(t)
 	group := unique("g") + ".example.com"
@@ -191,26 +120,6 @@ func TestCustomTypesAreDescribedByTheirDefinition(t *testing.T) {
 			t.Errorf("%s: got %v, %v", gvk, declares, err)
 		}
 	}
-}
-
-func TestTypesAreResolvedByManyAtOnce(t *testing.T) {
-	target := real(t)
-	var group sync.WaitGroup
-	for i := range 50 {
-		group.Go(func() {
-			gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: []string{"Deployment", "Foo"}[i%2]}
-			if i%5 == 0 {
-				target.Types().Forget(gvk)
-			}
-			if _, err := target.Types().Resolve(t.Context(), gvk); isNotServed(err) != (i%2 == 1) {
-				t.Errorf("%s: got %v", gvk, err)
-			}
-			if _, err := target.UID(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
 }
 
 func TestTypesOfACanceledRequestAreNotUnreadable(t *testing.T) {

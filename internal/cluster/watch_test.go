@@ -5,7 +5,6 @@ package cluster_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,44 +15,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/internal/cluster"
 )
-
-func TestAWatchTellsWhatHappensAndHowItEnds(t *testing.T) {
-	target := real(t)
-	namespace := newNamespace(t, target)
-	first, _ := create(t, target, "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: "+namespace+", labels: {mine: a}}}")
-	create(t, target, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: "+namespace+"}}")
-	options := metav1.ListOptions{LabelSelector: "mine"}
-
-	list, err := target.Objects().List(t.Context(), configMaps, namespace, options)
-	if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != "one" || list.Items[0].GetKind() != "ConfigMap" {
-		t.Fatalf("%v, %v", list, err)
-	}
-	options.ResourceVersion = list.GetResourceVersion()
-	events, err := target.Objects().Watch(t.Context(), configMaps, namespace, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Close()
-	_, gone, err := target.Objects().Delete(t.Context(), configMaps, namespace, "one", first.GetUID(), "", metav1.DeletePropagationBackground)
-	if err != nil {
-		t.Fatal(gone, err)
-	}
-	what, object, err := events.Decode()
-	if err != nil || what != watch.Deleted || object.(*unstructured.Unstructured).GetName() != "one" {
-		t.Errorf("%s, %v, %v", what, object, err)
-	}
-	events.Close()
-	if _, _, err := events.Decode(); err == nil {
-		t.Error("an event after the end")
-	}
-}
 
 func TestTheErrorOfAWatchIsAStatus(t *testing.T) {
 	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -67,18 +33,6 @@ func TestTheErrorOfAWatchIsAStatus(t *testing.T) {
 	what, object, err := events.Decode()
 	if err != nil || what != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(object)) {
 		t.Errorf("%s, %v, %v", what, object, err)
-	}
-}
-
-func TestAWatchOfWhatIsNotServedSaysSo(t *testing.T) {
-	target := real(t)
-	nothing := cluster.Resource{GVR: schema.GroupVersionResource{Group: "nowhere.example.com", Version: "v1", Resource: "nothings"}, Kind: "Nothing"}
-	_, watchErr := target.Objects().Watch(t.Context(), nothing, "", metav1.ListOptions{})
-	_, listErr := target.Objects().List(t.Context(), nothing, "", metav1.ListOptions{})
-	for _, err := range []error{watchErr, listErr} {
-		if _, unserved := errors.AsType[*cluster.UnservedPathError](err); !unserved {
-			t.Errorf("%v", err)
-		}
 	}
 }
 

@@ -140,16 +140,6 @@ func TestAcceptedAssociatesLongListsWhateverTheirOrder(t *testing.T) {
 	}
 }
 
-func TestAcceptedOfNothing(t *testing.T) {
-	manifest := parse(t, `{"metadata":{"labels":{"a":"b"},"finalizers":["x"]},"spec":{"l":[{"name":"a"}]}}`)
-	if (Hasher{}).AppliedHash(nil, manifest, nil) == (Hasher{}).AppliedHash(manifest, manifest, nil) {
-		t.Error("nothing is as good as everything")
-	}
-	if (Hasher{}).AppliedHash(manifest, nil, nil) != (Hasher{}).AppliedHash(nil, nil, nil) {
-		t.Error("a manifest that sets nothing depends on the live object")
-	}
-}
-
 // A recorded hash of the first version is compared in that version, which did not say which maps are there.
 func TestAnEarlierAppliedHashIsMadeAsItWasRecorded(t *testing.T) {
 	const recorded = "qIhWbeX8Cjc2-Bnl7tA0yw"

@@ -64,10 +64,6 @@ func TestSend(t *testing.T) {
 	}
 }
 
-func TestSendWithoutRecorder(t *testing.T) {
-	Send(nil, &corev1.ConfigMap{}, 5, Event{Reason: "Adopted"})
-}
-
 func TestBoundedCutsAtTheLimitsOfTheServer(t *testing.T) {
 	var recorded notebook
 	recorder := Bounded(&recorded)

@@ -39,10 +39,3 @@ func TestWhatCannotBeUnpackedIsAnError(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkPack(b *testing.B) {
-	content := bytes.Repeat([]byte("kind: ConfigMap\n"), 256)
-	for b.Loop() {
-		Pack(content)
-	}
-}

@@ -4,7 +4,6 @@
 package informer
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -93,26 +92,6 @@ func TestWhatIsNewsToAnOwner(t *testing.T) {
 		}
 		if mine.isNews(test.version, test.progress) {
 			t.Errorf("%s: news twice", name)
-		}
-	}
-}
-
-func TestAnOwnerIsNotifiedAgainAfterItReadTheChangeAndItIsReverted(t *testing.T) {
-	mine := &subscription{}
-	for i, step := range []struct {
-		observed, version string
-		want              bool
-	}{
-		{"", "3", true},  // it appeared
-		{"", "3", false}, // a reconcile that does not see it yet
-		{"3", "3", false},
-		{"3", "", true},
-		{"", "", false},
-		{"", "4", true},
-	} {
-		mine.update(step.observed, false)
-		if got := mine.isNews(step.version, fmt.Sprint(10+i)); got != step.want {
-			t.Errorf("step %d: %t", i, got)
 		}
 	}
 }

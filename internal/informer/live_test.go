@@ -6,7 +6,6 @@ package informer
 import (
 	"net/http"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -191,24 +190,4 @@ func TestChangesWhileTheWatchIsCutAreNoticed(t *testing.T) {
 	s.wire.cut()
 	s.check(s.client.Delete(t.Context(), s.secret("creds")))
 	s.expectWake("a deletion while the watch is cut")
-}
-
-func TestNoGoroutineIsLeftAfterClose(t *testing.T) {
-	s := newStage(t)
-	s.grant()
-	s.set(map[string]string{"warm": ""})
-	s.synced(1)
-	s.manager.Close()
-	before := runtime.NumGoroutine()
-	s.manager = newManager(Options{Notify: func(types.NamespacedName) {}}, s.manager.run)
-	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
-		s.manager.Set(types.NamespacedName{Name: name}, []Reference{{Type: secrets, Namespace: s.namespace, Name: name}})
-	}
-	s.synced(10)
-	s.manager.Close()
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
-		}
-	}
 }

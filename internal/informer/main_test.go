@@ -6,7 +6,6 @@ package informer
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -199,13 +197,4 @@ func (w *wire) cut() {
 		_ = body.Close()
 	}
 	w.bodies = nil
-}
-
-// status is an answer of a server that refuses.
-func status(request *http.Request, code int, reason metav1.StatusReason) *http.Response {
-	text := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
-	return &http.Response{
-		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
-	}
 }

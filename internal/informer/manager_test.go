@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -38,34 +35,6 @@ func TestAnOwnerIsNotifiedOnceOfEachChangeAndNotOfWhatItSaw(t *testing.T) {
 		w.expect("me")
 		w.set("me", reference("a/1", ""), reference("a/2", missing))
 		w.expect("")
-	})
-}
-
-func TestAChangeBetweenTheReadAndTheStartOfTheWatchNotifies(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
-		observed := w.change("a/1", "")
-		w.change("a/1", "")
-		w.set("me", reference("a/1", observed), reference("a/2", "11"))
-		w.expect("")
-		w.list("a/1")
-		w.expect("me")
-		w.list("a/2") // deleted meanwhile
-		w.expect("me")
-		// A watch that runs already notifies the next owner at once.
-		w.set("you", reference("a/1", observed))
-		w.expect("you")
-	})
-}
-
-func TestManyChangesAtOnceAreOneNotificationForEachOwner(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
-		w.set("me", reference("a/1", ""), reference("a/2", ""), reference("a/3", ""))
-		w.set("you", reference("a/3", ""))
-		for _, name := range []string{"a/1", "a/2", "a/3"} {
-			w.list(name)
-			w.change(name, name)
-		}
-		w.expect("me you")
 	})
 }
 
@@ -158,66 +127,6 @@ func TestAnObjectThatChangesAllTheTimeDoesNotKeepItsOwnerBusy(t *testing.T) {
 	})
 }
 
-// A watch that was interrupted may show neither that an object came back nor that it
-// went again.
-func TestAnOwnerThatWasNotifiedOfADeletionIsNotifiedOfTheNextOne(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
-		version := w.change("0/0", "")
-		w.set("a", reference("0/0", version))
-		w.list("0/0")
-		w.expect("")
-		w.remove("0/0", "0/0")
-		w.expect("a")
-		// It is created again and read, and deleted again, before the watch comes back.
-		w.set("a", reference("0/0", w.change("0/0", "")))
-		w.expect("")
-		w.counter++
-		delete(w.versions, types.NamespacedName{Namespace: "0", Name: "0"})
-		w.list("0/0")
-		w.expect("a")
-		w.list("0/0")
-		w.expect("")
-	})
-}
-
-func TestMoreObjectsThanTheLimitAreOneWatchAndFewerAreWatchedOneByOneAgain(t *testing.T) {
-	inBubble(t, Options{PerNamespace: 4}, func(w *fakeServer) {
-		var references []Reference
-		for i := range 6 {
-			references = append(references, reference(fmt.Sprintf("a/%d", i), ""))
-		}
-		w.set("me", references[:4]...)
-		for i := range 4 {
-			w.list(fmt.Sprintf("a/%d", i))
-		}
-		w.set("me", references...)
-		if got := w.watches(); got != "a/* a/0 a/1 a/2 a/3" {
-			t.Errorf("before the wide one shows anything: %s", got)
-		}
-		w.change("a/5", "")
-		w.list("a/*")
-		w.expect("me")
-		references[5].ResourceVersion = "11"
-		w.set("me", references...)
-		if got := w.watches(); got != "a/*" {
-			t.Errorf("too many: %s", got)
-		}
-		w.change("a/unrelated", "a/*")
-		w.expect("")
-		w.change("a/0", "a/*")
-		w.expect("me")
-		references[0].ResourceVersion = "13"
-		w.set("me", references[:3]...)
-		if got := w.watches(); got != "a/0 a/1 a/2" {
-			t.Errorf("few again: %s", got)
-		}
-		w.list("a/0")
-		w.expect("")
-		w.change("a/1", "a/1")
-		w.expect("me")
-	})
-}
-
 func TestAWideWatchThatIsRefusedDoesNotEndTheNarrowOnes(t *testing.T) {
 	inBubble(t, Options{PerNamespace: 2}, func(w *fakeServer) {
 		w.set("me", reference("a/1", ""), reference("a/2", ""), reference("a/3", ""))
@@ -232,23 +141,6 @@ func TestAWideWatchThatIsRefusedDoesNotEndTheNarrowOnes(t *testing.T) {
 		w.informer("a/*").unsync()
 		if got := w.watches(); got != "a/* a/1 a/2" {
 			t.Errorf("not allowed any more: %s", got)
-		}
-	})
-}
-
-func TestThereAreNeverMoreWatchesThanAllowedAndRoomIsUsedWhenItIsThere(t *testing.T) {
-	inBubble(t, Options{Total: 3}, func(w *fakeServer) {
-		for i := range 6 {
-			w.set(fmt.Sprint(i), reference(fmt.Sprintf("%d/x", i), ""))
-		}
-		if got := w.watches(); got != "0/x 1/x 2/x" {
-			t.Errorf("watched: %s", got)
-		}
-		w.set("0")
-		w.set("1")
-		time.Sleep(time.Minute)
-		if got := len(strings.Fields(w.watches())); got != 3 {
-			w.Errorf("%d watches, although there is room", got)
 		}
 	})
 }
@@ -455,38 +347,6 @@ func TestWhenAStorageWasRestoredEachOwnerIsNotifiedOnceAndOfWhatChangesThen(t *t
 	}
 }
 
-// Versions are given anew after a restore, perhaps to other content.
-func TestTheSameVersionInARestoredStorageIsAnotherOne(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
-		w.counter = 5000
-		w.versions[types.NamespacedName{Namespace: "a", Name: "1"}] = "3001"
-		w.set("me", reference("a/1", "3001"), reference("a/2", w.change("a/2", "")))
-		w.list("a/1")
-		w.list("a/2")
-		w.expect("")
-		w.restore()
-		w.change("a/1", "")
-		w.list("a/1")
-		w.expect("me")
-	})
-}
-
-// If there is no list until versions are as high as they were, the object itself shows it.
-func TestAVersionThatTheWatchShouldHavePassedIsThatOfARestoredStorage(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
-		w.counter = 5000
-		w.set("me", reference("a/1", w.change("a/1", "")))
-		w.list("a/1")
-		w.expect("")
-		w.restore()
-		w.counter = 6000
-		w.list("a/1")
-		w.expect("me")
-		w.list("a/1")
-		w.expect("")
-	})
-}
-
 // What an owner has read since a list was asked for is newer than the list, in the same storage.
 func TestAReadThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
 	inBubble(t, Options{}, func(w *fakeServer) {
@@ -502,31 +362,4 @@ func TestAReadThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
 		w.list("a/1")
 		w.expect("you")
 	})
-}
-
-// The server is in the place of one that was restored: the owner has read a version
-// that there is not yet.
-func TestAServerThatIsBehindWhatAnOwnerSawIsNoticedHoweverItIsAsked(t *testing.T) {
-	for name, answer := range map[string]func(*http.Request) *http.Response{
-		"InAWatch": nil,
-		"InAList": func(request *http.Request) *http.Response {
-			if request.URL.Query().Get("sendInitialEvents") == "" {
-				return nil
-			}
-			return status(request, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
-			s.wire.answer = answer
-			s.grant()
-			observed := s.create("creds")
-			s.set(map[string]string{"creds": observed + "000"})
-			s.expectWake("a version that there is not yet")
-			s.set(map[string]string{"creds": observed})
-			s.quiet()
-			s.update("creds", "1")
-			s.expectWake("an update")
-		})
-	}
 }

@@ -6,11 +6,9 @@ package inventory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -22,7 +20,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/test/wire"
 )
 
 var configMaps = Kind{Kind: "ConfigMap", Namespaced: true}
@@ -86,20 +83,6 @@ func TestOrphansAreFoundByANewProcess(t *testing.T) {
 	}
 }
 
-func TestANewProcessRemovesSecretsWhenTheirComponentIsGone(t *testing.T) {
-	d, _ := spilled(t)
-	for _, s := range d.secrets() {
-		d.check(d.client.Delete(t.Context(), &s))
-	}
-	store := d.process(nil).store
-	d.check(store.Orphans().CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateWithoutFinalizer, nil })))
-	if len(d.secrets()) == 0 {
-		t.Fatal("the Secrets went before their component")
-	}
-	d.check(store.CleanUpComponent(t.Context(), d.key, gone))
-	d.nothingLeft()
-}
-
 func TestOneSecretThatCannotBeRemovedBlocksNoOther(t *testing.T) {
 	d, _ := spilled(t)
 	secrets := d.deleteSecrets()
@@ -118,25 +101,6 @@ func TestOneSecretThatCannotBeRemovedBlocksNoOther(t *testing.T) {
 	server.refuse(0, secrets[0].Name)
 	d.check(cleanUp())
 	d.nothingLeft()
-}
-
-func TestOneComponentThatCannotBeReadHoldsUpNoOther(t *testing.T) {
-	d, _ := spilled(t)
-	secrets := d.deleteSecrets()
-	failure, failed := errors.New("the server does not answer"), false
-	err := d.process(nil).store.Orphans().CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) {
-		if !failed {
-			failed = true
-			return "", failure
-		}
-		return StateGone, nil
-	}))
-	if !errors.Is(err, failure) || !strings.Contains(err.Error(), "ConfigMap "+d.key.String()) {
-		t.Errorf("error %v", err)
-	}
-	if left := d.secrets(); len(left) != 1 {
-		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
-	}
 }
 
 func TestASecretThatMustNotBeChangedIsLoggedOnceAndIgnored(t *testing.T) {
@@ -214,21 +178,6 @@ func TestAnOwnerThatCannotExistIsNotRead(t *testing.T) {
 	}
 }
 
-func TestManyErrorsAreNamedByAFew(t *testing.T) {
-	if err := join([]error{nil, nil}); err != nil {
-		t.Errorf("no errors: %v", err)
-	}
-	last := errors.New("the last")
-	errs := []error{nil, last}
-	for n := range 1000 {
-		errs = append([]error{fmt.Errorf("number %d", n)}, errs...)
-	}
-	err := join(errs)
-	if want := "number 999; number 998; number 997; and 998 more errors"; err.Error() != want || !errors.Is(err, last) {
-		t.Errorf("%s", err)
-	}
-}
-
 // replace deletes the component by force, and makes another one of its name.
 func (d *fixture) replace() {
 	d.Helper()
@@ -300,27 +249,6 @@ func TestTheCacheOfAComponentIsKeptUntilItIsGone(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSecretsThatCannotBeRemovedAreTriedAgain(t *testing.T) {
-	d := newFixture(t)
-	var refused atomic.Bool
-	c := d.process(func(next http.RoundTripper) http.RoundTripper {
-		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-			if refused.Load() && r.Method == http.MethodPatch {
-				return nil, errors.New("the line is cut")
-			}
-			return next.RoundTrip(r)
-		})
-	})
-	d.check(c.reconcile(t.Context(), items(0, 20)))
-	refused.Store(true)
-	if err := c.store.CleanUpComponent(t.Context(), d.key, gone); err == nil {
-		t.Error("it is not said that Secrets are left")
-	}
-	refused.Store(false)
-	d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
-	d.nothingLeft()
 }
 
 func TestASuccessorWaitsUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) {

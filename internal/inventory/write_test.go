@@ -89,25 +89,6 @@ func TestAnInventoryThatFitsNowhereIsRefusedBeforeAnythingIsWritten(t *testing.T
 	}
 }
 
-func TestTheFormInTheStatusIsTheOldOneAsLongAsItFits(t *testing.T) {
-	d := newFixture(t)
-	c := d.process(nil)
-	d.check(c.reconcile(t.Context(), items(0, 3)))
-	stored, err := c.stored(t.Context())
-	d.check(err)
-	if stored.Format != v1alpha1.InventoryFormat || stored.Chunks != nil || len(stored.Items) != 3 {
-		t.Errorf("a small inventory: %+v", stored)
-	}
-	d.check(c.reconcile(t.Context(), items(0, 12)))
-	if stored, err = c.stored(t.Context()); err != nil || stored.Format != v1alpha1.InventoryFormatChunked || len(stored.Items) > 0 || stored.Count() != 12 {
-		t.Errorf("a large inventory: %+v, %v", stored, err)
-	}
-	d.check(c.reconcile(t.Context(), items(0, 3)))
-	if stored, err = c.stored(t.Context()); err != nil || len(stored.Items) != 3 || stored.Count() != 3 {
-		t.Errorf("an inventory that became small: %+v, %v", stored, err)
-	}
-}
-
 // denier refuses requests for Secrets with a method, and counts all for Secrets.
 type denier struct {
 	method   string
@@ -157,18 +138,6 @@ func TestWithoutRightsOnSecretsTheInventoryStaysInTheStatusAsLongAsItMay(t *test
 				t.Errorf("with the rights: %+v, %v", stored, err)
 			}
 		})
-	}
-}
-
-func TestTheCheckWhetherSecretsMayBeKeptWritesNothing(t *testing.T) {
-	d := newFixture(t)
-	c := d.process(nil)
-	c.snapshot = &Snapshot{store: c.store, component: d.component}
-	if refused, err := c.snapshot.secretsForbidden(t.Context()); refused || err != nil {
-		t.Errorf("got %t, %v", refused, err)
-	}
-	if left := d.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets are left", len(left))
 	}
 }
 

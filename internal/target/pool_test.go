@@ -6,18 +6,14 @@ package target
 import (
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -126,22 +122,6 @@ func TestMistakesAreErrorsAndNeverTheLocalUser(t *testing.T) {
 	}
 }
 
-// A target that cannot be made leaves nothing that goes on.
-func TestAfterAFailureToMakeATargetNothingRuns(t *testing.T) {
-	w := newTestPool(t, Options{})
-	var kept *health
-	w.Pool.make = func(config *rest.Config, _ cluster.Options) (cluster.Target, error) {
-		kept = config.WrapTransport(w).(*watchedTransport).health
-		return nil, errors.New("no")
-	}
-	if _, err := w.Acquire(remote("a"), component("one")); err == nil || kept == nil {
-		t.Fatalf("got %v", err)
-	}
-	if kept.ctx.Err() == nil {
-		t.Error("what watches over it is alive")
-	}
-}
-
 func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
 	there := serverOf(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	pool := New(nowhere, Options{})
@@ -169,29 +149,6 @@ func untilError(t *testing.T, pool *Pool, access Access, want error) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
 	}
-}
-
-func TestTargetsAreAskedForByManyAtOnce(t *testing.T) {
-	there := serverOf(t, answering("there"))
-	pool := New(nowhere, Options{DialPolicy: loopbackToo, Slots: 2, Remote: 3})
-	var group sync.WaitGroup
-	for i := range 60 {
-		group.Go(func() {
-			if i == 45 {
-				pool.Close()
-			}
-			access := []Access{{User: "jane"}, {User: "john"}, {Kubeconfig: there}}[i%3]
-			lease, err := pool.Acquire(access, component("one"))
-			if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrBusy) {
-				if _, ok := errors.AsType[*UnreachableError](err); !ok {
-					t.Error(err)
-				}
-			}
-			pool.sweep()
-			lease.Release()
-		})
-	}
-	group.Wait()
 }
 
 func TestWhatIsUnusedIsClosed(t *testing.T) {
@@ -222,64 +179,6 @@ func TestWhatIsUnusedIsClosed(t *testing.T) {
 			t.Errorf("an hour later there are %d targets; %d probes", len(w.entries), n)
 		}
 	})
-}
-
-func TestTheNumberOfTargetsIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestPool(t, Options{})
-		w.limit = 3
-		names := []string{"a", "b", "c", "d", "e"}
-		user := func(name string) Access { return Access{Kubeconfig: remote(name).Kubeconfig, User: name} }
-		_, _ = w.Acquire(user("a"), component("a"))
-		synctest.Wait()
-		used := w.acquire(t, user("a"), "a")
-		for _, name := range names[1:] {
-			time.Sleep(time.Second)
-			_, _ = w.Acquire(user(name), component(name))
-			synctest.Wait()
-		}
-		for name, kept := range map[string]bool{"a": true, "b": false, "c": false, "d": true, "e": true} {
-			if _, ok := w.entries[user(name).key()]; ok != kept {
-				t.Errorf("%s is kept: %v", name, ok)
-			}
-		}
-		used.Release()
-	})
-}
-
-func TestCloseEndsEverything(t *testing.T) {
-	var open sync.Map
-	there := serverOf(t, answering("there"), func(conn net.Conn, state http.ConnState) {
-		if state == http.StateClosed {
-			open.Delete(conn)
-		} else {
-			open.Store(conn, state)
-		}
-	})
-	local := httptest.NewServer(answering("here"))
-	defer local.Close()
-	before := runtime.NumGoroutine()
-	pool := New(&rest.Config{Host: local.URL}, Options{DialPolicy: loopbackToo})
-	for _, user := range []string{"", "a", "b", "c"} {
-		lease := patiently(t, pool, Access{Kubeconfig: there, User: user})
-		if _, err := lease.Target.UID(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		lease.Release()
-	}
-	_, _ = pool.Acquire(Access{Kubeconfig: kubeconfigFor("https://127.0.0.1:1", "", "x")}, component("dead"))
-	pool.Close()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		connections := 0
-		open.Range(func(any, any) bool { connections++; return true })
-		if goroutines := runtime.NumGoroutine(); connections == 0 && goroutines <= before {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("%d connections are open, %d goroutines run instead of %d", connections, goroutines, before)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 func TestABusyTargetGoesOnlyIfNothingIsIdle(t *testing.T) {
@@ -380,48 +279,6 @@ func TestTheSlotOfAComponentThatIsGoneIsPassedOn(t *testing.T) {
 			t.Fatalf("requeued: %q", got)
 		}
 		w.ForgetComponent(component("gone"))
-		if got := w.drainRequeued(); got != "second" {
-			t.Errorf("requeued: %q, want second", got)
-		}
-	})
-}
-
-func TestARequestWithoutAComponentIsNotRequeued(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestPool(t, Options{Slots: 1})
-		if _, err := w.Acquire(remote("a"), types.NamespacedName{}); !errors.Is(err, ErrBusy) {
-			t.Fatalf("while the cluster is checked: got %v", err)
-		}
-		synctest.Wait()
-		used := w.acquire(t, remote("a"), "first")
-		if _, err := w.Acquire(remote("a"), types.NamespacedName{}); !errors.Is(err, ErrBusy) {
-			t.Fatalf("while the cluster is in use: got %v", err)
-		}
-		used.Release()
-		if got := w.drainRequeued(); got != "" {
-			t.Errorf("requeued: %q", got)
-		}
-		lease, err := w.Acquire(remote("a"), types.NamespacedName{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease.Release()
-	})
-}
-
-func TestComponentsThatWaitForAClusterThatFailedForAnotherLearnThatItAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestPool(t, Options{})
-		_, _ = w.Acquire(remote("a"), component("first"))
-		synctest.Wait()
-		used := w.acquire(t, remote("a"), "first")
-		if _, err := w.Acquire(remote("a"), component("second")); !errors.Is(err, ErrBusy) {
-			t.Fatalf("got %v", err)
-		}
-		w.drainRequeued()
-		w.invalidate(w.entries[remote("a").key()])
-		used.Release()
-		synctest.Wait()
 		if got := w.drainRequeued(); got != "second" {
 			t.Errorf("requeued: %q, want second", got)
 		}

@@ -231,50 +231,6 @@ func TestWhatProvesNothing(t *testing.T) {
 	}
 }
 
-func TestARefusalIsAnAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestPool(t, Options{})
-		w.answers(says(401, `{"kind":"Status","apiVersion":"v1","code":401,"reason":"Unauthorized"}`))
-		_, _ = w.Acquire(remote("a"), component("one"))
-		synctest.Wait()
-		w.acquire(t, remote("a"), "one").Release()
-	})
-}
-
-func TestAnAddressThatLeadsToAnotherClusterNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestPool(t, Options{})
-		enter := func() (*Lease, error) {
-			if lease, err := w.Acquire(remote("a"), component("one")); err == nil {
-				return lease, nil // an earlier probe has just ended
-			}
-			synctest.Wait()
-			return w.Acquire(remote("a"), component("one"))
-		}
-		lease, err := enter()
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := lease.Target
-		lease.Release()
-		w.answers(says(200, kubeSystem("another")))
-		time.Sleep(verifiedFor)
-		if _, err = enter(); err == nil { // the old target is evicted
-			t.Fatal("the other cluster is taken for the same")
-		}
-		if lease, err = enter(); err != nil {
-			t.Fatal(err)
-		}
-		defer lease.Release()
-		if uid, err := lease.Target.UID(t.Context()); lease.Target == before || uid != "another" || err != nil {
-			t.Errorf("uid %s, %v", uid, err)
-		}
-		if len(w.evicted) != 1 || w.evicted[0] != before {
-			t.Errorf("%d evicted", len(w.evicted))
-		}
-	})
-}
-
 func TestTheLocalClusterIsNoTargetOfAKubeconfig(t *testing.T) {
 	local := httptest.NewServer(answering("here"))
 	defer local.Close()

@@ -68,13 +68,3 @@ func TestOffCostsNoAllocation(t *testing.T) {
 		t.Error("the comparison is meaningless: tracing costs no allocation either")
 	}
 }
-
-func BenchmarkOff(b *testing.B) {
-	tracer, ctx := New(nil), b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		_, span := tracer.Start(ctx, "write")
-		span.SetInt("steps", 3)
-		span.End(nil)
-	}
-}
