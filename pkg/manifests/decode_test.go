@@ -103,16 +103,6 @@ func TestDecodeNamesFileDocumentAndLine(t *testing.T) {
 	}
 }
 
-func TestDecodeTreatsNullAsAnEmptyLabel(t *testing.T) {
-	objects, err := manifests.Decode("a.yaml", []byte(configMap+"  labels:\n    a:\n    b: c\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]string{"a": "", "b": "c"}, objects[0].GetLabels()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 func TestDecodeNeverShowsValues(t *testing.T) {
 	const secret = "hunter2"
 	for _, text := range []string{

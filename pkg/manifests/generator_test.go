@@ -149,20 +149,6 @@ func TestPanicsKeepTheirStack(t *testing.T) {
 	}
 }
 
-func TestGeneratePassesEverythingOn(t *testing.T) {
-	parameters := types.UnstructurableMap{"a": "b"}
-	g := generator(func(_ context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
-		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + p.ToUnstructured()["a"].(string)}}}, nil
-	})
-	objects, err := manifests.Generate(t.Context(), manifests.Transform(manifests.Join(g)), "ns", "name", parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := client.ObjectKeyFromObject(objects[0]).String(); got != "ns/name-b" {
-		t.Errorf("got %s", got)
-	}
-}
-
 func TestJoinKeepsTheOrder(t *testing.T) {
 	objects, err := manifests.Join(serving("b", "a"), manifests.Join(), manifests.Join(serving("d"), serving("c"))).Generate(t.Context(), "", "", nil)
 	if err != nil {
@@ -170,14 +156,6 @@ func TestJoinKeepsTheOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"b", "a", "d", "c"}, namesOf(objects)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestJoinStopsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := manifests.Join(serving("a")).Generate(ctx, "", "", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -5,15 +5,11 @@ package gotemplate_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -52,63 +48,6 @@ func TestLookup(t *testing.T) {
 	}
 	_, err := evaluate(ctx, `{{ lookup "v1" "Secret" "ns" "a" }}`, nil, gotemplate.Options{DisableLookup: true})
 	wantError(t, err, "lookup is not available: it is switched off")
-}
-
-func TestLookupFails(t *testing.T) {
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no role"))
-	target := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return forbidden
-		},
-		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			// A list without end.
-			var o client.ListOptions
-			o.ApplyOptions(options)
-			items := make([]corev1.Secret, o.Limit)
-			objects := map[string]any{"items": []any{}}
-			for range items {
-				objects["items"] = append(objects["items"].([]any), map[string]any{"kind": "Secret"})
-			}
-			list.(interface{ SetUnstructuredContent(map[string]any) }).SetUnstructuredContent(objects)
-			list.SetContinue("more")
-			return nil
-		},
-	})
-	ctx := manifests.Context{Client: target}.In(t.Context())
-	tests := []struct{ action, want string }{
-		{`{{ lookup "v1" "Secret" "kube-system" "a" }}`, `error calling lookup: Secret kube-system/a: secrets "a" is forbidden: no role`},
-		{`{{ lookup "v1" "Secret" "" "" }}`, "there are more than 10000 objects"},
-		{`{{ lookup "a/b/c" "Secret" "" "a" }}`, `apiVersion "a/b/c", kind "Secret": both are needed`},
-		{`{{ lookup "" "Secret" "" "a" }}`, `apiVersion "", kind "Secret": both are needed`},
-		{`{{ lookup "v1" "" "" "a" }}`, `apiVersion "v1", kind "": both are needed`},
-	}
-	for _, test := range tests {
-		t.Run(test.action, func(t *testing.T) {
-			_, err := evaluate(ctx, test.action, nil, gotemplate.Options{})
-			wantError(t, err, test.want)
-		})
-	}
-	_, err := evaluate(ctx, fmt.Sprintf("{{ %s }}", `lookup "v1" "Secret" "ns" "a"`), nil, gotemplate.Options{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("the cause is lost in %v", err)
-	}
-}
-
-func TestWhatLookupFindsCountsAsWork(t *testing.T) {
-	large := secret("ns", "a", strings.Repeat("x", 100_000))
-	ctx := manifests.Context{Client: fake.NewClientBuilder().WithObjects(large).Build()}.In(t.Context())
-	limits := manifests.TemplateLimits{WorkBytes: 1_000_000, StringBytes: 50_000}
-	for action, want := range map[string]string{
-		`{{ range until 5 }}{{ $_ := lookup "v1" "Secret" "ns" "" }}{{ end }}`:  "",
-		`{{ range until 50 }}{{ $_ := lookup "v1" "Secret" "ns" "" }}{{ end }}`: "functions and loops worked on more than 1000000 bytes",
-	} {
-		_, err := evaluate(ctx, action, nil, gotemplate.Options{Limits: limits})
-		if want == "" && err != nil {
-			t.Error(err)
-		} else if want != "" {
-			wantError(t, err, want)
-		}
-	}
 }
 
 func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {

@@ -126,31 +126,6 @@ func TestBadArchivesAreOneClearError(t *testing.T) {
 	})
 }
 
-func TestWhatIsUnusualInAChartIsNotSkipped(t *testing.T) {
-	const kind = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "
-	objects, err := render(t.Context(), folder(map[string]string{
-		"web/crds/a.yml": kind + "yml\n", "web/crds/b.yaml": kind + "no-type\n", "web/files/empty": "",
-		"web/templates/a.yaml": manifest(`{{ .Files.Lines "files/empty" | toJson }}{{ .Files.Get "files/empty" | quote }}{{ .Files.Lines "files/missing" | toJson }}`),
-	}), nil, helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, object := range objects {
-		names = append(names, object.GetName())
-	}
-	t.Run("T37 other suffixes and kinds in crds", func(t *testing.T) {
-		if got := strings.Join(names, " "); got != "yml no-type a" {
-			t.Errorf("got %s", got)
-		}
-	})
-	t.Run("T29 lines of an empty file", func(t *testing.T) {
-		if got := data(t, objects[len(objects)-1]); got != `[]""[]` {
-			t.Errorf("got %s", got)
-		}
-	})
-}
-
 // With the race detector it also shows that renderings share nothing they change.
 func TestRenderingsOfAChartAtTheSameTimeDoNotSeeEachOther(t *testing.T) {
 	g, err := helm.New(folder(map[string]string{

@@ -47,14 +47,6 @@ func packed(t *testing.T, files map[string]string) []byte {
 	return buffer.Bytes()
 }
 
-func TestAPackedChartIsRendered(t *testing.T) {
-	data := packed(t, map[string]string{"web/Chart.yaml": chartFile, "web/templates/a.yaml": manifest("{{ .Chart.Version }}")})
-	objects, err := render(t.Context(), fstest.MapFS{"web": {Data: data}}, nil, helm.Options{})
-	if err != nil || len(objects) != 1 {
-		t.Fatalf("got %d objects, %v", len(objects), err)
-	}
-}
-
 func TestTheDigestIsThatOfTheFiles(t *testing.T) {
 	digest := func(fsys fs.FS) string {
 		t.Helper()
@@ -190,18 +182,6 @@ func TestAFileSystemThatHangsIsAbandoned(t *testing.T) {
 func TestWrongOptionsAreRefused(t *testing.T) {
 	_, err := helm.New(folder(nil), "web", helm.Options{CRDs: "sometimes", KubeVersion: "x"})
 	wantError(t, err, `option CRDs: "sometimes" is not one of apply, once, never`, "option KubeVersion")
-}
-
-func TestManifestsThatAreNoObjectsAreRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		"a: [": "web/templates/a.yaml (rendered): document 1, line 1: did not find expected node content",
-		"apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n\nkind: B\n": "web/templates/a.yaml (rendered): document 1, line 6: apiVersion is missing",
-		"apiVersion: v1\nkind: Secret":                                   "web/templates/a.yaml (rendered): document 1, line 1: metadata.name is missing",
-		"just text":                                                      "web/templates/a.yaml",
-	} {
-		_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
-		wantError(t, err, want)
-	}
 }
 
 // Helm installs the items of a list one by one, and looks for hooks in the list.

@@ -144,31 +144,6 @@ func TestHooksOfOneWeightRunOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestHooksOfDifferentMomentsDoNotWaitForEachOther(t *testing.T) {
-	text := hook("Job", "a", "pre-delete", "") + hook("Job", "b", "pre-install", "") + hook("Job", "c", "post-delete", "") + hook("Job", "d", "post-install", "")
-	want := []string{
-		"a run-on=pre-delete apply-order=0",
-		"b apply-order=-20000" + once + " revision=1",
-		"c run-on=post-delete apply-order=0",
-		"d apply-order=20000" + once + " revision=1",
-	}
-	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestAHookThatLastsIsAppliedAsHelmAppliesIt(t *testing.T) {
-	text := hook("ConfigMap", "a", "pre-install", "") + hook("ConfigMap", "b", "post-upgrade", "") + hook("ConfigMap", "c", "pre-upgrade,pre-delete", "")
-	for revision, want := range map[int64][]string{
-		1: {"a apply-order=-20000", "c run-on=pre-delete apply-order=0"},
-		2: {"a apply-order=-20000 reconcile-policy=once", "b apply-order=20000", "c apply-order=-20000"},
-	} {
-		if diff := cmp.Diff(want, ownAnnotations(t, text, revision, helm.Options{})); diff != "" {
-			t.Errorf("revision %d: -want +got:\n%s", revision, diff)
-		}
-	}
-}
-
 func TestARevisionAfterAFailedInstallationIsAnInstallation(t *testing.T) {
 	text := hook("Job", "a", "pre-install", "") + hook("Job", "b", "pre-upgrade", "") +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{ .Release.IsInstall }}-{{ .Release.IsUpgrade }}-{{ .Release.Revision }}\n"

@@ -108,45 +108,6 @@ func TestATextWithManyDottedKeysIsNotParsedAsTOML(t *testing.T) {
 	}
 }
 
-func TestARenderingDoesNotSeeWhatAnotherOneDid(t *testing.T) {
-	fsys := folder(map[string]string{
-		"web/values.yaml":      "a:\n  b: 1\nlist: [1]\n",
-		"web/templates/a.yaml": manifest(`{{ toJson .Values }}{{ $_ := set .Values "c" 1 }}{{ $_ := set .Values.a "d" 1 }}`),
-	})
-	g, err := helm.New(fsys, "web", helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"a":{"b":1},"list":[1]}`
-	for range 3 {
-		objects, err := manifests.Generate(t.Context(), g, "ns", "app", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := data(t, objects[0]); got != want {
-			t.Fatalf("got %s, want %s", got, want)
-		}
-	}
-}
-
-func TestParametersThatHelmCannotKeepAreRefused(t *testing.T) {
-	values := map[string]any{"big": int64(9007199254740993), "list": []any{map[string]any{"x": int64(-9007199254740993)}}}
-	_, err := evaluate(t.Context(), "x", values, helm.Options{})
-	wantError(t, err, "parameters: big: Helm cannot keep", "list[0].x: Helm cannot keep")
-}
-
-func TestSchemasCannotReachOut(t *testing.T) {
-	for _, reference := range []string{"http://127.0.0.1:1/schema.json", "https://127.0.0.1:1/s", "file:///etc/passwd", "other.json"} {
-		_, err := render(t.Context(), folder(map[string]string{
-			"web/values.schema.json": `{"$ref": "` + reference + `"}`,
-		}), nil, helm.Options{})
-		wantError(t, err, "cannot refer to other files or to the network")
-	}
-	deep := strings.Repeat(`{"not":`, 20000) + "{}" + strings.Repeat("}", 20000)
-	_, err := render(t.Context(), folder(map[string]string{"web/values.schema.json": deep}), nil, helm.Options{})
-	wantError(t, err, "values.schema.json", "max depth")
-}
-
 func TestValuesThatDoNotFitTheSchemaAreListedWithoutTheirText(t *testing.T) {
 	schema := `{"type":"object","properties":{"password":{"type":"string","pattern":"^[a-z]+$"},"port":{"type":"integer"}},"required":["host"]}`
 	_, err := render(t.Context(), folder(map[string]string{"web/values.schema.json": schema}),

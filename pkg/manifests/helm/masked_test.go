@@ -96,32 +96,6 @@ func TestNoValueIsLogged(t *testing.T) {
 	}
 }
 
-func TestWhichConflictsOfTypesHelmWarnsAbout(t *testing.T) {
-	chart := map[string]string{
-		"web/Chart.yaml":       chartFile,
-		"web/values.yaml":      "service: {port: {number: 80}}\nname: x\n",
-		"web/templates/a.yaml": manifest("one"),
-	}
-	for path, test := range map[string]struct {
-		value any
-		want  string
-	}{
-		"service":             {"text", ""},
-		"service.port":        {"text", "web.service.port"},
-		"service.port.number": {map[string]any{"a": "b"}, "web.service.port.number"},
-		"name":                {map[string]any{"a": "b"}, "web.name"},
-	} {
-		heard, values := listen(t), map[string]any{}
-		put(values, path, test.value)
-		if _, err := render(reconciling(t.Context(), 1), folder(chart), values, helm.Options{}); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
-		if logged := heard.text.String(); !strings.Contains(logged, test.want) || test.want == "" && logged != "" {
-			t.Errorf("%s: logged %q, want %q", path, logged, test.want)
-		}
-	}
-}
-
 // put sets the value at a path.
 func put(values map[string]any, path string, value any) {
 	if path == "" {

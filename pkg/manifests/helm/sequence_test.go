@@ -4,7 +4,6 @@
 package helm_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -165,17 +164,5 @@ func TestSubchartsAreAppliedInTheirOrder(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}
 		})
-	}
-}
-
-func TestManyGroupsAreArrangedInTime(t *testing.T) {
-	var text strings.Builder
-	for i := range 3000 {
-		text.WriteString(member(fmt.Sprintf("m%04d", i), fmt.Sprintf("g%04d", i), fmt.Sprintf("g%04d", i+1)))
-	}
-	text.WriteString(member("m3000", "g3000", ""))
-	got, _, err := waves(t, map[string]string{"web/templates/a.yaml": text.String()}, nil)
-	if err != nil || !strings.HasPrefix(got, "m3000, 1 m2999, 10 m2990") {
-		t.Errorf("got %.100q, %v", got, err)
 	}
 }

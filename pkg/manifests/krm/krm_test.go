@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/krm"
@@ -71,28 +70,6 @@ func TestAFunctionTransformsObjectsOfAnyType(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]any{"size": "large"}, contentOf(objects[0])["data"]); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestObjectsAreKnownByTheFunctionThatMadeThem(t *testing.T) {
-	const made = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}"
-	list := "printf 'apiVersion: config.kubernetes.io/v1\\nkind: ResourceList\\nitems:\\n- " + made + "\\n- " + made + "\\n' "
-	g, err := krm.NewGenerator(sh(list + "a b"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	transformer, err := krm.NewTransformer(sh(list + "b c"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, origins := renders.WithOrigins(t.Context())
-	objects, err := manifests.Generate(ctx, manifests.Transform(g, manifests.WithObjectTransformer(transformer)), "ns", "app", types.UnstructurableMap{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A function that changes an object does not make it.
-	if got := objects[0].GetName() + origins.Of(objects[0]) + "," + objects[1].GetName() + origins.Of(objects[1]); got != "bfunction /bin/sh,c" {
-		t.Errorf("got %q", got)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 )
 
@@ -28,16 +27,6 @@ func TestFoldersThatAreNone(t *testing.T) {
 	}
 }
 
-func TestOtherLineEndsAndLongLinesAreRead(t *testing.T) {
-	long := strings.Repeat("x", 1_000_000)
-	objects, err := generate(t.Context(), map[string]string{
-		"kustomization.yaml": "\ufeffresources:\r\n- a.yaml\r\n", "a.yaml": strings.ReplaceAll(configMap("a"), "\n", "\r\n") + "data:\r\n  long: " + long + "\r\n",
-	}, ".", kustomize.Options{}, nil)
-	if err != nil || len(objects) != 1 || contentOf(objects[0])["data"].(map[string]any)["long"] != long {
-		t.Errorf("got %d objects, error %.300v", len(objects), err)
-	}
-}
-
 // A matcher that backtracks would not come back from these.
 func TestIgnoreFilesAreMatchedInLimitedTime(t *testing.T) {
 	pattern := strings.Repeat("**/", 200) + strings.Repeat("*a", 50) + "b\n"
@@ -48,24 +37,6 @@ func TestIgnoreFilesAreMatchedInLimitedTime(t *testing.T) {
 	}
 	_, err = generate(t.Context(), map[string]string{".corbelignore": strings.Repeat("x\n", 1001), "a.yaml": configMap("a")}, ".", kustomize.Options{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "more than 1000 rules") {
-		t.Errorf("got the error %v", err)
-	}
-}
-
-func TestMistakesInTemplatesNameTheFile(t *testing.T) {
-	for text, want := range map[string]string{
-		`{{ readFile "../../../../etc/passwd" }}`: "there is no file",
-		`{{ readFile "/etc/passwd" }}`:            "there is no file",
-		`{{ .Values.x`:                            "a.yaml:1: unclosed action",
-	} {
-		_, err := generate(t.Context(), map[string]string{"a.yaml": text}, ".", kustomize.Options{Templates: &kustomize.Templates{}}, nil)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a.yaml") {
-			t.Errorf("%s: got the error %.300v, want %q", text, err, want)
-		}
-	}
-	_, err := generate(t.Context(), map[string]string{"a.yaml": configMap("a")}, ".",
-		kustomize.Options{Templates: &kustomize.Templates{Options: gotemplate.Options{LeftDelimiter: "[[", RightDelimiter: "[["}}}, nil)
-	if err == nil || !strings.Contains(err.Error(), "left and right must differ") {
 		t.Errorf("got the error %v", err)
 	}
 }

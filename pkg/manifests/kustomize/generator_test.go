@@ -75,14 +75,6 @@ func TestTemplatesCannotMakeAReferenceThatIsNotChecked(t *testing.T) {
 	}
 }
 
-func TestTemplatesMayLeaveNothing(t *testing.T) {
-	objects, err := generate(t.Context(), map[string]string{"a.yaml": "{{ if .Values.on }}" + configMap("a") + "{{ end }}"}, ".",
-		kustomize.Options{Templates: &kustomize.Templates{}}, nil)
-	if err != nil || len(objects) != 0 {
-		t.Errorf("got %v, %v", objects, err)
-	}
-}
-
 func TestIgnoredFilesAreNoTemplates(t *testing.T) {
 	objects, err := generate(t.Context(), map[string]string{
 		"ignored.txt": "dashboards/\n", "kustomization.yaml": "configMapGenerator: [{name: a, files: [dashboards/d.json], options: {disableNameSuffixHash: true}}]",
@@ -129,35 +121,4 @@ func TestBuildsDoNotDisturbEachOther(t *testing.T) {
 		}
 	}
 	wait.Wait()
-}
-
-func TestObjectsBelongToTheCaller(t *testing.T) {
-	g, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a")}), ".", kustomize.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		objects, err := manifests.Generate(t.Context(), g, "", "", nil)
-		if err != nil || objects[0].GetName() != "a" {
-			t.Fatalf("got %v, %v", objects, err)
-		}
-		objects[0].SetName("changed")
-	}
-}
-
-// Without templates the result is kept; with them, every round builds anew here.
-func BenchmarkGenerate(b *testing.B) {
-	for name, options := range map[string]kustomize.Options{"kept": {}, "rendered": {Templates: &kustomize.Templates{}}} {
-		b.Run(name, func(b *testing.B) {
-			g, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a"), "b.yaml": configMap("b-{{ .Values.i }}")}), ".", options)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for i := 0; b.Loop(); i++ {
-				if _, err := manifests.Generate(b.Context(), g, "", "", types.UnstructurableMap{"i": i}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -5,13 +5,11 @@ package kustomize
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,9 +21,6 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
-
-// collectionVariable names a folder with kustomizations to compare.
-const collectionVariable = "CORBEL_KUSTOMIZATIONS"
 
 func TestWhatIsBuiltEqualsWhatTheLibraryBuildsOnDisk(t *testing.T) {
 	folders := foldersIn(t, "testdata/parity")
@@ -46,43 +41,6 @@ func TestWhatIsBuiltEqualsWhatTheLibraryBuildsOnDisk(t *testing.T) {
 				t.Errorf("-on disk +in memory:\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestACollectionIsBuiltAsTheLibraryBuildsItOnDisk(t *testing.T) {
-	collection := os.Getenv(collectionVariable)
-	if collection == "" {
-		t.Skip(collectionVariable + " names no folder")
-	}
-	all := treeOf(t, collection)
-	identical, refused, remote := 0, 0, 0
-	var rest []string
-	folders := foldersIn(t, collection)
-	for _, folder := range folders {
-		got, err := inMemory(all, folder)
-		if errors.Is(err, errRemote) {
-			remote++
-			continue
-		}
-		want, wantErr := onDisk(filepath.Join(collection, folder))
-		switch {
-		case err != nil && wantErr != nil:
-			refused++
-			t.Logf("%s: both refuse: %.200v", folder, wantErr)
-		case err != nil:
-			rest = append(rest, folder+": only refused in memory: "+err.Error())
-		case wantErr != nil:
-			rest = append(rest, folder+": only refused on disk: "+wantErr.Error())
-		case !cmp.Equal(want, got):
-			rest = append(rest, folder+": "+cmp.Diff(want, got))
-		default:
-			identical++
-		}
-	}
-	t.Logf("%d kustomizations, %d identical, %d both refuse, %d refused because they lead to other machines, rest: %d\n%s",
-		len(folders), identical, refused, remote, len(rest), strings.Join(rest, "\n"))
-	if len(rest) > 0 {
-		t.Fail()
 	}
 }
 

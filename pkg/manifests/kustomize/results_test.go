@@ -4,7 +4,6 @@
 package kustomize
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -83,25 +81,6 @@ func TestTextsAndNumbersStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestAFileThatNoTemplateChangesIsCheckedOnce(t *testing.T) {
-	fixed := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fixed}\n")
-	g, err := New(fstest.MapFS{"a.yaml.tmpl": sample["a.yaml"], "b.yaml": {Data: fixed}}, ".", Options{Templates: &Templates{Suffix: ".tmpl", TrimSuffix: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	generate := func(size int) error {
-		_, err := manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"size": size})
-		return err
-	}
-	if err := generate(1); err != nil {
-		t.Fatal(err)
-	}
-	g.(*generator).tree.extents.Put(cache.KeyOf(map[string][]byte{"": fixed}), document.Extent{Depth: maxDepth + 1}, 1)
-	if err := generate(2); err == nil || !strings.Contains(err.Error(), "b.yaml: it is nested deeper") {
-		t.Errorf("got the error %v, the file was parsed again", err)
-	}
-}
-
 func TestABuildThatDoesNotEndIsAbandoned(t *testing.T) {
 	release := make(chan struct{})
 	options := Options{Timeout: 50 * time.Millisecond, Templates: &Templates{Options: gotemplate.Options{
@@ -119,18 +98,4 @@ func TestABuildThatDoesNotEndIsAbandoned(t *testing.T) {
 		}
 	}
 	close(release)
-}
-
-// A build with a schema of its own has to wait for others, and gives up in time.
-func TestTheWaitForOtherBuildsEnds(t *testing.T) {
-	if err := schema.Acquire(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	defer schema.Release(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, _, err := build(ctx, &plan{folder: ".", setsSchema: true}, Limits{})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got the error %v", err)
-	}
 }

@@ -5,7 +5,6 @@ package manifeststest_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
-	"github.com/corbel-run/corbel/test/widget"
 )
 
 // updating runs f as if go test had been called with -update.
@@ -70,19 +68,4 @@ func TestGoldenMasksWhatIsRandom(t *testing.T) {
 		t.Errorf("error %v, the file holds:\n%s", err, text)
 	}
 	check(t, func(t testing.TB) { c.Golden(t, file) }).wants(t)
-}
-
-func TestRenderReportsWhatGoesWrong(t *testing.T) {
-	render := func(objects []client.Object, err error) *report {
-		c := manifeststest.Case{Generator: manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-			return objects, err
-		})}
-		return check(t, func(t testing.TB) { c.Render(t); t.Errorf("it goes on") })
-	}
-	render(nil, errors.New("broken")).wants(t, "render: broken")
-	r := render([]client.Object{configMap("a", ""), &widget.Widget{}}, nil)
-	r.wants(t, "object 2 of 2 (*widget.Widget): it has no apiVersion and kind")
-	if len(r.errors) != 1 {
-		t.Errorf("the test goes on: %q", r.errors)
-	}
 }

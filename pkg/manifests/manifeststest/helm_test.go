@@ -65,20 +65,3 @@ func TestHelmTemplate(t *testing.T) {
 		})
 	}
 }
-
-func TestAFailureOfHelmIsReportedInItsWords(t *testing.T) {
-	helmThatPrints(t, "")
-	c := manifeststest.Case{Generator: fromText(t, rendered), Namespace: "prod", Name: "app"}
-	check(t, func(t testing.TB) { c.EqualsHelmTemplate(t, "./other", manifeststest.HelmOptions{}) }).
-		wants(t, "helm template ./other: exit status 1: arguments: template app ./other")
-}
-
-func TestWithoutHelmTheComparisonIsSkipped(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	c := manifeststest.Case{Generator: fromText(t, rendered)}
-	r := check(t, func(t testing.TB) { c.EqualsHelmTemplate(t, "./chart", manifeststest.HelmOptions{}) })
-	r.wants(t)
-	if r.skipped == "" {
-		t.Error("it is not skipped")
-	}
-}

@@ -101,31 +101,3 @@ func TestParseNamesTheLine(t *testing.T) {
 		})
 	}
 }
-
-func TestLineOf(t *testing.T) {
-	text := "# x\n---\nmetadata: &m\n  name: a\n  labels:\n    k: v\nitems:\n- *m\n- b\n-\n  c: 1\n"
-	documents, errs := Parse([]byte(text))
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	tests := []struct {
-		path []any
-		want int
-	}{
-		{nil, 3},
-		{[]any{"metadata"}, 3},
-		{[]any{"metadata", "labels", "k"}, 6},
-		{[]any{"metadata", "annotations"}, 3},
-		{[]any{"items", 0, "name"}, 4},
-		{[]any{"items", 1}, 9},
-		{[]any{"items", 2, "c"}, 11},
-		{[]any{"items", 7}, 7},
-		{[]any{"nothing"}, 3},
-		{[]any{"items", "no list"}, 7},
-	}
-	for _, test := range tests {
-		if got := documents[0].LineOf(test.path...); got != test.want {
-			t.Errorf("%v: got line %d, want %d", test.path, got, test.want)
-		}
-	}
-}

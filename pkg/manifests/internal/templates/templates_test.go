@@ -45,26 +45,6 @@ func TestValuesArePrintedAsTextTemplateDoes(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotExistIsLeftOutOfTpl(t *testing.T) {
-	got, err := execute(t, `{{ tpl "[{{ .x }}]" . }}{{ define "d" }}[{{ .x }}]{{ end }}{{ include "d" . }}`, map[string]any{}, "<no value>")
-	if want := "[][<no value>]"; err != nil || got != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-}
-
-func TestALongTextWithFewActionsIsParsed(t *testing.T) {
-	long := string(make([]byte, 2<<20))
-	if _, err := execute(t, long, nil, ""); err != nil {
-		t.Error(err)
-	}
-	for _, part := range []string{"{{1}}", "(("} {
-		text := strings.Repeat(part, 1<<20/len(part))
-		if _, err := execute(t, text+long, nil, ""); err == nil {
-			t.Errorf("%s: there is no error", part)
-		}
-	}
-}
-
 // The parser calls itself for each level, so that a deep text must not get to it.
 func TestADeepTextIsNotParsed(t *testing.T) {
 	const levels = 5000
