@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -112,50 +111,6 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 	if diff := cmp.Diff([]string{"PUT status", "PATCH w"}, written(g)); diff != "" {
 		t.Errorf("writes of an update and a deletion (-want +got):\n%s", diff)
 	}
-}
-
-func TestUnstructuredObjectsAndMetadataAloneCanBeWatched(t *testing.T) {
-	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	t.Run("unstructured", func(t *testing.T) {
-		b, d := newBed(t), &diary{}
-		obj := &unstructured.Unstructured{}
-		obj.SetGroupVersionKind(kind)
-		b.start(nil, obj, noting[*unstructured.Unstructured](d, nil), changes.Options{})
-		life(b, d)
-	})
-	t.Run("metadata", func(t *testing.T) {
-		b, d := newBed(t), &diary{}
-		obj := &metav1.PartialObjectMetadata{}
-		obj.SetGroupVersionKind(kind)
-		b.start(nil, obj, noting[*metav1.PartialObjectMetadata](d, nil), changes.Options{})
-		noted := func(want string) {
-			t.Helper()
-			b.until(want, func() (bool, string) { return slices.Contains(d.read(), want), cmp.Diff(nil, d.read()) })
-		}
-		b.create("x", "1")
-		noted("Created x")
-		b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
-		noted("Updated x")
-		b.delete("x")
-		b.untilGone("x")
-		// A ConfigMap has no generation, so our own writes may look like updates.
-		if diff := cmp.Diff([]string{"Created x", "Updated x", "Deleted x"}, slices.Compact(d.read())); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// life lets an object have one, and checks the calls.
-func life(b *bed, d *diary) {
-	b.Helper()
-	b.create("x", "1")
-	b.untilFinalizers("x", finalizer)
-	b.untilNoted(d, "Created x")
-	b.edit("x", func(obj *corev1.ConfigMap) { obj.Data["value"] = "2" })
-	b.untilNoted(d, "Created x", "Updated x")
-	b.delete("x")
-	b.untilGone("x")
-	b.untilNoted(d, "Created x", "Updated x", "Deleted x")
 }
 
 func TestOptionsOfTheCacheAndOfTheControllerArePassedOn(t *testing.T) {

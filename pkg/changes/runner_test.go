@@ -4,7 +4,6 @@
 package changes
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -125,47 +124,6 @@ func TestNothingIsCalledBeforeTheFinalizersAreOnTheServer(t *testing.T) {
 		t.Errorf("with an old cache: %v, %v, write in version %q", actions, err, s.version)
 	}
 }
-
-func TestAWriteThatIsRefusedAfterTheCallIsMadeAgainWithoutTheCall(t *testing.T) {
-	s := newStand(t, true)
-	s.memory.appeared(s.stored(configMap("1", "", "a", testFinalizer, testFinalizer+pendingSuffix)))
-	s.refuse = errors.New("the server is away")
-	if actions, _, err := s.reconcile(); len(actions) != 1 || err == nil {
-		t.Errorf("%v, %v", actions, err)
-	}
-	s.refuse = nil
-	if actions, _, err := s.reconcile(); len(actions) != 0 || err != nil {
-		t.Errorf("%v, %v", actions, err)
-	}
-	stored := &corev1.ConfigMap{}
-	if err := s.finalizers.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{testFinalizer}) {
-		t.Errorf("finalizers %v, %v", stored.Finalizers, err)
-	}
-}
-
-func TestMetadataIsWrittenInTheVersionThatTheServerPrefers(t *testing.T) {
-	s := newStand(t, true)
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v2"}, {Group: "example.com", Version: "v1"}})
-	for _, version := range []string{"v1", "v2"} {
-		mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: version, Kind: "MyKind"}, meta.RESTScopeNamespace)
-	}
-	s.finalizers.client = mappedClient{s.finalizers.client, mapper}
-	s.finalizers.kind = schema.GroupKind{Group: "example.com", Kind: "MyKind"}
-	s.refuse = errRefused
-	s.memory.appeared(configMap("1", "1", "a"))
-	s.reconcile()
-	if s.version != "v2" {
-		t.Errorf("written as %q", s.version)
-	}
-}
-
-type mappedClient struct {
-	client.Client
-	mapper meta.RESTMapper
-}
-
-// RESTMapper returns the mapper.
-func (c mappedClient) RESTMapper() meta.RESTMapper { return c.mapper }
 
 func TestTenThousandObjectsLeaveNothingInMemory(t *testing.T) {
 	s := newStand(t, false)

@@ -5,7 +5,6 @@ package changes_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -76,18 +75,6 @@ func TestAllMistakesOfASetupAreOneError(t *testing.T) {
 	}
 	if err := changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap](finalizer), changes.Options{}).SetupWithManager(nil); err == nil || !strings.Contains(err.Error(), "the manager is nil") {
 		t.Error(err)
-	}
-}
-
-func TestAReconcilerForAnotherTypeSaysSo(t *testing.T) {
-	typed := &changes.TypedReconciler[*corev1.Secret]{}
-	_, err := typed.Reconcile(t.Context(), changes.ReconcileRequest{Object: &corev1.ConfigMap{}})
-	if wrong, ok := errors.AsType[*changes.CannotCastError](err); !ok || wrong.Object != "*v1.ConfigMap" || wrong.Wanted != "*v1.Secret" {
-		t.Error(err)
-	}
-	watcher := &changes.Watcher[*corev1.Secret]{}
-	if _, err := watcher.Reconcile(t.Context(), changes.ReconcileRequest{Object: &corev1.Secret{}, Old: &corev1.ConfigMap{}}); err == nil {
-		t.Error("the watcher takes another type")
 	}
 }
 

@@ -73,16 +73,6 @@ func TestTransitionTimeFollowsTheStatusOnly(t *testing.T) {
 	}
 }
 
-func TestOrderIsStable(t *testing.T) {
-	obj := object(1)
-	for _, name := range []string{"Zeta", "Stalled", "Alpha", "Reconciling", "Ready"} {
-		conditions.MarkTrue(obj, name, "Because", "")
-	}
-	if d := cmp.Diff([]string{"Ready", "Reconciling", "Stalled", "Alpha", "Zeta"}, types(obj)); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestReconcilingAndStalledExcludeEachOther(t *testing.T) {
 	obj := object(1)
 	conditions.MarkReconciling(obj, "Working", "")

@@ -170,31 +170,3 @@ func TestAfterAPanicInAssessTheStandardConditionsAreSet(t *testing.T) {
 	}
 	b.wantReady(no, "Error", "the handler panicked: unjust")
 }
-
-// The zero value of a Result is Empty. A handler that returns it must not keep the
-// verdict of an earlier reconcile alive.
-func TestNothingToDoEndsAnEarlierFailure(t *testing.T) {
-	for name, trouble := range map[string]struct {
-		res result.Result
-		err error
-	}{
-		"failed":  {err: errors.New("refused")},
-		"stalled": {err: result.NewStalling(errors.New("bad"), "Invalid")},
-		"waiting": {err: result.NewWaiting(errors.New("not yet"), "Dependency", time.Minute)},
-		"working": {res: result.Requeue},
-	} {
-		t.Run(name, func(t *testing.T) {
-			res, err := trouble.res, trouble.err
-			b := newBench(t, &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return res, err }}, claimed)
-			_, _ = b.reconcile()
-			res, err = result.Empty, nil
-			if out, err := b.reconcile(); err != nil || out.RequeueAfter != interval {
-				t.Errorf("returned %v, %v", out, err)
-			}
-			b.wantReady(yes, "Ready", "everything is as it should be")
-			if w := b.read(); conditions.IsReconciling(w) || conditions.IsStalled(w) {
-				t.Errorf("conditions: %+v", w.Status.Conditions)
-			}
-		})
-	}
-}

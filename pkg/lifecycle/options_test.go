@@ -9,10 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
@@ -78,31 +75,6 @@ func TestTypesMustBeUsable(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestUnstructuredObjects(t *testing.T) {
-	server := widget.NewServer(&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1}})
-	loop, err := lifecycle.NewReconciler(of[*unstructured.Unstructured]{}, lifecycle.Options[*unstructured.Unstructured]{
-		Client: server, Finalizer: finalizer, Jitter: -1,
-		New: func() *unstructured.Unstructured {
-			u := &unstructured.Unstructured{}
-			u.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
-			return u
-		},
-		Conditions: func(u *unstructured.Unstructured) conditions.Setter {
-			return conditions.For(u, new([]metav1.Condition))
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil || out.RequeueAfter != interval {
-		t.Errorf("returned %v, %v", out, err)
-	}
-	w := &widget.Widget{}
-	if err := server.Direct.Get(t.Context(), key, w); err != nil || len(w.Finalizers) != 1 || w.Status.ObservedGeneration != 1 {
-		t.Errorf("on the server: %+v, %v", w, err)
-	}
-}
-
 func TestTheSpecBelongsToTheUser(t *testing.T) {
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
 		w.Spec.Size = 7
@@ -130,24 +102,5 @@ func TestTheSpecBelongsToTheUser(t *testing.T) {
 	}
 	if size := b.read().Spec.Size; size != 7 {
 		t.Errorf("size %d although it was asked for", size)
-	}
-}
-
-func TestReaderAndGeneration(t *testing.T) {
-	h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-		return result.Requeue, nil
-	}}
-	b := newBench(t, h, claimed)
-	reader := widget.NewServer(b.read())
-	b.options.Reader = reader.Direct
-	b.options.ObservedGenerationAlways = true
-	b.rebuild(h)
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	b.wantRequests("patch status")
-	w := b.read()
-	if w.Status.ObservedGeneration != 1 {
-		t.Errorf("observedGeneration %d", w.Status.ObservedGeneration)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
-	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -173,24 +172,6 @@ func TestAnObjectCanBeOrphanedIfItsHandlerPanics(t *testing.T) {
 	}
 }
 
-func TestAHandlerKnowsThePolicyThatItWorksUnder(t *testing.T) {
-	var got v1alpha1.ManagementPolicy
-	h := &handler{apply: func(ctx context.Context, _ *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
-		got = session.PolicyFromContext(ctx)
-		return result.Success, nil
-	}}
-	b := newBench(t, h, claimed)
-	b.named(func(o *session.Options[*widget.Widget]) {
-		o.ManagementPolicy = v1alpha1.ManagementPolicyDetachOnDelete
-	})
-	if _, err := b.reconcile(); err != nil || got != v1alpha1.ManagementPolicyDetachOnDelete {
-		t.Errorf("%s, %v", got, err)
-	}
-	if got := session.PolicyFromContext(t.Context()); got != v1alpha1.ManagementPolicyManage {
-		t.Errorf("elsewhere %s", got)
-	}
-}
-
 func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
 	b.named(func(o *session.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
@@ -271,20 +252,4 @@ func TestMistakesInWhatTheAnnotationsNeed(t *testing.T) {
 	if err := server.Direct.Get(t.Context(), key, w); err != nil || len(w.Finalizers) != 1 || w.Finalizers[0] != name+"/finalizer" {
 		t.Errorf("finalizers %v, %v", w.Finalizers, err)
 	}
-}
-
-func TestNothingIsKeptAboutAnObjectThatOnlyOthersHold(t *testing.T) {
-	b := newBench(t, &handler{}, func(w *widget.Widget) { w.Finalizers = []string{finalizer, foreign} })
-	b.delete()
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	b.wantCalls("Delete")
-	if w := b.read(); w == nil || len(w.Finalizers) != 1 {
-		t.Fatalf("left is %+v", w)
-	}
-	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{}) {
-		t.Errorf("returned %v, %v", out, err)
-	}
-	b.wantCalls("ForgetObject")
 }

@@ -71,18 +71,6 @@ func TestAFailingClaimStopsTheReconcile(t *testing.T) {
 	}
 }
 
-func TestALostClaimIsRepaired(t *testing.T) {
-	h := &handler{claim: func(_ context.Context, w *widget.Widget) error {
-		w.Labels = map[string]string{"claimed": "yes"}
-		return nil
-	}}
-	b := newBench(t, h, claimed)
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	b.wantRequests("get", "patch", "patch status")
-}
-
 func TestDeletion(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
@@ -178,18 +166,6 @@ func TestSuspension(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wantCalls("Delete", "ForgetObject")
-}
-
-func TestTheFinalizerOfOrphanedObjectsIsRemoved(t *testing.T) {
-	b := newBench(t, &handler{orphaned: func() bool { return true }}, claimed)
-	b.delete()
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	b.wantCalls("ForgetObject")
-	if b.read() != nil {
-		t.Error("the object is still there")
-	}
 }
 
 func TestOutcomesShowInTheConditions(t *testing.T) {

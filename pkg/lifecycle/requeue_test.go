@@ -85,30 +85,6 @@ func TestAChangeOfTheObjectResetsItsDelays(t *testing.T) {
 	}
 }
 
-func TestTheRateLimiterKnowsOrdinaryErrorsToo(t *testing.T) {
-	cause := errors.New("refused")
-	b := newBench(t, failing(&cause), claimed)
-	limiter := lifecycle.NewRateLimiter()
-	b.options.RateLimiter = limiter
-	b.rebuild(b.handler)
-	request := reconcile.Request{NamespacedName: key}
-	for _, least := range []time.Duration{200, 400, 800} {
-		if _, err := b.reconcile(); err == nil {
-			t.Fatal("the error is lost")
-		}
-		if got := limiter.When(request); got < least*time.Millisecond || got > least*time.Millisecond*11/10 {
-			t.Errorf("comes after %s, want %d ms and up to a tenth more", got, least)
-		}
-	}
-	if limiter.NumRequeues(request) != 3 {
-		t.Errorf("%d failures", limiter.NumRequeues(request))
-	}
-	limiter.Forget(request)
-	if limiter.NumRequeues(request) != 0 {
-		t.Error("it does not forget")
-	}
-}
-
 // TestNoStateIsFinal: whatever comes out, the object comes again by the requeue
 // interval or through the controller's rate limiter; only one that its handler calls
 // suspended waits for a change.

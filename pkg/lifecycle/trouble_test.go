@@ -142,49 +142,6 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 	}
 }
 
-func TestAReconcileThatWaitsForASlotWritesNothing(t *testing.T) {
-	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
-		w.Status.Phase = "Working"
-		return result.Success, fmt.Errorf("enter: %w", &result.RequeueError{After: 3 * time.Second, Err: errors.New("another client has the slot")})
-	}}
-	b := newBench(t, h, claimed)
-	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
-		t.Errorf("returned %v, %v", out, err)
-	}
-	b.wantRequests("get")
-	if len(b.recorder.Events) != 0 {
-		t.Error("there are events")
-	}
-	h.remove, h.apply = h.apply, nil
-	b.delete()
-	if out, err := b.reconcile(); err != nil || out != (reconcile.Result{RequeueAfter: 3 * time.Second}) || b.read() == nil {
-		t.Errorf("in deletion: returned %v, %v", out, err)
-	}
-}
-
-func TestAConflictOnTheRemovalOfTheFinalizerIsNoError(t *testing.T) {
-	h := &handler{}
-	b := newBench(t, h, claimed)
-	b.delete()
-	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-		b.update(func(w *widget.Widget) {
-			w.Finalizers = append(w.Finalizers[:0:0], finalizer)
-			w.Labels = map[string]string{"x": "y"}
-		})
-		b.server.Before = func(request string) error {
-			if request == "get" {
-				b.server.Before = nil
-				b.update(func(w *widget.Widget) { w.Generation++ })
-			}
-			return nil
-		}
-		return result.Success, nil
-	}
-	if out, err := b.reconcile(); err != nil || out.RequeueAfter == 0 || b.read() == nil {
-		t.Errorf("returned %v, %v", out, err)
-	}
-}
-
 func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
 	n := 0
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
@@ -232,14 +189,6 @@ func TestAShutdownIsNoStatus(t *testing.T) {
 	b.wantReady(yes, "Ready", "everything is as it should be")
 	if len(b.read().Status.Record) != 1 {
 		t.Error("what was done is not on record")
-	}
-}
-
-func TestAReadErrorIsReturned(t *testing.T) {
-	b := newBench(t, &handler{}, nil)
-	b.server.Before = func(string) error { return errors.New("timeout") }
-	if _, err := b.reconcile(); err == nil || err.Error() != "read Widget ns/a: timeout" {
-		t.Errorf("error: %v", err)
 	}
 }
 

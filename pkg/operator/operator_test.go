@@ -40,15 +40,6 @@ func widgets() Options[*widget.Widget] {
 	}
 }
 
-func TestTheVersionIsPrinted(t *testing.T) {
-	command, out := widgets().Command(), &bytes.Buffer{}
-	command.SetArgs([]string{"version"})
-	command.SetOut(out)
-	if err := command.Execute(); err != nil || strings.TrimSpace(out.String()) == "" {
-		t.Errorf("got %q, %v", out, err)
-	}
-}
-
 func TestMistakesInOptionsAndArguments(t *testing.T) {
 	without := widgets()
 	without.Generator = nil

@@ -73,34 +73,6 @@ func TestCommitWithoutChangesLooksIfTheLastLookIsOld(t *testing.T) {
 	}
 }
 
-func TestCommitLooksThroughTheReader(t *testing.T) {
-	s, reader := widget.NewServer(stored()), widget.NewServer(stored())
-	w, h := start(t, s, patch.WithReader(reader))
-	h.Age(time.Minute)
-	if err := h.Commit(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	wantRequests(t, s)
-	wantRequests(t, reader, "get")
-}
-
-func TestCommitDoesNothingOnAStaleObject(t *testing.T) {
-	s := widget.NewServer(stored())
-	w, h := start(t, s)
-	server := read(t, s.Direct)
-	server.Status.Record = []widget.Item{{Name: "theirs"}}
-	if err := s.Direct.Status().Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
-	w.Status.Record = []widget.Item{{Name: "ours"}}
-	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
-		t.Fatalf("error: %v", err)
-	}
-	if got := read(t, s.Direct).Status.Record[0].Name; got != "theirs" {
-		t.Errorf("the record is %q", got)
-	}
-}
-
 func TestWithoutAStatusSubresource(t *testing.T) {
 	s := widget.NewServerWithoutStatus(stored())
 	w, h := start(t, s)

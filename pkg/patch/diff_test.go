@@ -13,28 +13,6 @@ import (
 
 type m = map[string]any
 
-func TestDiff(t *testing.T) {
-	for _, tc := range []struct {
-		name          string
-		before, after m
-		want          m
-	}{
-		{"nothing", m{"a": int64(1)}, m{"a": int64(1)}, m{}},
-		{"a new member", m{}, m{"a": "x"}, m{"a": "x"}},
-		{"a member that went", m{"a": "x"}, m{}, m{"a": nil}},
-		{"deep inside only what changed", m{"a": m{"b": int64(1), "c": int64(2)}}, m{"a": m{"b": int64(1), "c": int64(3)}}, m{"a": m{"c": int64(3)}}},
-		{"lists are replaced", m{"a": []any{"x"}}, m{"a": []any{"x", "y"}}, m{"a": []any{"x", "y"}}},
-		{"a map in place of a value", m{"a": "x"}, m{"a": m{"b": "y"}}, m{"a": m{"b": "y"}}},
-		{"a map that became empty", m{"a": m{"b": "y"}}, m{"a": m{}}, m{"a": m{"b": nil}}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, diff(tc.before, tc.after)); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
-
 // applyMerge is the algorithm of RFC 7396.
 func applyMerge(target any, patch any) any {
 	changes, ok := patch.(m)
@@ -93,25 +71,6 @@ func TestDiffLeadsFromBeforeToAfter(t *testing.T) {
 	}
 }
 
-func TestUntouched(t *testing.T) {
-	before := m{"metadata": m{"finalizers": []any{"a"}, "labels": m{"x": "1"}}}
-	patch := m{"metadata": m{"finalizers": []any{"a", "b"}}}
-	for _, tc := range []struct {
-		name   string
-		server m
-		want   bool
-	}{
-		{"as it was", before, true},
-		{"something else changed", m{"metadata": m{"finalizers": []any{"a"}, "labels": m{"x": "2"}}}, true},
-		{"the same thing changed", m{"metadata": m{"finalizers": []any{"a", "c"}}}, false},
-		{"it is gone", m{}, false},
-	} {
-		if got := untouched(patch, before, tc.server); got != tc.want {
-			t.Errorf("%s: %t", tc.name, got)
-		}
-	}
-}
-
 func TestLost(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -133,5 +92,24 @@ func TestLost(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+func TestUntouched(t *testing.T) {
+	before := m{"metadata": m{"finalizers": []any{"a"}, "labels": m{"x": "1"}}}
+	patch := m{"metadata": m{"finalizers": []any{"a", "b"}}}
+	for _, tc := range []struct {
+		name   string
+		server m
+		want   bool
+	}{
+		{"as it was", before, true},
+		{"something else changed", m{"metadata": m{"finalizers": []any{"a"}, "labels": m{"x": "2"}}}, true},
+		{"the same thing changed", m{"metadata": m{"finalizers": []any{"a", "c"}}}, false},
+		{"it is gone", m{}, false},
+	} {
+		if got := untouched(patch, before, tc.server); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
+		}
 	}
 }

@@ -105,53 +105,6 @@ func TestPatchSendsOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-func TestFieldsThatTheTypeDoesNotKnowSurvive(t *testing.T) {
-	s := widget.NewServer()
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "test.corbel.run/v1", "kind": "Widget",
-		"metadata": map[string]any{"namespace": "ns", "name": "a"},
-		"status":   map[string]any{"phase": "Old"},
-	}}
-	if err := s.Direct.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-	u2, h := &unstructured.Unstructured{}, (*patch.Helper)(nil)
-	u2.SetGroupVersionKind(u.GroupVersionKind())
-	if err := s.Direct.Get(t.Context(), key, u2); err != nil {
-		t.Fatal(err)
-	}
-	h, err := patch.NewHelper(u2, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unstructured.SetNestedField(u2.Object, "New", "status", "phase"); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Commit(t.Context(), u2); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(t, s.Direct).Status.Phase; got != "New" {
-		t.Errorf("phase %q", got)
-	}
-	wantRequests(t, s, "patch status")
-}
-
-func TestObservedGenerationIsWrittenOnRequest(t *testing.T) {
-	s := widget.NewServer(stored())
-	w, h := start(t, s)
-	if err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{}); err != nil {
-		t.Fatal(err)
-	}
-	wantRequests(t, s, "patch status")
-	if w.Status.ObservedGeneration != 2 || read(t, s.Direct).Status.ObservedGeneration != 2 {
-		t.Errorf("observedGeneration %d in memory", w.Status.ObservedGeneration)
-	}
-	if err := h.Patch(t.Context(), w, patch.WithStatusObservedGeneration{}); err != nil {
-		t.Fatal(err)
-	}
-	wantRequests(t, s)
-}
-
 func TestAdaptersAreUnwrapped(t *testing.T) {
 	s := widget.NewServer(stored())
 	w := read(t, s.Direct)

@@ -29,21 +29,3 @@ func TestDeclaresConditions(t *testing.T) {
 		t.Error("nothing declares conditions")
 	}
 }
-
-func TestReadinessPrintsItself(t *testing.T) {
-	for readiness, want := range map[Readiness]string{NotReady: "NotReady", Ready: "Ready", Failed: "Failed", ReadinessUnknown: "ReadinessUnknown", 7: "Readiness(?)"} {
-		if got := readiness.String(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
-
-func BenchmarkAnalyze(b *testing.B) {
-	obj := object(b, `apps/v1 Deployment {metadata: {name: a, generation: 1}, spec: {replicas: 3}, status: {observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3, conditions: [{type: Progressing, status: "True", reason: NewReplicaSetAvailable}, {type: Available, status: "True"}]}}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		if Analyze(obj, Options{}).Readiness != Ready {
-			b.Fatal("not ready")
-		}
-	}
-}

@@ -106,31 +106,6 @@ func TestReadyWhenShowsNothingOfSecrets(t *testing.T) {
 	}
 }
 
-func TestCompilerRemembersProgramsAndMistakes(t *testing.T) {
-	var compiler Compiler
-	first, err := compiler.Compile("self.a == 1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, _ := compiler.Compile("self.a == 1"); again != first {
-		t.Error("compiled twice")
-	}
-	_, mistake := compiler.Compile("self.")
-	if _, again := compiler.Compile("self."); mistake == nil || again != mistake {
-		t.Errorf("got %v, then %v", mistake, again)
-	}
-	if program, err := compiler.Compile(""); program != nil || err != nil {
-		t.Errorf("no expression gives %v, %v", program, err)
-	}
-	var none *Compiler
-	if program, err := none.Compile("true"); err != nil || program.String() != "true" {
-		t.Errorf("a nil compiler gives %v, %v", program, err)
-	}
-	if text := (*Program)(nil).String(); text != "" {
-		t.Errorf("no program prints as %q", text)
-	}
-}
-
 func TestCompilerIsBoundedAndSafeForConcurrentUse(t *testing.T) {
 	var compiler Compiler
 	obj := object(t, `example.com/v1 Foo {metadata: {name: a}, size: 5}`)
@@ -153,5 +128,30 @@ func TestCompilerIsBoundedAndSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 	if n := len(compiler.compiled); n > maxPrograms {
 		t.Errorf("%d programs are kept", n)
+	}
+}
+
+func TestCompilerRemembersProgramsAndMistakes(t *testing.T) {
+	var compiler Compiler
+	first, err := compiler.Compile("self.a == 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := compiler.Compile("self.a == 1"); again != first {
+		t.Error("compiled twice")
+	}
+	_, mistake := compiler.Compile("self.")
+	if _, again := compiler.Compile("self."); mistake == nil || again != mistake {
+		t.Errorf("got %v, then %v", mistake, again)
+	}
+	if program, err := compiler.Compile(""); program != nil || err != nil {
+		t.Errorf("no expression gives %v, %v", program, err)
+	}
+	var none *Compiler
+	if program, err := none.Compile("true"); err != nil || program.String() != "true" {
+		t.Errorf("a nil compiler gives %v, %v", program, err)
+	}
+	if text := (*Program)(nil).String(); text != "" {
+		t.Errorf("no program prints as %q", text)
 	}
 }

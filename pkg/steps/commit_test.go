@@ -5,7 +5,6 @@ package steps_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,44 +43,5 @@ func TestALockWritesWithTheCommitOfTheReconcile(t *testing.T) {
 	after := s.bucket()
 	if d := cmp.Diff(b.Status, after.Status); d != "" || !after.Status.Steps.TypeHasStatus(step, steps.ConditionCreated) || after.Status.BucketName != "b-1" {
 		t.Errorf("%+v (-memory +server): %s", after.Status, d)
-	}
-}
-
-func TestACommitThatFailsLocksNothing(t *testing.T) {
-	s := newStory(t)
-	b, _, commit := committing(t, s)
-	s.interfere(func(b *Bucket) { b.Status.Phase = "Theirs" }, true)
-	err := steps.NewLock(b, s.client, step, steps.WithCommit(commit)).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
-		t.Error("the task ran")
-		return c, nil
-	})
-	if !errors.Is(err, patch.ErrConflict) || len(b.Status.Steps) != 0 || len(s.bucket().Status.Steps) != 0 {
-		t.Errorf("error %v, in memory %+v", err, b.Status.Steps)
-	}
-}
-
-func TestACommitThatFailsDoesNotPreventTheRelease(t *testing.T) {
-	for name, interference := range interferences {
-		if interference.step {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			s := newStory(t)
-			b, _, commit := committing(t, s)
-			err := steps.NewLock(b, s.client, step, steps.WithCommit(commit)).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
-				s.interfere(interference.change, interference.status)
-				return makeBucket(b)(c)
-			})
-			want := s.bucket()
-			interference.change(want)
-			after := s.bucket()
-			if err != nil || !after.Status.Steps.TypeHasStatus(step, steps.ConditionCreated) || after.Status.BucketName != "b-1" {
-				t.Errorf("error %v, %+v", err, after.Status)
-			}
-			if after.Spec != want.Spec || after.Labels["theirs"] != want.Labels["theirs"] || after.Status.Phase != want.Status.Phase ||
-				after.Status.Steps.TypeHasStatus("Theirs", "Mine") != want.Status.Steps.TypeHasStatus("Theirs", "Mine") {
-				t.Errorf("the change of another client is lost: %+v", after)
-			}
-		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/steps"
 )
 
@@ -138,50 +137,5 @@ func TestRemoveConditionWith(t *testing.T) {
 	}
 	if (*steps.Conditions)(nil).RemoveConditionWith("a") {
 		t.Error("removed from nothing")
-	}
-}
-
-func TestDeepCopy(t *testing.T) {
-	time := at(3)
-	list := steps.Conditions{{Type: "a", Lock: &steps.LockInfo{Token: "x", PreviousTransitionTime: &time}}, {Type: "b"}}
-	for name, out := range map[string]steps.Conditions{"nil": nil, "shorter": {{Type: "z"}}, "longer": {{}, {}, {}}, "the same": list} {
-		previous := out.DeepCopy()
-		target := out
-		list.DeepCopyInto(&target)
-		if d := cmp.Diff(list, target); d != "" {
-			t.Errorf("into one that is %s: %s", name, d)
-		}
-		if d := cmp.Diff(previous, out); d != "" {
-			t.Errorf("the array of one that is %s was written: %s", name, d)
-		}
-		target[0].Lock.Token, target[1].Reason = "y", "changed"
-		target[0].Lock.PreviousTransitionTime.Time = at(9).Time
-		if list[0].Lock.Token != "x" || list[1].Reason != "" || list[0].Lock.PreviousTransitionTime.Unix() != 3 {
-			t.Errorf("into one that is %s: it shares something", name)
-		}
-	}
-	var none steps.Conditions
-	if none.DeepCopy() != nil || (*steps.Conditions)(nil).DeepCopy() != nil || (*steps.Condition)(nil).DeepCopy() != nil {
-		t.Error("a copy of nil is something")
-	}
-}
-
-func TestTheViewServesASummary(t *testing.T) {
-	for status, want := range map[steps.ConditionStatus]metav1.ConditionStatus{
-		steps.ConditionInitialized: "Unknown", steps.ConditionLocked: "Unknown", steps.ConditionCreated: "Unknown",
-		steps.ConditionTerminating: "Unknown", steps.ConditionCompleted: "True", steps.ConditionTerminated: "False",
-		steps.ConditionError: "False", "my own": "Unknown",
-	} {
-		b := stored(steps.Condition{Type: step, Status: status, Reason: "because", LastTransitionTime: at(5)})
-		for _, condition := range b.Status.Steps.ToMeta(3) {
-			if condition.ObservedGeneration != 3 || condition.LastTransitionTime.Unix() != 5 {
-				t.Errorf("%+v", condition)
-			}
-			conditions.Set(b, condition)
-		}
-		conditions.SetSummary(b, "Ready", conditions.WithConditions(string(step)))
-		if ready := conditions.Get(b, "Ready"); ready == nil || ready.Status != want || ready.Message != "because" {
-			t.Errorf("%s: Ready is %+v", status, ready)
-		}
 	}
 }

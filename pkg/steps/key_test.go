@@ -155,32 +155,3 @@ func TestTheKeyOutlivesACrashOfTheAttemptAfterAnError(t *testing.T) {
 	a.succeed()
 	a.wantKeys("aaaa")
 }
-
-func TestAStepWithAnotherStatusStartsAgain(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*Bucket)
-		want   string
-	}{
-		"another status": {func(b *Bucket) {
-			c := b.Status.Steps.FindType(step)
-			c.Status = "Mine"
-			_ = b.Status.Steps.SetCondition(*c)
-		}, "ab"},
-		"another status by an editor that leaves the key": {func(b *Bucket) { b.Status.Steps[0].Status = "Mine" }, "ab"},
-		"another reason": {func(b *Bucket) {
-			_ = b.Status.Steps.SetCondition(steps.Condition{Type: step, Status: steps.ConditionError, Reason: "call the bank"})
-		}, "aa"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := &attempts{T: t, server: newServer(stored())}
-			_ = a.make(func(c steps.Condition) (steps.Condition, error) { return c, errors.New("no answer") })
-			b := read(t, a.server.direct)
-			tc.change(b)
-			if err := a.server.direct.Status().Update(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
-			a.succeed()
-			a.wantKeys(tc.want)
-		})
-	}
-}

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/steps"
 )
 
@@ -112,38 +110,5 @@ func TestMistakesAreErrorsAndNothingIsWritten(t *testing.T) {
 	}
 	if err := steps.NewLock(new(fresh()), nil, step).Execute(t.Context(), makeBucket(nil)); err == nil {
 		t.Error("no client is no error")
-	}
-}
-
-func TestALockThatCannotBeCorrectedIsFreeAfterALease(t *testing.T) {
-	b := stored(steps.Condition{Type: step, Status: steps.ConditionLocked, LastTransitionTime: metav1.NewTime(time.Now().Add(1000 * time.Hour)),
-		Lock: &steps.LockInfo{Holder: "x", Process: "x", Token: "x", AcquiredAt: metav1.NewMicroTime(time.Now().Add(1000 * time.Hour)), Lease: metav1.Duration{Duration: time.Second}, Previous: steps.ConditionCreated}})
-	s := newServer(b)
-	deadline := time.Now().Add(time.Minute)
-	for ran := false; !ran; {
-		b = read(t, s.direct)
-		err := steps.NewLock(b, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
-			ran = c.Status == steps.ConditionCreated
-			return makeBucket(b)(c)
-		})
-		held, ok := errors.AsType[*steps.LockHeldError](err)
-		switch {
-		case ok && held.RetryAfter > time.Second, err != nil && !ok, time.Now().After(deadline):
-			t.Fatalf("error: %v", err)
-		case ok:
-			time.Sleep(held.RetryAfter)
-		}
-	}
-	wantStep(t, s, steps.ConditionCreated, "")
-	if len(s.requests) > 3 {
-		t.Errorf("one correction, and the two writes of the lock: %v", s.requests)
-	}
-}
-
-func TestAnObjectWithoutStatusSubresourceIsNotLocked(t *testing.T) {
-	s := serverOf(fake.NewClientBuilder().WithScheme(scheme()).WithObjects(stored()).Build())
-	err := steps.NewLock(read(t, s.direct), s, step).Execute(t.Context(), makeBucket(&Bucket{}))
-	if _, ok := errors.AsType[*patch.NoStatusSubresourceError](err); !ok {
-		t.Errorf("error: %v", err)
 	}
 }

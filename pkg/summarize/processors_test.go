@@ -62,18 +62,6 @@ func TestRecordReconcileReq(t *testing.T) {
 	summarize.RecordReconcileReq(t.Context(), nil, &corev1.Secret{ObjectMeta: w.ObjectMeta}, result.Empty, nil)
 }
 
-func TestAnEventIsAnEventAndAnError(t *testing.T) {
-	b := newBench(t, nil)
-	_, err := b.end(t, summarize.WithProcessors(summarize.RecordContextualError, summarize.RecordReconcileReq), summarize.WithConditions(plain),
-		summarize.WithResultBuilder(builder), summarize.WithReconcileError(result.NewEvent(errAny, "Network")))
-	if err == nil || conditions.Get(b.obj, "Ready").Reason != "Network" {
-		t.Errorf("%v, %+v", err, b.obj.Status.Conditions)
-	}
-	if event := <-b.recorder.Events; event != "Warning Network connection refused" {
-		t.Errorf("event %q", event)
-	}
-}
-
 func TestTheOlderRecorder(t *testing.T) {
 	older := record.NewFakeRecorder(1)
 	summarize.RecordContextualError(t.Context(), summarize.FromRecorder(older), &widget.Widget{}, result.Empty, result.NewStalling(errAny, "Invalid"))

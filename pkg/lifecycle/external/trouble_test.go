@@ -57,22 +57,6 @@ func newClumsy(t *testing.T, options external.Options) (*branch, *clumsy) {
 	return newBranch(t, options, func(teller *teller) external.Client[*vault] { c.teller = teller; return c }), c
 }
 
-func TestTheClientMayClaimAndSuspend(t *testing.T) {
-	b, c := newClumsy(t, external.Options{})
-	c.rests = true
-	v, after, _ := b.reconcile()
-	b.want(v, "Suspended", "", 0, 0)
-	if after != 0 || len(v.Labels) != 0 {
-		t.Errorf("comes after %s, labels %v", after, v.Labels)
-	}
-	c.rests = false
-	v, _, _ = b.reconcile()
-	b.want(v, "Ready", external.PhaseCreated, 1, 1)
-	if v.Labels["claimed"] != "yes" {
-		t.Errorf("labels %v", v.Labels)
-	}
-}
-
 func TestAfterARefusedCreateNothingIsWaitedFor(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
 	b.update(func(v *vault) { v.Spec.Size = -1 })
@@ -199,16 +183,6 @@ func TestAnObservationThatFailsStopsTheReconcile(t *testing.T) {
 	}
 	if v, _, err := b.reconcile(); v == nil || !errors.Is(err, errLost) {
 		t.Errorf("the vault went although the room is on no record: %v", err)
-	}
-}
-
-func TestARecordFromAClockThatIsAheadIsNotWaitedForForEver(t *testing.T) {
-	b, c := newClumsy(t, external.Options{NotIdempotent: true})
-	c.create = func(context.Context, *vault) (external.Operation, error) { return external.Operation{}, errLost }
-	_, _, _ = b.reconcile()
-	b.now = b.now.Add(-24 * time.Hour)
-	if _, after, err := b.reconcile(); err != nil || after > time.Minute {
-		t.Errorf("comes after %s, %v", after, err)
 	}
 }
 
