@@ -142,86 +142,6 @@ func TestSources(t *testing.T) {
 	}
 }
 
-func TestMergeKeepsWhatTheAuthorHasChanged(t *testing.T) {
-	file := func(texts ...string) map[string][]byte {
-		files := map[string][]byte{}
-		for i := 0; i < len(texts); i += 2 {
-			files[texts[i]] = []byte(texts[i+1])
-		}
-		return files
-	}
-	base := file("same", "1", "newer", "1", "edited", "1", "both", "1\n2\n3\n4\n5\n", "clash", "1\n", "dropped", "1", "dropped and edited", "1", "removed", "1", "binary", "\x00")
-	ours := file("same", "1", "newer", "1", "edited", "mine", "both", "mine\n2\n3\n4\n5\n", "clash", "mine\n", "dropped", "1", "dropped and edited", "mine", "own", "mine", "added by both", "mine\n", "binary", "\x00mine")
-	next := file("same", "1", "newer", "2", "edited", "1", "both", "1\n2\n3\n4\nnew\n", "clash", "new\n", "added", "new", "added by both", "new\n", "removed", "2", "binary", "\x00new")
-	changed, conflicts, err := merge(t.Context(), base, ours, next)
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := map[string]string{}
-	for name, content := range changed {
-		texts[name] = string(content)
-		if content == nil {
-			texts[name] = "(removed)"
-		}
-	}
-	want := map[string]string{
-		"newer": "2", "both": "mine\n2\n3\n4\nnew\n", "added": "new", "dropped": "(removed)",
-		"clash": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n", "added by both": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n",
-	}
-	if diff := cmp.Diff(want, texts); diff != "" {
-		t.Errorf("changed (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"added by both", "binary (it stays as it is)", "clash", "dropped and edited (it stays as it is)"}, conflicts); diff != "" {
-		t.Errorf("conflicts (-want +got):\n%s", diff)
-	}
-}
-
-func TestTheRecordOfAProject(t *testing.T) {
-	folder := t.TempDir()
-	for name, text := range map[string]string{"main.go": "package main", "chart/values.yaml": "a: 1", "go.sum": "x", "bin/operator": "x", ".git/HEAD": "x", "deploy/files/crd.yaml": "x"} {
-		if err := writeFile(filepath.Join(folder, name), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o := Options{Name: "a", Module: "example.com/a", Kind: "Shop", Group: "shop.example.com", Version: "v1", Form: FormChart, Origin: "./shop"}
-	names, err := recordOf(o, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"main.go", "corbel.yaml"}, names); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if read, err := readRecord(folder); err != nil || cmp.Diff(o, read) != "" {
-		t.Errorf("got %+v, %v", read, err)
-	}
-	packed, err := os.ReadFile(filepath.Join(folder, ".corbel", "base.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := unpackFiles(packed)
-	if diff := cmp.Diff(map[string][]byte{"main.go": []byte("package main"), "chart/values.yaml": []byte("a: 1")}, base); diff != "" || err != nil {
-		t.Errorf("error %v, base (-want +got):\n%s", err, diff)
-	}
-	if _, err := readRecord(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a project of corbel init") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestTheResourceIsTheSameEverywhere(t *testing.T) {
-	project := filepath.Join(t.TempDir(), "way-operator")
-	if _, err := Create(t.Context(), Options{Kind: "Gateway", Group: "shop.example.com"}, Source{Form: FormGo}, Corbel{Version: "v0.0.0"}, project, Toolchain{Go: "true"}); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"api/v1alpha1/gateway.go": "+kubebuilder:resource:path=gateways,singular=gateway,categories=corbel\n", "deploy/templates/rbac.yaml": `resources: ["gateways"]`,
-		"samples/gateway.yaml": "kind: Gateway\n", "README.md": "kubectl get gateways\n",
-	} {
-		if text := read(t, project, name); !strings.Contains(text, want) {
-			t.Errorf("%s lacks %q:\n%s", name, want, text)
-		}
-	}
-}
-
 func TestTheProjectRequiresTheLibraryAndTheCommand(t *testing.T) {
 	const library, command = "github.com/corbel-run/corbel", "github.com/corbel-run/corbel/cmd/corbel"
 	for _, test := range []struct {
@@ -329,38 +249,6 @@ func writeFiles(t *testing.T, folder string, files ...string) {
 	}
 }
 
-func TestTheSizeOfADefinitionIsThatOfItsJSON(t *testing.T) {
-	folder := t.TempDir()
-	text := "spec:\n  # a comment that is not sent\n  text: " + strings.Repeat("x", maxCRD) + "\n"
-	if err := writeFile(filepath.Join(folder, "deploy", "files", "crd.yaml"), []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if size, err := crdSize(folder); err != nil || size != maxCRD+len(`{"spec":{"text":""}}`) {
-		t.Errorf("got %d, %v", size, err)
-	}
-}
-
-func TestAProjectFillsAnEmptyFolder(t *testing.T) {
-	target, stage := t.TempDir(), t.TempDir()
-	if err := writeFile(filepath.Join(stage, "api", "a.go"), []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.Stat(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := move(stage, target); err != nil {
-		t.Fatal(err)
-	}
-	after, err := os.Stat(target)
-	if err != nil || !os.SameFile(before, after) {
-		t.Errorf("it is another folder, %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(target, "api", "a.go")); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAnUpdateTakesItsSourceFromOutside(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "shop-operator")
 	o := Options{Name: "shop-operator", Module: "example.com/a", Kind: "Shop", Group: "shop.example.com", Version: "v1", Form: FormChart}
@@ -396,5 +284,39 @@ func TestAnUpdateTakesItsSourceFromOutside(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(stage, "chart", "Chart.yaml")); err != nil || string(text) != "name: a" {
 		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+func TestMergeKeepsWhatTheAuthorHasChanged(t *testing.T) {
+	file := func(texts ...string) map[string][]byte {
+		files := map[string][]byte{}
+		for i := 0; i < len(texts); i += 2 {
+			files[texts[i]] = []byte(texts[i+1])
+		}
+		return files
+	}
+	base := file("same", "1", "newer", "1", "edited", "1", "both", "1\n2\n3\n4\n5\n", "clash", "1\n", "dropped", "1", "dropped and edited", "1", "removed", "1", "binary", "\x00")
+	ours := file("same", "1", "newer", "1", "edited", "mine", "both", "mine\n2\n3\n4\n5\n", "clash", "mine\n", "dropped", "1", "dropped and edited", "mine", "own", "mine", "added by both", "mine\n", "binary", "\x00mine")
+	next := file("same", "1", "newer", "2", "edited", "1", "both", "1\n2\n3\n4\nnew\n", "clash", "new\n", "added", "new", "added by both", "new\n", "removed", "2", "binary", "\x00new")
+	changed, conflicts, err := merge(t.Context(), base, ours, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for name, content := range changed {
+		texts[name] = string(content)
+		if content == nil {
+			texts[name] = "(removed)"
+		}
+	}
+	want := map[string]string{
+		"newer": "2", "both": "mine\n2\n3\n4\nnew\n", "added": "new", "dropped": "(removed)",
+		"clash": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n", "added by both": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n",
+	}
+	if diff := cmp.Diff(want, texts); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"added by both", "binary (it stays as it is)", "clash", "dropped and edited (it stays as it is)"}, conflicts); diff != "" {
+		t.Errorf("conflicts (-want +got):\n%s", diff)
 	}
 }

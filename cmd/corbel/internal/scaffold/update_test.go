@@ -180,15 +180,6 @@ func TestTheSampleOfAChartThatNeedsValues(t *testing.T) {
 	})
 }
 
-func TestTheSampleIsAManifestInTheUsualOrder(t *testing.T) {
-	o := Options{Kind: "Shop", Group: "shop.example.com", Version: "v1"}
-	text, err := sampleOf(o, map[string]any{"b": int64(1), "a": nil}, "")
-	want := "apiVersion: shop.example.com/v1\nkind: Shop\nmetadata:\n  name: sample\nspec:\n  values:\n    a: null\n    b: 1\n"
-	if err != nil || string(text) != want {
-		t.Errorf("got %q, %v", text, err)
-	}
-}
-
 func TestADigestIsRecorded(t *testing.T) {
 	packed := archive(t, map[string]string{"shop/Chart.yaml": chartHead, "shop/values.yaml": "a: 1", "shop/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n"})
 	project := filepath.Join(t.TempDir(), "shop-operator")

@@ -77,27 +77,3 @@ func TestEveryBlockIsProven(t *testing.T) {
 		t.Errorf("there are %d blocks only: something is not seen", total)
 	}
 }
-
-func TestABlockWithoutAProofIsFound(t *testing.T) {
-	for text, want := range map[string]string{
-		"```yaml\na: 1\n```":                            "",
-		"<!-- code of pkg/a.go -->\n```go\nx()\n```":    "",
-		"<!-- output of make demo -->\n```text\nx\n```": "",
-		"```\nx\n```":                        "the block has no language",
-		"```python\nx\n```":                  "nothing proves a block of the language python",
-		"```go\nx()\n```":                    "the block of Go has no label",
-		"<!-- files -->\n```sh\nls\n```":     `a block of the language sh cannot have the label "files"`,
-		"<!-- nothing -->\n```text\nls\n```": `a block of the language text cannot have the label "nothing"`,
-	} {
-		blocks, _ := page{lines: strings.Split(text, "\n")}.split()
-		if len(blocks) != 1 {
-			t.Fatalf("%q: found %d blocks", text, len(blocks))
-		}
-		if problem := wrongBlock(blocks[0]); (problem == "") != (want == "") || !strings.HasPrefix(problem, want) {
-			t.Errorf("%q: got %q, want %q", text, problem, want)
-		}
-	}
-	if got := (page{lines: []string{"Run", "", "    make x", "    make y", "", "```text", "", "    z", "```"}}).indented(); len(got) != 1 || got[0] != 3 {
-		t.Errorf("indented blocks: got the lines %v, want 3", got)
-	}
-}

@@ -4,8 +4,6 @@
 package documented
 
 import (
-	"bytes"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +16,6 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 )
@@ -143,19 +140,6 @@ func parseYAML(text string) error {
 	}
 }
 
-func TestParseYAML(t *testing.T) {
-	for text, ok := range map[string]bool{
-		"a: 1\n---\nb: {c: [d]}\n": true,
-		"a: 1\n---\na: 1\na: 2\n":  false,
-		"a: {{ .Values.a }}\n":     false,
-		"a: b: c\n":                false,
-	} {
-		if err := parseYAML(text); (err == nil) != ok {
-			t.Errorf("%q: got the error %v", text, err)
-		}
-	}
-}
-
 var (
 	// link is a link in the form [text](target), or an image.
 	link = regexp.MustCompile(`\]\(([^()\s]+)\)`)
@@ -256,50 +240,4 @@ func deadLink(document, target string, anchors map[string]map[string]bool) strin
 		return "the file does not exist"
 	}
 	return ""
-}
-
-func TestLinksAndAnchors(t *testing.T) {
-	p := page{name: "docs/a.md", lines: strings.Split("# A `b` and *c*: d\n## Same\n## Same\n[x](b.md#y) `[z](w.md)` ![p](p.svg)\n```\n# no heading\n[q](q.md)\n```\n[web](https://example.com)", "\n")}
-	if diff := cmp.Diff(map[string]bool{"a-b-and-c-d": true, "same": true, "same-1": true}, p.anchors()); diff != "" {
-		t.Errorf("anchors (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[int][]string{4: {"b.md#y", "p.svg"}}, p.links()); diff != "" {
-		t.Errorf("links (-want +got):\n%s", diff)
-	}
-	anchors := map[string]map[string]bool{"README.md": {"there": true}, "docs/a.md": {"here": true}}
-	for target, ok := range map[string]bool{
-		"#here": true, "#there": false, "../README.md#there": true, "../README.md#here": false, "../LICENSE": true, "missing.md": false, "../../x": false,
-	} {
-		if problem := deadLink("docs/a.md", target, anchors); (problem == "") != ok {
-			t.Errorf("%s: %q", target, problem)
-		}
-	}
-}
-
-// TestPicturesAreWellFormed reads all pictures of the documents as XML.
-func TestPicturesAreWellFormed(t *testing.T) {
-	files, err := filepath.Glob(root + "/docs/*.svg")
-	if err != nil || len(files) < 3 {
-		t.Fatalf("found %d pictures: %v", len(files), err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := wellFormed(bytes.NewReader(content)); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-	}
-}
-
-// wellFormed reads XML to its end.
-func wellFormed(reader io.Reader) error {
-	for decoder := xml.NewDecoder(reader); ; {
-		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
 }

@@ -39,21 +39,3 @@ func TestTheSupportedVersionsAreThoseOfTheModules(t *testing.T) {
 		}
 	}
 }
-
-// TestTheChangelogHasAnUnreleasedSection expects the form that make release reads.
-func TestTheChangelogHasAnUnreleasedSection(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	headings := regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(content), -1)
-	if len(headings) == 0 || headings[0][1] != "[Unreleased]" {
-		t.Errorf("the first section is not [Unreleased]: %q", headings)
-	}
-	release := regexp.MustCompile(`^\[[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$`)
-	for _, heading := range headings[min(1, len(headings)):] {
-		if !release.MatchString(heading[1]) {
-			t.Errorf("section %q has not the form [1.2.3] - YEAR-MONTH-DAY", heading[1])
-		}
-	}
-}

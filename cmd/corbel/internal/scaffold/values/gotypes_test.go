@@ -10,27 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestGoName(t *testing.T) {
-	for key, want := range map[string]string{
-		"replicaCount": "ReplicaCount", "kube-state-metrics": "KubeStateMetrics", "a.b/c": "ABC", "9to5": "X9to5", "func": "Func",
-		"äpfel": "Äpfel", "中文": "X中文", "_": "X", "$ref": "Ref", "X": "X", "ǆ": "Ǆ",
-	} {
-		if got := goName(key); got != want {
-			t.Errorf("the name of %q is %q, not %q", key, got, want)
-		}
-	}
-}
-
-func TestLastWord(t *testing.T) {
-	for key, want := range map[string]string{
-		"terminationGracePeriodSeconds": "seconds", "clusterIP": "ip", "baseURL": "url", "URLPath": "path", "node-port": "port", "tag": "tag", "": "", "-": "",
-	} {
-		if got := lastWord(key); got != want {
-			t.Errorf("the last word of %q is %q, not %q", key, got, want)
-		}
-	}
-}
-
 // goField returns the lines of a field in its struct.
 func goField(t *testing.T, field *Field) string {
 	t.Helper()
@@ -74,19 +53,6 @@ func TestMarkers(t *testing.T) {
 				t.Errorf("the field differs (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestGoTypesNamesAreUnique(t *testing.T) {
-	root := learnText(t, "aB: {c: {x: 1}}\na: {bC: {x: 1}, b: {c: {x: 1}}}\nab: 1\nAB: 2\na-b: 3\ndeepCopy: 4")
-	code, err := GoTypes(root, "Shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"type ShopValuesABC struct", "type ShopValuesABC2 struct", "`json:\"a-b,omitempty\"`", "DeepCopy2 *int64"} {
-		if strings.Count(code.Source, want) != 1 {
-			t.Errorf("the source does not contain %q once:\n%s", want, code.Source)
-		}
 	}
 }
 

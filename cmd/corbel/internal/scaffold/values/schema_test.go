@@ -108,14 +108,3 @@ func TestLearnIsBounded(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
-
-func TestLeaves(t *testing.T) {
-	root, _, err := Learn(Source{Values: []byte("a: 1\nb: {}\nc: {d: [], e: x}\nf: [{g: 1, h: {}}]\nlivenessProbe: {enabled: true}\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// a, c.e, f[].g, the probe and its switch have a type; b, c.d and f[].h have none.
-	if total, typed := Leaves(root); total != 8 || typed != 5 {
-		t.Errorf("%d of %d leaves are typed", typed, total)
-	}
-}
