@@ -70,19 +70,6 @@ func TestRepositoryIsSeen(t *testing.T) {
 	}
 }
 
-func TestRoomsAreUnique(t *testing.T) {
-	for i, room := range rooms {
-		if other, _ := roomOf(rooms[:i], room.Path); other.Path != "" {
-			t.Errorf("room %s is hidden by room %s", room.Path, other.Path)
-		}
-		for _, beside := range room.Beside {
-			if _, ok := roomOf(rooms, beside); !ok {
-				t.Errorf("room %s lists the edge to %s, which is no room", room.Path, beside)
-			}
-		}
-	}
-}
-
 func loadRepository(t *testing.T) *Tree {
 	t.Helper()
 	if *rewrite {

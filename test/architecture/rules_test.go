@@ -168,66 +168,6 @@ func TestLight(t *testing.T) {
 	})
 }
 
-func TestLibraries(t *testing.T) {
-	limits := []Library{
-		{Path: "heavy.io/lib/small", Rooms: []string{"pkg/words"}, Why: "of that"},
-		{Path: "heavy.io/lib/...", Rooms: []string{"pkg/hands"}, Why: "of this"},
-		{Path: "probe.io/...", TestsToo: true, Why: "it tests"},
-		{Path: "bad.io", Why: "it is bad"},
-	}
-	runRules(t, func(tree *Tree) []Violation { return Libraries(tree, house, limits) }, []rule{
-		{name: "a library may be imported where it belongs",
-			files: map[string]string{"pkg/hands/a.go": "package hands\nimport _ \"heavy.io/lib/x\"\n", "pkg/words/a.go": "package words\nimport _ \"heavy.io/lib/small\"\n"}},
-		{name: "and nowhere else, not even in a test",
-			files: map[string]string{"pkg/words/a.go": "package words\nimport _ \"heavy.io/lib\"\n", "pkg/words/a_test.go": "package words\nimport _ \"heavy.io/lib/x\"\n"},
-			want: []string{
-				"pkg/words/a.go: imports heavy.io/lib, which belongs to pkg/hands only, because of this",
-				"pkg/words/a_test.go: imports heavy.io/lib/x,",
-			}},
-		{name: "a test library may be imported by tests and what is for tests",
-			files: map[string]string{"pkg/words/a_test.go": "package words\nimport _ \"probe.io/x\"\n", "test/bed/a.go": "package bed\nimport _ \"probe.io/x\"\n"}},
-		{name: "but not by what is shipped",
-			files: map[string]string{"pkg/words/a.go": "package words\nimport _ \"probe.io/x\"\n"},
-			want:  []string{"pkg/words/a.go: imports probe.io/x, which belongs to tests only, because it tests"}},
-		{name: "an unwanted one belongs nowhere",
-			files: map[string]string{"test/bed/a_test.go": "package bed\nimport _ \"bad.io\"\n"},
-			want:  []string{"test/bed/a_test.go: imports bad.io, which belongs nowhere, because it is bad"}},
-	})
-}
-
-func TestSmallFace(t *testing.T) {
-	public := map[string]string{
-		"pkg/hands/doc.go": header + `package hands
-type Hand[T any] struct { Open bool; left bool; error; Nested struct { Deep int } }
-type Holder interface { Hold(); drop() }
-func (*Hand[T]) Wave() {}
-func (h hidden) Wave() {}
-type hidden struct { Field int }
-const ( First = 1; second = 2 )
-func Clap() {}
-func pause() {}
-`,
-		"pkg/hands/hands_test.go":      header + "package hands\nfunc TestClap() {}\n",
-		"pkg/hands/zz_generated.go":    header + "package hands\nfunc DeepCopy() {}\n",
-		"internal/tools/tools.go":      header + "package tools\nfunc Saw() {}\n",
-		"pkg/manifests/internal/in.go": header + "package in\nfunc In() {}\n",
-	}
-	want := Face{Package: "all", Names: 4, Methods: 2, Fields: 4}
-	if diff := cmp.Diff([]Face{{Package: "pkg/hands", Names: 4, Methods: 2, Fields: 4}, want}, faces(tree(t, public), house)); diff != "" {
-		t.Errorf("faces (-want +got):\n%s", diff)
-	}
-	less := func(change func(*Face)) func(*Tree) []Violation {
-		limit := want
-		change(&limit)
-		return func(t *Tree) []Violation { return SmallFace(t, house, limit) }
-	}
-	runRules(t, less(func(*Face) {}), []rule{{"as many as are accepted", public, nil}})
-	violated := []string{"the public packages: 4 exported names, 2 methods and 4 fields"}
-	runRules(t, less(func(f *Face) { f.Names-- }), []rule{{"more names", public, violated}})
-	runRules(t, less(func(f *Face) { f.Methods-- }), []rule{{"more methods", public, violated}})
-	runRules(t, less(func(f *Face) { f.Fields-- }), []rule{{"more fields", public, violated}})
-}
-
 func TestTics(t *testing.T) {
 	files := map[string]string{
 		"pkg/hands/doc.go":          header + "// Package hands waits for others.\npackage hands\n\n// wave does\n// what a wave does.\nfunc wave() {}\n",

@@ -54,30 +54,3 @@ func TestNamedTests(t *testing.T) {
 			want: []string{"docs/rules.md:1: names the test TestLooksLikeOne, which does not exist"}},
 	})
 }
-
-func TestCheckedConditions(t *testing.T) {
-	const imports = "import (\n\t\"$/pkg/component\"\n\t\"$/pkg/conditions/conditionstest\"\n)\n"
-	runRules(t, CheckedConditions, []rule{
-		{name: "a test that reconciles and checks",
-			files: map[string]string{"a/a_test.go": "package a\n" + imports + "func TestA(t *T) {\n\tcomponent.NewReconciler[X](1)\n\tconditionstest.Check(t, 1)\n}\n"}},
-		{name: "a test with a shared setup that checks",
-			files: map[string]string{
-				"a/a_test.go":     "package a\nimport \"$/pkg/component\"\nfunc TestA(t *T) { component.NewReconciler[X](1) }\n",
-				"a/setup_test.go": "package a\n" + imports + "func newSetup(t *T) { t.Cleanup(func() { conditionstest.Check(t, 1) }) }\n",
-			}},
-		{name: "one that does not check is reported",
-			files: map[string]string{"a/a_test.go": "package a\nimport c \"$/pkg/component\"\nfunc TestA(t *T) { c.NewReconciler[X](1) }\n"},
-			want:  []string{"a/a_test.go:3: reconciles and does not check the conditions"}},
-		{name: "the check of another test does not count",
-			files: map[string]string{"a/a_test.go": "package a\n" + imports + "func TestA(t *T) { component.NewReconciler[X](1) }\nfunc TestB(t *T) { conditionstest.Check(t, 1) }\n"},
-			want:  []string{"a/a_test.go:6: reconciles"}},
-		{name: "tests inside a package of reconcilers are seen, too",
-			files: map[string]string{"pkg/lifecycle/a_test.go": "package lifecycle\nfunc TestA(t *T) { NewReconciler(1) }\nfunc TestB(t *T) { NewReconciler[X](1) }\n"},
-			want:  []string{"pkg/lifecycle/a_test.go:2: reconciles", "pkg/lifecycle/a_test.go:3: reconciles"}},
-		{name: "examples and programs are not tests",
-			files: map[string]string{
-				"a/a_test.go": "package a\nimport \"$/pkg/component\"\nfunc ExampleA() { component.NewReconciler[X](1) }\n",
-				"b/b.go":      "package b\nimport \"$/pkg/component\"\nfunc main() { component.NewReconciler[X](1) }\n",
-			}},
-	})
-}

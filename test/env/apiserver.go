@@ -26,7 +26,7 @@ func (e *Environment) startAPIServer(ctx context.Context) error {
 	}
 	var err error
 	for range portAttempts {
-		if e.port, err = e.options.findPort(); err != nil {
+		if e.port, err = freePort(); err != nil {
 			return err
 		}
 		if err = e.writeKubeconfigs(); err != nil {

@@ -74,10 +74,3 @@ func TestAssets(t *testing.T) {
 		})
 	}
 }
-
-func TestStartWithoutProgramsSaysWhatToDo(t *testing.T) {
-	_, err := Start(t.Context(), Options{Assets: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "run `make controlplane`") {
-		t.Errorf("Start returns %v, want it to say what to run", err)
-	}
-}

@@ -10,40 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAuditEventsSinceAPositionAreThoseAboutATextAfterIt(t *testing.T) {
-	e := Shared(t)
-	c := newClient(t, e.Config())
-	create := func(name string, data map[string]string) {
-		t.Helper()
-		object := configMap(name)
-		object.Data = data
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	create("since-before", nil)
-	position, err := e.AuditPosition(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	create("since-named", nil)
-	create("another", map[string]string{"key": "since-in-its-body"})
-	create("of-another-user", nil)
-	for range 2 { // nothing is lost by reading it
-		events, err := e.AuditEventsSince(t.Context(), position, "since-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, event := range events {
-			got = append(got, event.Verb+" "+event.Name)
-		}
-		if diff := cmp.Diff([]string{"create since-named", "create another"}, got); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
-	}
-}
-
 func TestParseAuditLog(t *testing.T) {
 	const watch = `"verb":"watch","requestURI":"/api/v1/pods?watch=true","user":{"username":"u"},"responseStatus":{"code":200}}` + "\n"
 	for _, test := range []struct {

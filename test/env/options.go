@@ -40,16 +40,11 @@ type Options struct {
 	// StartTimeout bounds Start, and each restart of the API server. Default 2 minutes:
 	// a start takes seconds, but not on a machine that is busy compiling.
 	StartTimeout time.Duration
-
-	findPort func() (int, error) // default freePort; tests find one that is in use
 }
 
 func (o Options) withDefaults() (Options, error) {
 	o.Nodes = cmp.Or(o.Nodes, 2)
 	o.StartTimeout = cmp.Or(o.StartTimeout, 2*time.Minute)
-	if o.findPort == nil {
-		o.findPort = freePort
-	}
 	if o.Logf == nil {
 		o.Logf = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 	}

@@ -28,34 +28,3 @@ func TestEveryCaseIsInExactlyOneOfNSlices(t *testing.T) {
 		}
 	}
 }
-
-func TestACaseIsRunInOneVariantOrInAllIfTheSliceIsWhole(t *testing.T) {
-	seen := map[int]bool{}
-	for offset := range 40 {
-		part, whole := Slice{n: 8, offset: offset}, Slice{n: 1, offset: offset}
-		var picked []int
-		for variant := range 5 {
-			if part.Picks(7, variant, 5) {
-				picked = append(picked, variant)
-			}
-			if !whole.Picks(7, variant, 5) {
-				t.Errorf("offset %d: the whole lacks variant %d", offset, variant)
-			}
-		}
-		if len(picked) != 1 {
-			t.Fatalf("offset %d: got variants %v, want one", offset, picked)
-		}
-		seen[picked[0]] = true
-	}
-	if len(seen) != 5 {
-		t.Errorf("only the variants %v were ever picked", seen)
-	}
-}
-
-func TestWhatIsNoSliceIsRefused(t *testing.T) {
-	for _, variables := range [][2]string{{"1/0", ""}, {"1/x", ""}, {"2/8", ""}, {"1/8x", ""}, {"1/-8", ""}, {"1/8", "x"}, {"1/8", "-1"}} {
-		if s, err := parse(variables[0], variables[1]); err == nil {
-			t.Errorf("CORBEL_SLICE=%s CORBEL_SLICE_OFFSET=%s: got %+v", variables[0], variables[1], s)
-		}
-	}
-}

@@ -36,21 +36,3 @@ func TestLogsAreThoseOfTheAnnotation(t *testing.T) {
 		}
 	}
 }
-
-func TestContainersEndForTheReasonOfTheAnnotation(t *testing.T) {
-	pod := testPod(corev1.RestartPolicyNever, "web:1", "exit-code", "137", "reason", "OOMKilled")
-	status, _ := nextStatus(pod, testTiming, testBound, testBound.Add(testTiming.start+testTiming.run), testIPs)
-	if ended := status.ContainerStatuses[0].State.Terminated; ended == nil || ended.Reason != "OOMKilled" || ended.ExitCode != 137 {
-		t.Errorf("the container is %+v", status.ContainerStatuses[0].State)
-	}
-	pod = testPod(corev1.RestartPolicyAlways, "web:1", "waiting", crashLoop, "exit-code", "137", "reason", "OOMKilled")
-	status, _ = nextStatus(pod, testTiming, testBound, testBound.Add(testTiming.start), testIPs)
-	if last := status.ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.Reason != "OOMKilled" || last.ExitCode != 137 {
-		t.Errorf("the container was %+v", status.ContainerStatuses[0].LastTerminationState)
-	}
-	pod = testPod(corev1.RestartPolicyAlways, "web:1", "waiting", "CreateContainerConfigError", "message", `secret "x" not found`)
-	status, _ = nextStatus(pod, testTiming, testBound, testBound.Add(testTiming.start), testIPs)
-	if state := status.ContainerStatuses[0].State.Waiting; state == nil || state.Message != `secret "x" not found` {
-		t.Errorf("the container is %+v", status.ContainerStatuses[0].State)
-	}
-}

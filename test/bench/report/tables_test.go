@@ -4,9 +4,6 @@
 package report
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,93 +45,6 @@ func TestTables(t *testing.T) {
 	}
 	if strings.Contains(text, "deleted dependent") {
 		t.Error("there is a row of what was not measured")
-	}
-}
-
-func TestTablesOfPlans(t *testing.T) {
-	size := Size{Objects: 100, Components: 1, Rounds: 1, Where: Where{Cores: 2, Load: 3}}
-	size.Add(PlanAll, Corbel, Sample{Seconds: 0.05, Total: 102, CPUSeconds: 0.04})
-	size.Add(PlanAll, Kubectl, Sample{Seconds: 2, Total: 200, CPUSeconds: 1})
-	size.Add(PlanOne, Corbel, Sample{Seconds: 0.01, Total: 3, CPUSeconds: 0.01})
-	size.Add(Rollback, Helm, Sample{Seconds: 1, Total: 205, CPUSeconds: 0.5})
-	report := &Report{}
-	report.PutPlans(size)
-	report.PutPlans(size)
-	text := report.Tables()
-	for _, want := range []string{
-		"### Plans and rollback of 100 ConfigMaps",
-		"compare the requests, and not the times",
-		"| work | Corbel | kubectl | Flux ssa | Helm |",
-		"| plan, one changed | 3 |  |  |  |",
-		"| plan, all changed | 102 (1.02 per object) | 200 (2.00 per object) |  |  |",
-		"| plan, all changed | 50.0 ms | 2.00 s |  |  |",
-		"| roll back all of them |  |  |  | 205 (2.05 per object) |",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the tables lack %q:\n%s", want, text)
-		}
-	}
-	if strings.Count(text, "###") != 1 {
-		t.Error("a size was not replaced")
-	}
-	if strings.Contains(text, "nothing changed") {
-		t.Error("there is a row of what was not measured")
-	}
-	size.Where.Load = 1
-	report.PutPlans(size)
-	if strings.Contains(report.Tables(), "compare the requests") {
-		t.Error("a quiet machine is called busy")
-	}
-}
-
-func TestAWriteMissesTheGoalOfARestart(t *testing.T) {
-	samples := Samples{{Total: 3, Writes: 1}}
-	if _, reached := requestsGoal(example(), Restart, samples); reached {
-		t.Error("a restart that writes counts as a good one")
-	}
-}
-
-func TestFleetsAreMeasuredByTheirRestart(t *testing.T) {
-	size := Size{Objects: 20, Components: 100, Rounds: 1}
-	size.Add(Install, Corbel, Sample{Seconds: 9, Total: 9000})
-	size.Add(Restart, Corbel, Sample{Total: 203, Requests: map[string]int{"DISCOVERY": 1}})
-	text := (&Report{Sizes: []Size{size}}).Tables()
-	for _, want := range []string{
-		"### 100 components of 20 ConfigMaps",
-		"| install | 9,000 (4.50 per object) |  |  |  |",
-		"| operator restarted, nothing changed | 203 | ✓ ≤ 2 per type + 2 per component, no write |  |  |",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the tables lack %q:\n%s", want, text)
-		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for _, test := range []struct {
-		values []float64
-		want   float64
-	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1}, 5}, {[]float64{9, 1, 2}, 2}} {
-		var samples Samples
-		for _, value := range test.values {
-			samples = append(samples, Sample{Seconds: value})
-		}
-		if got, _ := samples.Seconds(); got != test.want {
-			t.Errorf("the median of %v is %v, want %v", test.values, got, test.want)
-		}
-	}
-}
-
-func TestChart(t *testing.T) {
-	for name, report := range map[string]*Report{"nothing": {}, "one size": {Sizes: []Size{example()}}} {
-		chart := report.Chart()
-		for decoder := xml.NewDecoder(strings.NewReader(chart)); ; {
-			if _, err := decoder.Token(); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, chart)
-			}
-		}
 	}
 }
 

@@ -6,9 +6,7 @@ package soak
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,41 +58,6 @@ func TestEachConditionIsChecked(t *testing.T) {
 		if !strings.Contains(o.String(), "FAILED  "+failed[0]) {
 			t.Errorf("the report does not contain %q:\n%s", name, o)
 		}
-	}
-}
-
-func TestWhatIsKeptForMinutesIsNoGrowth(t *testing.T) {
-	line := func(at time.Duration, events int) Line {
-		traffic := subject.Traffic{Events: events, Requests: map[string]int{"DELETE configmaps": 2 * events, "DELETE loads": 1}}
-		return Line{At: at, Usage: subject.Usage{Heap: 100 << 20, Traffic: traffic}}
-	}
-	o := good()
-	o.Lines = []Line{line(0, 1), line(3*time.Minute, 10), line(4*time.Minute, 100), line(10*time.Minute, 1000), line(11*time.Minute, 10000)}
-	o.Early, o.Late = o.Lines[1], o.Lines[3]
-	if events, deletions := o.kept(); events != 1100 || deletions != 2200 {
-		t.Errorf("%d events and %d deletions count after 10 minutes", events, deletions)
-	}
-	o.Lines[3].At, o.Lines[4].At = 17*time.Minute, 18*time.Minute
-	o.Late = o.Lines[3]
-	if events, deletions := o.kept(); events != 1000 || deletions != 2000 {
-		t.Errorf("%d events and %d deletions count after 17 minutes", events, deletions)
-	}
-	if got, want := o.allowed(), uint64(110<<20+1000*eventBytes+2000*deletedBytes); got != want {
-		t.Errorf("%d bytes are allowed, want %d", got, want)
-	}
-}
-
-func TestOfSeveralLooksTheLeastThatIsHeldCounts(t *testing.T) {
-	usage := func(n int) subject.Usage {
-		return subject.Usage{
-			Traffic: subject.Traffic{Requests: map[string]int{"GET loads": n}, Watches: n, Events: n, Leases: n},
-			CPU:     time.Duration(n), PeakHeap: uint64(n), Heap: uint64(n), Goroutines: n,
-		}
-	}
-	want := usage(5)
-	want.PeakHeap, want.Heap, want.Goroutines = 3, 2, 2
-	if diff := cmp.Diff(want, together(usage(3), usage(2))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
