@@ -210,6 +210,31 @@ func TestAnObjectThatComesBackAfterItsDeletionIsRecordedAndDeletedAgain(t *testi
 	}
 }
 
+// Creations of a predecessor are found in a list, although one of the objects has lost its label.
+func TestObjectsThatReappearAfterTheDeletionAreFoundByTheirOwnershipMetadata(t *testing.T) {
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
+	b.mustApply(config("a", "1"), config("b", "1"), config("c", "1"), config("d", "1"))
+	unlabelled, mine, theirs := mustOwn(t, recorder, config("a", "1")), mustOwn(t, recorder, config("b", "1")), mustOwn(t, recorder, config("c", "1"))
+	unlabelled.SetLabels(nil)
+	theirs.SetLabels(nil)
+	theirs.SetAnnotations(nil)
+	lists := 0
+	recorder.Answer = func(sent wire.Sent) (int, any) {
+		if sent.Method == http.MethodGet && sent.Path == "/api/v1/namespaces/shop/configmaps" {
+			if lists++; lists == 1 {
+				for _, object := range []*unstructured.Unstructured{unlabelled, mine, theirs} {
+					recorder.Put(object)
+				}
+			}
+		}
+		return 0, nil
+	}
+	outcome, err := b.delete()
+	if sent := recorder.Sent(http.MethodDelete); err != nil || !outcome.Done() || len(b.inventory.Items) > 0 || len(outcome.Returned) != 2 || len(sent) != 6 {
+		t.Errorf("%v, waiting for %v, returned %v, sent %v", err, outcome.Waiting, outcome.Returned, sent)
+	}
+}
+
 // mustOwn returns an object with the label and annotation that the engine sent for the last one that it created.
 func mustOwn(t *testing.T, recorder *wire.Recorder, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()

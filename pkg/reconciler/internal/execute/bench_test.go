@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
@@ -57,7 +58,16 @@ func benchOn(t *testing.T, config *rest.Config) *bench {
 	t.Helper()
 	b := &bench{t: t}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &witness{bench: b, next: next}
+		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
+			b.lock.Lock()
+			b.sent = append(b.sent, request.Method+" "+request.URL.Path)
+			before := b.before
+			b.lock.Unlock()
+			if before != nil {
+				before(request)
+			}
+			return next.RoundTrip(request)
+		})
 	})
 	target, err := cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second})
 	if err != nil {
@@ -69,25 +79,6 @@ func benchOn(t *testing.T, config *rest.Config) *bench {
 	b.executor = execute.New(target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel"})
 	return b
 }
-
-// witness sees every request of a bench.
-type witness struct {
-	bench *bench
-	next  http.RoundTripper
-}
-
-func (w *witness) RoundTrip(request *http.Request) (*http.Response, error) {
-	w.bench.lock.Lock()
-	w.bench.sent = append(w.bench.sent, request.Method+" "+request.URL.Path)
-	before := w.bench.before
-	w.bench.lock.Unlock()
-	if before != nil {
-		before(request)
-	}
-	return w.next.RoundTrip(request)
-}
-
-func (w *witness) WrappedRoundTripper() http.RoundTripper { return w.next }
 
 // beforeEach calls the function before each request with the method, with how
 // many there were; not before the requests that the function itself sends.

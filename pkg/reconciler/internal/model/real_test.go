@@ -25,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // realCluster plays on a real API server, with the real engine.
@@ -41,20 +42,9 @@ type realCluster struct {
 
 // requests are those that the engine has sent in a reconcile: the method and the path.
 type requests struct {
-	http.RoundTripper
 	lock sync.Mutex
 	sent [][2]string
 }
-
-func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
-	r.lock.Lock()
-	r.sent = append(r.sent, [2]string{request.Method, request.URL.Path})
-	r.lock.Unlock()
-	return r.RoundTripper.RoundTrip(request)
-}
-
-// WrappedRoundTripper lets the client find its connections.
-func (r *requests) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
 
 // read are the objects that were read in the last reconcile before anything was written.
 func (r *realCluster) read() []string {
@@ -80,8 +70,12 @@ func newReal(t *testing.T, config Config) *realCluster {
 	sent := &requests{}
 	rest := env.Shared(t).Config()
 	rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		sent.RoundTripper = next
-		return sent
+		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
+			sent.lock.Lock()
+			sent.sent = append(sent.sent, [2]string{request.Method, request.URL.Path})
+			sent.lock.Unlock()
+			return next.RoundTrip(request)
+		})
 	})
 	target, err := cluster.New(rest, cluster.Options{})
 	if err != nil {
