@@ -139,3 +139,16 @@ func TestAChangedNumberOfReplicasIsWrittenUnlessAnAutoscalerDecides(t *testing.T
 		})
 	}
 }
+
+func TestReplicasThatLeaveTheManifestStay(t *testing.T) {
+	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
+		for i, object := range []client.Object{workload(policy, "one", int64(5)), workload(policy, "one", nil), workload(policy, "two", nil)} {
+			if _, err := b.apply(object); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.deployment(); *got.Spec.Replicas != 5 || got.Generation > int64(i+1) {
+				t.Errorf("step %d: %d replicas, generation %d", i, *got.Spec.Replicas, got.Generation)
+			}
+		}
+	})
+}

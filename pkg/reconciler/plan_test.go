@@ -275,20 +275,12 @@ func TestWhatAPlanItselfCreatesCannotBeAskedAbout(t *testing.T) {
 // fooDefinition defines a type that only this bench has.
 func fooDefinition(b *bench) *unstructured.Unstructured {
 	kind := "Foo" + strings.ReplaceAll(strings.TrimPrefix(b.namespace, "engine-"), "-", "")
-	plural := strings.ToLower(kind) + "s"
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": plural + ".plan.example.com"},
-		"spec": map[string]any{
-			"group": "plan.example.com", "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": plural, "singular": strings.ToLower(kind)},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
-				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
-		},
-	}}
+	return definition(strings.ToLower(kind)+"s", kind)
 }
 
 func fooInstance(b *bench) *unstructured.Unstructured {
 	kind, _, _ := unstructured.NestedString(fooDefinition(b).Object, "spec", "names", "kind")
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "plan.example.com/v1", "kind": kind, "metadata": map[string]any{"name": "x"}}}
+	return instance(kind, "x")
 }
 
 func TestAPlanHandsAnObjectOverToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) {

@@ -38,6 +38,27 @@ func (b *bench) uidOf(object *unstructured.Unstructured) types.UID {
 	return live.GetUID()
 }
 
+// The server minds the range of ports in no dry run.
+func TestNothingIsDeletedBeforeTheServerAcceptsTheNewObject(t *testing.T) {
+	b := newBench(t)
+	service := nodePort("web", 30190)
+	b.mustApply(recreated(service, "recreate"))
+	before := b.uidOf(service)
+	_, err := b.apply(recreated(nodePort("web", 8080), "recreate"))
+	if err == nil || !strings.Contains(err.Error(), "spec.ports[0].nodePort") || !strings.Contains(err.Error(), "the live object stays") {
+		t.Errorf("got %v", err)
+	}
+	if after := b.uidOf(service); after != before {
+		t.Errorf("the live object is %q, and was %q", after, before)
+	}
+	if outcome := b.mustApply(recreated(service, "recreate")); len(outcome.Steps) > 0 {
+		t.Errorf("steps %v after the manifest was reverted", outcome.Steps)
+	}
+	if _, err := b.delete(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The server refuses a second owner of a port, an address or the default priority.
 // Those that the live object holds are free once it is deleted.
 func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {

@@ -317,48 +317,6 @@ func TestAChangedSharedTypeIsRepaired(t *testing.T) {
 	}
 }
 
-// TestASharedTypeOfAnotherOwnerIsUsedAndLeft has definitions of Helm and of another reconciler.
-func TestASharedTypeOfAnotherOwnerIsUsedAndLeft(t *testing.T) {
-	for name, mark := range map[string]func(*unstructured.Unstructured){
-		"Helm release shop/web": func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"})
-		},
-		"the components of other.example": func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"other.example/shared": "true"}) },
-		"an owner of other.example":       func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"other.example/owner-id": "abc"}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			plural := map[bool]string{true: "drills", false: "dies"}[strings.HasPrefix(name, "Helm")]
-			if strings.HasPrefix(name, "an ") {
-				plural = "dowels"
-			}
-			crd := definition(plural, strings.ToUpper(plural[:1])+plural[1:len(plural)-1])
-			theirs := withColumn(crd, "theirs")
-			mark(theirs)
-			s := newBench(t).share(crd, "1.0.0")
-			if err := s.Create(t.Context(), theirs, client.FieldOwner("their-tool")); err != nil {
-				t.Fatal(err)
-			}
-			var notes []string
-			s.until("it to be done", func() bool {
-				outcome, err := s.apply(crd, instance(crd.Object["spec"].(map[string]any)["names"].(map[string]any)["kind"].(string), "one"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, note := range outcome.Notes {
-					notes = append(notes, note.Message)
-				}
-				return outcome.Done()
-			})
-			if want := []string{"is used as it is: it belongs to " + name}; !slices.Equal(notes, want) {
-				t.Errorf("notes %q", notes)
-			}
-			if got := s.requests(); slices.Contains(got, "PUT") || slices.Contains(got, "PATCH") || s.column() != "theirs" {
-				t.Errorf("requests %v", got)
-			}
-		})
-	}
-}
-
 // TestATypeOfOneOwnerBecomesAShared one takes over what a former version has recorded: the definition with the owner's label.
 func TestATypeOfOneOwnerBecomesASharedOne(t *testing.T) {
 	crd := definition("edgers", "Edger")

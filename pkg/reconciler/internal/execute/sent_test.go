@@ -299,8 +299,11 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 		answer    func(wire.Sent) (int, any)
 		guard     plan.Guard // GuardEmpty, if it is empty
 		blocked   string
+		keeps     bool
 		note      string // if it is orphaned
 	}{
+		"an object in one of the manifests that keeps an orphan": {guard: plan.GuardEmptyElseOrphan, keeps: true, content: []string{configMap("shop", "theirs")},
+			note: "is orphaned, because something in it was orphaned before and would be deleted with it"},
 		"an object in one that was created": {guard: plan.GuardEmptyElseOrphan, content: []string{configMap("shop", "theirs")},
 			note: "released: it is in use by others: 1 object lives in it (listed by kubectl get configmaps --namespace shop)"},
 		"the system's own": {namespace: "kube-public", guard: plan.GuardEmptyElseOrphan, note: "released: it is never deleted"},
@@ -329,7 +332,7 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 			}
 			recorder.Answer = tc.answer
 			s := step(plan.VerbDelete, d, live)
-			s.Guard = cmp.Or(tc.guard, plan.GuardEmpty)
+			s.Guard, s.ItemAfter.Keeps = cmp.Or(tc.guard, plan.GuardEmpty), tc.keeps
 			result := b.run(s)
 			if stays := tc.blocked != "" || tc.note != ""; !strings.Contains(result.Blocked, tc.blocked) || (result.Blocked != "") != (tc.blocked != "") || result.Err != nil || (len(recorder.Sent(http.MethodDelete)) > 0) == stays {
 				t.Errorf("blocked: %q, error: %v, sent %v", result.Blocked, result.Err, recorder.Sent())
@@ -337,6 +340,9 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 			var want []plan.Note
 			if tc.note != "" {
 				want = []plan.Note{{Key: s.Key, Reason: report.NoteReleased, Message: tc.note}}
+			}
+			if tc.keeps {
+				want[0].Reason, want[0].Warning = report.WarnKeptForOrphan, true
 			}
 			if diff := gocmp.Diff(want, result.Notes); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/wire"
@@ -64,5 +66,27 @@ func TestAnObjectOfATypeThatIsNotServedIsAbsentOnlyIfNothingDefinesTheType(t *te
 				t.Errorf("got %+v", live)
 			}
 		})
+	}
+}
+
+// A typed client drops an empty map from a custom resource that it writes back, but for one that is a pointer to a struct.
+func TestAnEmptyMapThatATypedClientDropsIsNoDrift(t *testing.T) {
+	recorder := wire.NewRecorder()
+	recorder.Put(parse(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: foos.example.com}, spec: {
+		group: example.com, names: {kind: Foo, plural: foos}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {
+		spec: {type: object, properties: {tls: {type: object}, items: {type: array, items: {type: object, properties: {name: {type: string}, config: {type: object, additionalProperties: {type: string}}}}}}}}}}}]}}`))
+	observer := observerOn(targetOn(t, recorder.Config()))
+	foo := func(spec string) *unstructured.Unstructured {
+		return parse(t, `{apiVersion: example.com/v1, kind: Foo, metadata: {name: foo, namespace: shop}, spec: `+spec+`}`)
+	}
+	manifest := foo(`{tls: {}, items: [{name: a, config: {}}]}`)
+	request := observe.Request{Key: keyOf(manifest), Version: "v1", Desired: &plan.Desired{Key: keyOf(manifest), Version: "v1", Digest: "d", Manifest: manifest}}
+	recorder.Put(manifest)
+	request.Recorded = &v1alpha1.InventoryItem{Digest: "d", AppliedHash: batch(t, observer, request).AppliedHash}
+	for spec, drifted := range map[string]bool{`{tls: {}, items: [{name: a}]}`: false, `{items: [{name: a}]}`: true} {
+		recorder.Put(foo(spec))
+		if live := batch(t, observer, request); (live.Drift != nil) != drifted {
+			t.Errorf("%s: got %+v", spec, live)
+		}
 	}
 }
