@@ -138,7 +138,7 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	if !end.crashed {
 		watches.awaitEnd(t)
 		watches.check(t)
-		end.crashed = g.hasCrashed() // by what the truth made it do
+		end.crashed = g.HasCrashed() // by what the truth made it do
 	}
 	first.stop(t)
 	atCrash := s.checkRecord(t, f, cast)
@@ -175,12 +175,12 @@ func (c *crasher) await(t *testing.T, s *scenario, f *fixture) *ending {
 	t.Helper()
 	end := &ending{}
 	eventually(t, "the operator to crash or to finish", func(ctx context.Context) error {
-		end.crashed, end.requests = c.hasCrashed(), c.requests()
+		end.crashed, end.requests = c.HasCrashed(), c.requests()
 		if end.crashed {
 			return nil
 		}
 		err := s.finished(ctx, f)
-		if err == nil && c.at > 0 && len(end.requests) >= c.at {
+		if err == nil && c.At > 0 && len(end.requests) >= c.At {
 			err = fmt.Errorf("the operator made %d requests, and has not crashed", len(end.requests))
 		}
 		return err

@@ -4,108 +4,44 @@
 package e2e
 
 import (
-	"errors"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// errCrashed is what a process sees of the network after a crash: nothing.
-var errCrashed = errors.New("the process has crashed")
-
 // crasher counts the requests of an operator and kills it at one of them:
 // from then on no request leaves and no answer arrives.
 type crasher struct {
-	// at is the request, counted from 1, at which the operator crashes; 0 means never.
-	at int
-	// after lets the request reach the server; only its answer is lost.
-	after bool
-
+	*wire.Gate
 	jobs jobs
-
-	mu      sync.Mutex
-	armed   bool
-	methods []string
-	crashed bool
+	// armed is set when the requests start to count: what a process does to start is not part of the scenario.
+	armed atomic.Bool
 }
 
-func newCrasher(at int, after bool) *crasher { return &crasher{at: at, after: after} }
+// newCrasher kills the operator at a request, counted from 1; 0 means never. With after, only the answer is lost.
+func newCrasher(at int, after bool) *crasher {
+	c := &crasher{}
+	c.Gate = &wire.Gate{At: at, After: after, Counts: func(r *http.Request) bool { return c.armed.Load() && !isBackground(r) }}
+	return c
+}
 
 // wrap puts the crasher between the operator and the server.
-func (c *crasher) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if isBackground(r) {
-			if c.hasCrashed() {
-				return nil, errCrashed
-			}
-			return next.RoundTrip(r)
-		}
-		crashes, crashed := c.step(r.Method)
-		if crashed || crashes && !c.after {
-			return nil, errCrashed
-		}
-		response, err := next.RoundTrip(r)
-		c.jobs.note(r, response)
-		if crashes {
-			c.crash()
-		}
-		if c.hasCrashed() {
-			if err == nil {
-				_ = response.Body.Close()
-			}
-			return nil, errCrashed
-		}
-		return response, err
-	})
-}
+func (c *crasher) wrap(next http.RoundTripper) http.RoundTripper { return c.Wrap(c.count(next)) }
 
 // count only watches the requests of an operator that does not crash.
 func (c *crasher) count(next http.RoundTripper) http.RoundTripper { return c.jobs.watch(next) }
 
-func (c *crasher) step(method string) (crashes, crashed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.crashed {
-		return false, true
-	}
-	if !c.armed {
-		return false, false
-	}
-	c.methods = append(c.methods, method)
-	if len(c.methods) != c.at {
-		return false, false
-	}
-	c.crashed = !c.after
-	return true, c.crashed
-}
-
-func (c *crasher) crash() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.crashed = true
-}
-
-func (c *crasher) hasCrashed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.crashed
-}
-
-// arm starts to count: what a process does to start is not part of the scenario.
-func (c *crasher) arm() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.armed = true
-}
+func (c *crasher) arm() { c.armed.Store(true) }
 
 // requests are the methods of the requests that were counted.
 func (c *crasher) requests() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.methods)
+	methods := c.Requests()
+	for i, request := range methods {
+		methods[i], _, _ = strings.Cut(request, " ")
+	}
+	return methods
 }
 
 // isBackground reports whether a request is not sent by a reconcile: watches, what informers and

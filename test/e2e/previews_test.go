@@ -49,7 +49,7 @@ func TestARequestForAPreviewIsAnsweredAfterACrash(t *testing.T) {
 					if got := askThroughACrash(t, g, edit); got != want {
 						t.Errorf("the plan is %s, want %s", got, want)
 					}
-					if !g.hasCrashed() {
+					if !g.HasCrashed() {
 						t.Error("the operator has not crashed")
 					}
 				})
@@ -91,13 +91,13 @@ func askThroughACrash(t *testing.T, g *crasher, edit map[string]string) string {
 			got = &r
 			return nil
 		default:
-			if g.hasCrashed() {
+			if g.HasCrashed() {
 				return nil
 			}
 			return errors.New("there is none")
 		}
 	})
-	if g.hasCrashed() {
+	if g.HasCrashed() {
 		first.stop(t)
 		f.startWith(t, configMaps(3, &renderings), nil)
 	}

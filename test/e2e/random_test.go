@@ -56,7 +56,7 @@ func TestACrashMakesNoRandomValueAnew(t *testing.T) {
 				if cases.Has(i) {
 					t.Run(p.String(), func(t *testing.T) {
 						g := newCrasher(p.at, p.after)
-						if crashWithRandom(t, g, upgrade); g.hasCrashed() {
+						if crashWithRandom(t, g, upgrade); g.HasCrashed() {
 							crashed++
 						}
 					})
@@ -84,7 +84,7 @@ func crashWithRandom(t *testing.T, g *crasher, upgrade bool) []string {
 	var requests []string
 	eventually(t, "the operator to crash or to finish", func(ctx context.Context) error {
 		requests = g.requests()
-		if g.hasCrashed() {
+		if g.HasCrashed() {
 			return nil
 		}
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
