@@ -143,42 +143,57 @@ func TestOrphaningRemovesReferencesToWhatGoes(t *testing.T) {
 	}
 }
 
-// What changed since the plan is deleted only if it is still ours.
-func TestADeletionThatIsRefusedIsSentAgainOnlyForAnObjectThatIsStillOurs(t *testing.T) {
+// What changed since the plan is deleted, and orphaned, only if it is still ours, and not for ever.
+func TestAnObjectThatChangesItsOwnerBetweenTheReadAndTheRequestIsNotTouched(t *testing.T) {
+	edit := func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"key": "new"} }
+	label := func(key, value string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.SetLabels(map[string]string{reconciler + "/owner-id": ownerID, key: value})
+		}
+	}
+	annotate := func(key, value string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.SetAnnotations(map[string]string{reconciler + "/owner": ownerRef.String(), key: value})
+		}
+	}
 	for name, tc := range map[string]struct {
 		change func(*unstructured.Unstructured)
-		sends  int
+		ours   bool
 	}{
-		"its content changed": {func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"key": "new"} }, 2},
-		"it has the ownership label and annotation of another": {func(o *unstructured.Unstructured) {
-			o.SetLabels(map[string]string{reconciler + "/owner-id": "another"})
-		}, 1},
-		"it lost all ownership labels and annotations": {func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, 1},
+		"its content changed":         {edit, true},
+		"another owner of ours":       {label(reconciler+"/owner-id", "another"), false},
+		"another incarnation of ours": {annotate(reconciler+"/owner", "example.com/Shop/shop/main/later"), false},
+		"another reconciler":          {label("bank.example.com/owner-id", "theirs"), false},
+		"a Helm release":              {annotate("meta.helm.sh/release-name", "theirs"), false},
+		"no owner":                    {func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			b, recorder, d, live := recorded(t, configMap("shop", "map"))
-			deletions := 0
-			recorder.Answer = func(sent wire.Sent) (int, any) {
-				if sent.Method != http.MethodDelete {
-					return 0, nil
-				}
-				if deletions++; deletions > 1 {
-					return 0, nil
-				}
-				changed := d.Manifest.DeepCopy()
-				tc.change(changed)
-				recorder.Put(changed)
-				return http.StatusConflict, wire.Failure(http.StatusConflict, metav1.StatusReasonConflict, nil)
+		for verb, method := range map[plan.Verb]string{plan.VerbDelete: http.MethodDelete, plan.VerbOrphan: http.MethodPatch} {
+			for _, at := range []int{1, 2, 5} { // the request before which it changes so; it is edited before the others
+				t.Run(fmt.Sprintf("%s, %s %d", name, method, at), func(t *testing.T) {
+					b, recorder, d, live := recorded(t, configMap("shop", "map"))
+					requests := 0
+					recorder.Answer = func(sent wire.Sent) (int, any) {
+						if sent.Method != method {
+							return 0, nil
+						}
+						if requests++; requests > at {
+							return 0, nil
+						}
+						changed := d.Manifest.DeepCopy()
+						if edit(changed); requests == at {
+							tc.change(changed)
+						}
+						recorder.Put(changed)
+						return http.StatusConflict, wire.Failure(http.StatusConflict, metav1.StatusReasonConflict, nil)
+					}
+					result := b.run(step(verb, d, live))
+					sent, again := recorder.Sent(method), tc.ours && at < 5
+					if want := at + map[bool]int{true: 1}[again]; len(sent) != want || execute.IsConflict(result.Err) == again {
+						t.Errorf("sent %v, %v", sent, result.Err)
+					}
+				})
 			}
-			result := b.run(step(plan.VerbDelete, d, live))
-			sent := recorder.Sent(http.MethodDelete)
-			if len(sent) != tc.sends || tc.sends == 1 && !execute.IsConflict(result.Err) {
-				t.Fatalf("sent %v, %v", sent, result.Err)
-			}
-			if last := sent[len(sent)-1].Field("preconditions", "resourceVersion"); (last == live.ResourceVersion) != (tc.sends == 1) {
-				t.Errorf("the last deletion is based on %q", last)
-			}
-		})
+		}
 	}
 }
 
