@@ -18,14 +18,14 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// record is what the operators of a case have requested. It is safe for concurrent use.
+// record holds the requests of the operators of a case. It is safe for concurrent use.
 type record struct {
 	mu       sync.Mutex
 	requests []request
 	created  map[object]*creation
 }
 
-// creation is what is known of an object that was created.
+// creation describes an object that was created.
 type creation struct {
 	times int
 	// bookkeeping is set for a Secret that belongs to the component by an owner reference:
@@ -39,7 +39,7 @@ type object struct {
 	namespace, name string
 }
 
-// note keeps a request, and of an answer what it created.
+// note keeps a request, and the object that it created, from the answer.
 func (r *record) note(q request, response *http.Response) error {
 	var made *metav1.PartialObjectMetadata
 	if response != nil {
@@ -84,7 +84,7 @@ func readCreated(response *http.Response) (*metav1.PartialObjectMetadata, error)
 	return made, nil
 }
 
-// all returns the requests, from the first one that is asked for.
+// all returns the requests from an index on.
 func (r *record) all(from int) []request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,10 +118,10 @@ func (r *record) resources() []schema.GroupVersionResource {
 	return found
 }
 
-// errCrashed is what a process sees of the network after its crash.
+// errCrashed is the error of the network for a process after its crash.
 var errCrashed = errors.New("the process has crashed")
 
-// connection is what is between one process and the server.
+// connection is the connection between one process and the server.
 type connection struct {
 	record *record
 	// fatal is the write, counted from 1, at which the process crashes; 0 means never.

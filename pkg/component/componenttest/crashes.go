@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// TestCrashes goes through the lifecycle of TestLifecycle once without a crash and then once
-// for each write of the operator with a crash there: before the write is sent, and between
-// its commit and the answer. The crashed operator sends nothing any more; another one has to
-// come to the same end. The status of the component is among the writes; events, leases, dry
-// runs and what the operator sends before the component exists are not.
+// TestCrashes goes through the lifecycle of TestLifecycle once without a crash and then once for
+// each write of the operator with a crash there: before the write is sent, and between its commit
+// and the answer. The crashed operator sends nothing any more; another one has to come to the same
+// end. The status of the component is among the writes; events, leases, dry runs and requests
+// before the component exists are not.
 //
-// Reads are no points of a crash: what the server holds is the same as after the write
-// before them.
+// Reads are no points of a crash: the state of the server is the same as after the write before
+// them.
 //
 // Of the cases only one in every is run, by turns before and after a write; 0 or 1 runs all. Each is a sub-test, which can be run
 // alone by its name. A case in which the operator needs fewer writes than without a crash, and
@@ -69,8 +69,8 @@ func pointsOf(writes int) []point {
 	return points
 }
 
-// oneIn returns one in every points. Those before and after a write alternate, and so do those that are returned:
-// with an even step, all would be before a write.
+// oneIn returns one in every points. Points before and after a write alternate, and so do the
+// returned ones: with an even step, all would be before a write.
 func oneIn(every int, points []point) []point {
 	every = max(every, 1)
 	var chosen []point

@@ -18,13 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestFaults goes through the lifecycle of TestLifecycle once without a failure and then once
-// for each kind of failure of the server, and expects the same end. The kinds are: the answers
-// 500, 429 and (to changes) 409, timeouts after which the request was carried out, and
-// connections that are dropped before. Each request, which is a method and an object,
-// fails once in each of the three stages of the lifecycle: half of them when they are sent for
-// the first time, and the others for the second time, if they are sent again. A fixed hash
-// decides which.
+// TestFaults goes through the lifecycle of TestLifecycle once without a failure and then once for
+// each kind of failure of the server, and expects the same end. The kinds are: the answers 500, 429
+// and (to changes) 409, timeouts after which the request was carried out, and connections that are
+// dropped before. Each request, which is a method and an object, fails once in each of the three
+// stages of the lifecycle: half of them when they are sent for the first time, and the other half
+// for the second time, if they are sent again. A fixed hash decides which.
 func (o Operator[T]) TestFaults(t testing.TB, obj T, edit func(T)) {
 	t.Helper()
 	reference := o.prepare(t, obj).play(t, edit, &connection{}, nil)
@@ -74,7 +73,7 @@ var faultKinds = []faultKind{
 	}},
 }
 
-// timeoutError is what a client gets that has waited too long.
+// timeoutError is the error of a client that has waited too long.
 type timeoutError struct{}
 
 func (timeoutError) Error() string   { return "the test lets the request time out" }
@@ -110,7 +109,7 @@ type faults struct {
 	last   request
 }
 
-// around returns what sends the request, or lets it fail.
+// around returns a function that sends the request, or lets it fail.
 func (f *faults) around(r *http.Request, q request, send func() (*http.Response, error)) func() (*http.Response, error) {
 	if !f.strikes(q) {
 		return send

@@ -30,7 +30,8 @@ import (
 type Installed[T component.Component] struct {
 	// Client reaches the cluster as its administrator.
 	Client client.Client
-	// Namespace is that of the component and, unless its spec says otherwise, of its dependents.
+	// Namespace is the namespace of the component and, unless its spec sets another one, of its
+	// dependents.
 	Namespace string
 	// Component is the component as it was last read.
 	Component T
@@ -40,7 +41,7 @@ type Installed[T component.Component] struct {
 	resource  schema.GroupVersionResource // of the component
 	types     discovery.ServerResourcesInterface
 	ownerID   string
-	before    map[object]bool // what was in the namespace before the component
+	before    map[object]bool // the objects in the namespace before the component
 	record    *record
 	process   *process
 	network   *connection
@@ -70,8 +71,8 @@ func (i *Installed[T]) Edit(t testing.TB, edit func(T)) {
 	i.awaitReady(t, nil)
 }
 
-// Delete deletes the component and waits until it is gone. It fails the test if something
-// else than what the field Retained names is left.
+// Delete deletes the component and waits until it is gone. It fails the test if anything is left
+// that the field Retained does not name.
 func (i *Installed[T]) Delete(t testing.TB) {
 	t.Helper()
 	i.network.faults.nextStage()
@@ -219,8 +220,8 @@ func (i *Installed[T]) read(ctx context.Context) error {
 	return err
 }
 
-// awaitReady waits until the component is Ready, and its dependents are those of want, if it
-// is not nil. It returns the dependents.
+// awaitReady waits until the component is Ready, and its dependents equal want, if it is not nil.
+// It returns the dependents.
 func (i *Installed[T]) awaitReady(t testing.TB, want snapshot) (got snapshot) {
 	t.Helper()
 	i.await(t, "the component to be Ready", func(ctx context.Context) error {
@@ -346,7 +347,7 @@ func (i *Installed[T]) broken() error {
 	return nil
 }
 
-// end stops the operator and removes what is left, also after a failure.
+// end stops the operator and removes the remains, also after a failure.
 func (i *Installed[T]) end(t testing.TB) {
 	t.Helper()
 	if i.process != nil {

@@ -24,7 +24,7 @@ type course struct {
 	// created is how often each object was created, by its name, but for the Secrets of
 	// the operator itself, which have other names for each component.
 	created map[string]int
-	// writes are those of the reconciles of the first process.
+	// writes counts the writes of the reconciles of the first process.
 	writes int
 }
 
@@ -60,7 +60,7 @@ func (i *Installed[T]) play(t testing.TB, edit func(T), network *connection, ref
 	return got
 }
 
-// alone says how to run a case without the others.
+// alone returns the command that runs only this case.
 func alone(t testing.TB) string {
 	var levels []string
 	for _, level := range strings.Split(t.Name(), "/") {

@@ -33,7 +33,7 @@ import (
 type Operator[T component.Component] struct {
 	// Config reaches the cluster as its administrator.
 	Config *rest.Config
-	// Scheme knows T and the core types. It is that of the operator's manager.
+	// Scheme knows T and the core types. It is the scheme of the operator's manager.
 	Scheme *runtime.Scheme
 	// SetUp adds the reconciler to a manager. It is called for every start of the operator,
 	// also for the one after a crash, so it has to make a new reconciler each time.
@@ -52,13 +52,13 @@ type Operator[T component.Component] struct {
 	// that a RoleBinding among them has as subjects.
 	Prerequisites []client.Object
 	// Retained are objects that may be there after the deletion of the component, such as
-	// dependents that are orphaned. Each is a pattern, as for path.Match, of a kind and a
-	// name, such as "PersistentVolumeClaim data-*". The name of an object in another
-	// namespace than that of the component starts with "<namespace>/".
+	// dependents that are orphaned. Each is a pattern, as for path.Match, of a kind and a name,
+	// such as "PersistentVolumeClaim data-*". The name of an object in another namespace than the
+	// component's starts with "<namespace>/".
 	Retained []string
-	// Normalize removes from a copy of a dependent what may differ between two
-	// installations, such as random values and digests of them. It may be nil: values of Secrets, certificates and keys
-	// in PEM, and checksums in annotations are not compared anyway.
+	// Normalize removes from a copy of a dependent the values that may differ between two
+	// installations, such as random values and digests of them. It may be nil: values of Secrets,
+	// certificates and keys in PEM, and checksums in annotations are not compared anyway.
 	Normalize func(*unstructured.Unstructured)
 	// Timeout is how long each state is waited for. Default 2 minutes.
 	Timeout time.Duration
@@ -97,8 +97,8 @@ func (o Operator[T]) config() *rest.Config {
 	return c
 }
 
-// configOfOperator returns the configuration of the operator. It has a token of a service account, because who is
-// impersonated cannot impersonate others.
+// configOfOperator returns the configuration of the operator. It has a token of a service account,
+// because an impersonated user cannot impersonate another one.
 func (o Operator[T]) configOfOperator(ctx context.Context) (*rest.Config, error) {
 	config := o.config()
 	if o.As == nil {
@@ -151,7 +151,7 @@ func (o Operator[T]) start(t testing.TB, namespace, ofLease string, wrap func(ht
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.ContentType = runtime.ContentTypeJSON // what is created is read from the answers
+	cfg.ContentType = runtime.ContentTypeJSON // created objects are read from the answers
 	cfg.Wrap(wrap)
 	options := ctrl.Options{
 		Scheme:                  o.Scheme,

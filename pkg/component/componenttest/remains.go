@@ -36,12 +36,12 @@ type snapshot map[string]dependent
 type dependent struct {
 	object
 	uid types.UID
-	// content is the same for every installation: without uids, versions, times, status
-	// and what the server chooses.
+	// content is the same for every installation: without uids, versions, times, status and values
+	// that the server chooses.
 	content map[string]any
 }
 
-// contents are what two installations are compared by.
+// contents are the contents by which two installations are compared.
 func (s snapshot) contents() map[string]map[string]any {
 	contents := map[string]map[string]any{}
 	for name, d := range s {
@@ -61,8 +61,8 @@ func (s snapshot) differs(got snapshot) error {
 	return nil
 }
 
-// dependents returns what has the label of the component, of all types that the operator has
-// written.
+// dependents returns the objects with the label of the component, of all types that the operator
+// has written.
 func (i *Installed[T]) dependents(ctx context.Context) (snapshot, error) {
 	live, err := i.labelled(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func isUnserved(err error) bool {
 // controllerAnnotations are prefixes of annotations that controllers set sooner or later.
 var controllerAnnotations = []string{"deployment.kubernetes.io/", "pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/"}
 
-// normal returns what is the same for every installation.
+// normal returns the content that is the same for every installation.
 func (i *Installed[T]) normal(live *unstructured.Unstructured, words *strings.Replacer) (map[string]any, error) {
 	o := live.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "generateName"} {
@@ -174,8 +174,9 @@ func (i *Installed[T]) normal(live *unstructured.Unstructured, words *strings.Re
 // checksum is the form of a digest in hexadecimal.
 var checksum = regexp.MustCompile(`^[0-9a-f]{32,128}$`)
 
-// hideChecksums replaces the checksums in annotations, also in those of pod templates: they may be those of Secrets,
-// whose values are random and not compared. What else they are of is compared itself.
+// hideChecksums replaces the checksums in annotations, also in annotations of pod templates: they
+// may be checksums of Secrets, whose values are random and not compared. All other sources of
+// checksums are compared themselves.
 func hideChecksums(content map[string]any) {
 	for key, value := range content {
 		nested, isMap := value.(map[string]any)
@@ -194,8 +195,8 @@ func hideChecksums(content map[string]any) {
 	}
 }
 
-// hideCertificates replaces certificates and keys in PEM, also in base64 as in the field caBundle of webhooks: charts
-// generate them, and those of Secrets are not compared either.
+// hideCertificates replaces certificates and keys in PEM, also in base64 as in the field caBundle
+// of webhooks: charts generate them, and certificates in Secrets are not compared either.
 func hideCertificates(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -243,7 +244,7 @@ func (o object) bare() *unstructured.Unstructured {
 	return u
 }
 
-// nameOf is "Kind name", or "Kind namespace/name" if the namespace is not that of the component.
+// nameOf is "Kind name", or "Kind namespace/name" if the namespace is not the component's.
 func (i *Installed[T]) nameOf(o object) string {
 	name := o.name
 	if o.namespace != "" && o.namespace != i.Namespace {
@@ -260,8 +261,8 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// leftovers returns what is left of the component: objects with its label, those that the
-// operator created, and those in the namespace that were not there before.
+// leftovers returns the objects that are left of the component: objects with its label, objects
+// that the operator created, and objects in the namespace that were not there before.
 func (i *Installed[T]) leftovers(ctx context.Context) ([]object, error) {
 	left, err := i.inNamespace(ctx)
 	if err != nil {
@@ -314,8 +315,8 @@ func isGarbage(o client.Object) bool {
 	return len(o.GetOwnerReferences()) > 0 && len(o.GetFinalizers()) == 0
 }
 
-// inNamespace lists what is in the namespace of the component, without the component, what
-// every namespace has, events, and what the garbage collector removes.
+// inNamespace lists the objects in the namespace of the component, without the component, the
+// objects of every namespace, events, and objects that the garbage collector removes.
 func (i *Installed[T]) inNamespace(ctx context.Context) ([]object, error) {
 	lists, err := i.types.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {

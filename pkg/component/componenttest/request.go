@@ -56,21 +56,21 @@ func parse(r *http.Request) request {
 // String returns the method and the path.
 func (q request) String() string { return q.method + " " + q.path }
 
-// isBackground reports whether a request is not sent by a reconcile: discovery, watches, what
-// informers list, events, and leases.
+// isBackground reports whether a request is not sent by a reconcile: discovery, watches, lists of
+// informers, events, and leases.
 func (q request) isBackground() bool {
 	return q.resource.Resource == "" || q.watch || q.informer && q.name == "" || q.resource.Resource == "events" ||
 		q.resource.Group == "coordination.k8s.io"
 }
 
-// isWrite reports whether a request of a reconcile changes what the server stores. A dry run
-// and a review store nothing.
+// isWrite reports whether a request of a reconcile changes stored objects. A dry run and a review
+// store nothing.
 func (q request) isWrite() bool {
 	return q.method != http.MethodGet && !q.isBackground() && !q.dryRun &&
 		q.resource.Group != "authorization.k8s.io" && q.resource.Group != "authentication.k8s.io"
 }
 
-// verbs are those that the user of the request needs.
+// verbs are the verbs that the user of the request needs.
 func (q request) verbs() []string {
 	created := q.code == http.StatusCreated
 	switch {

@@ -82,8 +82,9 @@ func listed(rules []rbacv1.PolicyRule) string {
 	return strings.Join(lines, "\n")
 }
 
-// useless returns those of the unused rules that nothing can use. The kinds are those of the chart, and of the
-// objects that the operator created. Without a chart only the verbs are looked at: the kinds depend on the generator.
+// useless returns the unused rules that nothing can use. The kinds are the kinds of the chart, and
+// of the objects that the operator created. Without a chart only the verbs are looked at: the kinds
+// depend on the generator.
 func (i *Installed[T]) useless(unused []rbacv1.PolicyRule) (useless []rbacv1.PolicyRule, err error) {
 	var kinds []rbacrules.Kind
 	complete := i.operator.Chart != nil
@@ -216,7 +217,7 @@ func (q request) resourceOfRule() string {
 	return q.resource.Resource + "/" + q.subresource
 }
 
-// requestVerbs are those that show in a request.
+// requestVerbs are the verbs that a request can show.
 var requestVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
 // unusedRules returns one rule for each group and resource with verbs that no request used.
@@ -251,8 +252,8 @@ func unusedRules(rules []rbacv1.PolicyRule, requests []request) []rbacv1.PolicyR
 	return unused
 }
 
-// coversResource reports whether the resource of a rule, which may be "*" or
-// "*/<subresource>", is that of the request.
+// coversResource reports whether the resource of a rule, which may be "*" or "*/<subresource>",
+// matches the request.
 func coversResource(resource string, q request) bool {
 	if resource == "*" {
 		return true

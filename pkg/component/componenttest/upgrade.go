@@ -11,14 +11,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
-// TestUpgrade installs the component with the operator from, stops that, and starts o, which
-// has to take over: the component is Ready again, and every dependent is there and has kept
-// its uid. Those that the upgrade is meant to recreate or to delete are named by patterns as in
-// the field Retained, such as "Job migrate-*".
+// TestUpgrade installs the component with the operator from, stops that, and starts o, which has to
+// take over: the component is Ready again, and every dependent is there and has kept its uid. The
+// dependents that the upgrade is meant to recreate or to delete are named by patterns as in the
+// field Retained, such as "Job migrate-*".
 //
 // If both operators render the same manifests, o must write nothing but the component and the
 // Secrets that belong to it. At last o deletes the component, and nothing must be left.
-// Prerequisites, the field Retained and the timeout are those of o.
+// Prerequisites, the field Retained and the timeout are taken from o.
 func (o Operator[T]) TestUpgrade(t testing.TB, from Operator[T], obj T, recreated ...string) {
 	t.Helper()
 	from.check(t)
@@ -54,8 +54,8 @@ func (o Operator[T]) TestUpgrade(t testing.TB, from Operator[T], obj T, recreate
 	i.Delete(t)
 }
 
-// manifestsDigest is the digest of what the operator has rendered: the second part of the
-// processing digest.
+// manifestsDigest is the digest of the rendered manifests: the second part of the processing
+// digest.
 func manifestsDigest(status *component.Status) string {
 	return append(strings.Split(status.ProcessingDigest, "/"), "")[1]
 }

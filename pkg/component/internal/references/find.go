@@ -17,8 +17,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Tags of the field that holds a reference, or a slice or map of them. Package component
-// documents what they mean.
+// Tags of the field that holds a reference, or a slice or map of them. Package component documents
+// them.
 const (
 	fallbackKeysTag   = "fallbackKeys"
 	notFoundPolicyTag = "notFoundPolicy"
@@ -52,10 +52,10 @@ func (f Found) FallbackKeys() []string {
 	return keys
 }
 
-// IgnoredByDigest reports whether what is loaded is not part of the digest of the component.
+// IgnoredByDigest reports whether the loaded content is not part of the digest of the component.
 func (f Found) IgnoredByDigest() bool { return f.tag.Get(digestTag) == ignoreInDigest }
 
-// WaitOnDeletion reports whether the deletion of the component waits for what is loaded.
+// WaitOnDeletion reports whether the deletion of the component waits for the loaded object.
 func (f Found) WaitOnDeletion() bool { return f.tag.Get(notFoundPolicyTag) == waitOnDeletion }
 
 // Finder finds the references in specs. It is safe for concurrent use.
@@ -126,8 +126,8 @@ func (s *search) value(v reflect.Value, path string, tag reflect.StructTag, dept
 	}
 }
 
-// fields searches a struct. Those of an embedded one belong to the outer one, as
-// they do when it is serialised.
+// fields searches a struct. Fields of an embedded struct belong to the outer one, as they do when
+// it is serialised.
 func (s *search) fields(v reflect.Value, path string, depth int) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
@@ -162,7 +162,7 @@ func (s *search) entries(v reflect.Value, path string, tag reflect.StructTag, de
 	}
 }
 
-// boxed searches what is in an interface.
+// boxed searches the value in an interface.
 func (s *search) boxed(v reflect.Value, path string, tag reflect.StructTag, depth int) {
 	inside := v.Elem()
 	if !inside.IsValid() || inside.Kind() == reflect.Pointer || !s.mayHold(inside.Type()) {
@@ -195,7 +195,7 @@ func jsonName(field reflect.StructField) (name string, serialised bool) {
 	return cmp.Or(name, field.Name), true
 }
 
-// structOf returns what a pointer points to.
+// structOf returns the type that a pointer points to.
 func structOf(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
@@ -208,13 +208,13 @@ func (f *Finder) isReference(t reflect.Type) bool {
 	return slices.Contains(f.Types, t) || t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(f.Custom)
 }
 
-// durationType is looked for as well: a duration may have been decoded from what is none.
+// durationType is looked for as well: a duration may have been decoded from another value.
 var durationType = reflect.TypeFor[types.Duration]()
 
 // isWanted reports whether a search returns values of the type.
 func (f *Finder) isWanted(t reflect.Type) bool { return t == durationType || f.isReference(t) }
 
-// mayHold reports whether values of the type can hold what is searched for, so that large
+// mayHold reports whether values of the type can hold a reference or a duration, so that large
 // parts of a spec need not be looked at.
 func (f *Finder) mayHold(t reflect.Type) bool {
 	if known, ok := f.holds.Load(t); ok {

@@ -24,7 +24,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// RetryInterval is when a component is reconciled again that waits for what it refers to.
+// RetryInterval is when a component is reconciled again that waits for an object of a reference.
 //
 // Limit: the time until a component is reconciled again that waits for a Secret or ConfigMap that its spec
 // refers to.
@@ -41,10 +41,11 @@ var resources = map[string]schema.GroupVersionResource{
 	Secret:    corev1.SchemeGroupVersion.WithResource("secrets"),
 }
 
-// Content is what an object holds, by key. Its values are those of the object.
+// Content is the content of an object, by key. It shares its values with the object.
 type Content map[string][]byte
 
-// Source describes a reference of pkg/component: what it names, and what it has loaded.
+// Source describes a reference of pkg/component: the object that it names, and the content that it
+// has loaded.
 type Source struct {
 	Kind, Name string
 	// Whole means the whole object. Otherwise the reference names the Key, or else the
@@ -53,7 +54,7 @@ type Source struct {
 	Key   string
 	// Accept receives the part of the content that the reference names.
 	Accept func(Content)
-	// Loaded returns what was accepted; nil means nothing.
+	// Loaded returns the accepted content; nil means none.
 	Loaded func() Content
 }
 
@@ -75,7 +76,7 @@ func (s *Source) check(fallbacks []string) []error {
 	return mistakes
 }
 
-// choose returns the part of the content that the reference names, or what is missing.
+// choose returns the part of the content that the reference names, or the missing part.
 func (s *Source) choose(all Content, fallbacks []string) (chosen Content, missing string) {
 	if s.Whole {
 		return all, ""
@@ -95,8 +96,8 @@ func (s *Source) choose(all Content, fallbacks []string) (chosen Content, missin
 	return nil, "has none of the keys " + strings.Join(keys, ", ")
 }
 
-// Mistakes returns what is wrong with the references themselves, and with durations, of a
-// component in the namespace, which is empty for one that is cluster-scoped.
+// Mistakes returns the mistakes in the references themselves, and in durations, of a component in
+// the namespace, which is empty for one that is cluster-scoped.
 func Mistakes(references []Found, namespace string) error {
 	var mistakes []error
 	for _, reference := range references {
@@ -121,7 +122,7 @@ func (f Found) mistakes(namespace string) []error {
 	return mistakes
 }
 
-// Digest identifies what was loaded. A duration, which is found for its mistakes only, loads
+// Digest identifies the loaded content. A duration, which is found for its mistakes only, loads
 // nothing.
 func (f Found) Digest(hasher digest.Hasher) (content string, loads bool) {
 	if f.source == nil {
@@ -144,7 +145,7 @@ func (f Found) Digest(hasher digest.Hasher) (content string, loads bool) {
 
 // Absence is why references are not loaded.
 type Absence struct {
-	// Missing are sentences about what does not exist.
+	// Missing are sentences about missing objects and keys.
 	Missing []error
 	// Failed are the errors of requests that gave no answer.
 	Failed []error
@@ -159,7 +160,7 @@ func (a Absence) Retry() error {
 	return errors.Join(errors.Join(a.Failed...), missing)
 }
 
-// Add adds the error of a reference of the component, unless it is nil. What is missing is no
+// Add adds the error of a reference of the component, unless it is nil. A missing object is no
 // absence if the component is being deleted and the reference does not wait for it.
 func (a *Absence) Add(component metav1.Object, reference Found, err error) {
 	switch {
@@ -177,8 +178,8 @@ func (a *Absence) addMissing(component metav1.Object, reference Found, err error
 	}
 }
 
-// Load loads the references of pkg/component, and reads each object once. It returns what is
-// absent, and which versions of the objects were read or found missing.
+// Load loads the references of pkg/component, and reads each object once. It returns the absent
+// objects, and which versions of the objects were read or found missing.
 func Load(ctx context.Context, c client.Client, component metav1.Object, references []Found) (Absence, []informer.Reference) {
 	l := &loader{client: c, component: component, objects: map[object]answer{}}
 	for _, reference := range references {
@@ -259,7 +260,7 @@ func (l *loader) informerReferences() []informer.Reference {
 	var found []informer.Reference
 	for o, read := range l.objects {
 		if read.err != nil && !apierrors.IsNotFound(read.err) {
-			continue // the next version cannot be compared with one that was not read
+			continue // there is no version that the next one could be compared with
 		}
 		found = append(found, informer.Reference{
 			Type: resources[o.kind], Namespace: l.component.GetNamespace(), Name: o.name, ResourceVersion: read.resourceVersion,

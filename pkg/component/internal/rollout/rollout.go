@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// State is what a roll-out knows of a component.
+// State is the state of a component in a roll-out.
 type State string
 
 const (
@@ -26,7 +26,8 @@ const (
 	// Waiting is a component that has an earlier version, and starts as soon as it may.
 	Waiting State = "Waiting"
 	// Unable is a component that has an earlier version, and cannot start: its reconcile ends
-	// before it could, or the revision is not approved. Others do not wait for it, unless it is a canary.
+	// before it could, or the revision is not approved. Other components do not wait for it, unless
+	// it is a canary.
 	Unable State = "Unable"
 	// Updating is a component that has started, and is not ready yet.
 	Updating State = "Updating"
@@ -39,7 +40,7 @@ const (
 // Component is a component of a fleet.
 type Component struct {
 	State State
-	// Canary is a component that is updated before others.
+	// Canary is a component that is updated before other components.
 	Canary bool
 	// ReadyAt is when a component that is Done became ready with the version; zero if the version was not rolled
 	// out to it.
@@ -91,7 +92,7 @@ func (l Limits) Max(size int) int {
 	return max(int(l.MaxUnavailable.IntVal), 1)
 }
 
-// Decision is what follows from the state of a fleet.
+// Decision is the decision for the state of a fleet.
 type Decision struct {
 	// Start are the components that may start now, in their order.
 	Start []types.NamespacedName
@@ -109,8 +110,8 @@ type Decision struct {
 
 // Decide returns who may start.
 //
-// As long as a canary is not done, only canaries start. Of those that wait, the first by namespace and name
-// start.
+// As long as a canary is not done, only canaries start. Of the waiting components, the first by
+// namespace and name start.
 func (f Fleet) Decide(limits Limits, now time.Time) Decision {
 	d := Decision{Max: limits.Max(len(f))}
 	var candidates, canaries []types.NamespacedName

@@ -16,8 +16,8 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 )
 
-// ClusterUID identifies the local cluster by the uid of a namespace. It is read with the
-// identity of the operator, because others rarely have the right to.
+// ClusterUID identifies the local cluster by the uid of a namespace. It is read with the identity
+// of the operator, because other users rarely have the right to.
 type ClusterUID struct {
 	client    client.Client
 	namespace string

@@ -29,9 +29,9 @@ func DigestKeySecret(operatorNamespace, reconcilerName string) client.ObjectKey 
 	return client.ObjectKey{Namespace: operatorNamespace, Name: reconcilerName + digestKeySuffix}
 }
 
-// DigestKey is the key of all digests that secrets may enter: a reader of a status
-// must not be able to try out what a secret might be. It is kept in a Secret in the
-// namespace of the operator, so that digests outlive the process.
+// DigestKey is the key of all digests that secrets may enter: a reader of a status must not be able
+// to try out guesses of a secret. It is kept in a Secret in the namespace of the operator, so that
+// digests outlive the process.
 type DigestKey struct {
 	client client.Client // reads from the server
 	secret client.ObjectKey
@@ -85,7 +85,7 @@ func (k *DigestKey) readOrCreate(ctx context.Context) ([]byte, error) {
 	if err := k.create(ctx); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	// What is on the server counts: another process may have been faster.
+	// The key on the server counts: another process may have been faster.
 	return k.read(ctx)
 }
 

@@ -67,8 +67,8 @@ func UserOf(access target.Access) string {
 	}
 }
 
-// MissingServiceAccount says that a service account that is impersonated does not exist: the
-// server grants what other accounts of its namespace hold, and does not report it. It is
+// MissingServiceAccount returns a sentence if an impersonated service account does not exist: the
+// server grants the rights of other accounts of its namespace, and does not report that. It is
 // empty if the account exists, or if the reader may not know.
 func MissingServiceAccount(ctx context.Context, reader client.Reader, access target.Access) string {
 	account, ok := strings.CutPrefix(access.User, serviceAccountPrefix)
@@ -84,8 +84,8 @@ func MissingServiceAccount(ctx context.Context, reader client.Reader, access tar
 	return fmt.Sprintf("ServiceAccount %s/%s, which is impersonated, does not exist", namespace, name)
 }
 
-// ExplainImpersonation adds to an error which user must be impersonated, and by which rules,
-// if that is what the server forbids. It does so for any request, also those of a generator.
+// ExplainImpersonation adds to an error which user must be impersonated, and by which rules, if the
+// server forbids that. It does so for any request, also those of a generator.
 func ExplainImpersonation(access target.Access, err error) error {
 	if access.User == "" || !strings.Contains(err.Error(), "cannot impersonate") {
 		return err

@@ -23,7 +23,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// Engine is what a component needs of reconciler.Reconciler.
+// Engine is the part of reconciler.Reconciler that a component needs.
 type Engine interface {
 	Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error)
 	Delete(ctx context.Context, request reconciler.DeleteRequest) (reconciler.Outcome, error)
@@ -60,12 +60,13 @@ type Queue interface {
 
 // Options configure Targets.
 type Options struct {
-	// Name is that of the reconciler.
+	// Name is the name of the reconciler.
 	Name string
 	// Engine are the options of engines. The key of the digests and the handling of changes
 	// are filled in.
 	Engine reconciler.ReconcilerOptions
-	// OnlyNamespace is the only namespace that the operator has rights in; empty: there may be others.
+	// OnlyNamespace is the only namespace that the operator has rights in; empty: it may have
+	// rights in other ones.
 	OnlyNamespace string
 	// Pool are the options of the pool of targets. Its callbacks are filled in.
 	Pool target.Options
@@ -96,7 +97,7 @@ type Targets struct {
 // too many targets: to get room for its own again, another one may have to go.
 const unwatchedFor = 30 * time.Second
 
-// New returns Targets. The configuration is that of the local cluster.
+// New returns Targets. The configuration is the configuration of the local cluster.
 func New(config *rest.Config, options Options) *Targets {
 	t := &Targets{
 		name:      options.Name,
@@ -119,8 +120,8 @@ func New(config *rest.Config, options Options) *Targets {
 // Run closes unused targets until the context ends, and then all of them.
 func (t *Targets) Run(ctx context.Context) error { return t.pool.Run(ctx) }
 
-// Connect returns a connection with an access; release it after the reconcile. The errors
-// are those of target.Pool.
+// Connect returns a connection with an access; release it after the reconcile. The errors are
+// errors of target.Pool.
 func (t *Targets) Connect(access target.Access, component client.ObjectKey) (Connection, error) {
 	lease, err := t.pool.Acquire(access, component)
 	if err != nil {

@@ -21,11 +21,12 @@ import (
 // Watches requeues components when objects change that they depend on and do not own. The
 // methods do nothing on nil.
 type Watches struct {
-	// references watches what components refer to, with the identity of the operator.
+	// references watches the objects of references, with the identity of the operator.
 	references *informer.Manager
 	local      cluster.Target
 
-	// requeueAwaiting requeues a component when what it waits for in its target has changed.
+	// requeueAwaiting requeues a component when an object that it waits for in its target has
+	// changed.
 	requeueAwaiting func(client.ObjectKey)
 
 	mu     sync.Mutex
@@ -35,11 +36,11 @@ type Watches struct {
 	awaited map[cluster.Target]*awaited
 }
 
-// awaited watches what components wait for in one target.
+// awaited watches the objects that components wait for in one target.
 type awaited struct {
 	*informer.Manager
 	components int
-	// types are those that the target does not serve, by the component that waits for them.
+	// types are the types that the target does not serve, by the component that waits for them.
 	types map[client.ObjectKey][]schema.GroupVersionKind
 	// endAsking ends that it is asked for them; nil if it is not.
 	endAsking context.CancelFunc
@@ -50,7 +51,7 @@ type awaited struct {
 // Limit: the time after which a type is noticed that a component waits for.
 const askEvery = 5 * time.Second
 
-// NewWatches returns Watches that watch nothing yet. If what a component waits for in its
+// NewWatches returns Watches that watch nothing yet. If an object that a component waits for in its
 // target has changed, resetIdle is called before requeue: its next delay is a short one then.
 func NewWatches(config *rest.Config, requeue, resetIdle func(client.ObjectKey)) (*Watches, error) {
 	local, err := cluster.New(config, cluster.Options{})
@@ -83,7 +84,7 @@ func (w *Watches) Close() {
 	w.local.Close()
 }
 
-// SetReferences sets what a component refers to, as its reconcile has read it.
+// SetReferences sets the objects of a component's references, as its reconcile has read them.
 func (w *Watches) SetReferences(key client.ObjectKey, references []informer.Reference) {
 	if w != nil {
 		w.references.Set(key, references)
@@ -93,7 +94,7 @@ func (w *Watches) SetReferences(key client.ObjectKey, references []informer.Refe
 // ReferenceOwners returns the number of components that refer to objects.
 func (w *Watches) ReferenceOwners() int { return w.references.Stats().Owners }
 
-// SetAwaited sets the objects of others that a component waits for in its target.
+// SetAwaited sets the objects of other owners that a component waits for in its target.
 func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, objects []report.AwaitedObject) {
 	if w == nil {
 		return
@@ -157,7 +158,7 @@ func (w *Watches) askForTypes(ctx context.Context, inTarget *awaited, types *clu
 		}
 		w.mu.Unlock()
 		for gv := range served {
-			served[gv], _ = types.Kinds(ctx, gv) // what is not known is asked for again
+			served[gv], _ = types.Kinds(ctx, gv) // an unknown type is asked for again
 		}
 		w.mu.Lock()
 		var requeued []client.ObjectKey

@@ -30,11 +30,11 @@ const (
 	// Limit: the events about notes that one transition of a component sends; the others are counted in the
 	// last.
 	maxNotes = 3
-	// maxKeptNotes bounds what is kept for a component without transitions.
+	// maxKeptNotes bounds the notes of a component without transitions.
 	maxKeptNotes = 100
 )
 
-// Action is what a reconcile does, as events say it.
+// Action is the action of a reconcile, as events name it.
 type Action string
 
 const (

@@ -55,8 +55,8 @@ func (t *Telemetry) logTransition(ctx context.Context, s Subject, a *Activity, t
 	a.errorReason, a.errorMessage = "", ""
 }
 
-// logNotes writes one line about the objects that were adopted, one about those that
-// were released, and one about those that were recreated, with the reason of the first.
+// logNotes writes one line about adopted objects, one about released and one about recreated
+// objects, with the reason of the first.
 func (a *Activity) logNotes(ctx context.Context, s Subject) {
 	for _, reason := range []string{report.NoteAdopted, report.NoteReleased, report.NoteRecreated} {
 		n, first, why := a.more[reason], "", ""
@@ -104,8 +104,8 @@ type loggedError struct{ error }
 
 func (e *loggedError) Unwrap() error { return e.error }
 
-// LogConstructor makes the loggers of a controller as controller-runtime does, but they
-// do not repeat, with a stack trace at each attempt, what the log has already.
+// LogConstructor makes the loggers of a controller as controller-runtime does, but they do not
+// repeat a logged error with a stack trace at each attempt.
 func LogConstructor(base logr.Logger, controller string, kind schema.GroupVersionKind) func(*reconcile.Request) logr.Logger {
 	base = base.WithValues("controller", controller, "controllerGroup", kind.Group, "controllerKind", kind.Kind)
 	if inner := base.GetSink(); inner != nil {

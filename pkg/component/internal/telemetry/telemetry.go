@@ -30,7 +30,7 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Telemetry reports what the reconciler of one controller does.
+// Telemetry reports the work of the reconciler of one controller.
 type Telemetry struct {
 	// Recorder sends events. It may be nil.
 	Recorder events.Recorder
@@ -52,7 +52,7 @@ func New(options Options) *Telemetry {
 	}
 }
 
-// outcome is what became of a reconcile. It is filled in during the reconcile.
+// outcome is the result of a reconcile. It is filled in during the reconcile.
 type outcome struct {
 	result metrics.Result
 	// logged is the text of the error that the log has already.
@@ -61,7 +61,7 @@ type outcome struct {
 
 type outcomeKey struct{}
 
-// NoteResult notes what became of the reconcile of the context.
+// NoteResult notes the result of the reconcile of the context.
 func NoteResult(ctx context.Context, result metrics.Result) {
 	if current, ok := ctx.Value(outcomeKey{}).(*outcome); ok {
 		current.result = result
@@ -124,8 +124,8 @@ type Summary struct {
 	Reason string
 }
 
-// Report reports the verdict about a reconcile, and what was done for the component if the
-// verdict is a transition, the component is ready, or a revision waits for its approval.
+// Report reports the verdict about a reconcile, and the steps for the component if the verdict is a
+// transition, the component is ready, or a revision waits for its approval.
 func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before Summary, v verdict.Verdict, dependents map[string]int) {
 	t.logVerdict(ctx, s, a, before.Reason, v)
 	t.population.Set(client.ObjectKeyFromObject(s.Object), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
@@ -137,9 +137,9 @@ func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before S
 		t.ReportActivity(ctx, s, a, Apply)
 		t.logTransition(ctx, s, a, a.completed(before))
 	case v.Reason == v1alpha1.ReasonApprovalRequired:
-		t.ReportActivity(ctx, s, a, Apply) // the revision before is repaired, which is no part of what is approved
+		t.ReportActivity(ctx, s, a, Apply) // the revision before is repaired, which is no part of the approved revision
 	case v.State == before.State && v.Reason == before.Reason && !starts:
-		// No transition, so no event: what was done is reported at the next one.
+		// No transition, so no event: the steps are reported at the next one.
 	case !s.Object.GetDeletionTimestamp().IsZero():
 		t.ReportActivity(ctx, s, a, Delete)
 	default:
@@ -164,7 +164,7 @@ func resultOf(v verdict.Verdict) metrics.Result {
 	}
 }
 
-// ForgetComponent drops what is kept about a component that does not exist any more.
+// ForgetComponent drops the state of a component that does not exist any more.
 func (t *Telemetry) ForgetComponent(ctx context.Context, key client.ObjectKey) {
 	NoteResult(ctx, metrics.ResultGone)
 	t.population.Remove(key)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package verdict computes the state of a component, its conditions and the result for the
-// controller from what happened in a reconcile.
+// controller from the facts of a reconcile.
 //
 // [Evaluate] is pure: the same [Facts] give the same [Verdict], and the table of its test is the
 // specification. Errors of the engine get their meaning here. Messages name the objects that

@@ -26,10 +26,9 @@ type InvalidError struct{ Err error }
 func (e *InvalidError) Error() string { return e.Err.Error() }
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// explain gives the errors of the engine their meaning for the component. Joined
-// errors are explained one by one: an object that cannot work as it is must not
-// slow down the retry of another one that failed by chance. An error that says itself
-// what it means is left alone.
+// explain gives the errors of the engine their meaning for the component. Joined errors are
+// explained one by one: an object that cannot work as it is must not slow down the retry of another
+// object that failed by chance. An error with a meaning of its own is left alone.
 func explain(err error) error {
 	checked := false // whether a right is missing
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -124,8 +123,8 @@ func IsForbidden(err error) bool {
 	return computed.Outcome == result.Waited && computed.Reason == v1alpha1.ReasonForbidden
 }
 
-// forbiddenAnswer looks at this very error, not further down; decided says that what it
-// wraps does not count.
+// forbiddenAnswer looks at this very error, not further down; decided means that the wrapped error
+// does not count.
 func forbiddenAnswer(err error) (forbidden, decided bool) {
 	if _, ok := err.(*reconciler.ForbiddenError); ok {
 		return true, true

@@ -36,15 +36,15 @@ const (
 // usually not in the workload, but in one of its pods, or in the events of a controller that cannot create pods.
 type FailureReasons map[string]failureReason
 
-// failureReason is what is known about one unready workload.
+// failureReason holds the known facts about one unready workload.
 type failureReason struct {
 	since time.Time // it is unready, as far as we saw
 	asked time.Time
 	text  string
 }
 
-// Explain returns the reasons for the waits that a message names, by waitID. It asks the
-// cluster about those that are due, and forgets what is not waited for any more.
+// Explain returns the reasons for the waits that a message names, by waitID. It asks the cluster
+// about workloads that are due, and forgets workloads that are not waited for any more.
 func (c *FailureReasons) Explain(ctx context.Context, now time.Time, waits []report.Wait, reader client.Reader) map[string]string {
 	known, texts := FailureReasons{}, map[string]string{}
 	for i, wait := range byImportance(waits) {
@@ -81,7 +81,7 @@ func askPods(ctx context.Context, wait report.Wait, reader client.Reader) string
 	return text
 }
 
-// waitID identifies what is waited for; kinds of different groups may have one name.
+// waitID identifies the awaited object; kinds of different groups may have one name.
 func waitID(wait report.Wait) string { return wait.Key.Group + "/" + wait.Key.String() }
 
 // maxPods bounds how many pods of a workload are looked at.
@@ -103,9 +103,9 @@ func isWorkload(wait report.Wait) bool {
 	return ok && (wait.Reason == report.WaitReady || wait.Reason == report.WaitFailed)
 }
 
-// podsReason returns what keeps the pods of a workload from being ready, such as
-// "pod api-x: ImagePullBackOff"; empty if they show nothing. It reads the
-// workload, because not every selector is in the manifest, and lists its pods.
+// podsReason returns why the pods of a workload are not ready, such as "pod api-x:
+// ImagePullBackOff"; empty if they show nothing. It reads the workload, because not every selector
+// is in the manifest, and lists its pods.
 func podsReason(ctx context.Context, wait report.Wait, reader client.Reader) (string, error) {
 	gk := wait.Key.GroupKind()
 	workload := &unstructured.Unstructured{}

@@ -19,8 +19,8 @@ import (
 // Limit: the objects that a message or an event names; the others are counted.
 const MaxNamed = 3
 
-// waitRanks order what is waited for by how much it explains; what is not listed
-// comes first, and what only waits for others last.
+// waitRanks order waits by how much they explain; a reason that is not listed comes first, and an
+// object that only waits for other objects last.
 var waitRanks = map[report.WaitReason]int{
 	report.WaitReady:         1,
 	report.WaitNamespaceGone: 2,
@@ -37,12 +37,12 @@ func byImportance(waits []report.Wait) []report.Wait {
 	return ordered
 }
 
-// MaxSentence is how much of the message one object gets, in bytes; so the others
-// are named, too, whatever one has to say.
+// MaxSentence is how much of the message one object gets, in bytes; so that a long message of one
+// object leaves room for the rest.
 const MaxSentence = 320
 
-// WaitingMessage names the first few objects that are waited for, in the order of
-// byImportance, and why; reasons holds, by waitID, what else is known about some.
+// WaitingMessage names the first few objects that are waited for, in the order of byImportance, and
+// why; reasons holds, by waitID, further facts about some.
 func WaitingMessage(waits []report.Wait, reasons map[string]string) string {
 	return FirstSentences(byImportance(waits), 0, func(wait report.Wait) string {
 		text := wait.Key.String()
@@ -63,8 +63,8 @@ func BlockersMessage(blockers []report.Blocker) string {
 	})
 }
 
-// FirstSentences joins the sentences about the first few items, and counts the others; more is
-// the number of those that are not among the items.
+// FirstSentences joins the sentences about the first few items, and counts the rest; more is the
+// number of objects that are not among the items.
 func FirstSentences[E any](items []E, more int, about func(E) string) string {
 	var sentences []string
 	for _, item := range items[:min(len(items), MaxNamed)] {
@@ -85,7 +85,7 @@ func ObjectCount(n int) string {
 	return fmt.Sprintf("%d objects", n)
 }
 
-// varying matches what differs between two reports of the same failure: source ports,
+// varying matches the differences between two reports of the same failure: source ports,
 // identifiers of requests, points in time and durations.
 var varying = regexp.MustCompile(`(?i)` +
 	`\b(?:read|write|dial) (?:tcp|udp)[46]? \S+->` + // the port on our side
@@ -94,8 +94,8 @@ var varying = regexp.MustCompile(`(?i)` +
 	`|\b(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:s|ms|µs|ns)\b` +
 	`|\b[0-9a-f]*[0-9][0-9a-f]{7,}\b`)
 
-// Steady returns the earlier message if the new one differs from it only in what the
-// expression matches: a report that is repeated must not write the status every time.
+// Steady returns the earlier message if the new one differs from it only where the expression
+// matches: a report that is repeated must not write the status every time.
 func Steady(before, message string, varying *regexp.Regexp) string {
 	if before != "" && varying.ReplaceAllString(before, "*") == varying.ReplaceAllString(message, "*") {
 		return before

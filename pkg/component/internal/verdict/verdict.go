@@ -43,13 +43,13 @@ type Facts struct {
 	SkippedFor time.Duration
 	// Claimed: this is the first reconcile of the component, and it has claimed the component.
 	Claimed bool
-	// Done says what was achieved.
+	// Done describes the finished work.
 	Done string
 	// RolledBack says why an earlier revision is applied, which is ready.
 	RolledBack string
 	// Unapproved says which revision waits for its approval.
 	Unapproved string
-	// Waiting says what is waited for, Blocked what blocks the deletion.
+	// Waiting describes the awaited objects, Blocked the blockers of the deletion.
 	Waiting, Blocked string
 	// Unreachable says why the target cluster cannot be reached.
 	Unreachable string
@@ -72,7 +72,7 @@ type Facts struct {
 	Said string
 }
 
-// Verdict is the outcome of a reconcile: all of the status, and what Reconcile returns.
+// Verdict is the outcome of a reconcile: all of the status, and the result of Reconcile.
 type Verdict struct {
 	State                v1alpha1.State
 	Ready                metav1.ConditionStatus
@@ -136,7 +136,7 @@ func (f Facts) RegularRequeue() time.Duration {
 func Evaluate(f Facts) Verdict {
 	v := f.evaluate()
 	if v.Failed = v.State == v1alpha1.StateError; v.Failed && f.Deleting {
-		v.State = v1alpha1.StateDeleting // reason and message say what is wrong
+		v.State = v1alpha1.StateDeleting // reason and message describe the error
 	}
 	v.Message = confidential.Filter(v.Message)
 	return v
@@ -252,9 +252,9 @@ type Worded struct {
 func (e Worded) Error() string { return e.Message }
 func (e Worded) Unwrap() error { return e.Err }
 
-// UnfinishedError ends a reconcile that has to be followed by another one: the facts say
-// what is waited for, and when to look again. In most cases nothing is wrong: it is an error
-// only because it ends the reconcile from wherever it is, as an error does.
+// UnfinishedError ends a reconcile that has to be followed by another one: the facts name the
+// awaited objects, and when to look again. In most cases it is no failure: it is an error only
+// because it ends the reconcile from wherever it is, as an error does.
 type UnfinishedError struct {
 	Facts Facts
 	// Cause is nil if nothing is wrong.
@@ -287,7 +287,7 @@ var moving = []report.WaitReason{
 	report.WaitReady, report.WaitGone, report.WaitType, report.WaitNamespaceGone, report.WaitUnknown,
 }
 
-// StillMoving reports whether anything goes on, beside what has failed.
+// StillMoving reports whether anything goes on, beside the failures.
 func StillMoving(waits []report.Wait) bool {
 	return slices.ContainsFunc(waits, func(wait report.Wait) bool {
 		return slices.Contains(moving, wait.Reason)
