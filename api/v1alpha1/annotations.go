@@ -29,9 +29,10 @@ const (
 	// Format: a hash of the name of the namespace, made with the digest key of the operator
 	// Example: shop.example.com/automatic: 8Yb0vO0pJ6J3tB2wq0mXnA
 	AnnotationAutomatic = "automatic"
-	// LabelShared marks a CustomResourceDefinition that all components of the reconciler share, because it comes from the folder
-	// crds of their chart. It belongs to no component, and stays when they are deleted. An annotation of the same name says of which content
-	// and of which version of the chart it was made: an operator with a lower version does not change it.
+	// LabelShared marks a CustomResourceDefinition that all components of the reconciler share,
+	// because it comes from the folder crds of their chart. It belongs to no component, and stays
+	// when they are deleted. An annotation of the same name has the content and the version of the
+	// chart that it was made of: an operator with a lower version does not change it.
 	//
 	// On: definitions of shared types; on a manifest it is refused
 	// Set by: the operator, with each write
@@ -316,10 +317,10 @@ const (
 	// when it is installed. The revision must be deployed and the last one of its release, and the
 	// namespace and the name of the release must equal those of the deployment, in the namespace of
 	// the component. Its objects are adopted also under the adoption policy if-unowned, unless
-	// their own annotation adoption-policy says never or ignore; hooks do not run; random values
-	// and dates are kept as they are live. It counts until all objects are ready for the first
-	// time, and has no effect afterwards; remove it then from manifests that a component may be
-	// created from again. The command corbel adopt sets it. The operator must have the option
+	// their own annotation adoption-policy is never or ignore; hooks do not run; random values and
+	// dates are kept as they are live. It counts until all objects are ready for the first time,
+	// and has no effect afterwards; remove it then from manifests that a component may be created
+	// from again. The command corbel adopt sets it. The operator must have the option
 	// AdoptHelmReleases.
 	//
 	// On: the component

@@ -61,7 +61,7 @@ type Inventory struct {
 
 // InventoryOperator identifies an operator.
 type InventoryOperator struct {
-	// Key identifies the digest key of the operator, and says nothing about it.
+	// Key identifies the digest key of the operator, without revealing it.
 	Key string `json:"key"`
 	// Namespace is where the operator keeps its key.
 	Namespace string `json:"namespace"`
@@ -111,9 +111,8 @@ type InventoryItem struct {
 	DeleteOrder int16  `json:"deleteOrder,omitempty"`
 	// DeletePolicy is empty for DeletePolicyDelete.
 	DeletePolicy DeletePolicy `json:"deletePolicy,omitempty"`
-	// Keeps is set for a namespace or a type after something in it was orphaned,
-	// as a delete policy says. It is deleted only if it is empty by
-	// then; otherwise it is orphaned, too.
+	// Keeps is set for a namespace or a type after something in it was orphaned by a delete policy.
+	// It is deleted only if it is empty by then; otherwise it is orphaned, too.
 	Keeps bool `json:"keeps,omitempty"`
 	// Kept are the uids of the instances that were orphaned, if this object is
 	// a type that keeps them; the newest come last. Other instances are of
@@ -188,7 +187,7 @@ const (
 	PhaseReleased Phase = "Released"
 )
 
-// Origin says where a dependent object comes from.
+// Origin tells where a dependent object comes from.
 type Origin string
 
 const (

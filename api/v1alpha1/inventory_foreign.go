@@ -111,7 +111,7 @@ func joined(mistakes []error) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// named is how a mistake names the item; empty if it says too little.
+// named is how a mistake names the item; empty if it lacks data.
 func (i *InventoryItem) named() string {
 	if i.Kind == "" || i.Name == "" {
 		return ""

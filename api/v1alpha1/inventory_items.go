@@ -31,9 +31,9 @@ func (items InventoryItems) MarshalJSON() ([]byte, error) {
 	return json.Marshal(objects)
 }
 
-// UnmarshalJSON reads the object. A client with the right to write the status can put
-// anything there: a name of another form is left out, and a value that cannot be read
-// leaves an item that says nothing but which object it is.
+// UnmarshalJSON reads the object. A client with the right to write the status can put anything
+// there: a name of another form is left out, and a value that cannot be read leaves an item that
+// only identifies the object.
 func (items *InventoryItems) UnmarshalJSON(data []byte) error {
 	var objects map[string]json.RawMessage
 	if err := json.Unmarshal(data, &objects); err != nil {

@@ -12,7 +12,7 @@ type Patch struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Patch string `json:"patch"`
-	// Target says which objects are changed.
+	// Target selects the changed objects.
 	//
 	// Default: the object with the kind and name that the merge patch holds; a JSON patch needs a target
 	// +optional

@@ -33,7 +33,7 @@ const (
 	AdoptionPolicyIgnore AdoptionPolicy = "Ignore"
 )
 
-// ReconcilePolicy says when a dependent object is written again.
+// ReconcilePolicy decides when a dependent object is written again.
 //
 // +kubebuilder:validation:Enum=OnObjectChange;OnObjectOrComponentChange;Once;OncePerManifest
 type ReconcilePolicy string
@@ -54,7 +54,7 @@ const (
 	ReconcilePolicyOncePerManifest ReconcilePolicy = "OncePerManifest"
 )
 
-// UpdatePolicy says how a dependent object is written.
+// UpdatePolicy decides how a dependent object is written.
 //
 // +kubebuilder:validation:Enum=Replace;SsaMerge;SsaOverride;Recreate;RecreateOnImmutable
 type UpdatePolicy string
@@ -68,9 +68,9 @@ const (
 	// UpdatePolicySsaOverride uses server-side apply and reclaims the fields of one-off managers
 	// such as kubectl and helm, but for ignored fields.
 	UpdatePolicySsaOverride UpdatePolicy = "SsaOverride"
-	// UpdatePolicyRecreate deletes and creates the object again when its
-	// manifest changed; drift is repaired in place. Nothing is deleted before
-	// the server says that it would accept the new object.
+	// UpdatePolicyRecreate deletes and creates the object again when its manifest changed; drift is
+	// repaired in place. Nothing is deleted before the server has accepted the new object in a dry
+	// run.
 	UpdatePolicyRecreate UpdatePolicy = "Recreate"
 	// UpdatePolicyRecreateOnImmutable sends the manifest as a PUT, and recreates
 	// the object if the server refuses to change an immutable field.
@@ -106,7 +106,7 @@ const (
 	// DriftPolicyReport does not change or recreate the object, and reports the client, the change
 	// and the time.
 	DriftPolicyReport DriftPolicy = "Report"
-	// DriftPolicyIgnore does not change or recreate the object, and says nothing.
+	// DriftPolicyIgnore does not change or recreate the object, and reports nothing.
 	DriftPolicyIgnore DriftPolicy = "Ignore"
 )
 

@@ -18,8 +18,8 @@ const (
 	// StateProcessing means that dependent objects are being applied or are
 	// not ready yet.
 	StateProcessing State = "Processing"
-	// StateSuspended means that the dependent objects are left as they are, as the spec,
-	// an annotation or the management policy says.
+	// StateSuspended means that the spec, an annotation or the management policy demands to leave
+	// the dependent objects as they are.
 	StateSuspended State = "Suspended"
 	// StateDeletionPending means that the deletion waits for a retry.
 	StateDeletionPending State = "DeletionPending"
@@ -95,8 +95,8 @@ type RevisionStatus struct {
 	Generator string `json:"generator,omitempty"`
 }
 
-// Rollback says that a component was rolled back because a revision failed. It lasts until
-// the component is changed.
+// Rollback records that a component was rolled back because a revision failed. It lasts until the
+// component is changed.
 type Rollback struct {
 	// From is the revision that failed.
 	From int64 `json:"from"`
@@ -142,8 +142,9 @@ const (
 	// ConditionStalled is True when no progress is possible until a user
 	// changes something, and absent otherwise.
 	ConditionStalled = "Stalled"
-	// ConditionDrifted is True while dependent objects differ from their manifests and are left as they are, because
-	// their drift policy says so or a webhook changes each write of them. It is absent otherwise.
+	// ConditionDrifted is True while dependent objects differ from their manifests and are left as
+	// they are, because of their drift policy or because a webhook changes each write of them. It
+	// is absent otherwise.
 	ConditionDrifted = "Drifted"
 	// ConditionRolloutStopped is True while the component has failed with a new version of the
 	// operator, and other components wait for it. It is absent otherwise.
@@ -188,8 +189,8 @@ const (
 	// What to do: look at the objects that the message names and at their events. Raise the timeout if they
 	// only need longer.
 	ReasonTimeout = "Timeout"
-	// ReasonSuspended means that the dependent objects are left as they are, as the spec, the annotation
-	// suspend or the management policy says.
+	// ReasonSuspended means that the spec, the annotation suspend or the management policy demands
+	// to leave the dependent objects as they are.
 	//
 	// Conditions: Ready Unknown
 	// State: Suspended
@@ -199,9 +200,9 @@ const (
 	//
 	// Conditions: Ready Unknown, Reconciling True
 	// State: Pending
-	// What to do: wait. The message says what the attempt waits for.
+	// What to do: wait. The message names the reason of the wait.
 	ReasonRetrying = "Retrying"
-	// ReasonDeletionRetrying means that the deletion waits for another attempt, as Retrying says.
+	// ReasonDeletionRetrying means that the deletion waits for another attempt, like Retrying.
 	//
 	// Conditions: Ready Unknown, Reconciling True
 	// State: DeletionPending
@@ -225,8 +226,8 @@ const (
 	// State: Deleting
 	// What to do: wait. If it lasts, look for finalizers on the objects that the message names.
 	ReasonDeletionProcessing = "DeletionProcessing"
-	// ReasonObjectFailed means that a dependent object says that it failed, such as a Job that has reached its
-	// limit. The component is Ready as soon as the object is.
+	// ReasonObjectFailed means that a dependent object reports a failure, such as a Job that has
+	// reached its limit. The component is Ready as soon as the object is.
 	//
 	// Conditions: Ready False, Reconciling True
 	// State: Error

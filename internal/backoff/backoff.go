@@ -88,8 +88,8 @@ const (
 func (s *Streak) Reset() { s.attempts.Store(0) }
 
 const (
-	// Limit: the delay after the first error of a component or object that is retried; it doubles with every
-	// further error, unless a rate limiter says otherwise.
+	// Limit: the delay after the first error of a component or object that is retried; it doubles
+	// with every further error, unless a rate limiter sets another one.
 	errorBase = 200 * time.Millisecond
 	// Limit: the longest delay after an error that is retried.
 	errorLimit  = 2 * time.Minute
@@ -100,10 +100,9 @@ const (
 	errorsWithProgress = 4
 )
 
-// RateLimiter says how long a controller's queue holds back a request that
-// failed: 200 ms, doubling, and up to 10 % on top at random, but never more than
-// 2 minutes. So whatever lasted for hours is over two minutes after its end. It is
-// safe for concurrent use.
+// RateLimiter decides how long a controller's queue holds back a request that failed: 200 ms,
+// doubling, and up to 10 % on top at random, but never more than 2 minutes. So the delay after a
+// failure of hours is at most two minutes. It is safe for concurrent use.
 type RateLimiter struct {
 	mu       sync.Mutex
 	failures map[reconcile.Request]int

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits say how a Throttle limits actions.
+// Limits are the limits of a Throttle.
 type Limits struct {
 	// Burst is how many actions in a row are allowed without a pause.
 	Burst int
@@ -20,8 +20,8 @@ type Limits struct {
 	Quiet time.Duration
 }
 
-// Throttle counts actions, each for a key of an owner, and says when the next one is
-// allowed. With each key it keeps a value. It is safe for concurrent use.
+// Throttle counts actions, each for a key of an owner, and decides when the next one is allowed.
+// With each key it keeps a value. It is safe for concurrent use.
 type Throttle[O, K comparable, V any] struct {
 	limits Limits
 

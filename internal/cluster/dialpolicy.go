@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// DialPolicy decides whether a target may be connected to at an address. It is
-// asked for every connection, after names were resolved, so a name that means
-// another address tomorrow gains nothing. An error refuses the address and says why.
-// The network is "tcp4" or "tcp6".
+// DialPolicy decides whether a target may be connected to at an address. It is asked for every
+// connection, after names were resolved, so a name that means another address tomorrow gains
+// nothing. An error refuses the address. The network is "tcp4" or "tcp6".
 type DialPolicy func(ctx context.Context, network string, address netip.AddrPort) error
 
 // AddressDeniedError means that a [DialPolicy] refused an address. No connection

@@ -275,7 +275,7 @@ func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable
 	defer cancel()
 	lists, err := discovery.NewDiscoveryClient(t.objects.rest).ServerPreferredNamespacedResourcesWithContext(limited)
 	unreadable, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
-	if partial && ctx.Err() != nil { // the caller ended the request, so the error says nothing about the server
+	if partial && ctx.Err() != nil { // the caller ended the request, so the error is not about the server
 		err, partial = ctx.Err(), false
 	}
 	if err != nil && !partial {

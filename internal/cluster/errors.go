@@ -111,8 +111,8 @@ func IsUnreachable(err error) bool {
 	return failed || errors.Is(err, context.DeadlineExceeded)
 }
 
-// IsUnavailable reports whether there is no sense in asking the server for more just
-// now: no answer came from it, or it says that it has too much to do.
+// IsUnavailable reports whether there is no sense in asking the server for more just now: no answer
+// came from it, or it is overloaded.
 func IsUnavailable(err error) bool {
 	return IsUnreachable(err) || apierrors.IsTooManyRequests(err)
 }

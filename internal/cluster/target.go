@@ -100,7 +100,7 @@ type target struct {
 
 	uidLock sync.Mutex
 	uid     types.UID
-	refused time.Time // when the server last said that the uid may not be read
+	refused time.Time // when the server last refused to read the uid
 }
 
 // New returns the target that the configuration describes. It sends no

@@ -109,11 +109,10 @@ func writeParams(fieldManager string) map[string]string {
 	return params
 }
 
-// Delete deletes an object, and its dependents as the propagation says. With
-// gone, the server said that the object does not exist any more. Otherwise it
-// still exists, and live is its last state, or nil if the answer does not say.
-// The server refuses the deletion with a conflict if the object has another uid
-// or, where it is given, another resourceVersion.
+// Delete deletes an object, and its dependents according to the propagation. With gone, the server
+// answered that the object does not exist any more. Otherwise it still exists, and live is its last
+// state, or nil if the answer lacks it. The server refuses the deletion with a conflict if the
+// object has another uid or, where it is given, another resourceVersion.
 func (o *Objects) Delete(ctx context.Context, r Resource, namespace, name string, uid types.UID, resourceVersion string, propagation metav1.DeletionPropagation) (gone bool, live *unstructured.Unstructured, err error) {
 	if err := named(r, name); err != nil {
 		return false, nil, err

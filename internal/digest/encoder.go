@@ -205,8 +205,8 @@ func (e *encoder) observed(live map[string]any) {
 	}
 }
 
-// counter is an annotation in which the controller of Deployments counts: it changes after each change of a
-// Deployment, and says nothing that its content does not.
+// counter is an annotation in which the controller of Deployments counts: it changes after each
+// change of a Deployment, and adds nothing to its content.
 const counter = "deployment.kubernetes.io/revision"
 
 // withoutCounters returns metadata without annotations in which controllers count.

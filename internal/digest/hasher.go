@@ -95,7 +95,7 @@ func (h Hasher) Seal(owner string, object ...string) string {
 	return h.sumFor("seal", e.out)
 }
 
-// ID identifies the key, and says nothing about it. It is empty without a key.
+// ID identifies the key, without revealing it. It is empty without a key.
 func (h Hasher) ID() string {
 	const length = 8
 	if len(h.Key) == 0 {

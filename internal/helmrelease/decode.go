@@ -50,7 +50,7 @@ type Release struct {
 	// Chart is the name of the chart, ChartVersion its version, and AppVersion the version of the
 	// installed program.
 	Chart, ChartVersion, AppVersion string
-	// DeployedAt is when the revision was rendered; zero if the record does not say it.
+	// DeployedAt is when the revision was rendered; zero if the record does not have it.
 	DeployedAt time.Time
 	// Values are the values that a user has set.
 	Values map[string]any

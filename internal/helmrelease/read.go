@@ -23,7 +23,7 @@ const (
 	Entry = "release"
 )
 
-// A NotFoundError says that there is no record of a revision or, if that is 0, of a release.
+// A NotFoundError means that there is no record of a revision or, if that is 0, of a release.
 type NotFoundError struct{ Reference }
 
 // Error names the objects that were looked for.
@@ -34,7 +34,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("%s has no revision %d: there is neither a Secret nor a ConfigMap %s in namespace %s", e.Title(), e.Revision, e.RecordName(), e.Namespace)
 }
 
-// An UnusableError says why a revision cannot be adopted.
+// An UnusableError explains why a revision cannot be adopted.
 type UnusableError struct {
 	Reference
 	Err error

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// limits say when many watches become one.
+// limits decide when many watches become one.
 type limits struct {
 	perNamespace, perType int
 }

@@ -200,7 +200,7 @@ func (i *informer) Failed(err error, attempt int) (time.Duration, bool) {
 	return backoff.Jitter(delay, jitter, backoff.Random()), true
 }
 
-// unsync says that the scope cannot be watched.
+// unsync notes that the scope cannot be watched.
 func (i *informer) unsync() {
 	i.manager.mu.Lock()
 	defer i.manager.mu.Unlock()

@@ -59,14 +59,14 @@ type Handler[T any] interface {
 	Set(name types.NamespacedName, object T, version string)
 	// Delete receives the last state of an object that was deleted or left the selection of the watch.
 	Delete(name types.NamespacedName, object T, version string)
-	// Progress says that there was no other change up to a version.
+	// Progress reports that there was no other change up to a version.
 	Progress(version string)
-	// Watching says that a watch goes on after a version that was received, or, if it is
-	// false, that a watch has ended.
+	// Watching reports that a watch goes on after a version that was received, or, if it is false,
+	// that a watch has ended.
 	Watching(bool)
-	// Failed says why an attempt ended; the error is nil if the server ended a watch in good
-	// order, but soon and without an event. It returns after how long it is tried again; false
-	// ends the Reflector.
+	// Failed reports why an attempt ended; the error is nil if the server ended a watch in good
+	// order, but soon and without an event. It returns after how long it is tried again; false ends
+	// the Reflector.
 	Failed(err error, attempt int) (time.Duration, bool)
 }
 
@@ -237,9 +237,9 @@ func (r *Reflector[T]) watch(ctx context.Context, options metav1.ListOptions, in
 	}
 }
 
-// restartAfter makes the next watch start with all objects, unless the error says only that
-// the server is busy. A server that was not there may come back with a storage that was
-// restored, where a watch that goes on shows nothing until the version is reached again.
+// restartAfter makes the next watch start with all objects, unless the server is only busy. A
+// server that was not there may come back with a storage that was restored, where a watch that goes
+// on shows nothing until the version is reached again.
 func (r *Reflector[T]) restartAfter(err error) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsServerTimeout(err) {
 		r.version = ""

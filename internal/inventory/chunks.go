@@ -125,8 +125,8 @@ func distribute(items []encodedItem, chunks int) []content {
 	return contents
 }
 
-// chunkOf returns the index of the chunk that an object belongs to. It must never
-// change: it says which objects are missing when a chunk is lost.
+// chunkOf returns the index of the chunk that an object belongs to. It must never change: it tells
+// which objects are missing when a chunk is lost.
 func chunkOf(item v1alpha1.InventoryItem, chunks int) int {
 	const offset, prime = 14695981039346656037, 1099511628211
 	hash := uint64(offset)

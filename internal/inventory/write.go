@@ -319,8 +319,8 @@ func (s *Snapshot) nextGeneration() int64 {
 const forbiddenRetry = 10 * time.Minute
 
 // secretsForbidden reports whether the operator may not list or create the Secrets that the
-// inventory would move to. It is called before the inventory says that there may be some:
-// from then on they are looked for.
+// inventory would move to. It is called before the inventory records that there may be some: from
+// then on they are looked for.
 func (s *Snapshot) secretsForbidden(ctx context.Context) (bool, error) {
 	namespace, store := s.namespaces()[0], s.store
 	store.mu.Lock()

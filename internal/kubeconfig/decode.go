@@ -198,7 +198,7 @@ func shownPath(path string) string {
 	return parent + shownName(path[len(parent):])
 }
 
-// typeProblem says which field has a value of another type.
+// typeProblem names the field that has a value of another type.
 func typeProblem(err error) (path, text string) {
 	if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
 		return "", "certificate-authority-data, client-certificate-data and client-key-data must be data in base64"

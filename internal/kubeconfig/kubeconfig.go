@@ -142,7 +142,7 @@ var allowedFields = []string{
 	"token", "client-certificate-data", "client-key-data", "extensions",
 }
 
-// forbiddenFields say why a field must not be set.
+// forbiddenFields map a field that must not be set to the reason.
 var forbiddenFields = map[string]string{
 	"certificate-authority": "it names a file; put the content into certificate-authority-data",
 	"proxy-url":             "it sends requests to somewhere else than the server",

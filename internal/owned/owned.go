@@ -17,8 +17,8 @@ type field struct {
 	path  []string
 	// owner is the field manager that sets it.
 	owner string
-	// with is a field at the top of the manifest. With it the field is the owner's whatever the manifest
-	// says about it. If it is empty, the field is the owner's unless the manifest sets it.
+	// with is a field at the top of the manifest. With it the field is the owner's, also if the
+	// manifest sets it. If it is empty, the field is the owner's unless the manifest sets it.
 	with string
 }
 

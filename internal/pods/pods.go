@@ -198,7 +198,7 @@ func problemOf(ended *corev1.ContainerStateTerminated) Problem {
 	return Crash
 }
 
-// ending says how a container ended.
+// ending describes how a container ended.
 func ending(spec *corev1.Container, ended *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", ended.ExitCode)
 	if ended.Reason != outOfMemory {

@@ -211,7 +211,8 @@ func (a *asking) await(ctx context.Context) (answer Answer, err error) {
 	return answer, err
 }
 
-// stopped says that no operator holds its lease; it is empty if one does, or if that is not known.
+// stopped returns a sentence if no operator holds its lease; it is empty if one does, or if that is
+// not known.
 func (a *asking) stopped(ctx context.Context) string {
 	namespace, name, ok := strings.Cut(a.lease, "/")
 	if !ok {

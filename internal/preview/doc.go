@@ -33,7 +33,7 @@
 //   - An answer is written once: a creation demands that there is none, an update that the Secret is
 //     as it was read. So an operator that was deposed, or one that starts again, does no harm.
 //   - A request that is older than ten minutes is not answered. Its age is counted from the nonce
-//     only when the operator starts; a change that it sees is new, whatever the clock of its user says.
+//     only when the operator starts; a change that it sees is new, whatever the clock of its user.
 //   - After a crash the annotation leads to what is left: the operator lists the Secrets of a component
 //     that has one when it starts. Without the right to list them they stay until the component is gone.
 //   - A request costs the plan and at most four more requests; without requests nothing is sent.

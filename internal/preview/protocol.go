@@ -125,7 +125,7 @@ func ParseRequest(text string) (Request, error) {
 	return r, nil
 }
 
-// Asked returns when the request was made, as the clock of its user says.
+// Asked returns when the request was made, by the clock of its user.
 func (r Request) Asked() time.Time {
 	seconds, _, _ := strings.Cut(r.Nonce, "-")
 	n, _ := strconv.ParseInt(seconds, 10, 64) // of a parsed request it is a number

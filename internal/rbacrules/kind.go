@@ -85,8 +85,8 @@ func kindOf(gvk schema.GroupVersionKind, optional bool) Kind {
 	}
 }
 
-// kindIn returns the kind in a group, which may have moved: a chart for older clusters may still say
-// extensions.
+// kindIn returns the kind in a group, which may have moved: a chart for older clusters may still
+// have extensions.
 func kindIn(apiVersion, kind string) Kind {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	known := builtIn(kind)
@@ -134,7 +134,7 @@ func (k Kind) isValid() bool {
 	return isGroup && len(validation.IsDNS1123Label(k.Resource)) == 0 && kindName.MatchString(k.Kind)
 }
 
-// complete merges kinds, and lets definitions say how they are addressed.
+// complete merges kinds, and addresses them as their definitions do.
 func complete(kinds, defined []Kind) []Kind {
 	for _, d := range defined {
 		d.Defined = true

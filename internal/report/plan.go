@@ -49,7 +49,7 @@ type PlannedChange struct {
 	// Verb is the request: create, replace, merge, override, mark, delete or orphan. It is
 	// empty for an object that is not written because it is blocked.
 	Verb string `json:"verb,omitempty"`
-	// Reason says why, such as "missing".
+	// Reason is the reason, such as "missing".
 	Reason string `json:"reason"`
 	// Batch counts from 1. The changes of a batch do not wait for each other's readiness. It is
 	// 0 for an object that is not written because it is blocked.

@@ -47,7 +47,7 @@ type WaitReason string
 // The reasons of waiting.
 const (
 	WaitReady     WaitReason = "NotReady"      // the object is not ready yet
-	WaitFailed    WaitReason = "ObjectFailed"  // the object says that it failed
+	WaitFailed    WaitReason = "ObjectFailed"  // the object reports a failure
 	WaitOrder     WaitReason = "Order"         // other objects come first
 	WaitGone      WaitReason = "Terminating"   // the object is being deleted
 	WaitType      WaitReason = "TypeNotServed" // the type is not served yet
@@ -86,8 +86,8 @@ const (
 	// Event type: Normal
 	// What to do: nothing. An orphaned object has to be deleted by hand when it is not needed any more.
 	NoteReleased = "Released"
-	// NoteRecreated means that an object is deleted to be created again, because its update policy says so.
-	// The note says why.
+	// NoteRecreated means that an object is deleted to be created again, because of its update
+	// policy. The note says why.
 	//
 	// Event type: Normal
 	// What to do: nothing. If that was not meant, set the annotation update-policy: replace.
@@ -183,8 +183,8 @@ type Drift struct {
 	// Expired, with Missing: it had failed, and its time to live removed it.
 	Expired bool `json:"expired,omitempty"`
 	// Fields are paths of the manifest at which the object differs, such as
-	// spec.template.spec.containers[name=api].image; the first few, in order.
-	// They are empty if it cannot be said.
+	// spec.template.spec.containers[name=api].image; the first few, in order. They are empty if
+	// they are not known.
 	Fields []string `json:"fields,omitempty"`
 	// More counts the fields beyond those.
 	More int `json:"more,omitempty"`

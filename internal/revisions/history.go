@@ -101,7 +101,7 @@ func decodeHistory(content []byte) ([]Set, error) {
 	return sets, nil
 }
 
-// Retention says which sets are kept.
+// Retention decides which sets are kept.
 type Retention struct {
 	// Limit is how many.
 	Limit int

@@ -28,15 +28,15 @@ const (
 	maxOpened = 64 << 20
 )
 
-// A TooLargeError says that content does not fit into a Secret.
+// A TooLargeError means that content does not fit into a Secret.
 type TooLargeError struct{ Bytes, Limit int }
 
-// Error says how large it is.
+// Error names the size and the limit.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("it has %d bytes, and no more than %d can be kept", e.Bytes, e.Limit)
 }
 
-// errChanged says nothing about the cause, because the cipher knows none.
+// errChanged does not name the cause, because the cipher knows none.
 var errChanged = errors.New("it does not open: it was changed, or was written for something else or with another key")
 
 // seal compresses and encrypts content. The bound value is not part of the result, which has at

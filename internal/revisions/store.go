@@ -65,7 +65,7 @@ type Record struct {
 	// uid and resourceVersion are the Secret's; the latter is empty if it does not exist.
 	uid             types.UID
 	resourceVersion string
-	// assumed says that nothing was read: the Secret is assumed not to exist.
+	// assumed means that nothing was read: the Secret is assumed not to exist.
 	assumed bool
 	// sizes are the sizes of the contents in the Secret, by revision.
 	sizes map[int64]int

@@ -36,7 +36,7 @@ type UnreachableError struct {
 	Err error
 }
 
-// Error says that the target cluster cannot be reached.
+// Error returns a sentence about the target cluster and the cause.
 func (e *UnreachableError) Error() string {
 	return "the target cluster cannot be reached: " + e.Err.Error()
 }

@@ -177,8 +177,8 @@ type Options struct {
 	// Default: ContentChanged for opinionated reconcilers and AnythingChanged for plain ones
 	Changed func(oldObj, newObj client.Object) bool
 	// ResyncInterval is how long after success ReconcileActionResynced comes, plus up to a tenth;
-	// also how long after an error that is not retried the next attempt is made. Independent of it, a
-	// resync of the cache (every ten hours, unless its options say otherwise) does the same.
+	// also how long after an error that is not retried the next attempt is made. Independent of it,
+	// a resync of the cache (every ten hours, unless its options set another period) does the same.
 	//
 	// Default: never
 	ResyncInterval time.Duration

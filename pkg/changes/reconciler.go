@@ -98,9 +98,8 @@ type ReconcileRequest struct {
 
 // ReconcileResult is the answer to a call that did not fail.
 type ReconcileResult struct {
-	// RequeueAfter, if it is positive, says that the work is not done, and when to call
-	// again with the same Action. Together with an error it replaces the
-	// RetryPolicy.
+	// RequeueAfter, if it is positive, means that the work is not done, and is the delay of the
+	// next call with the same Action. Together with an error it replaces the RetryPolicy.
 	RequeueAfter time.Duration
 	// State is given to the next attempt. It is in memory only, so nothing may depend
 	// on it. It is dropped when the work is done and when the object changes.
@@ -148,7 +147,7 @@ func (r *TypedReconciler[T]) accepts(obj client.Object) error {
 	return err
 }
 
-// CannotCastError says that an object is not of the type that the reconciler is for.
+// CannotCastError means that an object is not of the type that the reconciler is for.
 type CannotCastError struct {
 	// Object is the object's type and Wanted the reconciler's.
 	Object, Wanted string
@@ -168,9 +167,9 @@ func cast[T client.Object](obj client.Object) (T, error) {
 	return typed, nil
 }
 
-// Watcher is a Reconciler with a function for each action. A nil function does
-// nothing, but for SyncFunc. A function that fails is called again as the
-// RetryPolicy says, with the newest state.
+// Watcher is a Reconciler with a function for each action. A nil function does nothing, but for
+// SyncFunc. A function that fails is called again according to the RetryPolicy, with the newest
+// state.
 type Watcher[T client.Object] struct {
 	// AddFunc is called for a created object. It must bear to be called again for an object that it
 	// has handled.

@@ -103,10 +103,10 @@ func IsStalled(obj Getter) bool { return IsTrue(obj, v1alpha1.ConditionStalled) 
 
 // Set adds the condition or replaces the one of the same type.
 //
-// The generation of the object is stamped as observedGeneration. The time of the
-// last transition is now if the status is another one than before, else it
-// stays. A message longer than [MaxMessage] is cut; a reason that the API server
-// would refuse is made acceptable, because a status that cannot be written says nothing.
+// The generation of the object is stamped as observedGeneration. The time of the last transition is
+// now if the status is another one than before, else it stays. A message longer than [MaxMessage]
+// is cut; a reason that the API server would refuse is made acceptable, because a status that
+// cannot be written is of no use.
 func Set(obj Setter, condition metav1.Condition) {
 	// The serialised form knows no fractions of a second: with them, an object
 	// that was never written would differ from the same object after reading it.

@@ -34,7 +34,7 @@ type Options[T client.Object] struct {
 	//
 	// Default: "NAME/finalizer" with the Name; one of both is required
 	Finalizer string
-	// ManagementPolicy applies to objects for which no annotation says something else.
+	// ManagementPolicy applies to objects without an annotation.
 	//
 	// Default: manage
 	ManagementPolicy v1alpha1.ManagementPolicy
@@ -55,8 +55,8 @@ type Options[T client.Object] struct {
 	// Default: none; the operator reconciles all objects
 	OperatorNamespace string
 	// RateLimiter is the rate limiter of the controller, made by NewRateLimiter. With it, errors
-	// that have a retry class requeue the object as that says; without, as the controller's own
-	// rate limiter says.
+	// that have a retry class requeue the object by that class; without, the controller's own rate
+	// limiter decides.
 	//
 	// Default: none; SetupWithManager makes one
 	RateLimiter *session.RateLimiter
@@ -82,7 +82,7 @@ type Options[T client.Object] struct {
 	//
 	// Default: the object itself, if it is a conditions.Setter
 	Conditions func(obj T) conditions.Setter
-	// RequeueInterval is when an object is requeued at the latest, whatever came out, unless the
+	// RequeueInterval is when an object is requeued at the latest, whatever the outcome, unless the
 	// object is suspended.
 	//
 	// Default: 10 minutes

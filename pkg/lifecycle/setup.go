@@ -19,8 +19,8 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 )
 
-// defaultConcurrency is how many objects are reconciled at the same time, unless the
-// options or the manager say something else.
+// defaultConcurrency is how many objects are reconciled at the same time, unless the options or the
+// manager set another number.
 const defaultConcurrency = 5
 
 // SetupWithManager runs a Reconciler for the handler in a controller of the manager. The scheme

@@ -26,8 +26,8 @@ type Context struct {
 	// the generator, and the content of references.
 	Digest string
 	// Revision is the revision of the component. It counts from 1, and grows when the generator,
-	// its parameters, the patches of the component or the content of a reference has changed.
-	// Upgrade alone says whether it is an upgrade.
+	// its parameters, the patches of the component or the content of a reference has changed. Only
+	// Upgrade tells whether it is an upgrade.
 	Revision int64
 	// Upgrade is set if an earlier revision of the component was applied and ready. Otherwise the revision is its installation,
 	// whatever its number is.

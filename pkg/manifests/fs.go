@@ -65,7 +65,7 @@ func (s *static) Generate(context.Context, string, string, types.Unstructurable)
 	return objects, nil
 }
 
-// FSOption says which files FromFS reads.
+// FSOption selects the files that FromFS reads.
 type FSOption func(*files.Selection)
 
 // Include restricts FromFS to files that match one of the patterns. A pattern

@@ -62,7 +62,7 @@ type work struct {
 type answer struct {
 	Objects []map[string]any
 	Origins []string // of the objects; none if the context does not ask for them
-	// Random and Time say that random values and the time were used.
+	// Random and Time mean that random values and the time were used.
 	Random, Time bool
 
 	Error string

@@ -89,8 +89,8 @@ func nameOf(key client.ObjectKey) string {
 	return key.String()
 }
 
-// ServerState returns the resourceVersion that the object has on the server as far as is known, and when the last
-// request was sent of which the answer says so.
+// ServerState returns the resourceVersion that the object has on the server as far as is known, and
+// when the last request was sent whose answer shows that.
 func (h *Helper) ServerState() (resourceVersion string, at time.Time) {
 	return h.resourceVersion, h.confirmed
 }
@@ -244,7 +244,8 @@ func WithReader(reader client.Reader) HelperOption {
 	return func(h *Helper) { h.reader = reader }
 }
 
-// WithReadAt says when the object was read, or until when it is known to be unchanged. The default is now.
+// WithReadAt sets when the object was read, or until when it is known to be unchanged. The default
+// is now.
 func WithReadAt(at time.Time) HelperOption {
 	return func(h *Helper) { h.confirmed = at }
 }

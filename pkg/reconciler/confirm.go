@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// freshness is for how long objects may be created after it was last confirmed that the
-// owner is as the request says, and that it is for this process to act.
+// freshness is for how long objects may be created after the last confirmation that the owner is as
+// in the request, and that it is for this process to act.
 const freshness = 5 * time.Second
 
 // ownerConfirmation keeps a call from creating objects on behalf of an owner that another

@@ -64,8 +64,8 @@ type ForbiddenError struct {
 // Error names the object and repeats the answer of the server.
 func (e *ForbiddenError) Error() string { return e.Object + ": " + e.Message }
 
-// HookFailedError means that an object that runs before or after the deletion
-// says that it failed. The deletion waits for it.
+// HookFailedError means that an object that runs before or after the deletion reports a failure.
+// The deletion waits for it.
 type HookFailedError struct {
 	// Object names the object, such as "Job shop/backup".
 	Object string
@@ -113,9 +113,9 @@ func (e *UnidentifiedTargetError) Error() string {
 // Unwrap returns the server's error.
 func (e *UnidentifiedTargetError) Unwrap() error { return e.Err }
 
-// SupersededError means that it could not be confirmed that the owner is still
-// as the request said and that it is for this process to act. Nothing was
-// created after that. Read the owner again before the next call.
+// SupersededError means that it could not be confirmed that the owner is still as in the request
+// and that it is for this process to act. Nothing was created after that. Read the owner again
+// before the next call.
 type SupersededError struct {
 	// Err is the error of the function Confirm of the request.
 	Err error

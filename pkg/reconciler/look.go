@@ -40,7 +40,7 @@ func keysOf(in plan.Input) []plan.Key {
 // urgentReads is up to how many recorded objects are read if a user waits and the watches of their types are about to start.
 const urgentReads = 16
 
-// readMode says which of the objects are read.
+// readMode decides which objects are read.
 type readMode struct {
 	// force reads them, whatever the watches know of them.
 	force bool

@@ -98,8 +98,8 @@ type ReconcilerOptions struct {
 	//
 	// Default: nil; nothing is watched
 	Changed func(owner Owner, change Change)
-	// LocalOwners says that the owners are in the cluster of their objects. So the namespace of an owner exists, and
-	// is not read.
+	// LocalOwners means that the owners are in the cluster of their objects. So the namespace of an
+	// owner exists, and is not read.
 	//
 	// Default: false
 	LocalOwners bool

@@ -287,8 +287,8 @@ func (p *previewing) take(ctx context.Context, previewed execute.Previewed, fore
 	return nil
 }
 
-// missingIn returns an object that the plan creates and that the server misses, as its
-// refusal says: `serviceaccount "api" not found`.
+// missingIn returns an object that the plan creates and that is missing according to the server's
+// refusal: `serviceaccount "api" not found`.
 func (p *previewing) missingIn(err error, step plan.Step) (plan.Key, bool) {
 	for key := range p.created {
 		kind := strings.ToLower(key.Kind)

@@ -181,8 +181,8 @@ func (s *search) listNamed(ctx context.Context, reconciler string, resource clus
 	}
 }
 
-// add records an object, if both its label and its annotation say that it is ours:
-// controllers copy labels to objects that they make.
+// add records an object, if both its label and its annotation name our owner: controllers copy
+// labels to objects that they make.
 func (s *search) add(ctx context.Context, reconciler string, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
 	ref, _ := plan.ParseOwnerRef(object.Annotations[reconciler+"/"+v1alpha1.AnnotationOwner])
 	ours := ref == s.owner.Ref || !s.request.Since.IsZero() && ref.SameOwner(s.owner.Ref)

@@ -81,9 +81,9 @@ type ApplyRequest struct {
 	// them is an *InvalidError, unless they are namespaces. The owner itself is
 	// always protected.
 	Protected []report.Key
-	// Urgent says that a user waits for the outcome. Then up to 16 recorded objects that no watch knows yet are read.
-	// Otherwise, and if there are more, Apply waits up to ten seconds until the watches of their types have started.
-	// Default is false.
+	// Urgent means that a user waits for the outcome. Then up to 16 recorded objects that no watch
+	// knows yet are read. Otherwise, and if there are more, Apply waits up to ten seconds until the
+	// watches of their types have started. Default is false.
 	Urgent bool
 	// Stale says that the owner may have changed more than five seconds ago. Then Confirm is called before any of the objects is written, unless
 	// Record was. Default is false.
@@ -92,7 +92,8 @@ type ApplyRequest struct {
 	// errors have the reason and the fields of a server's refusal, without its message, and plans
 	// have no values. Answers of a server about Secrets are never repeated. Default is false.
 	Confidential bool
-	// Stored says that Objects come from a set that was stored. Then nothing but the names of ReconcilerOptions.SharedTypes is used of it. Default is false.
+	// Stored means that Objects come from a set that was stored. Then nothing but the names of
+	// ReconcilerOptions.SharedTypes is used of it. Default is false.
 	Stored bool
 	// Retain are recorded objects that stay as they are, and recorded, although they are not
 	// desired, such as volumes during a rollback.
@@ -110,12 +111,11 @@ type ApplyRequest struct {
 	// after planning such objects: the caller saves the inventory of the
 	// Outcome and calls again.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
-	// Confirm returns an error unless the owner is still as this request says
-	// and it is for this process to act: it reads the owner again, and looks
-	// whether its lease still holds. It is called before an object is created,
-	// unless Record or Confirm succeeded in this call in the last five seconds;
-	// never by two at once. Its error ends the call as a *SupersededError. Without
-	// Confirm nothing is asked.
+	// Confirm returns an error unless the owner is still as in this request and it is for this
+	// process to act: it reads the owner again, and looks whether its lease still holds. It is
+	// called before an object is created, unless Record or Confirm succeeded in this call in the
+	// last five seconds; never by two at once. Its error ends the call as a *SupersededError.
+	// Without Confirm nothing is asked.
 	Confirm func(ctx context.Context) error
 }
 
@@ -157,11 +157,11 @@ type DeleteRequest struct {
 type (
 	// AdoptionPolicy decides about an object that exists and is not ours.
 	AdoptionPolicy = v1alpha1.AdoptionPolicy
-	// UpdatePolicy says how an object is written.
+	// UpdatePolicy decides how an object is written.
 	UpdatePolicy = v1alpha1.UpdatePolicy
 	// DeletePolicy decides about an object that is no longer desired.
 	DeletePolicy = v1alpha1.DeletePolicy
-	// MissingNamespacesPolicy says whether missing namespaces are created.
+	// MissingNamespacesPolicy decides whether missing namespaces are created.
 	MissingNamespacesPolicy = v1alpha1.MissingNamespacesPolicy
 	// TypeInfo identifies one or several Kubernetes types.
 	TypeInfo = v1alpha1.TypeInfo

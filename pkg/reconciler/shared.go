@@ -64,7 +64,7 @@ type sharedType struct {
 	// accepted is the AppliedHash of the last write of this process, and wrote are the hashes of the contents that it wrote.
 	accepted string
 	wrote    map[string]bool
-	// note says why it is used as it is; it was reported.
+	// note explains why it is used as it is; it was reported.
 	note string
 }
 
@@ -406,7 +406,7 @@ func (r *Reconciler) decideShared(ctx context.Context, c *call, by *observe.Obse
 
 // decide sets the step that is due for a type that was seen as live, or how it is used and why.
 func (n *sharedNeed) decide(ctx context.Context, r *Reconciler, c *call, live plan.Observation, manifest *plan.Desired, contested bool) {
-	// A stored set does not say whether its component has made the definition its own.
+	// A stored set does not tell whether its component has made the definition its own.
 	own := c.in.stored && live.Shared == "" && c.in.Owner.Owns(live.Ownership)
 	decision := shared.Decide(shared.Input{
 		Live: live, Want: n.want, Once: own || n.desired.Policies.Reconcile == v1alpha1.ReconcilePolicyOnce, ReadOnly: !n.writable,

@@ -33,10 +33,9 @@ const (
 	RetryVerySlow Retry = "VerySlow"
 )
 
-// Error is an error with all that a handler may want to say about it. It is found
-// through any wrapping. No class is longer than the requeue interval, and the delay
-// comes early by up to a tenth at random, so that objects that failed together do not
-// come together.
+// Error is an error with all facts that a handler may add to it. It is found through any wrapping.
+// No class is longer than the requeue interval, and the delay comes early by up to a tenth at
+// random, so that objects that failed together do not come together.
 type Error struct {
 	// Severity is the severity of the error. Default is SeverityWarning.
 	Severity Severity

@@ -35,7 +35,7 @@
 // must not wait for the interval because another object happens to be stalled.
 //
 // With AlwaysRequeueResultBuilder no outcome is final: a stalled object is reconciled again after
-// the interval. With another builder the object is reconciled again when the builder says so, or
+// the interval. With another builder the object is reconciled again when the builder decides so, or
 // after an event. A Waiting never gets lost, whatever the builder answers. A
 // reconcile.TerminalError alone is a Stalling. Beside other errors, or within an ordinary failure,
 // the failure counts, and it is returned in a form that the controller tries again.

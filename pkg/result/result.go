@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Result says how far a reconcile got. An error that comes with it overrules it.
+// Result tells how far a reconcile got. An error that comes with it overrules it.
 type Result int
 
 const (
-	// Empty says nothing: there was nothing to do, or an error says the rest.
+	// Empty means nothing: there was nothing to do, or the error decides.
 	Empty Result = iota
-	// Requeue says that the reconcile made its contribution, but is not finished and
-	// wants to go on soon.
+	// Requeue means that the reconcile made its contribution, but is not finished and wants to go
+	// on soon.
 	Requeue
-	// Success says that everything is as it should be.
+	// Success means that everything is as it should be.
 	Success
 )
 

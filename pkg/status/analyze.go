@@ -20,7 +20,7 @@ const (
 	NotReady Readiness = iota
 	// Ready means that the object does the work that its manifest asks for.
 	Ready
-	// Failed means that the object says that it failed.
+	// Failed means that the object reports a failure.
 	Failed
 	// ReadinessUnknown means that the type declares status conditions, but that the status is
 	// still empty. Whether that counts as ready depends on how long
@@ -164,8 +164,8 @@ func translate(result *kstatus.Result) Status {
 	}
 }
 
-// empty reports whether a status says nothing: it is absent, or all there is are
-// empty lists, maps and strings.
+// empty reports whether a status has no content: it is absent, or all there is are empty lists,
+// maps and strings.
 func empty(status any) bool {
 	switch v := status.(type) {
 	case nil:
@@ -186,8 +186,8 @@ func empty(status any) bool {
 	}
 }
 
-// checkGeneration returns why the status is not about the latest change, or nil.
-// A status of an earlier generation says nothing, not even that something failed.
+// checkGeneration returns why the status is not about the latest change, or nil. A status of an
+// earlier generation does not count, not even a failure.
 func checkGeneration(obj *unstructured.Unstructured, hints Hints) *Status {
 	generation, _ := integer(field(obj.Object, "metadata", "generation"))
 	value := field(obj.Object, "status", "observedGeneration")

@@ -18,7 +18,7 @@ import (
 //   - Ingress: many controllers never write its status.
 //   - HorizontalPodAutoscaler: without a source of metrics it never scales, which is no reason to
 //     hold up the object that it scales.
-//   - ValidatingAdmissionPolicy: the server enforces it, whatever its status says.
+//   - ValidatingAdmissionPolicy: the server enforces it, whatever its status.
 var awaited = map[schema.GroupKind]func(*unstructured.Unstructured) Status{
 	{Kind: "Service"}:               awaitBalancer,
 	{Kind: "ReplicationController"}: awaitReplicas,

@@ -98,7 +98,7 @@ func explain(reason, message string) string {
 
 // sentence makes any text one line of bounded length.
 func sentence(message string) string {
-	// Whatever an object says may be very long; only the start is looked at.
+	// The messages of an object may be very long; only the start is looked at.
 	if len(message) > 4*maxMessage {
 		message = message[:4*maxMessage]
 	}

@@ -164,7 +164,7 @@ func replicaFailure(obj *unstructured.Unstructured) string {
 
 func correctStatefulSet(obj *unstructured.Unstructured, s Status) Status {
 	w := replicas(obj)
-	// A StatefulSet says how many pods are available only in newer servers.
+	// A StatefulSet counts the available pods only in newer servers.
 	w.available = max(w.available, w.ready)
 	if replacedByHand(obj) {
 		// Old pods are as intended, but there must be pods.

@@ -17,8 +17,8 @@ import (
 // '-', '_' and '.', and before it possibly a domain and a slash; at most 316 characters.
 type ConditionType string
 
-// ConditionStatus says where a step is. The constants are the usual ones; further ones may have at
-// most 128 characters.
+// ConditionStatus is the state of a step. The constants are the usual ones; further ones may have
+// at most 128 characters.
 type ConditionStatus string
 
 const (
@@ -62,7 +62,7 @@ type Condition struct {
 	// +kubebuilder:validation:MaxLength=316
 	Type ConditionType `json:"type"`
 
-	// Status says where the step is.
+	// Status is the state of the step.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxLength=128
@@ -73,8 +73,8 @@ type Condition struct {
 	// +kubebuilder:validation:Required
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 
-	// Reason says more about the status, such as the text of an error. Longer ones
-	// are cut at 1024 characters.
+	// Reason explains the status, such as the text of an error. Longer ones are cut at 1024
+	// characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:MinLength=1

@@ -25,8 +25,8 @@
 // and one after the task; both need the verb patch on the status, and get on the object. Status
 // fields that the Go type does not know stay. Inside a reconcile of pkg/lifecycle, or wherever a
 // patch.Helper writes the object, [WithCommit] leaves the writing to it. The record of the lock
-// says which process holds it, since when, for how long, and the condition before. So a lock always
-// ends:
+// holds its process, since when and for how long it holds the lock, and the condition before. So a
+// lock always ends:
 //
 //   - The task returns an error, panics, forgets to set a status, or returns the condition of
 //     another step: the condition becomes Error. A reason that is too long is cut.

@@ -216,7 +216,7 @@ func idempotencyKey(uid apitypes.UID, condition Condition) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// DefaultLease is how long a lock is its holder's, unless WithLease says otherwise.
+// DefaultLease is how long a lock is its holder's, unless WithLease sets another time.
 const DefaultLease = 5 * time.Minute
 
 // minLease keeps the margin at the end of a lease from being nothing.
@@ -256,10 +256,10 @@ func WithCommit(commit func(ctx context.Context) error) LockOption {
 	return func(l *Lock) { l.commit = commit }
 }
 
-// WithTransient says which errors of a task are transient. After these the condition
-// has its former status again, with the error as reason, and not Error. A RetriableError,
-// the Waiting and the RequeueError of pkg/result, patch.ErrConflict and the end of the
-// context always count as such.
+// WithTransient decides which errors of a task are transient. After these the condition has its
+// former status again, with the error as reason, and not Error. A RetriableError, the Waiting and
+// the RequeueError of pkg/result, patch.ErrConflict and the end of the context always count as
+// such.
 func WithTransient(transient func(error) bool) LockOption {
 	return func(l *Lock) { l.transient = transient }
 }

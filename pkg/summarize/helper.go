@@ -172,16 +172,16 @@ func firstFalse(obj conditions.Getter, types []string) *metav1.Condition {
 	return nil
 }
 
-// messages are for Ready where no error says anything.
+// messages are for Ready without an error.
 var messages = map[result.Outcome]string{
 	result.Succeeded: "everything is as it should be",
 	result.Ignored:   "nothing to do",
 	result.Requeued:  "work goes on",
 }
 
-// setReady makes Ready agree with the verdict. Conditions that were
-// summarised count if they say something worse; they may be left over from
-// an earlier reconcile, so a Ready that is True after a failure does not count.
+// setReady makes Ready agree with the verdict. Conditions that were summarised count if they are
+// worse; they may be left over from an earlier reconcile, so a Ready that is True after a failure
+// does not count.
 func setReady(obj conditions.Setter, verdict result.Verdict, summarized bool) {
 	switch verdict.Outcome {
 	case result.Succeeded, result.Ignored:

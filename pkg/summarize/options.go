@@ -51,7 +51,7 @@ type HelperOptions struct {
 	Verdict *result.Verdict
 	// IgnoreNotFound makes it no error that an object under deletion is gone.
 	IgnoreNotFound bool
-	// ObservedGenerationAlways sets status.observedGeneration whatever came out.
+	// ObservedGenerationAlways sets status.observedGeneration whatever the outcome.
 	ObservedGenerationAlways bool
 	// TransitionEvents makes an event of every change of Ready's status or reason.
 	TransitionEvents bool

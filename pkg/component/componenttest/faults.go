@@ -48,7 +48,7 @@ func (o Operator[T]) TestFaults(t testing.TB, obj T, edit func(T)) {
 // faultKind is a way in which a request fails.
 type faultKind struct {
 	name string
-	// applies says which requests can fail this way; nil means all.
+	// applies reports whether a request can fail this way; nil means all.
 	applies func(q request) bool
 	// fail is called in place of sending the request.
 	fail func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error)

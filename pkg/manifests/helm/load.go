@@ -30,7 +30,7 @@ type loaded struct {
 	chart  *chart.Chart // must not be changed
 	sets   *sets
 	digest string
-	// bare says that the chart has none of the files that //go:embed leaves out.
+	// bare means that the chart has none of the files that //go:embed leaves out.
 	bare bool
 }
 

@@ -240,7 +240,7 @@ func memoryOf(parsed []manifest) (bytes int64) {
 	return bytes
 }
 
-// copies returns objects that may be changed, and says where they come from.
+// copies returns objects that may be changed, and notes their origin.
 func copies(ctx context.Context, m manifest) []*unstructured.Unstructured {
 	copied := make([]*unstructured.Unstructured, len(m.objects))
 	for i, object := range m.objects {

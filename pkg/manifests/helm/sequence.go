@@ -230,7 +230,7 @@ type levels map[*unstructured.Unstructured]int
 type grouping struct {
 	members map[string][]*unstructured.Unstructured
 	needs   map[string][]string
-	// rest are the objects that say nothing.
+	// rest are the objects without a group.
 	rest []*unstructured.Unstructured
 }
 
@@ -327,8 +327,8 @@ func (g grouping) late(names []string) (late map[string]bool, warnings []string)
 }
 
 // starts returns for each name the first level that is free for it: after everything that it needs,
-// each of which needs as many levels as its height says. If names need each other in a circle, the
-// error names them. A needed name that is not among the names counts for nothing.
+// each of which needs as many levels as its height. If names need each other in a circle, the error
+// names them. A needed name that is not among the names counts for nothing.
 func starts(names []string, needs map[string][]string, height map[string]int) (map[string]int, error) {
 	selected, found := map[string]bool{}, map[string]int{}
 	for _, name := range names {

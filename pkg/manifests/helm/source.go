@@ -56,7 +56,7 @@ func readChart(fsys fs.FS, root string) ([]*archive.BufferedFile, error) {
 func unpack(name string, data []byte) ([]*archive.BufferedFile, error) {
 	err := (&inspection{left: 2 * maxChart}).archive(data, 0)
 	var files []*archive.BufferedFile
-	if err == nil || errors.Is(err, errTooLarge) { // the library says so, if it is this archive
+	if err == nil || errors.Is(err, errTooLarge) { // the library reports that, if it is this archive
 		files, err = archive.LoadArchiveFiles(bytes.NewReader(data))
 	}
 	if err != nil {

@@ -107,7 +107,7 @@ func parseItems(value any) ([]*unstructured.Unstructured, error) {
 	return objects, errors.Join(errs...)
 }
 
-// severity says how bad a result is.
+// severity is the severity of a result.
 type severity string
 
 // The severities of results.

@@ -92,9 +92,9 @@ func (t *tail) Write(data []byte) (int, error) {
 
 func (t *tail) String() string { return string(bytes.ToValidUTF8(t.data, []byte("?"))) }
 
-// exitError says that a function ended with another exit code than 0.
+// exitError means that a function ended with another exit code than 0.
 type exitError struct {
-	// Function says which one.
+	// Function names the function.
 	Function string
 	// Code is the exit code, or -1 if a signal ended it.
 	Code int
@@ -119,9 +119,9 @@ func (e *exitError) Error() string {
 	return text
 }
 
-// resultError says that a function gave results with the severity error.
+// resultError means that a function gave results with the severity error.
 type resultError struct {
-	// Function says which one.
+	// Function names the function.
 	Function string
 	// Results are those with the severity error.
 	Results []result
@@ -135,7 +135,7 @@ func (e *resultError) Place() string { return e.Function }
 
 // outputError is the error for an output of a function that is no ResourceList.
 type outputError struct {
-	// Function says which one.
+	// Function names the function.
 	Function string
 	// Err is the mistake.
 	Err error

@@ -35,7 +35,7 @@ type checker struct {
 	open   []string
 	// approved are the kustomizations that were looked at, as the library gets them.
 	approved map[string][]byte
-	// setsSchema says that a kustomization sets an OpenAPI schema.
+	// setsSchema means that a kustomization sets an OpenAPI schema.
 	setsSchema bool
 }
 
@@ -54,7 +54,7 @@ func check(t *tree, folder string, limits Limits) (*plan, error) {
 type plan struct {
 	files  memory
 	folder string
-	// setsSchema says that the build changes the schema of the library.
+	// setsSchema means that the build changes the schema of the library.
 	setsSchema bool
 }
 

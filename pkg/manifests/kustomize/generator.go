@@ -207,8 +207,8 @@ type Options struct {
 	Limits Limits
 }
 
-// Templates says which files are templates, and how they are rendered. The
-// options of package gotemplate hold delimiters, functions and limits.
+// Templates selects the files that are templates, and sets how they are rendered. The options of
+// package gotemplate hold delimiters, functions and limits.
 type Templates struct {
 	gotemplate.Options
 	// Suffix restricts the templates to files with names that end like this, such as ".tmpl".

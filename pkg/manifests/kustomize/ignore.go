@@ -19,7 +19,7 @@ const maxRules = 1000
 // ignoreRule is one line of an ignore file.
 type ignoreRule struct {
 	segments []string
-	// negated includes files again, folders says that only folders are meant.
+	// negated includes files again, folders means that only folders are meant.
 	negated, folders bool
 }
 

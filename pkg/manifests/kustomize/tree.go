@@ -137,7 +137,7 @@ func (t *tree) resources(folder string, ignored ignoreRules) []string {
 	for name := range t.irregular {
 		if below, inside := strings.CutPrefix(name, prefix); inside && isManifest(below) && !ignored.ignores(name) {
 			if _, ok := t.ownKustomization(folder, below); !ok {
-				found[below] = true // the look at it says why it cannot be read
+				found[below] = true // the look at it reports why it cannot be read
 			}
 		}
 	}

@@ -34,12 +34,12 @@ func Update() bool {
 	return registered != nil && registered.Value.String() == "true"
 }
 
-// Golden compares the objects with the YAML documents in a file, usually
-// testdata/<name>.golden, byte by byte and in order. With the flag -update it writes
-// the file instead, and its folder if there is none. A file that says the same in
-// other words, such as with another order of keys, is a difference, so let -update
-// write it. Secrets are in it as they are rendered. Values that a generator reports as random, by
-// manifests.NoteRandom as charts do, are "(random)", and the time is the start of the year 2000.
+// Golden compares the objects with the YAML documents in a file, usually testdata/<name>.golden,
+// byte by byte and in order. With the flag -update it writes the file instead, and its folder if
+// there is none. Another layout of the same content, such as another order of keys, is a
+// difference, so let -update write the file. Secrets are in it as they are rendered. Values that a
+// generator reports as random, by manifests.NoteRandom as charts do, are "(random)", and the time
+// is the start of the year 2000.
 func (c Case) Golden(t testing.TB, file string) {
 	t.Helper()
 	objects, err := c.stable(c.context(t))

@@ -30,7 +30,7 @@ const maxImage = 1024
 type patch struct {
 	position string
 	text     *text
-	// target is nil if the patch says itself which object it is for.
+	// target is nil if the patch names its object itself.
 	target *target
 }
 

@@ -45,14 +45,14 @@ type Component struct {
 	// ReadyAt is when a component that is Done became ready with the version; zero if the version was not rolled
 	// out to it.
 	ReadyAt time.Time
-	// Why says why a component is Failed.
+	// Why is the reason why a component is Failed.
 	Why string
 }
 
 // Fleet are all components of an operator.
 type Fleet map[types.NamespacedName]Component
 
-// Limits say how fast a roll-out goes on.
+// Limits bound the speed of a roll-out.
 type Limits struct {
 	// MaxUnavailable is how many components may be Updating or Failed for the next one to start: a number, or a
 	// percentage of all components.

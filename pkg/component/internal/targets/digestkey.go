@@ -52,8 +52,8 @@ func (k *DigestKey) Cached() []byte {
 	return nil
 }
 
-// Get returns the key, and creates it the first time ever. A process reads it once: with
-// another key the inventory says no more of which manifests the objects were made.
+// Get returns the key, and creates it the first time ever. A process reads it once: with another
+// key the inventory does not tell any more of which manifests the objects were made.
 func (k *DigestKey) Get(ctx context.Context) ([]byte, error) {
 	if key := k.Cached(); key != nil {
 		return key, nil

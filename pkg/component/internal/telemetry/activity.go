@@ -46,8 +46,8 @@ const (
 
 // Reasons of the events that are no transitions.
 const (
-	// reasonNoted means that there is something to say about a dependent object that has no reason of its
-	// own. The note says it.
+	// reasonNoted means that there is a note about a dependent object that has no reason of its
+	// own. The note has the text.
 	//
 	// Event type: Normal
 	// What to do: read the note.

@@ -5,6 +5,6 @@
 // lines of the log, and the work in spans and metrics.
 //
 // An [Activity] collects the steps for a component over the reconciles, so that an installation in
-// many waves is one event and one line. Secrets that a reconcile has met are kept out of all that
+// many waves is one event and one line. Secrets that a reconcile has read are kept out of all that
 // it reports.
 package telemetry

@@ -21,8 +21,9 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 )
 
-// Unavailable says which of the workloads have containers without a readiness and a startup probe that have not run for long enough:
-// minReady, unless the workload says how long. Waiting is empty if there are none. Unread are notes about pods that may not be listed.
+// Unavailable says which of the workloads have containers without a readiness and a startup probe
+// that have not run for long enough: minReady, unless the workload sets the time. Waiting is empty
+// if there are none. Unread are notes about pods that may not be listed.
 func Unavailable(ctx context.Context, workloads []*unstructured.Unstructured, minReady time.Duration, now time.Time, reader client.Reader) (f Facts, unread []report.Note, err error) {
 	var waits []report.Wait
 	crashes := false

@@ -108,7 +108,7 @@ func stallingReason(err error) (string, bool) {
 	return "", false
 }
 
-// explainJoined keeps the message of the whole, which may say more than its parts.
+// explainJoined keeps the message of the whole, which may have more text than its parts.
 func explainJoined(whole error, parts []error) error {
 	explained := make([]error, 0, len(parts))
 	for _, part := range parts {

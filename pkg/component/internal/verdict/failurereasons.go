@@ -32,8 +32,9 @@ const (
 	reasonInterval = 10 * time.Second
 )
 
-// FailureReasons says, by waitID, why workloads of a component do not become ready: the reason is
-// usually not in the workload, but in one of its pods, or in the events of a controller that cannot create pods.
+// FailureReasons holds, by waitID, the reasons why workloads of a component do not become ready:
+// the reason is usually not in the workload, but in one of its pods, or in the events of a
+// controller that cannot create pods.
 type FailureReasons map[string]failureReason
 
 // failureReason holds the known facts about one unready workload.
@@ -134,7 +135,7 @@ func podsReason(ctx context.Context, wait report.Wait, reader client.Reader) (st
 		return worst.String(), nil
 	}
 	if gk.Kind == "Deployment" || gk.Kind == "ReplicaSet" {
-		return "", nil // their condition ReplicaFailure says it
+		return "", nil // their condition ReplicaFailure reports it
 	}
 	return refusal(ctx, workload, list.Items, reader)
 }

@@ -45,13 +45,13 @@ type Facts struct {
 	Claimed bool
 	// Done describes the finished work.
 	Done string
-	// RolledBack says why an earlier revision is applied, which is ready.
+	// RolledBack is the reason why an earlier revision is applied, which is ready.
 	RolledBack string
-	// Unapproved says which revision waits for its approval.
+	// Unapproved names the revision that waits for its approval.
 	Unapproved string
 	// Waiting describes the awaited objects, Blocked the blockers of the deletion.
 	Waiting, Blocked string
-	// Unreachable says why the target cluster cannot be reached.
+	// Unreachable is the reason why the target cluster cannot be reached.
 	Unreachable string
 	// TimedOut: the wait is longer than the timeout.
 	TimedOut bool
@@ -294,8 +294,8 @@ func StillMoving(waits []report.Wait) bool {
 	})
 }
 
-// AnyFailed reports whether an object says that it failed, such as a Job that has
-// reached its limit. It may recover, or be replaced, so it is waited for all the same.
+// AnyFailed reports whether an object reports a failure, such as a Job that has reached its limit.
+// It may recover, or be replaced, so it is waited for all the same.
 func AnyFailed(waits []report.Wait) bool {
 	return slices.ContainsFunc(waits, func(wait report.Wait) bool { return wait.Reason == report.WaitFailed })
 }

@@ -29,8 +29,8 @@ type Document struct {
 
 // Error is a mistake in a stream.
 type Error struct {
-	// Document and Line say where, see Document; Document is 0 if the mistake
-	// concerns the stream.
+	// Document and Line are the place, see Document; Document is 0 if the mistake concerns the
+	// stream.
 	Document, Line int
 	Err            error
 }

@@ -137,7 +137,7 @@ func (c *child) end() *os.ProcessState {
 	return c.command.ProcessState
 }
 
-// death says why a child ended.
+// death returns the reason why a child ended.
 func (c *child) death(state *os.ProcessState) error {
 	message := c.stderr.first()
 	// The last two come from the race detector.

@@ -14,8 +14,7 @@ import (
 // it, because it is empty.
 const marker = "corbel-subprocess"
 
-// answerDescriptor is where the child writes its answer. Whatever the work prints,
-// it cannot get between.
+// answerDescriptor is where the child writes its answer. The output of the work cannot get between.
 const answerDescriptor = 3
 
 // Limits are the limits of a child.
@@ -30,17 +29,17 @@ type Limits struct {
 	Output int64
 }
 
-// ErrMemory, ErrTime and ErrOutput say which limit a child exceeded.
+// ErrMemory, ErrTime and ErrOutput name the limit that a child exceeded.
 var (
 	ErrMemory = errors.New("it needed more memory than it may have")
 	ErrTime   = errors.New("it took more time than it may")
 	ErrOutput = errors.New("its answer is longer than it may be")
 )
 
-// ErrUnsupported says that there are no children on this operating system.
+// ErrUnsupported means that there are no children on this operating system.
 var ErrUnsupported = errors.New("a child process with limits needs Linux")
 
-// DeathError says that a child ended without an answer.
+// DeathError means that a child ended without an answer.
 type DeathError struct {
 	// Status is how the process ended, such as "exit status 2".
 	Status string
@@ -48,7 +47,7 @@ type DeathError struct {
 	Message string
 }
 
-// Error says how the child ended.
+// Error describes the end of the child.
 func (e *DeathError) Error() string {
 	if e.Message == "" {
 		return fmt.Sprintf("its process ended without an answer (%s)", e.Status)

@@ -163,8 +163,7 @@ func (total *size) add(v reflect.Value, depth int, most int64) error {
 type buffer struct {
 	strings.Builder
 	budget *budget
-	// total says that the text counts as output; otherwise it is the result of a
-	// function.
+	// total means that the text counts as output; otherwise it is the result of a function.
 	total bool
 }
 

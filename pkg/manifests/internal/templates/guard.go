@@ -289,7 +289,7 @@ func (b *budget) match(pattern, text string) error {
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil // the function says so
+		return nil // the function reports that
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
@@ -306,7 +306,7 @@ func matches(b *budget, a []reflect.Value, given size) error {
 	}
 	pattern, err := regexp.Compile(a[0].String())
 	if err != nil {
-		return nil // the function says so
+		return nil // the function reports that
 	}
 	text := a[1].String()
 	found := int64(len(pattern.FindAllStringIndex(text, b.limits.Items+1)))
@@ -319,8 +319,8 @@ func matches(b *budget, a []reflect.Value, given size) error {
 	return b.text(sum(given.bytes, sum(product(references, int64(len(text))), product(found, int64(len(replacement))))))
 }
 
-// printed estimates generously: every verb of the format may print the largest argument,
-// each of its items as wide as the widest number in the format says.
+// printed estimates generously: every verb of the format may print the largest argument, each of
+// its items as wide as the widest number in the format.
 func printed(b *budget, a []reflect.Value, _ size) error {
 	format, arguments := a[0].String(), a[1]
 	var largest size

@@ -59,11 +59,10 @@ func Run[T any](ctx context.Context, r *Runner, timeout time.Duration, f func(co
 	}
 }
 
-// Error says that a generator was not done in time. Rendering can
-// often not be stopped from outside; it keeps running then, and its generator
-// renders nothing else until it has ended.
+// Error means that a generator was not done in time. Rendering can often not be stopped from
+// outside; it keeps running then, and its generator renders nothing else until it has ended.
 type Error struct {
-	// Generator says which one it was.
+	// Generator names it.
 	Generator string
 	// After is how long the rendering has been going on.
 	After time.Duration

@@ -5,6 +5,6 @@
 // refused by it, or clients that use the type stop working. It compares the live definition with the
 // desired one, and knows neither a cluster nor the objects of the type.
 //
-// A change that makes more objects valid is harmless: an optional field, a version, a value of an enum, a wider
-// bound. Everything that a schema may say and that is not known to be harmless is breaking.
+// A change that makes more objects valid is harmless: an optional field, a version, a value of an
+// enum, a wider bound. Every change of a schema that is not known to be harmless is breaking.
 package definition

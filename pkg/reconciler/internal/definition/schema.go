@@ -34,7 +34,7 @@ const (
 	ValidationAdded Rule = "ValidationAdded"
 	// MergingChanged: server-side apply treats a list or a map in another way.
 	MergingChanged Rule = "MergingChanged"
-	// UnknownChange: the schema says something that this package does not know.
+	// UnknownChange: the schema has a keyword that this package does not know.
 	UnknownChange Rule = "UnknownChange"
 )
 
@@ -240,7 +240,7 @@ func (c *comparison) compareBounds(path string, old, new map[string]any) {
 	}
 }
 
-// anyOfEither are the alternatives that say the same as x-kubernetes-int-or-string.
+// anyOfEither are the alternatives that equal x-kubernetes-int-or-string.
 var anyOfEither = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
 
 // compareValidations compares expressions and further schemas.

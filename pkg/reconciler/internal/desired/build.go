@@ -34,8 +34,7 @@ type Input struct {
 	Owner plan.Owner
 	// Objects are the rendered objects. They are not changed.
 	Objects []client.Object
-	// Scheme has the kinds of typed objects that do not say it themselves;
-	// it may be nil.
+	// Scheme has the kinds of typed objects without a kind of their own; it may be nil.
 	Scheme *runtime.Scheme
 	// Namespace is for namespaced objects that set none. If it is empty,
 	// such objects are mistakes.
@@ -119,8 +118,8 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	return objects, nil
 }
 
-// isHook reports whether the object runs before or after a deletion, or says
-// something about that which has yet to be understood.
+// isHook reports whether the object runs before or after a deletion, or has an annotation about
+// that which is not parsed yet.
 func (i *item) isHook(name string) bool {
 	return at(i.content, "metadata", "annotations", name+"/"+v1alpha1.AnnotationRunOn) != nil
 }
@@ -269,7 +268,7 @@ func (i *item) title() string {
 // pathAnnotations are where tools put the name of the file that an object comes from.
 var pathAnnotations = []string{"config.kubernetes.io/path", "internal.config.kubernetes.io/path"}
 
-// file returns the file that the object comes from, if the object says so.
+// file returns the file that the object comes from, if the object names it.
 func (i *item) file() string {
 	metadata, _ := i.content["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

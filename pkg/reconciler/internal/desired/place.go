@@ -27,8 +27,8 @@ const (
 	scopeCluster
 )
 
-// place decides about the namespace of every item. The error says which types
-// could not be resolved at the moment.
+// place decides about the namespace of every item. The error names the types that could not be
+// resolved at the moment.
 func place(ctx context.Context, in Input, items []*item) error {
 	scopes := map[schema.GroupVersionKind]scope{}
 	own := typesOf(items)

@@ -292,7 +292,7 @@ var (
 	errAmount = fmt.Errorf("the objects have more than %d bytes together", maxBytes)
 )
 
-// fieldError says at which field a value cannot be used.
+// fieldError names the field with a value that cannot be used.
 type fieldError struct {
 	path string
 	err  error
@@ -307,8 +307,8 @@ func (e fieldError) Error() string {
 
 func (e fieldError) Unwrap() error { return e.err }
 
-// within puts a step before the path of a fieldError. Paths of values that are
-// nested too deeply would say nothing and are left out.
+// within puts a step before the path of a fieldError. Paths of values that are nested too deeply
+// would not help and are left out.
 func within(step string, err error) error {
 	if inner, ok := errors.AsType[fieldError](err); ok {
 		return fieldError{step + inner.path, inner.err}

@@ -16,7 +16,8 @@ func (i *item) checkUnprocessed(name string) {
 	hook, isHook := annotations[helmHook]
 	_, ordered := annotations[name+"/"+v1alpha1.AnnotationApplyOrder]
 	_, waits := annotations[name+"/"+v1alpha1.AnnotationRunOn]
-	// Helm applies the definitions of the folder crds, whatever this annotation of Helm 2 says.
+	// Helm applies the definitions of the folder crds, whatever the value of this annotation of
+	// Helm 2.
 	if isHook && hook != "crd-install" && !ordered && !waits {
 		i.mistake("annotation %s: %q: only package helm runs hooks of charts, and this object would be applied with all others: "+
 			"render the chart with helm.New, leave the object out, or say when it runs by the annotation %s/%s or %s/%s",

@@ -36,9 +36,10 @@ type mutators struct {
 	err      error
 }
 
-// altered names the mutating webhooks of the type if the object that was just written differs from its manifest, and then
-// the paths: "webhook a.example.com: data.value". It is empty if no webhook is called for the type: then the server has
-// only written a value in another way. If webhooks cannot be listed, it says that it may be one.
+// altered names the mutating webhooks of the type if the object that was just written differs from
+// its manifest, and then the paths: "webhook a.example.com: data.value". It is empty if no webhook
+// is called for the type: then the server has only written a value in another way. If webhooks
+// cannot be listed, it reports that it may be one.
 func (e *Executor) altered(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) string {
 	if e.mutators == nil {
 		return ""

@@ -128,8 +128,8 @@ var jobLabels = []string{
 	"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
 }
 
-// carryJob carries the selector and the labels that go with it. A Job that
-// queues suspend and resume stays as it is, unless the manifest says otherwise.
+// carryJob carries the selector and the labels that go with it. A Job that queues suspend and
+// resume stays as it is, unless the manifest sets suspend.
 func carryJob(body, live map[string]any) {
 	spec, liveSpec := child(body, "spec"), inner(live, "spec")
 	if spec == nil {

@@ -101,9 +101,8 @@ func IsNamespaceGone(err error) bool {
 	return ok && e.Class == NamespaceGone
 }
 
-// IsUnavailable reports whether further requests make no sense at the moment: the server
-// does not answer, or has too much to do. A webhook that has too much to do says nothing
-// about other objects.
+// IsUnavailable reports whether further requests make no sense at the moment: the server does not
+// answer, or has too much to do. An overloaded webhook does not matter to other objects.
 func IsUnavailable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return cluster.IsUnavailable(err) && !(ok && e.Class == Denied)
@@ -258,8 +257,8 @@ func fieldsIn(status metav1.Status) []string {
 	return fields
 }
 
-// immutability are the words in which validations say that a value was fine,
-// but must not change.
+// immutability are the words in which validations report that a value was fine, but must not
+// change.
 var immutability = []string{
 	"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed",
 	// "updates to statefulset spec for fields other than ... are forbidden", and the
@@ -303,7 +302,7 @@ func IsAllocationConflict(err error) bool {
 	return slices.ContainsFunc(allocatedWords, func(words string) bool { return strings.Contains(message, words) })
 }
 
-// uncalledWebhook is how the server says that it could not call an admission webhook.
+// uncalledWebhook matches the server's message that it could not call an admission webhook.
 var uncalledWebhook = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([^"]+)"`)
 
 // FailureOf describes the failure of a step for the planner.
@@ -333,7 +332,7 @@ func storageFailure(step plan.Step, message string) string {
 	}
 }
 
-// sizeOf says how large the manifest of a step is, if it has one.
+// sizeOf describes the size of the manifest of a step, if it has one.
 func sizeOf(step plan.Step) string {
 	if step.Desired == nil {
 		return ""

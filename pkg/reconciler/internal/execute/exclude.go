@@ -222,7 +222,7 @@ func pointerTo(path []string) string {
 	return pointer
 }
 
-// adviseOnUntyped says which policy takes a manifest that no server-side apply takes.
+// adviseOnUntyped names the policy for a manifest that no server-side apply accepts.
 func adviseOnUntyped(err error, name string) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Verb == plan.VerbReplace || !isUntyped(e.text) {
@@ -231,8 +231,9 @@ func adviseOnUntyped(err error, name string) {
 	e.text += fmt.Sprintf("; the annotation %s/%s: replace takes it, or correct the manifest", name, v1alpha1.AnnotationUpdatePolicy)
 }
 
-// isUntyped reports whether the message says that a manifest does not fit the schema of its type, which only
-// server-side apply demands: it names an element of a list twice, for example, or a field that does not exist.
+// isUntyped reports whether the message is about a manifest that does not fit the schema of its
+// type, which only server-side apply demands: it names an element of a list twice, for example, or
+// a field that does not exist.
 func isUntyped(message string) bool {
 	return strings.Contains(message, "failed to create typed patch object")
 }

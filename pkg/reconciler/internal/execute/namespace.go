@@ -121,8 +121,8 @@ func (e *Executor) listFailure(ctx context.Context, resource cluster.Resource, e
 	}
 }
 
-// whyUnread says why a type or a version of a group cannot be read, in the same words
-// as long as the reason is the same.
+// whyUnread returns why a type or a version of a group cannot be read, in the same words as long as
+// the reason is the same.
 func whyUnread(err error) string {
 	reason := apierrors.ReasonForError(err)
 	_, stale := errors.AsType[discovery.StaleGroupVersionError](err)

@@ -102,7 +102,7 @@ func (m *Model) holder(s *State, o *Object) Holder {
 	return o.Holder
 }
 
-// isOrphaned reports whether the record of its holder says that the object is orphaned.
+// isOrphaned reports whether the object is orphaned in the record of its holder.
 func (m *Model) isOrphaned(s *State, o *Object) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == o.Holder {

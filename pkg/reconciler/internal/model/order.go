@@ -60,7 +60,7 @@ func (m *Model) isFinished(s *State, me Holder, d plan.Desired) bool {
 // ends reports whether the object does its work and goes.
 func ends(d plan.Desired) bool { return d.Policies.Order.Purge != nil || d.HasTTL }
 
-// purgeRecorded reports whether the record on the server says that the object did its work.
+// purgeRecorded reports whether the object has done its work in the record on the server.
 func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == me {
@@ -101,7 +101,7 @@ func (m *Model) phase(s *State, a *actor, key plan.Key) v1alpha1.Phase {
 	return ""
 }
 
-// checkPurge checks that the object did its work, and that the record says so.
+// checkPurge checks that the object did its work, and that the record has that.
 func (m *Model) checkPurge(s *State, a *actor, step plan.Step, d plan.Desired) {
 	if m.phase(s, a, step.Key) != v1alpha1.PhaseCompleting {
 		s.violate("S1 write-ahead: purge %s, and the record on the server does not say so", step.Key)

@@ -50,8 +50,8 @@ func (w *World) create(s plan.Step, by Holder) error {
 	return nil
 }
 
-// dryRun is a POST that changes nothing. That the name of the object is in use says
-// that nothing else is in the way.
+// dryRun is a POST that changes nothing. If the name of the object is in use, nothing else is in
+// the way.
 func (w *World) dryRun(s plan.Step) error {
 	served, _ := w.defined(s.Key.GroupKind())
 	namespace := w.get(plan.Key{Kind: "Namespace", Name: s.Key.Namespace})

@@ -114,8 +114,8 @@ func webhooksOf(live *unstructured.Unstructured) map[string]string {
 	return found
 }
 
-// endingOf returns how far a Job has come that is removed after its end. Its readiness does
-// not show that: an expression may say when it counts as ready.
+// endingOf returns how far a Job has come that is removed after its end. Its readiness does not
+// show that: an expression may decide when it counts as ready.
 func endingOf(live *unstructured.Unstructured) plan.Finish {
 	if gvk := live.GroupVersionKind(); gvk.Group != "batch" || gvk.Kind != "Job" {
 		return plan.FinishUnknown

@@ -137,7 +137,7 @@ func (o *Observer) Observe(ctx context.Context, requests []Request) (map[plan.Ke
 		group.Go(func() error {
 			observation := look.observeSafely(ctx, request)
 			if ctx.Err() != nil && observation.Existence == plan.Unknown {
-				return nil // it says nothing but that the context ended
+				return nil // it only means that the context ended
 			}
 			lock.Lock()
 			defer lock.Unlock()

@@ -16,15 +16,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// ownerKey is a label or an annotation by which a tool says that it owns an object. Labels that only
-// describe an object, such as app.kubernetes.io/managed-by, are none.
+// ownerKey is a label or an annotation by which a tool claims an object. Labels that only describe
+// an object, such as app.kubernetes.io/managed-by, are none.
 type ownerKey struct {
 	// field is "labels" or "annotations".
 	field, key string
 	// title names the owner; empty means that the value is not about this object.
 	title func(live *unstructured.Unstructured, value string) string
-	// more are the keys that say more about the same owner, and nothing without
-	// the key: label and annotation alike.
+	// more are further keys about the same owner, which mean nothing without the key: label and
+	// annotation alike.
 	more []string
 }
 

@@ -12,8 +12,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 )
 
-// Deviation is an object that has drifted and is not repaired, because its drift
-// policy says so.
+// Deviation is an object that has drifted and that its drift policy does not repair.
 type Deviation struct {
 	Key Key
 	report.Drift
@@ -98,8 +97,8 @@ func (w *work) settleDeleted(u *unit) bool {
 	return true
 }
 
-// reportAltered reports an object that a webhook makes another one than its manifest says. It is not written again for
-// that: the webhook would do the same.
+// reportAltered reports an object that a webhook makes differ from its manifest. It is not written
+// again for that: the webhook would do the same.
 func (w *work) reportAltered(u *unit) {
 	by, fields, altered := strings.Cut(u.item.Altered, ": ")
 	if altered && u.desired.Policies.Drift != v1alpha1.DriftPolicyIgnore && !u.isAppliedOnce() && !u.hasDrifted() {

@@ -39,8 +39,8 @@ type Input struct {
 	// are not tried again, and the objects after them wait; only an object that the server cannot
 	// change in place may be recreated.
 	Failed map[Key]Failure
-	// DryRunAccepted are the objects that the server would create again, as it said in
-	// this reconcile.
+	// DryRunAccepted are the objects that the server would create again, as a dry run in this
+	// reconcile has shown.
 	DryRunAccepted map[Key]bool
 	// Conflicts are objects that other clients change again and again.
 	Conflicts map[Key]Conflict
@@ -50,7 +50,7 @@ type Input struct {
 	// ManagedTypes are patterns of additional types; their instances are handled
 	// like instances of the component's own types.
 	ManagedTypes []v1alpha1.TypeInfo
-	// MissingNamespaces says whether missing namespaces are created.
+	// MissingNamespaces decides whether missing namespaces are created.
 	MissingNamespaces v1alpha1.MissingNamespacesPolicy
 	// Protected are objects that are never deleted: the owner itself and its prerequisites. They
 	// are orphaned instead.

@@ -17,13 +17,12 @@ type Existence int
 const (
 	// Unknown: the object could not be read. Nothing destructive may follow from it.
 	Unknown Existence = iota
-	// Absent: the server said that the object does not exist.
+	// Absent: the server answered that the object does not exist.
 	Absent
 	// Present: the object was seen.
 	Present
-	// NotFetched: the object was not read, and nothing says that it exists. A desired
-	// object may be created by a request that demands its absence; for everything
-	// else it is Unknown.
+	// NotFetched: the object was not read, and nothing indicates that it exists. A desired object
+	// may be created by a request that demands its absence; for everything else it is Unknown.
 	NotFetched
 )
 
@@ -127,7 +126,7 @@ const (
 	NotReady Readiness = iota
 	// Ready: the object does its work.
 	Ready
-	// Failed: the object says that it failed.
+	// Failed: the object reports a failure.
 	Failed
 	// ReadinessUnknown: the type declares status conditions, but the status is still
 	// empty. The object counts as not ready for EmptyStatusGracePeriod after our write,

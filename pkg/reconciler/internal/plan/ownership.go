@@ -95,7 +95,7 @@ type Controller struct {
 	UID        types.UID
 }
 
-// relation says who owns a live object.
+// relation is the relation of a live object to the owner.
 type relation int
 
 const (
@@ -164,8 +164,8 @@ func (o Ownership) onlyOther(policies policy.Set) bool {
 	return slices.ContainsFunc(o.OtherOwners, isFrom) && !slices.ContainsFunc(o.OtherOwners, isOther)
 }
 
-// isShared reports whether an object of ours shows another owner, too. It stays ours only if it is
-// adopted whatever its owner is.
+// isShared reports whether an object of ours shows another owner, too. It stays ours only if its
+// owner does not matter to the adoption.
 func (u *unit) isShared() bool { return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0 }
 
 // isSealed reports whether the record proves that the live object is ours.

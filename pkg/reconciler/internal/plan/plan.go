@@ -37,7 +37,7 @@ type Plan struct {
 	Deviations []Deviation
 	// Ignored are desired objects that exist, are not ours, and are not changed.
 	Ignored []Key
-	// Retained are recorded objects that are not desired and stay, as Input.Retain says.
+	// Retained are recorded objects that are not desired and stay because of Input.Retain.
 	Retained []Key
 	// Settled and Total count the desired objects, or in deletion the recorded ones.
 	Settled, Total int
@@ -50,8 +50,8 @@ func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Waiting) == 0 }
 type Verb string
 
 const (
-	// VerbCreate creates an object that must not exist, by POST or by
-	// server-side apply, as its update policy says.
+	// VerbCreate creates an object that must not exist, by POST or by server-side apply, depending
+	// on its update policy.
 	VerbCreate Verb = "create"
 	// VerbReplace sends the manifest as a PUT.
 	VerbReplace Verb = "replace"
@@ -134,7 +134,8 @@ type Step struct {
 	// Drift is the drift that the step undoes, if another client changed or deleted the object; nil
 	// if the step has another reason.
 	Drift *report.Drift
-	// AsIntended: the record says that the object was created of this manifest. It is written only if it differs.
+	// AsIntended: the object was created of this manifest according to the record. It is written
+	// only if it differs.
 	AsIntended bool
 	// ItemAfter is the record once the step succeeded; the uid and the hashes are filled in from
 	// the server's answer. VerbDelete and VerbOrphan keep no record; a guard reads the orphaned
@@ -159,9 +160,9 @@ func (s Step) StillApplies(live Observation) bool {
 }
 
 // TakesOwnership reports whether the step puts our label and annotation on an object that lacks
-// them: a creation, an adoption, the repair of a lost label. Its preconditions do not say
-// whether the object is still desired: the process that reconciles the component
-// by now may have dropped it, because it did not exist or was not ours.
+// them: a creation, an adoption, the repair of a lost label. Its preconditions do not tell whether
+// the object is still desired: the process that reconciles the component by now may have dropped
+// it, because it did not exist or was not ours.
 func (s Step) TakesOwnership() bool {
 	return s.Verb == VerbCreate || s.Reason == ReasonAdopted || s.Reason == ReasonOwnershipLost
 }

@@ -59,7 +59,7 @@ const (
 	annotationArgo = "argocd.argoproj.io/sync-options"
 )
 
-// HelmRelease is how messages name a release of Helm, the owner that its annotations say.
+// HelmRelease is the name in messages for a release of Helm, the owner in its annotations.
 func HelmRelease(namespace, name string) string {
 	if namespace == "" {
 		return "Helm release " + name
@@ -67,7 +67,7 @@ func HelmRelease(namespace, name string) string {
 	return "Helm release " + namespace + "/" + name
 }
 
-// FluxRelease is how messages name a HelmRelease of Flux, the owner that its labels say.
+// FluxRelease is the name in messages for a HelmRelease of Flux, the owner in its labels.
 func FluxRelease(namespace, name string) string {
 	if namespace == "" {
 		return "Flux HelmRelease " + name

@@ -134,8 +134,8 @@ func readOrder(target *int16, text string) error {
 	return nil
 }
 
-// readAdoption reads the adoption policy. An object that its own manifest says must not be adopted is not taken from
-// another tool either.
+// readAdoption reads the adoption policy. An object whose own manifest forbids adoption is not
+// taken from another tool either.
 func readAdoption(set *Set, text string) error {
 	if err := readEnum(&set.Adoption, v1alpha1.AdoptionPolicies, text); err != nil {
 		return err

@@ -126,8 +126,8 @@ const (
 // minReapply is the shortest interval of refreshing writes.
 const minReapply = time.Minute
 
-// Layer is one source of defaults, such as a component or the options of a
-// reconciler. Zero values say nothing.
+// Layer is one source of defaults, such as a component or the options of a reconciler. Zero values
+// mean unset.
 type Layer struct {
 	Adoption v1alpha1.AdoptionPolicy
 	// AdoptFrom and AdoptBeside are as in Set.
@@ -137,8 +137,7 @@ type Layer struct {
 	Update      v1alpha1.UpdatePolicy
 	Delete      v1alpha1.DeletePolicy
 	Drift       v1alpha1.DriftPolicy
-	// Reapply is the interval of refreshing writes, at least one minute;
-	// zero and less say nothing.
+	// Reapply is the interval of refreshing writes, at least one minute; zero and less mean unset.
 	Reapply time.Duration
 }
 
@@ -196,7 +195,7 @@ func setDefault[T ~string](target *T, name string, values []T, value T) error {
 	return nil
 }
 
-// filled puts the built-in defaults where the set says nothing.
+// filled puts the built-in defaults where the set has zero values.
 func (s Set) filled() Set {
 	s.Adoption = cmp.Or(s.Adoption, v1alpha1.AdoptionPolicies[0])
 	s.Reconcile = cmp.Or(s.Reconcile, v1alpha1.ReconcilePolicies[0])

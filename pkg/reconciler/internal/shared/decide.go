@@ -43,7 +43,8 @@ type Input struct {
 	Served bool
 	// Written: this process has written this content before.
 	Written bool
-	// Drifted: the definition is not as its manifest, although its mark says so.
+	// Drifted: the definition differs from its manifest, although its mark has the manifest's
+	// digest.
 	Drifted bool
 }
 
@@ -52,7 +53,8 @@ type Decision struct {
 	// Verb is VerbCreate or VerbReplace; empty if nothing is written.
 	Verb   plan.Verb
 	Reason plan.Reason
-	// Note says why the definition is used as it is although the generator has another one; empty if there is no reason to.
+	// Note explains why the definition is used as it is although the generator has another one;
+	// empty if there is no reason to.
 	Note string
 	// Used: the definition could not be read, and is served, so it counts as ready.
 	Used bool

@@ -37,7 +37,7 @@ func (w What) String() string {
 	return [...]string{"Readiness", "Content", "Vanished"}[w]
 }
 
-// Change says that an object of an owner changed.
+// Change is a change of an object of an owner.
 type Change struct {
 	// Owner is the value of our label. When an object goes to another owner, both
 	// are notified.

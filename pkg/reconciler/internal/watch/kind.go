@@ -59,7 +59,7 @@ type kind struct {
 	newest string
 }
 
-// refusal says that the server does not let us list or watch somewhere.
+// refusal records that the server does not let us list or watch somewhere.
 type refusal struct {
 	until time.Time
 	count int

@@ -152,7 +152,7 @@ func (c *scope) Replace(objects map[types.NamespacedName]*record, version string
 	})
 }
 
-// Set implements informer.Handler. An event that is older than the last list says nothing new.
+// Set implements informer.Handler. An event that is older than the last list is not new.
 func (c *scope) Set(name types.NamespacedName, live *record, version string) {
 	c.change(version, func(k *kind) []Change {
 		if c.isListed(version) {
