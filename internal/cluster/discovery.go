@@ -257,7 +257,7 @@ func (t *Types) addKindsSingly(ctx context.Context, core bool, kinds map[string]
 		for _, v := range versions {
 			gv := schema.GroupVersion{Group: group, Version: v}
 			kinds[gv.String()] = nil
-			// That one cannot be read is no reason to know nothing.
+			// An unreadable version does not hide the readable ones.
 			if served, err := t.fetchVersion(ctx, gv); err == nil {
 				kinds[gv.String()] = slices.Collect(maps.Keys(served))
 			}

@@ -3,5 +3,5 @@
 
 // Package difference compares objects: [Between] compares two renderings of the same objects, and
 // hides the values, because they may be secret; [Fields] compares two states of one object, with
-// the values, but for those of Secrets.
+// the values, but without values of Secrets.
 package difference

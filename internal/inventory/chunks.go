@@ -16,9 +16,9 @@ import (
 	"github.com/corbel-run/corbel/internal/gzipped"
 )
 
-// DefaultThreshold is how large the items may be in the status, in bytes of JSON:
-// those of about 280 objects. What the status holds is read, decoded, compared
-// and written with every reconcile, and sent to every client that watches the component.
+// DefaultThreshold is how large the items may be in the status, in bytes of JSON: the items of
+// about 280 objects. The status is read, decoded, compared and written with every reconcile, and
+// sent to every client that watches the component.
 //
 // Limit: the inventory in the status, as JSON: about 280 objects. A larger one is kept in Secrets beside
 // the component, if the operator may write them.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview is how a user asks a running operator what it would do for a component, and how the
-// operator answers. Only the operator has the generator, the hooks and the key of the history; the API
-// server is the only way to it, and its rights decide who may ask and who may read.
+// Package preview lets a user ask a running operator for its plan for a component. Only the
+// operator has the generator, the hooks and the key of the history; the API server is the only way
+// to it, and its rights decide who may ask and who may read.
 //
 // # Protocol
 //
@@ -34,11 +34,12 @@
 //     as it was read. So an operator that was deposed, or one that starts again, does no harm.
 //   - A request that is older than ten minutes is not answered. Its age is counted from the nonce
 //     only when the operator starts; a change that it sees is new, whatever the clock of its user.
-//   - After a crash the annotation leads to what is left: the operator lists the Secrets of a component
-//     that has one when it starts. Without the right to list them they stay until the component is gone.
+//   - After a crash the annotation leads to the remains: the operator lists the Secrets of a
+//     component that has one when it starts. Without the right to list them they stay until the
+//     component is gone.
 //   - A request costs the plan and at most four more requests; without requests nothing is sent.
 //
-// # Who sees what
+// # Visibility
 //
 // Asking takes the right to patch the component, which is also the right to edit it. An edited component is planned only
 // if the server admits it in a dry run by the operator: admission policies that depend on the user are not applied. Reading takes the

@@ -115,7 +115,8 @@ const (
 	// it went while nothing watched it.
 	//
 	// Event type: Normal
-	// What to do: check what the object, such as a Job, was to do. A change of its manifest runs it again.
+	// What to do: check the result of the object, such as a Job. A change of its manifest runs it
+	// again.
 	NoteAssumedComplete = "AssumedComplete"
 )
 

@@ -138,9 +138,9 @@ func list(values []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// quote quotes a scalar so that a line of a log in JSON holds it as it is: such a line
-// escapes double quotes, and `\"\"` is the name of no group. Only double quotes can hold
-// what is not printable.
+// quote quotes a scalar so that a line of a log in JSON holds it as it is: such a line escapes
+// double quotes, and `\"\"` is the name of no group. Only double quotes can hold characters that
+// are not printable.
 func quote(value string) string {
 	if strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(value)

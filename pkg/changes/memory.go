@@ -133,8 +133,8 @@ func (m *memory) disappeared(obj client.Object) {
 	r.current = nil
 }
 
-// noteGone notes an object that is gone. If another one is still to be parted with, no
-// call was made for this one, and so nothing has to be said of it.
+// noteGone notes an object that is gone. If the deletion of an earlier object is still to be
+// delivered, no call was made for this one, and so its own deletion needs no call.
 func (r *record) noteGone(obj client.Object, finalizers ownFinalizers) {
 	if r.gone != nil {
 		return

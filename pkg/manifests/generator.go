@@ -22,10 +22,9 @@ import (
 // A generator may also implement types.SchemeBuilder, if the client of the
 // target cluster has to know the types of its objects.
 type Generator interface {
-	// Generate returns the objects for the parameters. Namespace and name are
-	// those of the deployment; objects without a namespace are put into this
-	// namespace by the caller, if they are namespaced. The parameters must not
-	// be changed. The objects belong to the caller, which may change them.
+	// Generate returns the objects for the parameters. Namespace and name are the deployment's; the
+	// caller puts namespaced objects without a namespace into this namespace. The parameters must
+	// not be changed. The objects belong to the caller, which may change them.
 	Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error)
 }
 

@@ -103,7 +103,7 @@ type isolated struct {
 // Generate implements Generator.
 func (i *isolated) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if subprocess.IsChild() {
-		// One inside of another one.
+		// An isolated generator inside of another one.
 		return Generate(ctx, i.generator, namespace, name, parameters)
 	}
 	if err := errors.Join(i.validate(), isolates.ready()); err != nil {

@@ -155,9 +155,9 @@ func (h *Helper) CommitMetadata(ctx context.Context, obj client.Object) error {
 // removes the last finalizer of an object that is being deleted, there is nothing left to write a
 // status to.
 //
-// If the type has no status subresource, the conditions are written by way of
-// the object itself, so that the complaint about it can be read there; the error is
-// returned nevertheless. An object that is gone gives an error that is ErrConflict and NotFound.
+// If the type has no status subresource, the conditions are written by way of the object itself, so
+// that users can read the error there; the error is returned nevertheless. An object that is gone
+// gives an error that is ErrConflict and NotFound.
 func (h *Helper) Patch(ctx context.Context, obj client.Object, options ...Option) error {
 	var o HelperOptions
 	for _, option := range options {

@@ -43,7 +43,7 @@ type DesiredSet struct {
 var ErrOutdated = errors.New("the desired objects have to be built again")
 
 // Pack returns the same set in a form that needs little memory: all manifests are compressed, also
-// those of Secrets. If the set before is equal, Pack returns that one; before may be nil. Pack
+// manifests of Secrets. If the set before is equal, Pack returns it; before may be nil. Pack
 // returns nil if there is nothing to pack.
 func (w *DesiredSet) Pack(before *DesiredSet) *DesiredSet {
 	if w == nil || w.pack != nil {

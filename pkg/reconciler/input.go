@@ -276,7 +276,8 @@ func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (
 		return false, false, err
 	}
 	if !resource.Can("create") || !resource.Can("get") || !resource.Can("delete") {
-		// A definition that is being deleted lets nothing be created. The next one of its name does.
+		// Nothing can be created while its definition is being deleted. The next one of its name
+		// does.
 		r.target.Types().Forget(gvk)
 		return false, true, desired.ErrUnmanageable
 	}

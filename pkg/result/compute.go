@@ -142,8 +142,8 @@ type part struct {
 // urgency orders outcomes by how soon the object has to be reconciled again.
 var urgency = map[Outcome]int{Ignored: 1, Stalled: 2, Waited: 3, Failed: 4}
 
-// mostUrgent picks the part of err that decides. Among several that wait it is the one with the
-// shortest delay; the builder decides about a wait without a delay.
+// mostUrgent picks the part of err that decides. Among several waits the shortest delay decides;
+// the builder decides about a wait without a delay.
 func mostUrgent(err error, builder RuntimeResultBuilder) part {
 	var chosen part
 	for _, p := range parts(err) {

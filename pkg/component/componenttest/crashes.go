@@ -10,7 +10,7 @@ import (
 
 // TestCrashes goes through the lifecycle of TestLifecycle once without a crash and then once for
 // each write of the operator with a crash there: before the write is sent, and between its commit
-// and the answer. The crashed operator sends nothing any more; another one has to come to the same
+// and the answer. The crashed operator sends nothing any more; its successor has to reach the same
 // end. The status of the component is among the writes; events, leases, dry runs and requests
 // before the component exists are not.
 //

@@ -60,8 +60,8 @@
 // (helm.sh/resource-group) are applied when all groups are ready that they, or other objects of
 // their group, depend on (helm.sh/depends-on/resource-groups: a list of names, as YAML or JSON in a
 // text, or separated by commas). Groups without dependencies that nothing depends on, and objects
-// in no group, come after them. So does a group that depends on one which the chart does not have;
-// that is logged. Groups count within one chart.
+// in no group, come after them. So does a group that depends on a missing group; that is logged.
+// Groups count within one chart.
 //
 // In Chart.yaml, the field depends-on of a dependency names the sub-charts that are ready before
 // the dependency is applied, and the annotation helm.sh/depends-on/subcharts names the sub-charts

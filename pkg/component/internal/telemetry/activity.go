@@ -53,20 +53,20 @@ const (
 	// What to do: read the note.
 	reasonNoted = "DependentNoted"
 	// reasonApplied means that dependent objects were written, while the component was applied. The note
-	// counts them by what was done.
+	// counts them by verb.
 	//
 	// Event type: Normal
 	// What to do: nothing.
 	reasonApplied = "Applied"
 	// reasonDeleted means that dependent objects were removed, while the component was deleted. The note
-	// counts them by what was done.
+	// counts them by verb.
 	//
 	// Event type: Normal
 	// What to do: nothing.
 	reasonDeleted = "Deleted"
-	// ReasonDrifted means that dependent objects differ from their manifests and are left as they are,
-	// because their drift policy is Report or a webhook changes each write of them. The message says which client
-	// or webhook changed what, and when.
+	// ReasonDrifted means that dependent objects differ from their manifests and are left as they
+	// are, because their drift policy is Report or a webhook changes each write of them. The
+	// message names the client or webhook, the change and the time.
 	//
 	// Conditions: Drifted True; Ready is not affected
 	// Event type: Normal
@@ -75,13 +75,13 @@ const (
 	ReasonDrifted = "Drifted"
 )
 
-// Activity is what was done for one component since it was last reported. The zero value is
+// Activity collects the steps and notes of one component since the last report. The zero value is
 // ready to use.
 type Activity struct {
 	// steps counts, by verb, the steps since the last event, and notes are those since then.
 	steps map[string]int
 	notes []report.Note
-	// more counts, by reason, the notes beyond those that are kept.
+	// more counts, by reason, the notes beyond maxKeptNotes.
 	more map[string]int
 
 	// The rest is about lines of the log: there is one for each transition.
@@ -94,18 +94,18 @@ type Activity struct {
 	started, starts bool
 	// installed reports whether the component was ready before.
 	installed bool
-	// transition is the last one that was logged.
+	// transition is the last logged transition.
 	transition string
 	// errorReason, errorMessage and errorTime are of the last error that was logged.
 	errorReason, errorMessage string
 	errorTime                 time.Time
 }
 
-// Add adds what the engine has done in a reconcile.
+// Add adds the steps and notes of a reconcile.
 func (a *Activity) Add(outcome reconciler.Outcome) {
 	a.steps = addSteps(a.steps, outcome.Steps)
 	for _, note := range outcome.Notes {
-		// The same note is repeated while what it is about lasts.
+		// The engine repeats a note as long as its cause lasts.
 		if slices.Contains(a.notes, note) {
 			continue
 		}
@@ -139,7 +139,7 @@ func addSteps(sum, more map[string]int) map[string]int {
 // noteReason returns the reason of the event about a note.
 func noteReason(note report.Note) string { return cmp.Or(note.Reason, reasonNoted) }
 
-// ReportActivity sends events about what was done since the last one, and logs it.
+// ReportActivity sends events about the steps and notes since the last transition, and logs them.
 func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, action Action) {
 	events.Send(t.Recorder, s.Object, maxNotes, a.noteEvents(action)...)
 	if summary := summaryOf(a.steps); summary != "" {
@@ -157,8 +157,8 @@ func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, 
 	a.steps, a.notes, a.more = nil, nil, nil
 }
 
-// noteEvents makes one event of all notes with one reason. It names the first few
-// objects and counts the others. Warnings come first, because not all may fit.
+// noteEvents makes one event of all notes with one reason. It names the first few objects and
+// counts the rest. Warnings come first, because not all may fit.
 func (a *Activity) noteEvents(action Action) []events.Event {
 	var reasons []string
 	byReason := map[string][]report.Note{}

@@ -192,7 +192,7 @@ func (f Facts) evaluate() Verdict {
 	}
 }
 
-// wait is the verdict of a reconcile that goes on when something happens.
+// wait is the verdict of a reconcile that waits for an event.
 func (f Facts) wait(state v1alpha1.State, ready metav1.ConditionStatus, reason, message string) Verdict {
 	return Verdict{
 		State: state, Ready: ready, Reconciling: true, Reason: reason, Message: message,

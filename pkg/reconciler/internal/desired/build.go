@@ -67,9 +67,8 @@ type Input struct {
 // the user.
 type Resolve func(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, served bool, err error)
 
-// ErrUnmanageable means that the server does not let the objects of a type be
-// created, read and deleted. It keeps nothing of a SubjectAccessReview, for
-// example, but answers it.
+// ErrUnmanageable means that the server does not allow to create, read and delete the objects of a
+// type. It keeps nothing of a SubjectAccessReview, for example, but answers it.
 var ErrUnmanageable = errors.New("objects of the type cannot be created, read and deleted")
 
 // InvalidError means that the objects cannot be applied as they are.

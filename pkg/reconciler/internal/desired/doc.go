@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package desired is the door through which rendered objects come in.
+// Package desired builds the desired objects from rendered ones.
 //
 // Build accepts all results of generators, typed or not, single or in lists, and returns the input
 // of the planner: each object identified, placed in its namespace, with valid policies, a digest
-// and our label and annotation. Everything behind this door may rely on that.
+// and our label and annotation. The rest of the engine relies on that.
 //
 // It goes through all objects before it gives up: one error lists every mistake, each with the
 // object it belongs to. So a user repairs them all at once, and nothing is written as long as there

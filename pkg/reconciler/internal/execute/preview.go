@@ -58,7 +58,7 @@ func (p *Preview) keep(r cluster.Resource, live *unstructured.Unstructured) {
 	p.known[addressOf(r, live.GetNamespace(), live.GetName())] = live
 }
 
-// Forget lets an object be read again.
+// Forget drops the copy of an object, so that it is read again.
 func (p *Preview) Forget(key plan.Key) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
