@@ -276,8 +276,8 @@ func (r *Reconciler) resolve(ctx context.Context, gvk schema.GroupVersionKind) (
 		return false, false, err
 	}
 	if !resource.Can("create") || !resource.Can("get") || !resource.Can("delete") {
-		// Nothing can be created while its definition is being deleted. The next one of its name
-		// does.
+		// The server creates no objects while their definition is being deleted. The next
+		// definition of the name allows that.
 		r.target.Types().Forget(gvk)
 		return false, true, desired.ErrUnmanageable
 	}
