@@ -131,11 +131,19 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 
 	startVersion := f.version(t)
 	watches.start(t, startVersion)
-	watches.endLater(patience / 4)
+	requeue := func() {}
+	if watches.endWithScenario() {
+		requeue = func() { first.requeue(f, s.names()) }
+	} else {
+		watches.endLater(patience / 4)
+	}
 	g.arm()
 	s.proceed(t, f)
-	end := g.await(t, s, f)
+	end := g.await(t, s, f, requeue)
 	if !end.crashed {
+		if watches.endWithScenario() {
+			watches.end()
+		}
 		watches.awaitEnd(t)
 		watches.check(t)
 		end.crashed = g.HasCrashed() // by what the truth made it do
@@ -171,13 +179,17 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 
 // await waits until the operator has crashed, or has done its work without reaching
 // the fatal request.
-func (c *crasher) await(t *testing.T, s *scenario, f *fixture) *ending {
+func (c *crasher) await(t *testing.T, s *scenario, f *fixture, requeue func()) *ending {
 	t.Helper()
-	end := &ending{}
+	end, requeued := &ending{}, time.Now()
 	eventually(t, "the operator to crash or to finish", func(ctx context.Context) error {
 		end.crashed, end.requests = c.HasCrashed(), c.requests()
 		if end.crashed {
 			return nil
+		}
+		if time.Since(requeued) > moment/4 {
+			requeue()
+			requeued = time.Now()
 		}
 		err := s.finished(ctx, f)
 		if err == nil && c.At > 0 && len(end.requests) >= c.At {
@@ -186,6 +198,13 @@ func (c *crasher) await(t *testing.T, s *scenario, f *fixture) *ending {
 		return err
 	})
 	return end
+}
+
+// requeue makes an operator reconcile components as it does when their requeue interval ends.
+func (o *operator) requeue(f *fixture, names []string) {
+	for _, name := range names {
+		_ = o.reconciler.Trigger(f.namespace, name) // an error means that it has enough to do
+	}
 }
 
 // checkRecord expects, at the moment of the crash, every object with our label to be

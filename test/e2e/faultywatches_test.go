@@ -120,6 +120,9 @@ func (w *faultyWatches) endLater(within time.Duration) {
 	}()
 }
 
+// endWithScenario reports whether the fault ends when the scenario has ended.
+func (w *faultyWatches) endWithScenario() bool { return w.fault != nil && w.fault.ofComponents }
+
 // affect notes that the fault has an effect. It is called with the lock.
 func (w *faultyWatches) affect() {
 	if !w.affected {

@@ -16,11 +16,13 @@ import (
 )
 
 // watchFault says what is wrong, for a while, with the watches by which an operator
-// knows its dependents. When it has ended they are correct again: events that were
+// knows its dependents or its components. When it has ended they are correct again: events that were
 // kept back arrive, and a watch that has lost some is broken, so that the operator
 // can notice. Without the latter no client could ever be right.
 type watchFault struct {
 	name string
+	// ofComponents is set if the watch of the components is at fault, and not those of dependents.
+	ofComponents bool
 	// only are the resources concerned, except those that are not; empty means all
 	// dependents.
 	only, except []string
@@ -55,12 +57,28 @@ const (
 	stale = 10 * time.Second
 )
 
-var watchFaults = []*watchFault{
+// watchFaults are all faults: those of dependents, and the same of components. A fault of components lasts until the scenario has
+// ended, which stands for minutes without an event: the operator reconciles, as at the end of its requeue interval, and the watch of
+// the components shows nothing of the scenario, or shows it late or wrong.
+var watchFaults = slices.Concat(faultsOfDependents, faultsOfComponents())
+
+func faultsOfComponents() (twins []*watchFault) {
+	for _, f := range faultsOfDependents {
+		if len(f.only) > 0 || len(f.except) > 0 || f.idle > 0 {
+			continue
+		}
+		twin := *f
+		twin.name, twin.ofComponents = "component: "+f.name, true
+		twins = append(twins, &twin)
+	}
+	return twins
+}
+
+var faultsOfDependents = []*watchFault{
 	{name: "events are late", lasts: 2 * moment, delay: moment / 3},
 	{name: "events are held back", lasts: moment, hold: true},
 	{name: "events of ConfigMaps are held back", lasts: moment, hold: true, only: []string{"configmaps"}},
 	{name: "events of all but ConfigMaps are held back", lasts: moment, hold: true, except: []string{"configmaps"}},
-	{name: "events of the component are held back", lasts: moment, hold: true, only: []string{"bundles"}},
 	{name: "events are lost until the watch breaks", lasts: moment, drop: true},
 	{name: "nothing but bookmarks arrives", lasts: moment, drop: true, bookmarks: true},
 	{name: "events are replayed", lasts: moment, replay: true},
@@ -82,8 +100,8 @@ func (f *watchFault) isOld() bool { return f.past || f.longPast }
 // concerns reports whether a request is a watch, or the list of one, that the fault affects.
 func (f *watchFault) concerns(r *http.Request) bool {
 	resource := collectionOf(r)
-	if slices.Contains(f.only, "bundles") {
-		return resource == "bundles" && isWatch(r)
+	if f.ofComponents {
+		return resource == "bundles" && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") // the client of the operator asks for Bundles
 	}
 	return isOfDependents(r) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
 }
