@@ -65,9 +65,6 @@ type Options[T client.Object] struct {
 	// Version returns the resourceVersion of an object that the watch of the controller has shown last; false if it
 	// has shown none.
 	Version func(ctx context.Context, key client.ObjectKey) (resourceVersion string, ok bool)
-	// Recent returns a read of an object that was made earlier and is still valid, in the object that it is
-	// given; false if there is none.
-	Recent func(ctx context.Context, key client.ObjectKey, obj T) (Read, bool)
 	// Elsewhere says that another operator has claimed an object, for a Warning event with the reason OwnerConflict; it is empty if
 	// none has. Nothing is written to such an object, but that a finalizer which this process has just put on it is removed.
 	Elsewhere func(obj T) string
@@ -78,14 +75,6 @@ type Options[T client.Object] struct {
 	PersistSpec bool
 	// ObservedGenerationAlways sets status.observedGeneration whatever the outcome.
 	ObservedGenerationAlways bool
-}
-
-// Read is a read of an object.
-type Read struct {
-	// At is when it was asked for, or until when the object is known to be unchanged since.
-	At time.Time
-	// Gone: the object does not exist.
-	Gone bool
 }
 
 // complete checks the options and fills in the defaults. All mistakes are in the

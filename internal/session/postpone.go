@@ -13,6 +13,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 )
 
+// maxAge is how old the last answer about an object may be when another session goes on with it.
+const maxAge = 5 * time.Second
+
 // postponed is a session that ended without a write of the status.
 type postponed struct {
 	object  client.Object
@@ -23,7 +26,7 @@ type postponed struct {
 // Postpone is called while a session is assessed. It puts off the write of the status for at most d, counted from the
 // first of several sessions in a row that did. The next session goes on with the object as this one left it, and
 // without a read, unless the watch shows another version of it. So a status that is outdated in a moment costs no request.
-// ReadAt says how old the object is; Commit looks at the server if that is more than five seconds.
+// It reads the object if the last answer about it is more than five seconds old.
 // If the process ends before, the status is lost, as in a crash: nothing that the next process must know may be in it.
 //
 // Without the option Version nothing is postponed.
@@ -71,8 +74,8 @@ func (s *Sessions[T]) takePostponed(ctx context.Context, key client.ObjectKey) *
 	if known.postponed, known.unwritten = nil, false; left == nil {
 		return nil
 	}
-	resourceVersion, _ := left.patcher.ServerState()
-	if shown, ok := s.Options.Version(ctx, key); !ok || shown != resourceVersion {
+	resourceVersion, at := left.patcher.ServerState()
+	if shown, ok := s.Options.Version(ctx, key); !ok || shown != resourceVersion || time.Since(at) > maxAge {
 		return nil
 	}
 	known.lost, known.unwritten = false, true

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -91,10 +90,6 @@ type Session[T client.Object] struct {
 	ended   bool
 	requeue reconcile.Result
 
-	// earlierVersion is the resourceVersion that a session made which this one goes on with; empty if it made none.
-	earlierVersion string
-	// readAt is when the object was read, or until when it is known to be unchanged.
-	readAt time.Time
 	// postponedAt is since when the status is postponed; zero if it is not. Postpone is for how long it may be.
 	postponedAt time.Time
 	postpone    time.Duration
@@ -150,11 +145,10 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	}
 	if left := s.takePostponed(ctx, key); left != nil {
 		session.known, session.postponedAt = s.memory.entryOf(key), left.since
-		_, session.readAt = left.patcher.ServerState()
 		return s.begin(ctx, session, left.object.(T), left.patcher, settingsOf)
 	}
-	obj, at, err := s.read(ctx, key)
-	switch {
+	obj := s.Options.New()
+	switch err := s.Options.Reader.Get(ctx, key, obj); {
 	case types.IsGone(err, key.Name):
 		session.forgetObject(false)
 		return session.endWith(reconcile.Result{}), nil
@@ -165,35 +159,7 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	}
 	session.known = s.memory.entryOf(key)
 	session.known.unserved.Reset()
-	session.readAt = at
 	return s.begin(ctx, session, obj, nil, settingsOf)
-}
-
-// ReadAt returns when the object was read, or until when it is known to be unchanged: see Read. If this session goes on with one that
-// has written the object, it is when that was sent.
-func (s *Session[T]) ReadAt() time.Time { return s.readAt }
-
-// LastVersion returns the resourceVersion that the last write of this session has given the object, and when the write was sent. It
-// is false if no write has changed the object.
-func (s *Session[T]) LastVersion() (resourceVersion string, sent time.Time, ok bool) {
-	if s.patcher == nil {
-		return "", time.Time{}, false
-	}
-	resourceVersion, sent = s.patcher.LastVersion()
-	return resourceVersion, sent, resourceVersion != s.earlierVersion
-}
-
-// read reads an object, unless Options.Recent has it.
-func (s *Sessions[T]) read(ctx context.Context, key client.ObjectKey) (obj T, at time.Time, err error) {
-	if obj = s.Options.New(); s.Options.Recent != nil {
-		if read, ok := s.Options.Recent(ctx, key, obj); ok && read.Gone {
-			return obj, read.At, apierrors.NewNotFound(schema.GroupResource{}, key.Name)
-		} else if ok {
-			return obj, read.At, nil
-		}
-	}
-	at = time.Now()
-	return obj, at, s.Options.Reader.Get(ctx, key, obj)
 }
 
 // begin decides what the session of an object is about. The patcher is that of an earlier session if this one
@@ -211,10 +177,9 @@ func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, pat
 		return session.endWith(reconcile.Result{}), nil
 	}
 	if session.patcher = patcher; patcher != nil {
-		session.earlierVersion, _ = patcher.LastVersion()
 		return session, nil
 	}
-	options := []patch.HelperOption{patch.WithReader(s.Options.Reader), patch.WithFieldOwner(s.Options.FieldOwner), patch.WithReadAt(session.readAt)}
+	options := []patch.HelperOption{patch.WithReader(s.Options.Reader), patch.WithFieldOwner(s.Options.FieldOwner)}
 	if !s.Options.PersistSpec {
 		options = append(options, patch.WithoutSpec())
 	}

@@ -297,7 +297,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit session.Commit, t 
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	request.Record, request.Confirm, request.Stale = stored.save, h.confirm(obj), isStale(h.remembered(obj).readAt)
+	request.Record, request.Confirm = stored.save, h.confirm(obj)
 	outcome, err := t.Engine.Apply(ctx, request)
 	remembered := h.remembered(obj)
 	remembered.planned = outcome.Total > 0

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,56 +80,6 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 			h.settings.leaderLock = &LeaderLock{Interface: &leaseStub{}}
 			if err := h.confirm(obj)(t.Context()); !errors.Is(err, patch.ErrConflict) {
 				t.Errorf("without a lease: %v", err)
-			}
-		})
-	}
-}
-
-func TestAComponentThatWasListedEarlierIsConfirmed(t *testing.T) {
-	hook := func(context.Context, client.Client, *widget) error { return nil }
-	for name, test := range map[string]struct {
-		readAt         time.Time
-		hooks, skipped bool // the component is to be skipped by now
-		stale          bool
-		err            error
-	}{
-		"just read":                     {readAt: time.Now(), hooks: true, skipped: true},
-		"listed earlier":                {readAt: time.Now().Add(-6 * time.Second), skipped: true, stale: true},
-		"listed earlier, with hooks":    {readAt: time.Now().Add(-6 * time.Second), hooks: true},
-		"changed since then with hooks": {readAt: time.Now().Add(-6 * time.Second), hooks: true, skipped: true, err: patch.ErrConflict},
-	} {
-		t.Run(name, func(t *testing.T) {
-			engine := &fakeEngine{echo: true}
-			h, _ := testHandler(t, engine)
-			obj := newWidget()
-			if test.hooks {
-				h.code.hooks[preReconcile] = []HookFunc[*widget]{hook}
-			}
-			current, err := copyOf(obj)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if test.skipped {
-				current.Annotations = map[string]string{"test.corbel.run/management-policy": "skip"}
-			}
-			h.local = oneWidget{widget: current}
-			if err := h.noteReadAt(t.Context(), obj, test.readAt); !errors.Is(err, test.err) {
-				t.Fatalf("got %v, want %v", err, test.err)
-			}
-			if test.err != nil {
-				return
-			}
-			if _, err := h.createOrUpdate(t.Context(), obj, noCommit); err != nil || len(engine.applied) != 1 {
-				t.Fatalf("error %v, and %d calls", err, len(engine.applied))
-			}
-			if got := engine.applied[0]; got.Stale != test.stale || got.Confirm == nil {
-				t.Errorf("the engine is told that it is stale: %t, want %t", got.Stale, test.stale)
-			}
-			deleted := deletedWidget(someInventory)
-			h.remembered(deleted).readAt = h.remembered(obj).readAt
-			_, _ = h.delete(t.Context(), deleted, noCommit) // it does not end here
-			if len(engine.deleted) != 1 || engine.deleted[0].Stale != test.stale || engine.deleted[0].Confirm == nil {
-				t.Errorf("deletions: %+v", engine.deleted)
 			}
 		})
 	}

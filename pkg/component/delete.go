@@ -148,7 +148,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 	}
 	request := reconciler.DeleteRequest{
 		Owner: h.owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
-		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj), Stale: isStale(h.remembered(obj).readAt),
+		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj),
 		Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)},
 	}
 	var blockers []report.Blocker

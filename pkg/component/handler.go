@@ -30,9 +30,6 @@ type handler[T Component] struct {
 	// sessions reads components and writes their status.
 	sessions *session.Sessions[T]
 
-	// reads reads components together.
-	reads *bulkReader[T]
-
 	settings  settings
 	renderer  *rendering.Renderer
 	kind      schema.GroupVersionKind // of T

@@ -53,8 +53,6 @@ type remembered struct {
 	activity telemetry.Activity
 	// planned: in this reconcile, the engine came so far that it could plan.
 	planned bool
-	// readAt is when the component was read, or until when it is known to be unchanged.
-	readAt time.Time
 	// creations says when a creation without a known answer may last have been sent.
 	creations creations
 	// soleWriter: no creation can be under way in this deletion.

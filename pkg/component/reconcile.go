@@ -27,8 +27,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	obj, stale := s.Object, isStale(s.ReadAt())
-	sent := creations{}
+	obj, sent := s.Object, creations{}
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		obj.GetStatus().dropForeign()
 		if h.former(obj) == "" {
@@ -44,9 +43,6 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		h.warnOfUnknownAnnotations(obj)
 		known := h.remembered(obj)
 		known.transient = false
-		if err := h.noteReadAt(ctx, obj, s.ReadAt()); err != nil {
-			return result.Empty, err
-		}
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
 		if sent.component != obj.GetUID() {
 			sent = creations{component: obj.GetUID(), last: h.now()}
@@ -73,17 +69,8 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	})
 	s.Finalize(ctx, func(ctx context.Context) error {
 		h.noteLost(obj, false)
-		// After a deletion, which was confirmed, the inventory in memory is newer than that of the server.
-		if stale && s.Phase == session.PhaseFinalize {
-			if err := h.confirm(obj)(ctx); err != nil {
-				return err
-			}
-		}
 		return h.finalize(ctx, obj, s.Commit)
 	})
-	if s.Gone && s.Phase == session.PhaseFinalize {
-		h.reads.noteGone(obj)
-	}
 	if s.Gone {
 		late := h.memory.entryOf(key).creations
 		h.forgetComponent(ctx, key)
@@ -112,9 +99,6 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	})
 	if !s.Gone {
 		h.noteUpdated(key, err)
-		if version, sent, ok := s.LastVersion(); ok {
-			h.reads.noteWrite(key, version, sent)
-		}
 	}
 	if answer.RequeueAfter > 0 || err != nil {
 		answer.Priority = &priority // otherwise the next reconcile has the priority of this one
@@ -136,20 +120,6 @@ func isClean(err error) bool {
 	unfinished, ok := errors.AsType[*verdict.UnfinishedError](err)
 	return err == nil || ok && unfinished.Cause == nil && unfinished.Facts.Err == nil
 }
-
-// noteReadAt notes when a component was read, because one that is stale is confirmed before its dependents are written. If there are
-// hooks, which may do anything, it is confirmed at once.
-func (h *handler[T]) noteReadAt(ctx context.Context, obj T, readAt time.Time) error {
-	known := h.remembered(obj)
-	if known.readAt = readAt; !isStale(readAt) || len(h.code.hooks) == 0 {
-		return nil
-	}
-	known.readAt = time.Now()
-	return h.confirm(obj)(ctx)
-}
-
-// isStale reports whether a component was read so long ago that it is confirmed before anything is written.
-func isStale(readAt time.Time) bool { return time.Since(readAt) > creating }
 
 // transientFor is for how long the status may not say that a component is being processed. Most workloads are rolled out
 // by then, and what is written in between costs as much as what is written in the end.
@@ -208,5 +178,4 @@ func (h *handler[T]) forgetComponent(ctx context.Context, key client.ObjectKey) 
 	h.watches.ForgetComponent(key)
 	h.memory.deleteEntry(key)
 	h.fleet.remove(key)
-	h.reads.forget(key)
 }

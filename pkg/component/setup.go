@@ -5,13 +5,13 @@ package component
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -337,7 +337,6 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 			return nil, err
 		}
 	}
-	handler.reads.scheme = mgr.GetScheme()
 	handler.sessions, err = session.New(r.sessionOptions(about, handler))
 	return handler, err
 }
@@ -353,10 +352,6 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 		cleanups: backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers: about.triggers,
 		now:      r.now,
-		reads: &bulkReader[T]{
-			reader: about.client, cache: about.cache, kind: gvk, selector: r.settings.selector,
-			waiting: about.triggers.Waiting, urgent: about.triggers.IsUrgent, prefer: about.triggers.Prefer, now: time.Now, known: map[client.ObjectKey]T{}, walked: map[string]bool{}, alone: map[client.ObjectKey]time.Time{}, missing: map[client.ObjectKey]bool{}, gone: map[client.ObjectKey]apitypes.UID{},
-		},
 		inventory: inventory.NewStore(inventory.Options{
 			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
 			Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
@@ -366,8 +361,12 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 
 func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) session.Options[T] {
 	options := session.Options[T]{
-		Version: h.reads.version,
-		Recent:  h.reads.read,
+		Version: func(ctx context.Context, key client.ObjectKey) (string, bool) {
+			shown := &metav1.PartialObjectMetadata{}
+			shown.SetGroupVersionKind(h.kind)
+			err := about.cache.Get(ctx, key, shown)
+			return shown.ResourceVersion, err == nil
+		},
 
 		Elsewhere: func(obj T) string { return h.settings.claimText(obj, obj.GetStatus().Reconciler) },
 		Former:    h.formerFinalizer,

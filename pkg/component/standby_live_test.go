@@ -25,7 +25,7 @@ import (
 
 // elected starts a process of the operator that leads only while it has the lease. The function that it returns
 // ends the process, calls beforeRelease when the process works no more, and gives up the lease.
-func (b *bed) elected() (manager ctrl.Manager, r *component.Reconciler[*widget.Widget], end func(beforeRelease func())) {
+func (b *bed) elected() (manager ctrl.Manager, end func(beforeRelease func())) {
 	b.Helper()
 	restConfig := must(b.env.ConfigFor(b.user, "system:masters"))(b.T)
 	leaderLock := must(component.NewLeaderLock(restConfig, b.namespace, "standby"))(b.T)
@@ -34,12 +34,12 @@ func (b *bed) elected() (manager ctrl.Manager, r *component.Reconciler[*widget.W
 		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true, RetryPeriod: new(200 * time.Millisecond),
 	}))(b.T)
-	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: leaderLock}})
+	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: leaderLock}})
 	b.check(r.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()
-	return manager, r, func(beforeRelease func()) {
+	return manager, func(beforeRelease func()) {
 		b.Helper()
 		cancel()
 		select {
@@ -72,7 +72,7 @@ func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectio
 
 func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	_, _, end := b.elected()
+	_, end := b.elected()
 	const others = 12 // more than are reconciled at a time, and before the edited one by name
 	for i := range others {
 		w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprintf("a%d", i)}}
@@ -80,11 +80,13 @@ func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
 	}
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.comesToBeReady()
-	standby, reconciler, endStandby := b.elected()
+	standby, endStandby := b.elected()
 	defer endStandby(func() {})
 	b.comesTo(func() (string, bool) { // it watches: edits from now on are edits for it
-		n := component.Waiting(reconciler, b.namespace)
-		return fmt.Sprintf("%d components wait for the process that stands by", n), n == others+1
+		seen := &metav1.PartialObjectMetadataList{}
+		seen.SetGroupVersionKind(widget.GroupVersion.WithKind("WidgetList"))
+		err := standby.GetClient().List(t.Context(), seen, client.InNamespace(b.namespace))
+		return fmt.Sprintf("the process that stands by has seen %d components: %v", len(seen.Items), err), len(seen.Items) == others+1
 	})
 	if plan, _ := b.ask(b.question()); len(plan.Changes) > 0 {
 		t.Errorf("the leader plans %v", changes(plan))

@@ -26,11 +26,8 @@ type assessing struct {
 	assess   func(*widget.Widget, session.Outcome) (result.Result, error)
 	// postpone is for how long the status may be postponed.
 	postpone time.Duration
-	// lost are the answers of LostStatus, and readAt those of ReadAt.
-	lost   []bool
-	readAt []time.Time
-	// written are the versions of LastVersion.
-	written []string
+	// lost are the answers of LostStatus.
+	lost []bool
 }
 
 func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -41,7 +38,7 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	w := s.Object
-	j.lost, j.readAt = append(j.lost, s.LostStatus()), append(j.readAt, s.ReadAt())
+	j.lost = append(j.lost, s.LostStatus())
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		switch s.Phase {
 		case session.PhaseSkip:
@@ -59,18 +56,12 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if s.Gone {
 		j.ForgetObject(ctx, request.NamespacedName)
 	}
-	out, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
+	return s.Close(ctx, func(outcome session.Outcome) result.Verdict {
 		j.calls = append(j.calls, "Assess "+string(outcome.Phase))
 		s.Postpone(j.postpone)
 		res, err := j.assess(w, outcome)
 		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
 	})
-	version, _, ok := s.LastVersion()
-	if !ok {
-		version = ""
-	}
-	j.written = append(j.written, version)
-	return out, err
 }
 
 func newAssessing(t *testing.T, h *handler, change func(*widget.Widget)) (*bench, *assessing) {

@@ -41,10 +41,6 @@ type Helper struct {
 
 	confirmed time.Time // when the server was last asked about the object, and answered
 	writes    int
-	// lastVersion is the resourceVersion of our last write, which was sent at lastSent. A write
-	// that changes nothing has none.
-	lastVersion string
-	lastSent    time.Time
 	// refused is why the server refused the last write.
 	refused error
 	// hasGenerationField is whether the type has status.observedGeneration; nil until it is needed.
@@ -93,12 +89,6 @@ func nameOf(key client.ObjectKey) string {
 // when the last request was sent whose answer shows that.
 func (h *Helper) ServerState() (resourceVersion string, at time.Time) {
 	return h.resourceVersion, h.confirmed
-}
-
-// LastVersion returns the resourceVersion that the last write has given the object, and when the write was sent. It is empty if no
-// write has changed the object.
-func (h *Helper) LastVersion() (resourceVersion string, sent time.Time) {
-	return h.lastVersion, h.lastSent
 }
 
 // Refused returns why the server refused the last write, as a validation of the type or a webhook does. It is nil if the server
@@ -242,12 +232,6 @@ type HelperOption func(*Helper)
 // should not be a cache, which may be as old as the object. Default is the client.
 func WithReader(reader client.Reader) HelperOption {
 	return func(h *Helper) { h.reader = reader }
-}
-
-// WithReadAt sets when the object was read, or until when it is known to be unchanged. The default
-// is now.
-func WithReadAt(at time.Time) HelperOption {
-	return func(h *Helper) { h.confirmed = at }
 }
 
 // WithFieldOwner sets the name under which the server records our writes.

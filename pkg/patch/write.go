@@ -92,9 +92,6 @@ func (h *Helper) send(ctx context.Context, obj client.Object, w write, why purpo
 		case err == nil:
 			h.writes++
 			h.confirmed = sent
-			if version := answer.GetResourceVersion(); version != resourceVersion {
-				h.lastVersion, h.lastSent = version, sent
-			}
 			return answer, nil
 		case apierrors.IsNotFound(err):
 			return nil, h.explainNotFound(ctx, obj, w, err)

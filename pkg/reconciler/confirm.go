@@ -17,7 +17,6 @@ const freshness = 5 * time.Second
 // process reconciles by now, or that is gone. It is safe for concurrent use.
 type ownerConfirmation struct {
 	confirm func(context.Context) error // nil: every creation is allowed
-	stale   bool                        // other writes need a confirmation, too
 	now     func() time.Time
 
 	lock sync.Mutex
@@ -55,15 +54,6 @@ func (f *ownerConfirmation) confirmOwner(ctx context.Context) error {
 	}
 	f.last = asked
 	return nil
-}
-
-// confirmStale returns an error if nothing may be written because the owner was read too long ago.
-func (f *ownerConfirmation) confirmStale(ctx context.Context) error {
-	if !f.stale {
-		return nil
-	}
-	f.stale = false // of the first writes
-	return f.confirmOwner(ctx)
 }
 
 // failure returns why nothing may be created any more; nil if nothing was refused.

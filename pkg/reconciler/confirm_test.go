@@ -81,33 +81,3 @@ func TestCreationsAreConfirmedInTheMiddleOfABatch(t *testing.T) {
 		t.Error("the object of the later stage was created, or the first was not")
 	}
 }
-
-func TestNothingIsWrittenForAnOldOwnerWithoutAConfirmation(t *testing.T) {
-	b, _, between := newConfirmed(t)
-	b.mustApply(config("a", "1"))
-	sent := len(between.requests("PUT ")) + len(between.requests("DELETE "))
-	inventory := b.request().Inventory
-	confirmed, taken := 0, errors.New("its annotations ask for something else")
-	confirm := func(context.Context) error { confirmed++; return taken }
-	change := b.request(config("a", "2"))
-	change.Confirm, change.Stale = confirm, true
-	_, changeErr := b.engine.Apply(t.Context(), change)
-	_, deleteErr := b.engine.Delete(t.Context(), reconciler.DeleteRequest{Owner: change.Owner, Inventory: inventory, Confirm: confirm, Stale: true})
-	for _, err := range []error{changeErr, deleteErr} {
-		if _, superseded := errors.AsType[*reconciler.SupersededError](err); !superseded || !errors.Is(err, taken) {
-			t.Errorf("got %v, want a SupersededError", err)
-		}
-	}
-	if now := len(between.requests("PUT ")) + len(between.requests("DELETE ")); now != sent || confirmed != 2 {
-		t.Errorf("%d writes, and confirmed %d times", now-sent, confirmed)
-	}
-	unchanged := b.request(config("a", "1"))
-	unchanged.Confirm, unchanged.Stale = confirm, true
-	if outcome, err := b.engine.Apply(t.Context(), unchanged); err != nil || !outcome.Done() || confirmed != 2 {
-		t.Errorf("nothing changes: error %v, and confirmed %d times", err, confirmed-2)
-	}
-	taken = nil
-	if outcome, err := b.engine.Apply(t.Context(), change); err != nil || !outcome.Done() || confirmed != 3 {
-		t.Errorf("confirmed: error %v, and confirmed %d times", err, confirmed-2)
-	}
-}

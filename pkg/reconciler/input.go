@@ -64,7 +64,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if in.RepairOnly = request.RepairOnly; in.RepairOnly {
 		keepOthers(&in.Input)
 	}
-	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
 	return in, nil
 }
 
@@ -122,7 +122,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	}
 	in.ManagedTypes = slices.Concat(request.ManagedTypes, r.shared.defined())
 	in.Timeout, in.Owner.Former = request.Timeout, request.Policies.AdoptOperator
-	in.confirmation = &ownerConfirmation{confirm: request.Confirm, stale: request.Stale, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
 	in.hooks, in.soleWriter = request.Inventory.DeleteHooks, request.SoleWriter
 	return in, nil
 }

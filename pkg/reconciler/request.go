@@ -85,9 +85,6 @@ type ApplyRequest struct {
 	// knows yet are read. Otherwise, and if there are more, Apply waits up to ten seconds until the
 	// watches of their types have started. Default is false.
 	Urgent bool
-	// Stale says that the owner may have changed more than five seconds ago. Then Confirm is called before any of the objects is written, unless
-	// Record was. Default is false.
-	Stale bool
 	// Confidential means that the objects may hold values of Secrets that were read for them. Then
 	// errors have the reason and the fields of a server's refusal, without its message, and plans
 	// have no values. Answers of a server about Secrets are never repeated. Default is false.
@@ -148,8 +145,6 @@ type DeleteRequest struct {
 	// answered, can create any of the objects. Without it, removed objects are looked for once more
 	// at the end.
 	SoleWriter bool
-	// Stale says that the owner may have changed more than five seconds ago, as in ApplyRequest.
-	Stale bool
 	// Confirm guards the creation of hooks, as in ApplyRequest.
 	Confirm func(ctx context.Context) error
 }

@@ -60,9 +60,6 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			}
 			continue
 		}
-		if err := in.confirmation.confirmStale(ctx); err != nil {
-			return call.outcome(plan.Plan{}), errors.Join(call.failures(), err)
-		}
 		executing, done := r.startPhase(ctx, metrics.PhaseExecute)
 		results := r.executor.Run(executing, next.Steps) // the results hold the errors
 		done(nil)

@@ -260,9 +260,6 @@ func (r *Reconciler) attemptShared(ctx context.Context, c *call, needs []*shared
 	if len(steps) == 0 {
 		return nil, nil
 	}
-	if err := c.in.confirmation.confirmStale(ctx); err != nil {
-		return nil, err
-	}
 	if watched {
 		for key, n := range written {
 			answered[key] = r.shared.store.Writing(sharedOwner, place, n.Name)

@@ -69,7 +69,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	fleet := create()
 	o := start()
 	f.allReady(t, fleet, "1")
-	expect("install", 8, 8, 2, 1) // finalizer, record, four objects, history, result
+	expect("install", 9, 8, 2, 1) // read, finalizer, record, four objects, history, result
 
 	for _, bundle := range fleet {
 		f.update(t, bundle, map[string]string{"cpu": "2m"})
@@ -78,7 +78,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	expect("upgrade", 4, 3, 2, 1) // read, Deployment, history, result
 
 	remove(fleet)
-	expect("delete", 11, 6, 2, 0) // read, four objects, history, a last look at each, because another process might have created it, finalizer
+	expect("delete", 12, 6, 2, 0) // read, four objects, history, a last look at each, because another process might have created it, finalizer, read
 
 	fleet = create()
 	f.allReady(t, fleet, "1")
@@ -88,15 +88,15 @@ func TestRequestsOfAFleet(t *testing.T) {
 	o = start()
 	f.judged(t, fleet, &renderings)
 	o.stop(t)
-	expect("restart", 0, 0, 0, 1)
+	expect("restart", 1, 0, 0, 1) // read
 
 	chart = "2"
 	start()
 	f.allReady(t, fleet, "2")
-	expect("another chart", 7, 6, 2, 1) // four objects, history (read and written), result
+	expect("another chart", 8, 6, 2, 1) // read, four objects, history (read and written), result
 
 	remove(fleet)
-	expect("delete after a restart", 11, 6, 2, 0) // history, and a last look at each object
+	expect("delete after a restart", 12, 6, 2, 0) // history, and a last look at each object
 }
 
 // judged waits until all components of a fleet were reconciled once.

@@ -59,16 +59,6 @@ func (q *Queue) IsUrgent(key client.ObjectKey) bool {
 	return queue.busy[ctrl.Request{NamespacedName: key}]
 }
 
-// Prefer lets a component that waits come before those that wait for their regular reconcile.
-func (q *Queue) Prefer(key client.ObjectKey) {
-	q.lock.Lock()
-	queue := q.queue
-	q.lock.Unlock()
-	if queue != nil && queue.isReady(key) {
-		queue.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityDefault)}, ctrl.Request{NamespacedName: key})
-	}
-}
-
 // takeEdit reports whether an edit was noted that comes first.
 func (q *Queue) takeEdit(key client.ObjectKey) bool {
 	q.lock.Lock()
@@ -89,26 +79,6 @@ func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl
 	defer q.lock.Unlock()
 	q.queue = queue
 	return queue
-}
-
-// Waiting returns the components of a namespace that wait in the queue, as far as that is known.
-func (q *Queue) Waiting(namespace string) map[client.ObjectKey]bool {
-	q.lock.Lock()
-	queue := q.queue
-	q.lock.Unlock()
-	waiting := map[client.ObjectKey]bool{}
-	if queue == nil {
-		return waiting
-	}
-	queue.lock.Lock()
-	defer queue.lock.Unlock()
-	now := queue.now()
-	for item, at := range queue.ready {
-		if item.Namespace == namespace && !at.After(now) {
-			waiting[item.NamespacedName] = true
-		}
-	}
-	return waiting
 }
 
 // prioritized is the queue of the controller.
@@ -175,14 +145,6 @@ func (p *prioritized) note(item ctrl.Request, after time.Duration) {
 	if before, known := p.ready[item]; !known || at.Before(before) {
 		p.ready[item] = at
 	}
-}
-
-// isReady reports whether a component waits.
-func (p *prioritized) isReady(key client.ObjectKey) bool {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	at, waits := p.ready[ctrl.Request{NamespacedName: key}]
-	return waits && !at.After(p.now())
 }
 
 // Get implements workqueue.TypedInterface.

@@ -4,10 +4,8 @@
 package trigger
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -100,23 +98,23 @@ func (p *prioritized) drop(key client.ObjectKey) {
 	delete(p.ready, ctrl.Request{NamespacedName: key})
 }
 
-// lead hands over what was held: of one priority in the order of the names, in which an API server lists them. Only a controller that
-// leads takes requests.
+// lead hands over what was held. Only a controller that leads takes requests.
 func (p *prioritized) lead() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	items := slices.SortedFunc(maps.Keys(p.held), func(a, b ctrl.Request) int {
-		return cmp.Or(cmp.Compare(p.held[b], p.held[a]), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
 	now, rest := p.now(), time.Duration(0)
-	for i, item := range items {
-		if p.held[item] != priorityEdited && p.held[items[0]] == priorityEdited {
-			rest = editsAlone
+	if slices.Contains(slices.Collect(maps.Values(p.held)), priorityEdited) {
+		rest = editsAlone
+	}
+	for item, priority := range p.held {
+		turn := now
+		if priority != priorityEdited {
+			turn = now.Add(rest)
 		}
-		if turn := now.Add(rest + time.Duration(i)); p.ready[item].Before(turn) { // it does not count how long it was held
+		if p.ready[item].Before(turn) { // it does not count how long it was held
 			p.ready[item] = turn
 		}
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.held[item]), After: p.ready[item].Sub(now)}, item)
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority), After: p.ready[item].Sub(now)}, item)
 	}
 	p.held = nil
 }

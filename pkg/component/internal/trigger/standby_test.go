@@ -5,7 +5,6 @@ package trigger
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -65,26 +64,6 @@ func TestAProcessThatStandsByKnowsWhatNoLeaderHasHandled(t *testing.T) {
 	}
 	if n := q.Len(); n != 0 {
 		t.Errorf("%d requests are left", n)
-	}
-}
-
-func TestAProcessThatLeadsHandlesComponentsByName(t *testing.T) {
-	q := newStandbyQueue(t)
-	for n, i := range rand.Perm(50) {
-		if n == 25 { // as a process that stands by for long
-			q.elapse(promoteAfter)
-		}
-		q.listed(fmt.Sprintf("w%02d", i))
-	}
-	for i := range 50 {
-		if i == 10 { // all have waited for long
-			q.elapse(3 * promoteAfter)
-		}
-		item, _ := q.Get()
-		if want := fmt.Sprintf("w%02d", i); item.Name != want {
-			t.Fatalf("reconcile %d is of %s, want %s", i, item.Name, want)
-		}
-		q.Done(item)
 	}
 }
 
