@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the serialised vocabulary of Corbel: the policies, the
-// inventory, the states, the reasons and the names of labels and annotations of dependent
-// objects. Operators embed these types in their own custom resources, so nothing
+// Package v1alpha1 holds the serialised types of Corbel: the policies, the
+// inventory, the states, and the names of the annotations that authors write into manifests. Operators embed these types in their own custom resources, so nothing
 // here may change its JSON form without a new version.
 //
 // The package imports nothing of Corbel. Its types get their everyday names in

@@ -103,10 +103,12 @@ type InventoryItem struct {
 	// Altered means that the object was not as its manifest right after it was written: the cause,
 	// and the changed paths, with ": " between them.
 	Altered string `json:"altered,omitempty"`
-	// Phase is where the object is in its life; empty means applied or about to be.
-	Phase Phase `json:"phase,omitempty"`
-	// Origin is empty for objects of the manifests.
-	Origin      Origin `json:"origin,omitempty"`
+	// Phase is where the object is in its life: Completing, Completed, Recreating or Released; empty means applied
+	// or about to be.
+	Phase string `json:"phase,omitempty"`
+	// Origin is empty for objects of the manifests, and Namespace for a namespace that was created because objects
+	// live in it.
+	Origin      string `json:"origin,omitempty"`
 	ApplyOrder  int16  `json:"applyOrder,omitempty"`
 	DeleteOrder int16  `json:"deleteOrder,omitempty"`
 	// DeletePolicy is empty for DeletePolicyDelete.
@@ -147,56 +149,11 @@ type InventoryItem struct {
 	// objects.
 	Inherited bool `json:"inherited,omitempty"`
 	// Finished tells how an object that has a time to live after its end, such as a Job with
-	// ttlSecondsAfterFinished, has ended; it is empty for all other objects.
-	Finished Finish `json:"finished,omitempty"`
+	// ttlSecondsAfterFinished, has ended, Complete or Failed; it is empty for all other objects.
+	Finished string `json:"finished,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
 	Unknown map[string]json.RawMessage `json:"-"`
 }
-
-// Finish is how the work of an object has ended.
-type Finish string
-
-const (
-	// FinishComplete: the work is done. When the object is gone it is in
-	// PhaseCompleted.
-	FinishComplete Finish = "Complete"
-	// FinishFailed: the work has failed. When the object is gone it is created again.
-	FinishFailed Finish = "Failed"
-)
-
-// Phase is where a dependent object is in its life.
-type Phase string
-
-const (
-	// PhaseApplied is the ordinary phase: the object is desired and is, or is
-	// about to be, on the server.
-	PhaseApplied Phase = ""
-	// PhaseCompleting means that the object did its work and is being purged.
-	// It is recorded before the deletion starts, so that a crash in between
-	// does not create the object a second time.
-	PhaseCompleting Phase = "Completing"
-	// PhaseCompleted means that the object was purged, or completed and was removed
-	// by its time to live; it is not created again while its manifest is unchanged.
-	PhaseCompleted Phase = "Completed"
-	// PhaseRecreating means that the object of the recorded uid is being
-	// deleted to be created again. It is recorded before the deletion starts,
-	// so that a crash in between does not do it twice.
-	PhaseRecreating Phase = "Recreating"
-	// PhaseReleased means that another owner has taken over the object. It is not
-	// touched as long as the recorded uid exists.
-	PhaseReleased Phase = "Released"
-)
-
-// Origin tells where a dependent object comes from.
-type Origin string
-
-const (
-	// OriginManifest is an object that the generator rendered.
-	OriginManifest Origin = ""
-	// OriginNamespace is a namespace that was created because objects live in
-	// it and no manifest brings it.
-	OriginNamespace Origin = "Namespace"
-)
 
 // TypeInfo identifies one or several Kubernetes types.
 type TypeInfo struct {

@@ -154,8 +154,8 @@ func itemOfEntry(data []byte) (InventoryItem, error) {
 		}
 	}
 	switch {
-	case from.DeletePolicy == "", from.DeletePolicy == DeletePolicies[0]:
-	case slices.Contains(DeletePolicies, from.DeletePolicy):
+	case from.DeletePolicy == "", from.DeletePolicy == DeletePolicyDelete:
+	case from.DeletePolicy == DeletePolicyOrphan, from.DeletePolicy == DeletePolicyOrphanOnApply, from.DeletePolicy == DeletePolicyOrphanOnDelete:
 		item.DeletePolicy = from.DeletePolicy
 	default:
 		fail("deletePolicy %q does not exist", from.DeletePolicy)
@@ -168,9 +168,9 @@ func itemOfEntry(data []byte) (InventoryItem, error) {
 			item.Digest = UnknownManifest
 		}
 	case "ScheduledForCompletion", "Completing":
-		item.Digest, item.Phase = UnknownManifest, PhaseCompleting
+		item.Digest, item.Phase = UnknownManifest, "Completing"
 	case "Completed":
-		item.Digest, item.Phase = UnknownManifest, PhaseCompleted
+		item.Digest, item.Phase = UnknownManifest, "Completed"
 	case "ScheduledForDeletion", "Deleting", "":
 		// Should it be desired again, it is applied as a new object.
 	default:

@@ -3,17 +3,6 @@
 
 package v1alpha1
 
-// The values of each policy; the first is the default.
-var (
-	AdoptionPolicies          = []AdoptionPolicy{AdoptionPolicyIfUnowned, AdoptionPolicyNever, AdoptionPolicyAlways, AdoptionPolicyIgnore}
-	ReconcilePolicies         = []ReconcilePolicy{ReconcilePolicyOnObjectChange, ReconcilePolicyOnObjectOrComponentChange, ReconcilePolicyOnce, ReconcilePolicyOncePerManifest}
-	UpdatePolicies            = []UpdatePolicy{UpdatePolicyReplace, UpdatePolicySsaMerge, UpdatePolicySsaOverride, UpdatePolicyRecreate, UpdatePolicyRecreateOnImmutable}
-	DeletePolicies            = []DeletePolicy{DeletePolicyDelete, DeletePolicyOrphan, DeletePolicyOrphanOnApply, DeletePolicyOrphanOnDelete}
-	DriftPolicies             = []DriftPolicy{DriftPolicyRepair, DriftPolicyReport, DriftPolicyIgnore}
-	MissingNamespacesPolicies = []MissingNamespacesPolicy{MissingNamespacesPolicyCreate, MissingNamespacesPolicyDoNotCreate}
-	ManagementPolicies        = []ManagementPolicy{ManagementPolicyManage, ManagementPolicySkip, ManagementPolicyDetachOnDelete}
-)
-
 // AdoptionPolicy decides about a dependent object that exists already and is not ours.
 //
 // +kubebuilder:validation:Enum=IfUnowned;Never;Always;Ignore

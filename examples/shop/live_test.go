@@ -84,7 +84,7 @@ func TestAPatchThatCannotBeAppliedStallsTheShopAndIsNamed(t *testing.T) {
 		b.until("the Shop is stalled", func() error {
 			shop := b.get()
 			state, reason, message := shop.Status.GetState()
-			if shop.Status.ObservedGeneration != shop.Generation || !conditions.IsStalled(conditions.For(shop, &shop.Status.Conditions)) || state != v1alpha1.StateError || reason != v1alpha1.ReasonSpecInvalid {
+			if shop.Status.ObservedGeneration != shop.Generation || !conditions.IsStalled(conditions.For(shop, &shop.Status.Conditions)) || state != v1alpha1.StateError || reason != "SpecInvalid" {
 				return fmt.Errorf("generation %d, observed %d, %s, %s: %s", shop.Generation, shop.Status.ObservedGeneration, state, reason, message)
 			}
 			for _, part := range test.want {

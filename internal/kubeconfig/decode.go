@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Problem is one mistake in a kubeconfig.
@@ -61,8 +61,8 @@ func (e *Error) Error() string {
 
 // severity orders reasons: refusals for safety come before mere mistakes.
 var severity = []string{
-	v1alpha1.ReasonKubeconfigForbiddenField,
-	v1alpha1.ReasonKubeconfigInsecure,
+	vocabulary.ReasonKubeconfigForbiddenField,
+	vocabulary.ReasonKubeconfigInsecure,
 }
 
 // Reason is the gravest reason among the problems.
@@ -73,7 +73,7 @@ func (e *Error) Reason() string {
 		}
 	}
 	if len(e.Problems) == 0 {
-		return v1alpha1.ReasonKubeconfigInvalid
+		return vocabulary.ReasonKubeconfigInvalid
 	}
 	return e.Problems[0].Reason
 }
@@ -91,7 +91,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // The errors of parsers quote their input, so none of their words are reported.
 func (v *validation) decode(raw []byte) *clientcmdv1.Config {
 	if len(raw) > MaxBytes {
-		v.report(v1alpha1.ReasonKubeconfigTooLarge, "", "has %d bytes, at most %d are allowed", len(raw), MaxBytes)
+		v.report(vocabulary.ReasonKubeconfigTooLarge, "", "has %d bytes, at most %d are allowed", len(raw), MaxBytes)
 		return nil
 	}
 	// White space at the end may hold tabs, which YAML does not allow there.
@@ -130,7 +130,7 @@ func (v *validation) syntax(raw []byte) {
 	var document, next yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		v.report(v1alpha1.ReasonKubeconfigEmpty, "", "is empty")
+		v.report(vocabulary.ReasonKubeconfigEmpty, "", "is empty")
 		return
 	case err != nil:
 		text := "is neither YAML nor JSON"

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // A field that a later client-go adds is decided about: this test names it.
@@ -39,7 +39,7 @@ func TestAnUnknownFieldIsForbidden(t *testing.T) {
 		Plugin string `json:"plugin,omitempty"`
 		Unset  *int   `json:"unset"`
 	}{Token: "x", Plugin: "x"}))
-	want := []Problem{{Reason: v1alpha1.ReasonKubeconfigForbiddenField, Path: "users[0].user.plugin", Text: "is not allowed, because the operator does not know its meaning"}}
+	want := []Problem{{Reason: vocabulary.ReasonKubeconfigForbiddenField, Path: "users[0].user.plugin", Text: "is not allowed, because the operator does not know its meaning"}}
 	if diff := cmp.Diff(want, v.problems); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

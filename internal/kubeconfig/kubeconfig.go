@@ -15,7 +15,7 @@ import (
 
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Access is the cluster and the user of the current context of a kubeconfig: an address and
@@ -62,7 +62,7 @@ func (v *validation) report(reason, path, format string, arguments ...any) {
 }
 
 func (v *validation) invalid(path, format string, arguments ...any) {
-	v.report(v1alpha1.ReasonKubeconfigInvalid, path, format, arguments...)
+	v.report(vocabulary.ReasonKubeconfigInvalid, path, format, arguments...)
 }
 
 // config validates all entries, and returns the entries of the current context.
@@ -176,14 +176,14 @@ func (v *validation) fields(path string, value reflect.Value) {
 		if !ok {
 			why = "the operator does not know its meaning"
 		}
-		v.report(v1alpha1.ReasonKubeconfigForbiddenField, path+"."+name, "is not allowed, because %s", why)
+		v.report(vocabulary.ReasonKubeconfigForbiddenField, path+"."+name, "is not allowed, because %s", why)
 	}
 }
 
 func (v *validation) cluster(path string, cluster *clientcmdv1.Cluster) {
 	v.fields(path, reflect.ValueOf(*cluster))
 	if cluster.InsecureSkipTLSVerify {
-		v.report(v1alpha1.ReasonKubeconfigInsecure, path+".insecure-skip-tls-verify",
+		v.report(vocabulary.ReasonKubeconfigInsecure, path+".insecure-skip-tls-verify",
 			"must not be true, because any host could answer for the server; put its authority into certificate-authority-data")
 	}
 	v.server(path+".server", cluster.Server)
@@ -203,13 +203,13 @@ func (v *validation) server(path, server string) {
 	case err != nil:
 		v.invalid(path, "is no URL")
 	case u.Scheme == "http":
-		v.report(v1alpha1.ReasonKubeconfigInsecure, path, "must start with https://, because http can be read and changed on the way")
+		v.report(vocabulary.ReasonKubeconfigInsecure, path, "must start with https://, because http can be read and changed on the way")
 	case u.Scheme != "https" || u.Opaque != "":
 		v.invalid(path, "must start with https://")
 	case u.Hostname() == "":
 		v.invalid(path, "names no host")
 	case u.User != nil:
-		v.report(v1alpha1.ReasonKubeconfigForbiddenField, path, "is not allowed, because it holds a user name or password")
+		v.report(vocabulary.ReasonKubeconfigForbiddenField, path, "is not allowed, because it holds a user name or password")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		v.invalid(path, "must not have a query or a fragment")
 	case !isPort(u.Port()):

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 func utf16Of(text string, byteOrderMark bool) string {
@@ -28,11 +28,11 @@ func utf16Of(text string, byteOrderMark bool) string {
 func TestBadKubeconfigsAreRefused(t *testing.T) {
 	certificate, key := certificates()
 	const (
-		empty     = v1alpha1.ReasonKubeconfigEmpty
-		tooLarge  = v1alpha1.ReasonKubeconfigTooLarge
-		invalid   = v1alpha1.ReasonKubeconfigInvalid
-		insecure  = v1alpha1.ReasonKubeconfigInsecure
-		forbidden = v1alpha1.ReasonKubeconfigForbiddenField
+		empty     = vocabulary.ReasonKubeconfigEmpty
+		tooLarge  = vocabulary.ReasonKubeconfigTooLarge
+		invalid   = vocabulary.ReasonKubeconfigInvalid
+		insecure  = vocabulary.ReasonKubeconfigInsecure
+		forbidden = vocabulary.ReasonKubeconfigForbiddenField
 	)
 	tests := []struct {
 		name, text, reason, message string

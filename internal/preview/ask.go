@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/lease"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Question is a question of a user.
@@ -142,14 +142,14 @@ func (a *asking) send(ctx context.Context, q Question) error {
 		a.created = secret.UID
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": a.owner.UID, "annotations": map[string]string{a.owner.Reconciler + "/" + v1alpha1.AnnotationPreview: a.request.String()},
+		"uid": a.owner.UID, "annotations": map[string]string{a.owner.Reconciler + "/" + vocabulary.AnnotationPreview: a.request.String()},
 	}})
 	if err != nil {
 		return err
 	}
 	if err := a.client.Patch(ctx, a.component.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(q.FieldOwner)); err != nil {
 		a.withdraw(ctx)
-		return hint(fmt.Errorf("the operator is asked by the annotation %s/%s of %s, which cannot be set: %w", a.owner.Reconciler, v1alpha1.AnnotationPreview, a.title, err),
+		return hint(fmt.Errorf("the operator is asked by the annotation %s/%s of %s, which cannot be set: %w", a.owner.Reconciler, vocabulary.AnnotationPreview, a.title, err),
 			"it takes the right to patch the component; or use the command plan of the operator's own program")
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -104,7 +105,7 @@ func (p *Session[T]) close(ctx context.Context, assess func(Outcome) result.Verd
 func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.Verdict) (reconcile.Result, error) {
 	refused := outdated(p.refused) && outdated(p.err)
 	if refused {
-		p.err = result.NewStalling(p.err, v1alpha1.ReasonCRDOutdated)
+		p.err = result.NewStalling(p.err, vocabulary.ReasonCRDOutdated)
 	}
 	options := p.sessions.Options
 	summary := []summarize.Option{summarize.WithIgnoreNotFound(), summarize.WithTransitionEvents()}
@@ -188,7 +189,7 @@ func (p *Session[T]) defaultVerdict() result.Verdict {
 			message = "the management policy is skip: nothing is created, updated or deleted"
 		}
 		conditions.Delete(obj, v1alpha1.ConditionReconciling)
-		conditions.MarkUnknown(obj, v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "%s", message)
+		conditions.MarkUnknown(obj, v1alpha1.ConditionReady, vocabulary.ReasonSuspended, "%s", message)
 	case verdict.Outcome == result.Requeued, verdict.Outcome == result.Waited, verdict.Outcome == result.Failed:
 		conditions.MarkReconciling(obj, verdict.Reason, "%s", cmp.Or(verdict.Message, "work goes on"))
 	}
@@ -222,9 +223,9 @@ func (p *Session[T]) reportOutdated(ctx context.Context, err error) reconcile.Re
 	}
 	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
 	before := p.patcher.OriginalCondition(v1alpha1.ConditionStalled)
-	known := before != nil && before.Reason == v1alpha1.ReasonCRDOutdated
+	known := before != nil && before.Reason == vocabulary.ReasonCRDOutdated
 	if p.sessions.Options.Recorder != nil && !known {
-		p.sessions.Options.Recorder.Eventf(p.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
+		p.sessions.Options.Recorder.Eventf(p.Object, nil, corev1.EventTypeWarning, vocabulary.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
 	}
 	return reconcile.Result{RequeueAfter: delay}
 }

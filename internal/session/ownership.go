@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/patch"
 )
 
@@ -48,7 +48,7 @@ const (
 )
 
 func ownershipAnnotation(name string) string {
-	return name + "/" + v1alpha1.AnnotationOperatorNamespace
+	return name + "/" + vocabulary.AnnotationOperatorNamespace
 }
 
 // ownerOf returns the namespace of the operator that the object belongs to, or nothing.
@@ -101,7 +101,7 @@ func (s *Sessions[T]) setOwner(obj T) {
 func (s *Sessions[T]) reportOwner(ctx context.Context, obj T) {
 	owner, claim := s.ownerOf(obj), s.Options.Elsewhere(obj)
 	if claim != "" {
-		s.sendOnce(obj, corev1.EventTypeWarning, claim, v1alpha1.ReasonOwnerConflict, actionReconcile, claim)
+		s.sendOnce(obj, corev1.EventTypeWarning, claim, vocabulary.ReasonOwnerConflict, actionReconcile, claim)
 		return
 	}
 	if !s.isElsewhere(obj) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
@@ -80,7 +81,7 @@ func phaseOf(f facts) Phase {
 // parseManagementPolicy reads the value of an annotation, in kebab-case or CamelCase.
 // The error lists the values that there are.
 func parseManagementPolicy(value string) (v1alpha1.ManagementPolicy, error) {
-	for _, known := range v1alpha1.ManagementPolicies {
+	for _, known := range vocabulary.ManagementPolicies {
 		if strings.EqualFold(strings.ReplaceAll(value, "-", ""), string(known)) {
 			return known, nil
 		}
@@ -117,7 +118,7 @@ func (s *Sessions[T]) policyOf(ctx context.Context, obj T) (v1alpha1.ManagementP
 func (s *Sessions[T]) parsePolicy(where, annotation, value string) (v1alpha1.ManagementPolicy, error) {
 	policy, err := parseManagementPolicy(value)
 	if err != nil {
-		return "", result.NewStalling(fmt.Errorf("%s: annotation %s: %w", where, annotation, err), v1alpha1.ReasonSpecInvalid)
+		return "", result.NewStalling(fmt.Errorf("%s: annotation %s: %w", where, annotation, err), vocabulary.ReasonSpecInvalid)
 	}
 	return policy, nil
 }

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 var nowhere = &rest.Config{Host: "http://127.0.0.1:1"}
@@ -108,7 +108,7 @@ func TestMistakesAreErrorsAndNeverTheLocalUser(t *testing.T) {
 		}
 	}
 	_, err := pool.Acquire(Access{Kubeconfig: []byte{}}, component("one"))
-	if refused, ok := errors.AsType[*kubeconfig.Error](err); !ok || refused.Reason() != v1alpha1.ReasonKubeconfigEmpty {
+	if refused, ok := errors.AsType[*kubeconfig.Error](err); !ok || refused.Reason() != vocabulary.ReasonKubeconfigEmpty {
 		t.Errorf("got %v", err)
 	}
 	none := New(nil, Options{})

@@ -11,6 +11,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/helmrelease"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -70,7 +71,7 @@ func (h *handler[T]) adopt(ctx context.Context, obj T, t targets.Connection, gen
 // decides, because the status may be writable for others.
 func (h *handler[T]) releaseToAdopt(obj T) (*helmrelease.Reference, error) {
 	status := obj.GetStatus()
-	annotation := h.settings.name + "/" + v1alpha1.AnnotationAdoptHelmRelease
+	annotation := h.settings.name + "/" + vocabulary.AnnotationAdoptHelmRelease
 	value, adopted := obj.GetAnnotations()[annotation], status.AdoptedRelease
 	fail := func(format string, arguments ...any) (*helmrelease.Reference, error) {
 		return nil, fmt.Errorf("annotation %s: %w", annotation, fmt.Errorf(format, arguments...))

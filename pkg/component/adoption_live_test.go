@@ -30,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -314,7 +315,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 				}))
 			})
 		}},
-		{name: "an object of another release", release: deployed, reason: v1alpha1.ReasonOwnerConflict, message: "ConfigMap $NS/settings: belongs to Helm release $NS/other", spoil: func(b *bed) {
+		{name: "an object of another release", release: deployed, reason: vocabulary.ReasonOwnerConflict, message: "ConfigMap $NS/settings: belongs to Helm release $NS/other", spoil: func(b *bed) {
 			b.annotateSettings(map[string]any{"meta.helm.sh/release-name": "other"})
 		}},
 	}
@@ -338,7 +339,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 			w := b.until(component.StateError)
 			reason := test.reason
 			if reason == "" {
-				reason = v1alpha1.ReasonSpecInvalid
+				reason = vocabulary.ReasonSpecInvalid
 			}
 			if _, got, message := w.Status.GetState(); got != reason || !strings.Contains(message, text.Replace(test.message)) {
 				t.Errorf("%s: %s; want %s: %s", got, message, reason, text.Replace(test.message))
@@ -380,7 +381,7 @@ func TestAComponentThatWasTriedBeforeDoesNotTakeOverARelease(t *testing.T) {
 	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
 	b.resetRequests()
 	w := b.until(component.StateError)
-	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, "only a new component can take over a release") {
+	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "only a new component can take over a release") {
 		t.Errorf("%s: %s", reason, message)
 	}
 	if got := without(b.writes(), "widgets", "digest-key"); len(got) > 0 {
@@ -397,7 +398,7 @@ func TestAStatusAloneTakesOverNoRelease(t *testing.T) {
 	w.Status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: b.namespace, Name: "main", Revision: 2}
 	b.check(b.client.Status().Update(b.Context(), w))
 	w = b.until(component.StateError)
-	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, "adopt-helm-release: it is missing") {
+	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "adopt-helm-release: it is missing") {
 		t.Errorf("%s: %s", reason, message)
 	}
 }
@@ -408,7 +409,7 @@ func TestAnInstalledComponentDoesNotTakeOverARelease(t *testing.T) {
 	b.until(component.StateReady)
 	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
 	w := b.until(component.StateError)
-	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, "only a new one can take over a release") {
+	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "only a new one can take over a release") {
 		t.Errorf("%s: %s", reason, message)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -94,7 +95,7 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit session.C
 		return result.Empty, err
 	}
 	digests = pinned.digests(digests)
-	allowEmpty, err := flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty)
+	allowEmpty, err := flagOf(obj, h.settings.name+"/"+vocabulary.AnnotationAllowEmpty)
 	if err != nil {
 		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
@@ -181,7 +182,7 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit session.Co
 		updates = h.fleet != nil && !pinned.isSet() && len(status.History) > 1 && status.History[1].Generator != generator
 	}
 	// Nothing is written again before the definition keeps what was counted.
-	if _, reason, _ := status.GetState(); dropped || approved || updates || reason == v1alpha1.ReasonCRDOutdated {
+	if _, reason, _ := status.GetState(); dropped || approved || updates || reason == vocabulary.ReasonCRDOutdated {
 		if err := commit(ctx); err != nil {
 			return false, err
 		}
@@ -314,7 +315,7 @@ func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Objec
 		return reconciler.ApplyRequest{}, err
 	}
 	_, reason, _ := obj.GetStatus().GetState() // it was reported first, so that a rollback comes before anything is removed
-	timedOut := reason == v1alpha1.ReasonTimeout && obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
+	timedOut := reason == vocabulary.ReasonTimeout && obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
 	request := reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
 		Namespace:       known.config.namespace,

@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -33,7 +34,7 @@ import (
 
 // needsApproval reports whether a revision would start that has to be approved.
 func (h *handler[T]) needsApproval(obj T, next digests, pinned pin) (bool, error) {
-	annotation := h.settings.name + "/" + v1alpha1.AnnotationRequireApproval
+	annotation := h.settings.name + "/" + vocabulary.AnnotationRequireApproval
 	required, err := flagOf(obj, annotation)
 	if err != nil {
 		return false, err
@@ -81,7 +82,7 @@ func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Con
 	if err := h.planRendered(ctx, obj, t, known, rendered, digests, &plan); err != nil {
 		return nil, err
 	}
-	if obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationApprove] == plan.Hash {
+	if obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationApprove] == plan.Hash {
 		return &rendered, nil
 	}
 	summary := plan.summary()
@@ -162,7 +163,7 @@ func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome rec
 		return result.Empty, err
 	}
 	pending := obj.GetStatus().Approval
-	annotation := h.settings.name + "/" + v1alpha1.AnnotationApprove
+	annotation := h.settings.name + "/" + vocabulary.AnnotationApprove
 	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
 	if other := obj.GetAnnotations()[annotation]; other != "" {
 		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -23,7 +24,7 @@ func (b *bed) waiting(revision int64) *widget.Widget {
 	b.Helper()
 	w, _, _ := b.reconcile()
 	state, reason, message := w.Status.GetState()
-	if state != component.StatePending || reason != v1alpha1.ReasonApprovalRequired || w.Status.Approval == nil || w.Status.Approval.Revision != revision ||
+	if state != component.StatePending || reason != vocabulary.ReasonApprovalRequired || w.Status.Approval == nil || w.Status.Approval.Revision != revision ||
 		!strings.Contains(message, operatorName+"/approve: "+w.Status.Approval.Hash) {
 		b.Fatalf("%s, %s: %s; %+v", state, reason, message, w.Status.Approval)
 	}
@@ -42,7 +43,7 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes while it waits: %v", writes)
 	}
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: w.Status.Approval.Hash})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: w.Status.Approval.Hash})
 	w = b.until(component.StateReady)
 	if w.Status.Revision != 1 || w.Status.Approval != nil {
 		t.Errorf("revision %d, %+v", w.Status.Revision, w.Status.Approval)
@@ -82,10 +83,10 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 	w = b.waiting(2)
 
 	// The approval of another plan is none.
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: w.Status.Approval.Hash})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: w.Status.Approval.Hash})
 	b.update(func(w *widget.Widget) { w.Spec.Values["d"] = "1" })
 	w = b.waiting(2)
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: w.Status.Approval.Hash})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: w.Status.Approval.Hash})
 	w = b.untilRevision(2)
 	var values []string
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -112,7 +113,7 @@ func TestAForgedApprovalIsReplacedByTheTrueOne(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	w := b.waiting(1)
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: w.Status.Approval.Hash})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: w.Status.Approval.Hash})
 	b.untilRevision(1)
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
 	truth := *b.waiting(2).Status.Approval
@@ -138,11 +139,11 @@ func TestAForgedApprovalIsReplacedByTheTrueOne(t *testing.T) {
 func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRequireApproval: "false"})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "false"})
 	b.until(component.StateReady)
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRequireApproval: "maybe"})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "maybe"})
 	w, _, _ := b.reconcile()
-	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, `"maybe" must be "true" or "false"`) {
+	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, `"maybe" must be "true" or "false"`) {
 		t.Errorf("%s: %s", reason, message)
 	}
 }
@@ -156,7 +157,7 @@ func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
 	b.until(component.StateReady)
 	b.setValues(map[string]string{"color": "green"})
 	author := b.get().Status.History[0].ChangedBy
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRequireApproval: "true"})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "true"})
 	for _, color := range []string{"blue", "white"} {
 		b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"color": color} })
 		b.waiting(3)
@@ -166,7 +167,7 @@ func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
 	b.wantEvent("Applied", "created 1 object")
 	b.wantNoEvent("RandomValuesLost")
 
-	b.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: "another"})
+	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: "another"})
 	if _, _, message := b.waiting(3).Status.GetState(); !strings.Contains(message, "another, which it has, is the hash of another plan") {
 		t.Errorf("got %q", message)
 	}

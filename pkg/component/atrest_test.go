@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -57,13 +58,13 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		state     component.State
 		reason    string
 	}{
-		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: component.StateReady, reason: v1alpha1.ReasonReady},
+		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: component.StateReady, reason: vocabulary.ReasonReady},
 		{
-			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: component.StateSuspended, reason: v1alpha1.ReasonSuspended,
+			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: component.StateSuspended, reason: vocabulary.ReasonSuspended,
 			spec: widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}},
 		},
 		{
-			name: "its deletion is blocked", generator: manifests.GeneratorFunc(configMaps), state: component.StateDeleting, reason: v1alpha1.ReasonDeletionBlocked,
+			name: "its deletion is blocked", generator: manifests.GeneratorFunc(configMaps), state: component.StateDeleting, reason: vocabulary.ReasonDeletionBlocked,
 			spec: widget.Spec{Values: map[string]string{"a": "1"}},
 			prepare: func(b *bed) {
 				b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/foreign") })
@@ -71,22 +72,22 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 			},
 		},
 		{
-			name: "an object belongs to another client", generator: manifests.GeneratorFunc(configMaps), state: component.StateError, reason: v1alpha1.ReasonOwnerConflict,
+			name: "an object belongs to another client", generator: manifests.GeneratorFunc(configMaps), state: component.StateError, reason: vocabulary.ReasonOwnerConflict,
 			spec:    widget.Spec{Values: map[string]string{"a": "1"}},
 			options: component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyNever)},
 			prepare: func(b *bed) {
 				b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}))
 			},
 		},
-		{name: "the server refuses an object", generator: object(invalid), state: component.StateError, reason: v1alpha1.ReasonError},
-		{name: "a mistake in a manifest", generator: object(annotated("a", "apply-order", "first")), state: component.StateError, reason: v1alpha1.ReasonInvalid},
-		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: component.StateError, reason: v1alpha1.ReasonError},
+		{name: "the server refuses an object", generator: object(invalid), state: component.StateError, reason: vocabulary.ReasonError},
+		{name: "a mistake in a manifest", generator: object(annotated("a", "apply-order", "first")), state: component.StateError, reason: vocabulary.ReasonInvalid},
+		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: component.StateError, reason: vocabulary.ReasonError},
 		{
-			name: "the generator fails with another identifier every time", state: component.StateError, reason: v1alpha1.ReasonError,
+			name: "the generator fails with another identifier every time", state: component.StateError, reason: vocabulary.ReasonError,
 			generator: failing(func(n int) error { return fmt.Errorf("no chart (request 7d444840-9dc0-11d1-b245-%012d)", n) }),
 		},
 		{
-			name: "a reference leads nowhere", generator: manifests.GeneratorFunc(configMaps), state: component.StatePending, reason: v1alpha1.ReasonRetrying,
+			name: "a reference leads nowhere", generator: manifests.GeneratorFunc(configMaps), state: component.StatePending, reason: vocabulary.ReasonRetrying,
 			spec: widget.Spec{Settings: &component.ConfigMapReference{Name: "missing"}},
 		},
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -107,7 +108,7 @@ func TestAComponentIsReadyOnceItsContainersHaveRunForSomeTime(t *testing.T) {
 	b.resetRequests()
 	w, after := b.rollOut()
 	_, reason, message := w.Status.GetState()
-	if want := "Deployment " + b.namespace + "/api: containers without a readiness probe have to run for 10s; pod api-1-x: container api was started less than 10s ago"; message != want || reason != v1alpha1.ReasonProcessing {
+	if want := "Deployment " + b.namespace + "/api: containers without a readiness probe have to run for 10s; pod api-1-x: container api was started less than 10s ago"; message != want || reason != vocabulary.ReasonProcessing {
 		t.Errorf("%s: %s", reason, message)
 	}
 	if after < 8*time.Second || after > 10*time.Second {
@@ -172,14 +173,14 @@ func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
 	b.forward += 10 * time.Minute
 	b.run(b.started(5))
 	w, _, _ = b.reconcile()
-	if state, reason, got := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonTimeout || got != message("not ready after 10m0s: ")+"; rolls back to revision 1" {
+	if state, reason, got := w.Status.GetState(); state != component.StateError || reason != vocabulary.ReasonTimeout || got != message("not ready after 10m0s: ")+"; rolls back to revision 1" {
 		t.Errorf("%s, %s: %s", state, reason, got)
 	}
 	old.State.Running.StartedAt = metav1.NewTime(time.Now())
 	b.run(old)
 	b.reconcile() // applies the earlier revision
 	w, _ = b.rollOut()
-	if _, reason, got := w.Status.GetState(); reason != v1alpha1.ReasonRolledBack {
+	if _, reason, got := w.Status.GetState(); reason != vocabulary.ReasonRolledBack {
 		t.Errorf("%s: %s", reason, got)
 	}
 	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Failed", "1 Ready"}, results(w)); diff != "" {

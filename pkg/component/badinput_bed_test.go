@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -125,7 +126,7 @@ func (test badInput) check(t *testing.T, w *widget.Widget, result reconcile.Resu
 	t.Helper()
 	state, reason, message := w.Status.GetState()
 	if test.state == "" {
-		test.state, test.reason = component.StateReady, v1alpha1.ReasonReady
+		test.state, test.reason = component.StateReady, vocabulary.ReasonReady
 	}
 	if state != test.state || reason != test.reason {
 		t.Errorf("%s, %s: %s (%v)", state, reason, message, err)
@@ -139,11 +140,11 @@ func (test badInput) check(t *testing.T, w *widget.Widget, result reconcile.Resu
 		t.Errorf("the message is no short sentence: %s", message)
 	}
 	// What only a person can mend is not tried again and again.
-	hopeless := reason == v1alpha1.ReasonInvalid || reason == v1alpha1.ReasonSpecInvalid
+	hopeless := reason == vocabulary.ReasonInvalid || reason == vocabulary.ReasonSpecInvalid
 	if stalled := apimeta.IsStatusConditionTrue(w.Status.Conditions, v1alpha1.ConditionStalled); stalled != hopeless {
 		t.Errorf("stalled is %t", stalled)
 	}
-	if retried := reason == v1alpha1.ReasonError; retried != (err != nil) {
+	if retried := reason == vocabulary.ReasonError; retried != (err != nil) {
 		t.Errorf("the reconcile returned %v", err)
 	}
 	if shortest, longest := test.after[0], test.after[1]; longest > 0 && (result.RequeueAfter < shortest || result.RequeueAfter > longest) {

@@ -29,7 +29,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -173,7 +173,7 @@ func TestASecretIsReportedNowhere(t *testing.T) {
 			_, reason, message := w.get().Status.GetState()
 			w.checkCanary(w.everything(reason))
 			t.Logf("%s: %s", reason, message)
-			if name != "everything is well" && reason == v1alpha1.ReasonReady {
+			if name != "everything is well" && reason == vocabulary.ReasonReady {
 				t.Error("the test does not test what it should")
 			}
 		})

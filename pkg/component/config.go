@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -51,8 +52,8 @@ func resolveConfig(c Component, s settings) (resolvedConfig, error) {
 	if problems := validation.IsDNS1123Subdomain(resolved.name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("deployment name %q: %s", resolved.name, strings.Join(problems, ", ")))
 	}
-	if value, there := c.GetAnnotations()[s.name+"/"+v1alpha1.AnnotationAdoptOperator]; there && !s.isOther(value) {
-		errs = append(errs, fmt.Errorf("annotation %s/%s: %q must be the name of another operator", s.name, v1alpha1.AnnotationAdoptOperator, value))
+	if value, there := c.GetAnnotations()[s.name+"/"+vocabulary.AnnotationAdoptOperator]; there && !s.isOther(value) {
+		errs = append(errs, fmt.Errorf("annotation %s/%s: %q must be the name of another operator", s.name, vocabulary.AnnotationAdoptOperator, value))
 	}
 	resolved.policies.AdoptOperator = s.formerName(c)
 	errs = append(errs, checkPolicies("", resolved.policies)...)
@@ -208,5 +209,5 @@ func abandonOf(c Component, reconcilerName string) (bool, error) {
 }
 
 func abandonAnnotation(reconcilerName string) string {
-	return reconcilerName + "/" + v1alpha1.AnnotationAbandon
+	return reconcilerName + "/" + vocabulary.AnnotationAbandon
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -71,7 +72,7 @@ func TestAReapplyOfAComponentNeverFlipsReady(t *testing.T) {
 	before := apimeta.FindStatusCondition(b.until(component.StateReady).Status.Conditions, v1alpha1.ConditionReady)
 	b.forward += 2 * time.Minute
 	b.resetRequests()
-	w := b.expect(component.StateReady, v1alpha1.ReasonReady)
+	w := b.expect(component.StateReady, vocabulary.ReasonReady)
 	after := apimeta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
 	if !before.LastTransitionTime.Equal(&after.LastTransitionTime) {
 		t.Errorf("Ready changed at %s", after.LastTransitionTime)
@@ -101,12 +102,12 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 			t.Errorf("it says %q", message)
 		}
 	}
-	said(b.expect(component.StateError, v1alpha1.ReasonSpecInvalid))
+	said(b.expect(component.StateError, vocabulary.ReasonSpecInvalid))
 	if value, _ := b.configMap("a"); value != "1" {
 		t.Errorf("the dependent became %q", value)
 	}
 	b.check(b.client.Delete(t.Context(), b.get()))
-	said(b.expect(component.StateDeleting, v1alpha1.ReasonSpecInvalid))
+	said(b.expect(component.StateDeleting, vocabulary.ReasonSpecInvalid))
 	if _, there := b.configMap("a"); !there {
 		t.Error("the dependent was deleted")
 	}
@@ -120,7 +121,7 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 func TestTheManagementPolicyOfTheOptionsAppliesUnlessTheComponentSaysOtherwise(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{ManagementPolicy: new(v1alpha1.ManagementPolicySkip)})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
+	b.expect(component.StateSuspended, vocabulary.ReasonSuspended)
 	if _, there := b.configMap("a"); there {
 		t.Error("the dependent was created")
 	}
@@ -140,7 +141,7 @@ func TestTheManagementPolicyOfANamespaceAppliesIfTheOptionsSaySo(t *testing.T) {
 			b.until(component.StateReady)
 			continue
 		}
-		b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
+		b.expect(component.StateSuspended, vocabulary.ReasonSuspended)
 		b.setPolicy("manage")
 		b.until(component.StateReady)
 	}

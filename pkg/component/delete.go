@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -110,7 +111,7 @@ func isPending(err error) bool {
 func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) error {
 	hint := h.abandonHint(obj)
 	message := sentence.Shorten(sentence.OneLine(err.Error()), conditions.MaxMessage-len(hint)) + hint
-	if _, reason, before := obj.GetStatus().GetState(); reason == v1alpha1.ReasonForbidden && !strings.Contains(before, hint) {
+	if _, reason, before := obj.GetStatus().GetState(); reason == vocabulary.ReasonForbidden && !strings.Contains(before, hint) {
 		h.telemetry.Warn(obj, reason, telemetry.Delete, message)
 	}
 	return verdict.Worded{Err: err, Message: message}
@@ -232,7 +233,7 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
-	annotation := h.settings.name + "/" + v1alpha1.AnnotationSkipDeleteHooks
+	annotation := h.settings.name + "/" + vocabulary.AnnotationSkipDeleteHooks
 	skip, err := flagOf(obj, annotation)
 	if err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}

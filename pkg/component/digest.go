@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/summarize"
@@ -32,7 +33,7 @@ const maxReconcileAt = 128
 // reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what
 // is no time in the form of RFC 3339 counts as earlier than any.
 func (h *handler[T]) reconcileAt(obj T) string {
-	own, flux := obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationReconcileAt], obj.GetAnnotations()[fluxRequestedAt]
+	own, flux := obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationReconcileAt], obj.GetAnnotations()[fluxRequestedAt]
 	at := func(text string) time.Time {
 		t, _ := time.Parse(time.RFC3339, text) // zero if it is none
 		return t
@@ -144,7 +145,7 @@ func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error
 
 func digestsOf(c Component, name string, found []references.Found, generator string, hasher digest.Hasher) (digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
-	for _, request := range []string{name + "/" + v1alpha1.AnnotationReconcileAt, name + "/" + v1alpha1.AnnotationPreview, name + "/" + v1alpha1.AnnotationRollout, fluxRequestedAt} {
+	for _, request := range []string{name + "/" + vocabulary.AnnotationReconcileAt, name + "/" + vocabulary.AnnotationPreview, name + "/" + vocabulary.AnnotationRollout, fluxRequestedAt} {
 		delete(annotations, request)
 	}
 	if len(annotations) == 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	hash "github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -329,7 +330,7 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 		h, _ := testHandler(t, engine)
 		obj.Status.Revision, obj.Status.AppliedGeneration = status.Revision, status.AppliedGeneration
 		if name == "known" {
-			h.setVerdict(obj, verdict.Verdict{State: StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: v1alpha1.ReasonCRDOutdated})
+			h.setVerdict(obj, verdict.Verdict{State: StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: vocabulary.ReasonCRDOutdated})
 		}
 		_, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return dropped })
 		if !errors.Is(err, dropped) || len(engine.applied) > 0 {

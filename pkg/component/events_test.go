@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -129,9 +129,9 @@ func TestAnOutdatedDefinitionIsReportedWhileDependentsAreUnderWay(t *testing.T) 
 	obj := newWidget()
 	pruned := errors.New("the API server does not keep status.inventory as sent")
 	unfinished := &verdict.UnfinishedError{Facts: verdict.Facts{Err: pruned, Fallback: time.Minute}, Cause: pruned}
-	reportReconcile(t, h, obj, result.NewStalling(unfinished, v1alpha1.ReasonCRDOutdated))
+	reportReconcile(t, h, obj, result.NewStalling(unfinished, vocabulary.ReasonCRDOutdated))
 	state, reason, message := obj.GetStatus().GetState()
-	if state != StateError || reason != v1alpha1.ReasonCRDOutdated || message != pruned.Error() {
+	if state != StateError || reason != vocabulary.ReasonCRDOutdated || message != pruned.Error() {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
 }

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -396,7 +396,7 @@ func TestAnInheritedObjectOfAnotherOwnerIsNotTouched(t *testing.T) {
 	w := b.until(component.StateError)
 	_, reason, message := w.Status.GetState()
 	want := "ConfigMap " + b.namespace + "/a: belongs to " + other + " of SAP component-operator-runtime"
-	if reason != v1alpha1.ReasonOwnerConflict || !strings.Contains(message, want) {
+	if reason != vocabulary.ReasonOwnerConflict || !strings.Contains(message, want) {
 		t.Errorf("%s: %s; want %s", reason, message, want)
 	}
 	for _, object := range made.objects {
@@ -423,7 +423,7 @@ func TestAForgedListOrLabelTakesOverNothing(t *testing.T) {
 		}
 	})
 	w := b.until(component.StateError)
-	if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonOwnerConflict || !strings.Contains(message, "ConfigMap "+b.namespace+"/b: belongs to ") {
+	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonOwnerConflict || !strings.Contains(message, "ConfigMap "+b.namespace+"/b: belongs to ") {
 		t.Errorf("%s: %s", reason, message)
 	}
 	for _, object := range made.objects {
@@ -452,7 +452,7 @@ func TestAGarbledListIsOneErrorAndNothingIsWritten(t *testing.T) {
 	}
 	b.check(runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": b.raw().Object["status"].(map[string]any)["conditions"]}, &status))
 	for _, condition := range status.Conditions {
-		if condition.Reason != v1alpha1.ReasonSpecInvalid && condition.Reason != v1alpha1.ReasonInvalid || !strings.Contains(condition.Message, want) || !strings.Contains(condition.Message, `(ConfigMap `+b.namespace+`/a): deletePolicy "Burn" does not exist`) {
+		if condition.Reason != vocabulary.ReasonSpecInvalid && condition.Reason != vocabulary.ReasonInvalid || !strings.Contains(condition.Message, want) || !strings.Contains(condition.Message, `(ConfigMap `+b.namespace+`/a): deletePolicy "Burn" does not exist`) {
 			t.Errorf("%s %s: %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
 		}
 	}

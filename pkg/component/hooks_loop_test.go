@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -125,7 +126,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 					t.Fatal("the component is gone")
 				}
 				state, reason, message := after.GetStatus().GetState()
-				if err == nil || state != failedState(position.deleting) || reason != v1alpha1.ReasonError || result.RequeueAfter != 0 {
+				if err == nil || state != failedState(position.deleting) || reason != vocabulary.ReasonError || result.RequeueAfter != 0 {
 					t.Errorf("%s, %s; returned %+v, %v", state, reason, result, err)
 				}
 				if want := fmt.Sprintf("%s hook 1: %s", position.point, test.says); !strings.HasPrefix(message, want) {
@@ -238,7 +239,7 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 				if deleting && (method == "IsSuspended" || method == "GetDeploymentName") {
 					return // they are not asked
 				}
-				if err == nil || state != failedState(deleting) || reason != v1alpha1.ReasonError || !strings.Contains(message, "panicked: "+method) {
+				if err == nil || state != failedState(deleting) || reason != vocabulary.ReasonError || !strings.Contains(message, "panicked: "+method) {
 					t.Errorf("%s, %s: %s; error %v", state, reason, message, err)
 				}
 				if len(after.Status.Inventory.Items) != 1 {

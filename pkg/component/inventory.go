@@ -27,6 +27,7 @@ import (
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -300,7 +301,7 @@ func (i *storedInventory) isTransient(inventory v1alpha1.Inventory) bool {
 		}
 		now.UID, now.Seal, now.Digest, now.ObservedHash, now.AppliedHash = durable.UID, durable.Seal, durable.Digest, durable.ObservedHash, durable.AppliedHash
 		now.AppliedAt, now.Replicas, now.Altered = durable.AppliedAt, durable.Replicas, durable.Altered
-		return now.Phase == v1alpha1.PhaseApplied && equality.Semantic.DeepEqual(durable, now)
+		return now.Phase == vocabulary.PhaseApplied && equality.Semantic.DeepEqual(durable, now)
 	})
 }
 

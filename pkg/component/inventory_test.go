@@ -18,7 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -229,10 +229,10 @@ func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testin
 	for range 3 {
 		w, result, err := b.reconcile()
 		state, reason, message := w.Status.GetState()
-		if state == component.StatePending && reason == v1alpha1.ReasonFirstSeen {
+		if state == component.StatePending && reason == vocabulary.ReasonFirstSeen {
 			continue
 		}
-		if state != component.StatePending || reason != v1alpha1.ReasonRetrying || !strings.Contains(message, "an earlier Widget "+b.key("main").String()) {
+		if state != component.StatePending || reason != vocabulary.ReasonRetrying || !strings.Contains(message, "an earlier Widget "+b.key("main").String()) {
 			t.Errorf("%s, %s: %s", state, reason, message)
 		}
 		if err != nil || result.RequeueAfter.Seconds() < 7 || result.RequeueAfter.Seconds() > 8 {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -88,23 +89,23 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 		// forgets: another process repairs nothing.
 		forgets bool
 	}{
-		{name: "an object is invalid", fail: values("invalid"), state: component.StateError, reason: v1alpha1.ReasonInvalid, revision: 2},
-		{name: "the generator fails", fail: values("fails"), state: component.StateError, reason: v1alpha1.ReasonError, revision: 2},
+		{name: "an object is invalid", fail: values("invalid"), state: component.StateError, reason: vocabulary.ReasonInvalid, revision: 2},
+		{name: "the generator fails", fail: values("fails"), state: component.StateError, reason: vocabulary.ReasonError, revision: 2},
 		{name: "the history keeps nothing", fail: values("fails"), options: component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(0)}},
-			state: component.StateError, reason: v1alpha1.ReasonError, revision: 2, forgets: true},
+			state: component.StateError, reason: vocabulary.ReasonError, revision: 2, forgets: true},
 		{name: "the plan to approve fails", fail: func(b *bed) {
 			b.annotate(map[string]string{operatorName + "/require-approval": "true"})
 			values("fails")(b)
 		},
-			state: component.StateError, reason: v1alpha1.ReasonError, revision: 1},
+			state: component.StateError, reason: vocabulary.ReasonError, revision: 1},
 		{name: "a patch names a Secret", fail: patched(v1alpha1.Patch{Patch: `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "rendered", "labels": {"a": "b"}}}`}),
-			state: component.StateError, reason: v1alpha1.ReasonSpecInvalid, revision: 2},
+			state: component.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
 		{name: "a patch has no target", fail: patched(v1alpha1.Patch{Patch: `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x", "labels": {"a": "b"}}}`}),
-			state: component.StateError, reason: v1alpha1.ReasonSpecInvalid, revision: 2},
-		{name: "a reference is missing", state: component.StatePending, reason: v1alpha1.ReasonRetrying, revision: 1, fail: func(b *bed) {
+			state: component.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
+		{name: "a reference is missing", state: component.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
 			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
 		}},
-		{name: "another reference is missing", state: component.StatePending, reason: v1alpha1.ReasonRetrying, revision: 1, fail: func(b *bed) {
+		{name: "another reference is missing", state: component.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
 			b.update(func(w *widget.Widget) {
 				w.Spec.Values["a"], w.Spec.Password = "2", &component.SecretKeyReference{Name: "nowhere"}
 			})
@@ -160,7 +161,7 @@ func TestWhatWasAppliedLastIsRepairedAsSoonAsItIsChanged(t *testing.T) {
 	b.start(b.manager)
 	for range 2 {
 		b.eventually("the failure to be reported", func() error {
-			if _, reason, message := b.get().Status.GetState(); reason != v1alpha1.ReasonInvalid {
+			if _, reason, message := b.get().Status.GetState(); reason != vocabulary.ReasonInvalid {
 				return errors.New(message)
 			}
 			return nil

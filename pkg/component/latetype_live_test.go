@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -58,7 +58,7 @@ func TestATypeThatComesLaterIsNoticed(t *testing.T) {
 		}
 		return "", true
 	}
-	b.comesTo(func() (string, bool) { return all(component.StateError, v1alpha1.ReasonInvalid) })
+	b.comesTo(func() (string, bool) { return all(component.StateError, vocabulary.ReasonInvalid) })
 	lock.Lock()
 	asked = nil
 	lock.Unlock()
@@ -87,5 +87,5 @@ func TestATypeThatComesLaterIsNoticed(t *testing.T) {
 	definition.SetKind("CustomResourceDefinition")
 	b.check(b.client.Create(t.Context(), definition))
 	t.Cleanup(func() { _ = b.client.Delete(context.WithoutCancel(t.Context()), definition) })
-	b.comesTo(func() (string, bool) { return all(component.StateReady, v1alpha1.ReasonReady) })
+	b.comesTo(func() (string, bool) { return all(component.StateReady, vocabulary.ReasonReady) })
 }

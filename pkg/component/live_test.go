@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -203,7 +204,7 @@ func TestARetriableErrorRequeuesAfterItsDelayOrTheRetryIntervalOrTheRequeueInter
 			b.create(test.spec)
 			w, result, err := b.reconcile()
 			state, reason, _ := w.Status.GetState()
-			if err != nil || state != component.StatePending || reason != v1alpha1.ReasonRetrying || result.RequeueAfter != test.want {
+			if err != nil || state != component.StatePending || reason != vocabulary.ReasonRetrying || result.RequeueAfter != test.want {
 				t.Errorf("%s, %s; comes again after %s, %v, want %s", state, reason, result.RequeueAfter, err, test.want)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -184,7 +184,7 @@ func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
 				if strings.HasPrefix(configMap.Name, "config-") {
 					left++
 				}
-				if configMap.Labels[operatorName+"/"+v1alpha1.LabelOwnerID] != "" {
+				if configMap.Labels[operatorName+"/"+vocabulary.LabelOwnerID] != "" {
 					t.Errorf("%s still has our label", configMap.Name)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -263,7 +264,7 @@ type root struct {
 
 func rootOf(c Component) root {
 	annotations := maps.Clone(c.GetAnnotations())
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasSuffix(key, "/"+v1alpha1.AnnotationPreview) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasSuffix(key, "/"+vocabulary.AnnotationPreview) })
 	return root{c.GetUID(), c.GetGeneration(), maps.Clone(c.GetLabels()), annotations}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -44,10 +45,10 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 			if _, err := asked.reconcile(two); asked.obj.Status.Approval == nil {
 				o.Fatalf("no approval is asked for: %v", err)
 			}
-			annotate(v1alpha1.AnnotationApprove, asked.obj.Status.Approval.Hash)(o)
+			annotate(vocabulary.AnnotationApprove, asked.obj.Status.Approval.Hash)(o)
 		}, next: two, writes: 2},
 		"a change of the spec":  {change: func(o *operated) { o.obj.Generation, o.obj.Spec.Size = 2, 3 }, next: one, writes: 1},
-		"a rollback":            {first: []version{one, two}, change: annotate(v1alpha1.AnnotationRollbackTo, "1"), next: two, writes: 1},
+		"a rollback":            {first: []version{one, two}, change: annotate(vocabulary.AnnotationRollbackTo, "1"), next: two, writes: 1},
 		"the end of a rollback": {first: []version{one, two, one}, change: func(o *operated) { o.obj.Annotations = nil }, next: two, writes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 			}
 			for i, v := range test.first {
 				if i == 2 {
-					annotate(v1alpha1.AnnotationRollbackTo, "1")(o)
+					annotate(vocabulary.AnnotationRollbackTo, "1")(o)
 				}
 				if _, err := o.reconcile(v); err != nil {
 					t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // operator is this operator as inventories name it.
@@ -44,7 +45,7 @@ func (s *settings) claimText(obj client.Object, reconciler string) string {
 		return ""
 	}
 	return fmt.Sprintf("operator %s has claimed it, as status.reconciler and the finalizer %s say; operator %s leaves it alone until that finalizer is gone, or the annotation %s/%s: %s says that it takes the place of that operator",
-		reconciler, finalizer, s.name, s.name, v1alpha1.AnnotationAdoptOperator, reconciler)
+		reconciler, finalizer, s.name, s.name, vocabulary.AnnotationAdoptOperator, reconciler)
 }
 
 // isOther reports whether a name can be that of another operator.
@@ -54,7 +55,7 @@ func (s *settings) isOther(name string) bool {
 
 // formerName is the name of the operator whose place this one takes; empty if there is none.
 func (s *settings) formerName(obj client.Object) string {
-	former, annotated := obj.GetAnnotations()[s.name+"/"+v1alpha1.AnnotationAdoptOperator]
+	former, annotated := obj.GetAnnotations()[s.name+"/"+vocabulary.AnnotationAdoptOperator]
 	if !annotated {
 		former = s.adoptOperator
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -62,8 +63,8 @@ func TestAnOperatorOfAnotherNameLeavesAClaimedComponentAlone(t *testing.T) {
 			if diff := cmp.Diff(before, b.get()); diff != "" || len(second.writes()) > 0 {
 				t.Errorf("the second operator wrote %v (-before +after):\n%s", second.writes(), diff)
 			}
-			b.wantEvent(v1alpha1.ReasonOwnerConflict, "operator "+operatorName+" has claimed it")
-			b.wantEvent(v1alpha1.ReasonOwnerConflict, "operator "+secondName+" leaves it alone")
+			b.wantEvent(vocabulary.ReasonOwnerConflict, "operator "+operatorName+" has claimed it")
+			b.wantEvent(vocabulary.ReasonOwnerConflict, "operator "+secondName+" leaves it alone")
 			b.until(component.StateReady)
 			b.check(b.client.Delete(t.Context(), b.get()))
 			second.reconcile()

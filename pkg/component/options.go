@@ -26,6 +26,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -422,7 +423,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	}
 	errs = append(errs, s.checkRollout())
 	errs = append(errs, checkPolicies("option ", s.policies)...)
-	errs = append(errs, checkValue("option ManagementPolicy", s.management, v1alpha1.ManagementPolicies))
+	errs = append(errs, checkValue("option ManagementPolicy", s.management, vocabulary.ManagementPolicies))
 	return s, errors.Join(errs...)
 }
 
@@ -456,11 +457,11 @@ func checkFinalizer(finalizer string) error {
 // checkPolicies reports every value that does not exist. Empty ones are checked, too.
 func checkPolicies(where string, p reconciler.Policies) []error {
 	return []error{
-		checkValue(where+"AdoptionPolicy", p.Adoption, v1alpha1.AdoptionPolicies),
-		checkValue(where+"UpdatePolicy", p.Update, v1alpha1.UpdatePolicies),
-		checkValue(where+"DeletePolicy", p.Delete, v1alpha1.DeletePolicies),
-		checkValue(where+"DriftPolicy", p.Drift, v1alpha1.DriftPolicies),
-		checkValue(where+"MissingNamespacesPolicy", p.MissingNamespaces, v1alpha1.MissingNamespacesPolicies),
+		checkValue(where+"AdoptionPolicy", p.Adoption, vocabulary.AdoptionPolicies),
+		checkValue(where+"UpdatePolicy", p.Update, vocabulary.UpdatePolicies),
+		checkValue(where+"DeletePolicy", p.Delete, vocabulary.DeletePolicies),
+		checkValue(where+"DriftPolicy", p.Drift, vocabulary.DriftPolicies),
+		checkValue(where+"MissingNamespacesPolicy", p.MissingNamespaces, vocabulary.MissingNamespacesPolicies),
 	}
 }
 

@@ -188,23 +188,25 @@ func TestARollbackOnFailureNeedsAHistory(t *testing.T) {
 }
 
 func TestEveryAnnotationOfAComponentIsKnown(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../../api/v1alpha1/annotations.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(file, func(node ast.Node) bool {
-		spec, ok := node.(*ast.ValueSpec)
-		if !ok || len(spec.Values) == 0 {
-			return true
+	for _, folder := range []string{"api/v1alpha1", "internal/vocabulary"} {
+		file, err := parser.ParseFile(token.NewFileSet(), "../../"+folder+"/annotations.go", nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-		name, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		for line := range strings.Lines(spec.Doc.Text()) {
-			if of, found := strings.CutPrefix(line, "On: "); found && strings.Contains(of, "the component") != slices.Contains(componentAnnotations, name) {
-				t.Errorf("annotation %s, on %s", name, of)
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			if !ok || len(spec.Values) == 0 {
+				return true
 			}
-		}
-		return true
-	})
+			name, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			for line := range strings.Lines(spec.Doc.Text()) {
+				if of, found := strings.CutPrefix(line, "On: "); found && strings.Contains(of, "the component") != slices.Contains(componentAnnotations, name) {
+					t.Errorf("annotation %s, on %s", name, of)
+				}
+			}
+			return true
+		})
+	}
 }
 
 func TestOperatorNamespace(t *testing.T) {

@@ -19,15 +19,16 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
 func TestAbandon(t *testing.T) {
 	const annotation = "test.corbel.run/abandon"
 	several := v1alpha1.Inventory{Format: 1, Target: "far", Items: []v1alpha1.InventoryItem{
-		{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}, {Kind: "Job", Group: "batch", Version: "v1", Namespace: "shop", Name: "done", Phase: v1alpha1.PhaseCompleted},
+		{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}, {Kind: "Job", Group: "batch", Version: "v1", Namespace: "shop", Name: "done", Phase: vocabulary.PhaseCompleted},
 		{Kind: "Deployment", Group: "apps", Version: "v1", Namespace: "shop", Name: "b"}, {Kind: "Namespace", Version: "v1", Name: "c"},
-		{Kind: "ConfigMap", Version: "v1", Name: "taken", Phase: v1alpha1.PhaseReleased}, {Kind: "Secret", Version: "v1", Namespace: "shop", Name: "d"},
+		{Kind: "ConfigMap", Version: "v1", Name: "taken", Phase: vocabulary.PhaseReleased}, {Kind: "Secret", Version: "v1", Namespace: "shop", Name: "d"},
 	}}
 	tests := []struct {
 		name      string

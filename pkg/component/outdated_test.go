@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -92,7 +93,7 @@ func TestOutdatedDefinitions(t *testing.T) {
 			b.check(user.Get(t.Context(), b.key("main"), w))
 			conditionstest.Check(t, conditions.For(w, &w.Status.Conditions))
 			index := slices.IndexFunc(w.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionStalled })
-			if index < 0 || w.Status.Conditions[index].Reason != v1alpha1.ReasonCRDOutdated || !strings.Contains(w.Status.Conditions[index].Message, test.says) {
+			if index < 0 || w.Status.Conditions[index].Reason != vocabulary.ReasonCRDOutdated || !strings.Contains(w.Status.Conditions[index].Message, test.says) {
 				t.Errorf("conditions %+v do not say %q", w.Status.Conditions, test.says)
 			}
 			if _, exists := b.configMap("a"); exists {

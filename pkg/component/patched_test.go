@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -56,7 +57,7 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.err) || len(engine.applied) > 0 {
 					t.Errorf("got the error %v, and %d calls of the engine", err, len(engine.applied))
 				}
-				if v := verdict.Evaluate(verdict.Facts{Err: err}); !v.Stalled || v.Reason != v1alpha1.ReasonSpecInvalid {
+				if v := verdict.Evaluate(verdict.Facts{Err: err}); !v.Stalled || v.Reason != vocabulary.ReasonSpecInvalid {
 					t.Errorf("the verdict is %+v, want stalled: only a change of the spec helps", v)
 				}
 				return
@@ -164,7 +165,7 @@ func TestNoPatchOfAUserReadsASecret(t *testing.T) {
 			}), test.allowed, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return test.patches, nil })
 			objects, err := manifests.Generate(t.Context(), generator, "shop", "web", types.UnstructurableMap{})
 			if test.refused != "" {
-				invalid := verdict.Evaluate(verdict.Facts{Err: err}).Reason == v1alpha1.ReasonSpecInvalid
+				invalid := verdict.Evaluate(verdict.Facts{Err: err}).Reason == vocabulary.ReasonSpecInvalid
 				if err == nil || !invalid || !strings.Contains(err.Error(), test.refused) || !strings.Contains(err.Error(), "option AllowSecretPatches") {
 					t.Errorf("got the error %v", err)
 				}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -221,9 +222,9 @@ func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) 
 	foreign := cronJob(b)
 	b.check(b.client.Create(t.Context(), foreign))
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(component.StateDeleting, v1alpha1.ReasonDeletionBlocked)
+	b.expect(component.StateDeleting, vocabulary.ReasonDeletionBlocked)
 	b.expectRequeue("the start of the watch")
-	b.expect(component.StateDeleting, v1alpha1.ReasonDeletionBlocked)
+	b.expect(component.StateDeleting, vocabulary.ReasonDeletionBlocked)
 	b.check(b.client.Delete(t.Context(), foreign))
 	b.expectRequeue("the end of the cron job")
 	b.untilGone()

@@ -32,6 +32,7 @@ import (
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -397,7 +398,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		p.manifests.DefaultValues = manifests.DefaultValues(generator)
 	}
 	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
-	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+v1alpha1.AnnotationAllowEmpty); err != nil {
+	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+vocabulary.AnnotationAllowEmpty); err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
 	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.to, generatorSource(generator)

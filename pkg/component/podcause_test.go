@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -71,7 +71,7 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 	b.forward = time.Hour + time.Second
 	w, _, err = b.reconcile()
 	b.check(err)
-	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != v1alpha1.ReasonTimeout || !strings.Contains(message, "not ready after 1h0m0s: Deployment") {
+	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != vocabulary.ReasonTimeout || !strings.Contains(message, "not ready after 1h0m0s: Deployment") {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
 
@@ -84,7 +84,7 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 		}}
 	b.check(b.client.Status().Update(t.Context(), live))
 	w = b.until(component.StateError) // after the event of the watch
-	if state, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonObjectFailed ||
+	if state, reason, message := w.Status.GetState(); reason != vocabulary.ReasonObjectFailed ||
 		!strings.HasPrefix(message, "Deployment "+b.namespace+"/api: the progress deadline is exceeded, ") {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}

@@ -28,12 +28,12 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 )
 
@@ -110,14 +110,14 @@ func newPreviews[T Component](h *handler[T], leads <-chan struct{}) *previews[T]
 // no part of it.
 func withoutPreview(name string, annotations map[string]string) map[string]string {
 	own := maps.Clone(annotations)
-	delete(own, name+"/"+v1alpha1.AnnotationPreview)
+	delete(own, name+"/"+vocabulary.AnnotationPreview)
 	return own
 }
 
 // events takes the requests from the events about components. It requeues no component.
 func (p *previews[T]) events() ctrlhandler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	annotation := p.handler.settings.name + "/" + v1alpha1.AnnotationPreview
+	annotation := p.handler.settings.name + "/" + vocabulary.AnnotationPreview
 	return ctrlhandler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			p.see(ctx, e.Object, e.Object.GetAnnotations()[annotation], true)
@@ -354,7 +354,7 @@ func (p *previews[T]) finish(key client.ObjectKey, uid types.UID, deleted bool, 
 
 // removeAnnotation removes the annotation of a component if it is still the one that is named.
 func (p *previews[T]) removeAnnotation(ctx context.Context, key client.ObjectKey, uid types.UID, asked string) error {
-	path := "/metadata/annotations/" + strings.ReplaceAll(p.handler.settings.name, "~", "~0") + "~1" + v1alpha1.AnnotationPreview
+	path := "/metadata/annotations/" + strings.ReplaceAll(p.handler.settings.name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": uid},
 		{"op": "test", "path": path, "value": asked},

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -84,7 +85,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 	answer, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
 		h.noteLost(obj, s.Claiming()) // perhaps the session had an error before
 		verdict := h.report(ctx, obj, outcome)
-		if verdict.Err == nil && verdict.Reason != v1alpha1.ReasonProcessing && verdict.Reason != v1alpha1.ReasonDeletionProcessing {
+		if verdict.Err == nil && verdict.Reason != vocabulary.ReasonProcessing && verdict.Reason != vocabulary.ReasonDeletionProcessing {
 			priority = trigger.PriorityLow
 		}
 		if !isClean(outcome.Err) || ctx.Err() != nil {
@@ -92,7 +93,7 @@ func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.
 		}
 		h.remembered(obj).creations = sent
 		// What a hook has written into the status may be needed by the next reconcile.
-		if h.remembered(obj).transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == v1alpha1.ReasonProcessing {
+		if h.remembered(obj).transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
 			s.Postpone(transientFor)
 		}
 		return verdict

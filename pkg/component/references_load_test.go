@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 )
 
@@ -140,7 +141,7 @@ func TestMissingReferencesAreWaitedFor(t *testing.T) {
 	obj := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}, {Name: "y"}}})
 	verdict := reconcileOnce(t, h, obj)
 	state, reason, message := obj.GetStatus().GetState()
-	if state != StatePending || reason != v1alpha1.ReasonRetrying || verdict.Result.RequeueAfter != references.RetryInterval || len(engine.applied) > 0 {
+	if state != StatePending || reason != vocabulary.ReasonRetrying || verdict.Result.RequeueAfter != references.RetryInterval || len(engine.applied) > 0 {
 		t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
 	}
 	checkMistakes(t, errors.New(message), "Secret shop/x does not exist|Secret shop/y does not exist")
@@ -160,7 +161,7 @@ func TestMistakesInReferences(t *testing.T) {
 	})
 	reconcileOnce(t, h, obj)
 	_, reason, message := obj.GetStatus().GetState()
-	if reason != v1alpha1.ReasonSpecInvalid {
+	if reason != vocabulary.ReasonSpecInvalid {
 		t.Errorf("the reason is %s", reason)
 	}
 	checkMistakes(t, errors.New(message), `spec.refs.secrets[0]: the name of the Secret is missing|spec.refs.secrets[1]: Secret "other/creds": |`+
@@ -214,14 +215,14 @@ func TestADeletionWaitsForItsKubeconfigOnlyIfItHasSomethingToLose(t *testing.T) 
 	obj := deleted(withSpec(widgetSpec{ClientSpec: ClientSpec{&KubeConfigSpec{SecretKeyReference{Name: "gone"}}}}))
 	obj.GetStatus().Inventory = someInventory
 	reconcileOnce(t, h, obj)
-	if _, reason, message := obj.GetStatus().GetState(); reason != v1alpha1.ReasonDeletionBlocked {
+	if _, reason, message := obj.GetStatus().GetState(); reason != vocabulary.ReasonDeletionBlocked {
 		t.Errorf("%s: %s", reason, message)
 	} else {
 		checkMistakes(t, errors.New(message), "Secret shop/gone does not exist")
 	}
 	obj.GetStatus().Inventory = v1alpha1.Inventory{}
 	reconcileOnce(t, h, obj)
-	if _, reason, message := obj.GetStatus().GetState(); reason != v1alpha1.ReasonDeletionProcessing || message != "nothing is left" {
+	if _, reason, message := obj.GetStatus().GetState(); reason != vocabulary.ReasonDeletionProcessing || message != "nothing is left" {
 		t.Errorf("without dependents: %s: %s", reason, message)
 	}
 }

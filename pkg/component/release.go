@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -91,8 +92,8 @@ func (h *handler[T]) terminating(ctx context.Context, name string) *metav1.Parti
 // left returns the items of objects that may exist and are the component's.
 func left(items []v1alpha1.InventoryItem) (left []v1alpha1.InventoryItem) {
 	for _, item := range items {
-		shared := item.Origin == v1alpha1.OriginNamespace && item.UID == "" && item.Digest == "" // with other components
-		if item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased && !shared {
+		shared := item.Origin == vocabulary.OriginNamespace && item.UID == "" && item.Digest == "" // with other components
+		if item.Phase != vocabulary.PhaseCompleted && item.Phase != vocabulary.PhaseReleased && !shared {
 			left = append(left, item)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -92,7 +92,7 @@ func TestTheNamespaceOfATenantCanBeDeleted(t *testing.T) {
 			if !test.released {
 				b.eventually("the deletion is forbidden", func() error {
 					w, _, _ := b.reconcile()
-					if _, reason, message := w.Status.GetState(); reason != v1alpha1.ReasonForbidden {
+					if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonForbidden {
 						return fmt.Errorf("%s: %s", reason, message)
 					}
 					return nil

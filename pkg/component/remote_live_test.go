@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -72,14 +72,14 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 	unknown := b.there.Config()
 	unknown.CertData, unknown.KeyData, unknown.BearerToken = nil, nil, "an-unknown-token"
 	for _, test := range []struct{ name, kubeconfig, reason, message string }{
-		{"emptied", "", v1alpha1.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
-		{"white space", " \n", v1alpha1.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
-		{"nothing in it", "{}", v1alpha1.ReasonKubeconfigInvalid, "no cluster is defined"},
-		{"garbage", "what: [is: this", v1alpha1.ReasonKubeconfigInvalid, "neither YAML nor JSON"},
+		{"emptied", "", vocabulary.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
+		{"white space", " \n", vocabulary.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
+		{"nothing in it", "{}", vocabulary.ReasonKubeconfigInvalid, "no cluster is defined"},
+		{"garbage", "what: [is: this", vocabulary.ReasonKubeconfigInvalid, "neither YAML nor JSON"},
 		{"a program", strings.Replace(good, "users:\n", "users:\n- name: x\n  user:\n    exec: {command: /bin/true}\n", 1),
-			v1alpha1.ReasonKubeconfigForbiddenField, "kubeconfig: users[0].user.exec: is not allowed"},
-		{"a token that is not known", kubeconfigOf(t, unknown), v1alpha1.ReasonError, "Unauthorized"},
-		{"the local cluster", kubeconfigOf(t, b.env.Config()), v1alpha1.ReasonTargetIsLocal, "the kubeconfig leads to the cluster that the component lives in"},
+			vocabulary.ReasonKubeconfigForbiddenField, "kubeconfig: users[0].user.exec: is not allowed"},
+		{"a token that is not known", kubeconfigOf(t, unknown), vocabulary.ReasonError, "Unauthorized"},
+		{"the local cluster", kubeconfigOf(t, b.env.Config()), vocabulary.ReasonTargetIsLocal, "the kubeconfig leads to the cluster that the component lives in"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b.resetRequests()
@@ -123,14 +123,14 @@ func TestAnotherClusterBehindTheKubeconfigStallsTheComponentAndTouchesNothing(t 
 	b.install()
 	b.markThere()
 	b.setKubeconfig(impostor(t))
-	b.expect(v1alpha1.ReasonTargetChanged, "but the target is the cluster another")
+	b.expect(vocabulary.ReasonTargetChanged, "but the target is the cluster another")
 	b.update(func(w *widget.Widget) { w.Spec.KubeConfig = nil })
-	b.expect(v1alpha1.ReasonTargetChanged, "point the target back")
+	b.expect(vocabulary.ReasonTargetChanged, "point the target back")
 	if _, ok := b.configMap("a"); ok {
 		t.Error("there is a config map in the local cluster")
 	}
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(v1alpha1.ReasonTargetChanged, "point the target back")
+	b.expect(vocabulary.ReasonTargetChanged, "point the target back")
 	if writes := b.writesThere(); len(writes) > 0 {
 		t.Errorf("writes: %q", writes)
 	}
@@ -148,9 +148,9 @@ func TestADeletionWaitsForItsKubeconfig(t *testing.T) {
 	b.install()
 	b.setKubeconfig("")
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(v1alpha1.ReasonDeletionBlocked, "kubeconfig: is empty")
+	b.expect(vocabulary.ReasonDeletionBlocked, "kubeconfig: is empty")
 	b.deleteKubeconfig()
-	w := b.expect(v1alpha1.ReasonDeletionBlocked, "Secret "+b.namespace+"/far does not exist")
+	w := b.expect(vocabulary.ReasonDeletionBlocked, "Secret "+b.namespace+"/far does not exist")
 	if !slices.Contains(w.Finalizers, operatorName) {
 		t.Error("the finalizer is gone")
 	}
@@ -166,7 +166,7 @@ func TestAbandonEndsADeletionAndReportsWhatStays(t *testing.T) {
 	b.install()
 	b.deleteKubeconfig()
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(v1alpha1.ReasonDeletionBlocked, "does not exist")
+	b.expect(vocabulary.ReasonDeletionBlocked, "does not exist")
 	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
 	b.untilGone()
 	if _, ok := b.farConfigMap("a"); !ok {
@@ -179,7 +179,7 @@ func TestAddressesOfThisMachineAreRefusedUnlessAllowed(t *testing.T) {
 	b := &remoteBed{bed: newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}), there: otherCluster(t)}
 	b.setKubeconfig(b.kubeconfig("far"))
 	b.create(remoteSpec(map[string]string{"a": "1"}))
-	b.expect(v1alpha1.ReasonTargetAddressDenied, "connections to the address 127.0.0.1 are not allowed: it is the machine that the operator runs on")
+	b.expect(vocabulary.ReasonTargetAddressDenied, "connections to the address 127.0.0.1 are not allowed: it is the machine that the operator runs on")
 }
 
 func TestEveryRequestCarriesThePrescribedUser(t *testing.T) {
@@ -265,15 +265,15 @@ func TestATargetThatRefusesItsCredentialsHoldsOnlyWhatWasWrittenThere(t *testing
 	refused := kubeconfigOf(t, &rest.Config{Host: config.Host, BearerToken: "unknown", TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData}})
 	b.setKubeconfig(refused)
 	b.create(remoteSpec(map[string]string{"a": "1"}))
-	b.expect(v1alpha1.ReasonError, "the kubeconfig in Secret far (spec.kubeConfig.secretRef) is of no use: the cluster at "+config.Host+" cannot be identified")
+	b.expect(vocabulary.ReasonError, "the kubeconfig in Secret far (spec.kubeConfig.secretRef) is of no use: the cluster at "+config.Host+" cannot be identified")
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 
 	b.install()
 	b.setKubeconfig(refused)
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(v1alpha1.ReasonDeletionBlocked, "is of no use: the cluster at "+config.Host+" cannot be identified")
-	b.expect(v1alpha1.ReasonDeletionBlocked, "/abandon to \"true\"")
+	b.expect(vocabulary.ReasonDeletionBlocked, "is of no use: the cluster at "+config.Host+" cannot be identified")
+	b.expect(vocabulary.ReasonDeletionBlocked, "/abandon to \"true\"")
 	b.setKubeconfig(b.kubeconfig(b.farUser))
 	b.untilGone()
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -248,16 +249,16 @@ const reasonUnknownAnnotation = "UnknownAnnotation"
 
 // componentAnnotations are the annotations of components, without the name of the reconciler.
 var componentAnnotations = []string{
-	v1alpha1.AnnotationDriftPolicy, v1alpha1.AnnotationManagementPolicy, v1alpha1.AnnotationSuspend, v1alpha1.AnnotationSuspendReason,
-	v1alpha1.AnnotationReconcileAt, v1alpha1.AnnotationRollbackTo, v1alpha1.AnnotationRequireApproval, v1alpha1.AnnotationApprove,
-	v1alpha1.AnnotationRollout, v1alpha1.AnnotationAdoptHelmRelease, v1alpha1.AnnotationAdoptOperator, v1alpha1.AnnotationPreview, v1alpha1.AnnotationConfirmDeletion,
-	v1alpha1.AnnotationAllowEmpty, v1alpha1.AnnotationSkipDeleteHooks, v1alpha1.AnnotationAbandon,
+	v1alpha1.AnnotationDriftPolicy, v1alpha1.AnnotationManagementPolicy, vocabulary.AnnotationSuspend, vocabulary.AnnotationSuspendReason,
+	vocabulary.AnnotationReconcileAt, vocabulary.AnnotationRollbackTo, vocabulary.AnnotationRequireApproval, vocabulary.AnnotationApprove,
+	vocabulary.AnnotationRollout, vocabulary.AnnotationAdoptHelmRelease, vocabulary.AnnotationAdoptOperator, vocabulary.AnnotationPreview, vocabulary.AnnotationConfirmDeletion,
+	vocabulary.AnnotationAllowEmpty, vocabulary.AnnotationSkipDeleteHooks, vocabulary.AnnotationAbandon,
 }
 
 // warnOfUnknownAnnotations sends an event about annotations with our prefix that do nothing, until others do. A component that is itself
 // a dependent of the same reconciler has those of dependents, too.
 func (h *handler[T]) warnOfUnknownAnnotations(obj T) {
-	if _, dependent := obj.GetLabels()[h.settings.name+"/"+v1alpha1.LabelOwnerID]; dependent {
+	if _, dependent := obj.GetLabels()[h.settings.name+"/"+vocabulary.LabelOwnerID]; dependent {
 		return
 	}
 	var unknown []string

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 )
@@ -74,7 +74,7 @@ func TestAllRefusalsOfAPassAreNamedAsRules(t *testing.T) {
 		t.Helper()
 		w, result, err := b.reconcile()
 		state, reason, message := w.Status.GetState()
-		if state != component.StateError || reason != v1alpha1.ReasonForbidden || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
+		if state != component.StateError || reason != vocabulary.ReasonForbidden || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
 			t.Errorf("%s, %s: %s; %v, %v", state, reason, message, result, err)
 		}
 		return message
@@ -85,7 +85,7 @@ func TestAllRefusalsOfAPassAreNamedAsRules(t *testing.T) {
 	if got := message(); !strings.HasPrefix(got, want) || !strings.Contains(got, `cannot`) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	b.wantEvent(v1alpha1.ReasonForbidden, "resources: [rolebindings, roles]")
+	b.wantEvent(vocabulary.ReasonForbidden, "resources: [rolebindings, roles]")
 
 	// What was granted is not named any more, and what is allowed is written.
 	b.check(b.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}}))

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/rights"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -67,7 +67,7 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	_, err := h.createOrUpdate(ctx, obj, func(context.Context) error { return nil })
 	_ = h.report(ctx, obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 	state, reason, message := obj.GetStatus().GetState()
-	if state != StateError || reason != v1alpha1.ReasonForbidden {
+	if state != StateError || reason != vocabulary.ReasonForbidden {
 		t.Errorf("%s, %s", state, reason)
 	}
 	for _, text := range []string{"60 rules, all of which are in the log of the operator: in namespace shop rules: [", "Thing shop/a: no"} {
@@ -99,13 +99,13 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 		err    error
 		reason string
 	}{
-		{0, waiting, v1alpha1.ReasonProcessing},
-		{timeout / 2, forbidden, v1alpha1.ReasonForbidden},
-		{3 * timeout, &verdict.UnfinishedError{Facts: verdict.Facts{Err: forbidden, Fallback: time.Minute}, Cause: forbidden}, v1alpha1.ReasonForbidden},
-		{3*timeout + time.Second, waiting, v1alpha1.ReasonProcessing},
-		{3*timeout + 2*time.Second, forbidden, v1alpha1.ReasonForbidden},
-		{3*timeout + 3*time.Second, waiting, v1alpha1.ReasonProcessing},
-		{3*timeout + timeout/2 + 2*time.Second, waiting, v1alpha1.ReasonTimeout},
+		{0, waiting, vocabulary.ReasonProcessing},
+		{timeout / 2, forbidden, vocabulary.ReasonForbidden},
+		{3 * timeout, &verdict.UnfinishedError{Facts: verdict.Facts{Err: forbidden, Fallback: time.Minute}, Cause: forbidden}, vocabulary.ReasonForbidden},
+		{3*timeout + time.Second, waiting, vocabulary.ReasonProcessing},
+		{3*timeout + 2*time.Second, forbidden, vocabulary.ReasonForbidden},
+		{3*timeout + 3*time.Second, waiting, vocabulary.ReasonProcessing},
+		{3*timeout + timeout/2 + 2*time.Second, waiting, vocabulary.ReasonTimeout},
 	} {
 		if state, reason := report(step.after, step.err); reason != step.reason {
 			t.Errorf("step %d: %s, %s; want %s", i, state, reason, step.reason)
@@ -129,7 +129,7 @@ func TestAForbiddenImpersonationNamesTheAccountAndTheRule(t *testing.T) {
 			err := fmt.Errorf("generator: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, c.account, errors.New(c.answer)))
 			_ = h.report(t.Context(), obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 			_, reason, message := obj.GetStatus().GetState()
-			if reason != v1alpha1.ReasonForbidden || !strings.HasPrefix(message, c.want) || !strings.Contains(message, c.answer) {
+			if reason != vocabulary.ReasonForbidden || !strings.HasPrefix(message, c.want) || !strings.Contains(message, c.answer) {
 				t.Errorf("%s: %s", reason, message)
 			}
 			if c.want == "" && strings.Contains(message, "lacks rights") {

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
@@ -39,7 +40,7 @@ func (p pin) isSet() bool { return p.to != 0 }
 // spec leads to: a component is rolled back until they change. It is an error if a rollback cannot start:
 // no revision is counted for it then.
 func (h *handler[T]) pinOf(ctx context.Context, obj T, spec digests) (pin, error) {
-	status, annotation := obj.GetStatus(), h.settings.name+"/"+v1alpha1.AnnotationRollbackTo
+	status, annotation := obj.GetStatus(), h.settings.name+"/"+vocabulary.AnnotationRollbackTo
 	if value := obj.GetAnnotations()[annotation]; value != "" {
 		to, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || to < 1 {
@@ -161,7 +162,7 @@ func (p pin) describe(reconcilerName string, pinned rendering.Pinned, kept []rep
 	if !p.isSet() {
 		return ""
 	}
-	text := fmt.Sprintf("pinned to revision %d by annotation %s/%s", p.to, reconcilerName, v1alpha1.AnnotationRollbackTo)
+	text := fmt.Sprintf("pinned to revision %d by annotation %s/%s", p.to, reconcilerName, vocabulary.AnnotationRollbackTo)
 	if p.failed != 0 {
 		text = fmt.Sprintf("rolled back to revision %d", p.to)
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -31,7 +32,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-const rollbackTo = operatorName + "/" + v1alpha1.AnnotationRollbackTo
+const rollbackTo = operatorName + "/" + vocabulary.AnnotationRollbackTo
 
 // rollBack sets the annotation that asks for a rollback; 0 removes it.
 func (b *bed) rollBack(revision int64) {
@@ -288,7 +289,7 @@ func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
 		b.resetRequests()
 		w, _, _ := b.reconcile()
 		state, reason, message := w.Status.GetState()
-		if state != component.StateError || reason != v1alpha1.ReasonSpecInvalid || !strings.Contains(message, text) {
+		if state != component.StateError || reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, text) {
 			t.Errorf("%s, %s: %s", state, reason, message)
 		}
 		for _, write := range b.writes() {
@@ -352,7 +353,7 @@ func TestARevisionThatIsNotReadyInTimeIsRolledBackOnce(t *testing.T) {
 	for deadline := time.Now().Add(patience); ; {
 		var reason string
 		w, _, _ = b.reconcile()
-		if _, reason, _ = w.Status.GetState(); reason == v1alpha1.ReasonRolledBack {
+		if _, reason, _ = w.Status.GetState(); reason == vocabulary.ReasonRolledBack {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -414,7 +415,7 @@ func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
 	b.until(component.StateError)
 	b.eventually("the failed revision to be applied again", func() error {
 		w, _, err := b.reconcile()
-		if _, reason, message := w.Status.GetState(); w.Status.Rollback != nil || reason != v1alpha1.ReasonProcessing && reason != v1alpha1.ReasonTimeout {
+		if _, reason, message := w.Status.GetState(); w.Status.Rollback != nil || reason != vocabulary.ReasonProcessing && reason != vocabulary.ReasonTimeout {
 			return fmt.Errorf("%s: %s (%v)", reason, message, err)
 		}
 		return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -114,7 +115,7 @@ func (r Rollout) canarySelector() labels.Selector {
 
 // rolloutOf returns the annotation rollout of a component; empty if there is none.
 func (h *handler[T]) rolloutOf(obj T) (string, error) {
-	annotation := h.settings.name + "/" + v1alpha1.AnnotationRollout
+	annotation := h.settings.name + "/" + vocabulary.AnnotationRollout
 	switch value := obj.GetAnnotations()[annotation]; value {
 	case "", rolloutPromote, rolloutIgnore:
 		return value, nil
@@ -153,7 +154,7 @@ func (h *handler[T]) turnOf(obj T, next digests, pinned pin) string {
 	case current == nil || current.Generator == id || status.AppliedGeneration == 0 || !counted || !h.startsRevision(obj, next):
 		return ""
 	case asked == rolloutPin:
-		return fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.settings.name, v1alpha1.AnnotationRollout, rolloutPin)
+		return fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.settings.name, vocabulary.AnnotationRollout, rolloutPin)
 	}
 	return waitsForTurn
 }
@@ -278,7 +279,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 	c.Canary = h.fleet.canaries.Matches(labels.Set(obj.GetLabels()))
 	asked, _ := h.rolloutOf(obj)
 	a := status.attemptOf(generator)
-	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationRollbackTo] != ""
+	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationRollbackTo] != ""
 	madeWith := ""
 	if of := status.processing().generator; of != "" {
 		madeWith = generatorID(of[1:])
@@ -316,7 +317,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 func (h *handler[T]) isStuck(obj T) bool {
 	timedOut := obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
 	_, reason, _ := obj.GetStatus().GetState() // Processing after the timeout: see Facts.Settling
-	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || timedOut && reason != v1alpha1.ReasonProcessing
+	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || timedOut && reason != vocabulary.ReasonProcessing
 }
 
 // failureOf says why a component failed, and which field manager wrote that into its status: a forged status can stop a roll-out.
@@ -368,7 +369,7 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 		return
 	}
 	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s/%s: %s on those that are not to count",
-		message, h.settings.name, v1alpha1.AnnotationRollout, rolloutIgnore), conditions.MaxMessage)
+		message, h.settings.name, vocabulary.AnnotationRollout, rolloutIgnore), conditions.MaxMessage)
 	conditions.Set(setter, metav1.Condition{
 		Type: v1alpha1.ConditionRolloutStopped, Status: metav1.ConditionTrue, Reason: reasonRolloutStopped, Message: message,
 	})

@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -182,7 +183,7 @@ func (f *upgradedFleet) reconcileAll() {
 	f.Helper()
 	at := time.Now().UTC().Format(time.RFC3339Nano)
 	for _, name := range f.names {
-		f.set(name, v1alpha1.AnnotationReconcileAt, at)
+		f.set(name, vocabulary.AnnotationReconcileAt, at)
 	}
 	f.eventually("all are reconciled", func() bool {
 		return !slices.ContainsFunc(f.names, func(name string) bool {
@@ -283,9 +284,9 @@ func TestAnUpgradeGoesThroughAFleetStepByStep(t *testing.T) {
 	// A component that is deleted, and one that is suspended, take no place.
 	f.check(f.client.Delete(t.Context(), &widget.Widget{ObjectMeta: f.object("c03")}))
 	f.wantWith("2", "c00", "c01", "c02", "c04", "c07")
-	f.set("c04", v1alpha1.AnnotationSuspend, "true")
+	f.set("c04", vocabulary.AnnotationSuspend, "true")
 	f.eventually("c05 is updated", func() bool { return slices.Contains(f.with("2"), "c05") })
-	f.set("c04", v1alpha1.AnnotationSuspend, "")
+	f.set("c04", vocabulary.AnnotationSuspend, "")
 
 	f.eventually("all are ready with version 2", func() bool {
 		updated := f.with("2")
@@ -353,7 +354,7 @@ func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
 	wantOneEvent()
 
 	// What is ignored gives its place to the next one.
-	f.set("c00", v1alpha1.AnnotationRollout, "ignore")
+	f.set("c00", vocabulary.AnnotationRollout, "ignore")
 	f.wantWith("broken", "c00", "c01", "c02")
 	f.eventually("the condition moves on", func() bool { return stopped("c00") == "" && stopped("c01") != "" && stopped("c02") != "" })
 
@@ -377,8 +378,8 @@ func TestCanariesArePinnedPromotedAndRolledOutFirst(t *testing.T) {
 	}
 	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(3)}}
 	options.Revisions.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
-	f.set("c00", v1alpha1.AnnotationRollout, "pin")
-	f.set("c07", v1alpha1.AnnotationRollout, "promote")
+	f.set("c00", vocabulary.AnnotationRollout, "pin")
+	f.set("c07", vocabulary.AnnotationRollout, "promote")
 	f.run(versionTwo, options)
 	f.wantWith("2", "c03", "c06", "c07")
 	if w := f.widget("c00"); !w.Status.IsReady() || !strings.HasSuffix(messageOf(w), "the next version is not applied, because the annotation "+operatorName+"/rollout is pin") {
@@ -394,11 +395,11 @@ func TestCanariesArePinnedPromotedAndRolledOutFirst(t *testing.T) {
 	// A pin also counts without the option, until the spec changes.
 	f.run(versionTwo, component.ReconcilerOptions{})
 	f.wantWith("1", "c00")
-	f.set("c00", v1alpha1.AnnotationRollout, "never")
+	f.set("c00", vocabulary.AnnotationRollout, "never")
 	f.eventually("the mistake is reported", func() bool {
 		return strings.Contains(messageOf(f.widget("c00")), `annotation `+operatorName+`/rollout: "never" must be "pin", "promote" or "ignore"`)
 	})
-	f.set("c00", v1alpha1.AnnotationRollout, "pin")
+	f.set("c00", vocabulary.AnnotationRollout, "pin")
 	f.wantWith("1", "c00")
 	f.edit("c00", "edited")
 	f.wantWith("2", f.names...)

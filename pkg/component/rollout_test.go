@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -73,7 +74,7 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 		}, want: rollout.Failed},
 		"its containers have to run for some time": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
 			w.Status.ProcessingSince = &metav1.Time{Time: time.Unix(-100000, 0)}
-			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProcessing}}
+			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: vocabulary.ReasonProcessing}}
 		}, want: rollout.Updating},
 		"it is stalled": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
 			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}}

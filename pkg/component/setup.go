@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/confidential"
@@ -39,6 +38,7 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
@@ -118,7 +118,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
-	significant := predicate.Or(session.Significant(r.settings.finalizer, r.settings.name+"/"+v1alpha1.AnnotationPreview), approvalIsForeign(r.settings.fieldOwner))
+	significant := predicate.Or(session.Significant(r.settings.finalizer, r.settings.name+"/"+vocabulary.AnnotationPreview), approvalIsForeign(r.settings.fieldOwner))
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
 		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), significant, inShard(r.settings.selector), running.handler.cascades.noted(), running.triggers.NoteEdits())).

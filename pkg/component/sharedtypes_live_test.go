@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -186,7 +186,7 @@ func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
 	approve := func() {
 		t.Helper()
 		f.eventually("a plan waits", func() bool { return f.widget("main").Status.Approval != nil })
-		f.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationApprove: f.widget("main").Status.Approval.Hash})
+		f.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: f.widget("main").Status.Approval.Hash})
 	}
 	if !f.isReady("main") {
 		f.eventually("it is ready, or waits", func() bool { return f.isReady("main") || f.widget("main").Status.Approval != nil })
@@ -202,7 +202,7 @@ func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
 	})
 	approve()
 	f.eventually("the component has the next version", func() bool { return f.allReady() && version() == "1.1.0" })
-	f.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRollbackTo: "1"})
+	f.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRollbackTo: "1"})
 	f.eventually("the component has the first version again", func() bool { return version() == "1.0.0" })
 	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
 		t.Errorf("writes %v, column %s", got, f.column())
@@ -227,9 +227,9 @@ spec:
 	f.run(chartWithCRDs(t, "clamps", "2.0.0", breaking), component.ReconcilerOptions{})
 	f.eventually("the change is refused", func() bool {
 		_, reason, _ := f.widget("main").Status.GetState()
-		return reason == v1alpha1.ReasonBreakingChange
+		return reason == vocabulary.ReasonBreakingChange
 	})
-	f.annotate(map[string]string{operatorName + "/" + v1alpha1.AnnotationRollbackTo: "1"})
+	f.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRollbackTo: "1"})
 	f.eventually("the component is ready with its first revision", f.allReady)
 	if version, _, _ := unstructured.NestedString(f.part("main").Object, "spec", "version"); version != "1.0.0" || f.column() != "v1.0.0" {
 		t.Errorf("version %s, column %s", version, f.column())

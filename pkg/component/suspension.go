@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -37,8 +37,8 @@ func (h *handler[T]) suspensionOf(obj T) (suspension, error) {
 
 // annotatedSuspension returns the suspension that the annotations ask for.
 func (h *handler[T]) annotatedSuspension(obj T) (suspension, error) {
-	name, annotations := h.settings.name+"/"+v1alpha1.AnnotationSuspend, obj.GetAnnotations()
-	s := suspension{asked: true, reason: annotations[h.settings.name+"/"+v1alpha1.AnnotationSuspendReason]}
+	name, annotations := h.settings.name+"/"+vocabulary.AnnotationSuspend, obj.GetAnnotations()
+	s := suspension{asked: true, reason: annotations[h.settings.name+"/"+vocabulary.AnnotationSuspendReason]}
 	switch value := annotations[name]; value {
 	case "", "false":
 		return suspension{}, nil

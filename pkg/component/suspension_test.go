@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -100,7 +100,7 @@ func TestASuspensionSaysUntilWhenAndWhy(t *testing.T) {
 
 	b.annotate(map[string]string{suspend: "tomorrow"})
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "after a mistake" })
-	w := b.expect(component.StateError, v1alpha1.ReasonSpecInvalid)
+	w := b.expect(component.StateError, vocabulary.ReasonSpecInvalid)
 	if _, _, message := w.Status.GetState(); !strings.Contains(message, `annotation `+suspend+`: "tomorrow" must be "true", "false" or a time`) {
 		t.Errorf("the message is %q", message)
 	}
@@ -170,7 +170,7 @@ func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *tes
 	b.create(widget.Spec{})
 	b.until(component.StateProcessing)
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
-	b.expect(component.StateSuspended, v1alpha1.ReasonSuspended)
+	b.expect(component.StateSuspended, vocabulary.ReasonSuspended)
 	opened := &corev1.ConfigMap{}
 	b.check(b.client.Get(t.Context(), b.key("first"), opened))
 	opened.Data["open"] = "yes"

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -187,7 +188,7 @@ func upgrades(t *testing.T) []upgrade {
 		{
 			name: "approval", generator: maps, spec: spec(long),
 			steps: []upgradeStep{ready, {change: func(w *widget.Widget) {
-				w.Annotations = map[string]string{"approval.corbel.run/" + v1alpha1.AnnotationRequireApproval: "true"}
+				w.Annotations = map[string]string{"approval.corbel.run/" + vocabulary.AnnotationRequireApproval: "true"}
 				w.Spec.Values["a"] = "2"
 			}, state: component.StatePending, revision: 1}},
 		},
@@ -198,7 +199,7 @@ func upgrades(t *testing.T) []upgrade {
 		{
 			name: "pinned", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}},
 			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: func(w *widget.Widget) {
-				w.Annotations = map[string]string{"pinned.corbel.run/" + v1alpha1.AnnotationRollbackTo: "1"}
+				w.Annotations = map[string]string{"pinned.corbel.run/" + vocabulary.AnnotationRollbackTo: "1"}
 			}, state: component.StateReady, revision: 3}},
 		},
 		{
@@ -225,7 +226,7 @@ func upgrades(t *testing.T) []upgrade {
 		{
 			name: "pinnedtemplates", generator: templatedMap, spec: widget.Spec{Values: map[string]string{"value": "1"}},
 			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: func(w *widget.Widget) {
-				w.Annotations = map[string]string{"pinnedtemplates.corbel.run/" + v1alpha1.AnnotationRollbackTo: "1"}
+				w.Annotations = map[string]string{"pinnedtemplates.corbel.run/" + vocabulary.AnnotationRollbackTo: "1"}
 			}, state: component.StateReady, revision: 3}},
 		},
 		{
@@ -569,7 +570,7 @@ func (u upgrade) record(t *testing.T, e *env.Environment, c client.Client) {
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace(), Name: "main"}, Spec: u.spec}
 	if u.release {
 		(&bed{T: t, client: c, namespace: u.namespace()}).install(u.generator(t), release{name: "main", status: "deployed", revision: 3})
-		w.Annotations = map[string]string{u.operatorName() + "/" + v1alpha1.AnnotationAdoptHelmRelease: u.namespace() + "/main/3"}
+		w.Annotations = map[string]string{u.operatorName() + "/" + vocabulary.AnnotationAdoptHelmRelease: u.namespace() + "/main/3"}
 	}
 	if err := c.Create(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -774,8 +775,8 @@ func (u upgrade) checkDefinition(t *testing.T, c client.Client) {
 	}
 	name, shared := u.operatorName(), slices.Contains(u.shares, http.MethodPut)
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
-	if live.GetDeletionTimestamp() != nil || labels[name+"/"+v1alpha1.LabelOwnerID] != "" || annotations[name+"/"+v1alpha1.AnnotationOwner] != "" ||
-		(labels[name+"/"+v1alpha1.LabelShared] != "") != shared || (annotations[name+"/"+v1alpha1.LabelShared] != "") != shared {
+	if live.GetDeletionTimestamp() != nil || labels[name+"/"+vocabulary.LabelOwnerID] != "" || annotations[name+"/"+vocabulary.AnnotationOwner] != "" ||
+		(labels[name+"/"+vocabulary.LabelShared] != "") != shared || (annotations[name+"/"+vocabulary.LabelShared] != "") != shared {
 		t.Errorf("the definition is left with the labels %v and the annotations %v", labels, annotations)
 	}
 }

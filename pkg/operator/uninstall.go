@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // uninstallCommand returns the command that deletes all components.
@@ -119,7 +119,7 @@ func (o Options[T]) uninstall(ctx context.Context, c client.Client, namespaces [
 func (o Options[T]) deleteSharedTypes(ctx context.Context, c client.Client, out io.Writer) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
-	if err := c.List(ctx, list, client.HasLabels{o.Name + "/" + v1alpha1.LabelShared}); err != nil {
+	if err := c.List(ctx, list, client.HasLabels{o.Name + "/" + vocabulary.LabelShared}); err != nil {
 		return fmt.Errorf("list the definitions that components share: %w", err)
 	}
 	var errs []error

@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -49,7 +50,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 		if len(item.Defines) == 0 || policy.OrphansOnDelete(item.DeletePolicy) {
 			continue // a type that stays keeps its instances
 		}
-		if item.UID == "" && !item.Inherited || item.Phase == v1alpha1.PhaseReleased {
+		if item.UID == "" && !item.Inherited || item.Phase == vocabulary.PhaseReleased {
 			continue // the type is not known to be ours, so it will not be deleted without another check
 		}
 		key := plan.KeyOf(item)
@@ -77,7 +78,7 @@ func ownsRecorded(items []v1alpha1.InventoryItem) execute.Owns {
 	ours := make(map[plan.Key]types.UID, len(items))
 	kept := map[types.UID]bool{}
 	for _, item := range items {
-		if item.Phase == v1alpha1.PhaseReleased {
+		if item.Phase == vocabulary.PhaseReleased {
 			continue
 		}
 		ours[plan.KeyOf(item)] = item.UID

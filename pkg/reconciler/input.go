@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -135,7 +136,7 @@ func (r *Reconciler) addHooks(ctx context.Context, in *input, request DeleteRequ
 	if len(request.Objects) == 0 {
 		return &InvalidError{Err: fmt.Errorf(
 			"%s has objects that run before or after its deletion, and they were not rendered; without them it is deleted with the annotation %s/%s: \"true\"",
-			in.Owner.Ref.Title(), r.name, v1alpha1.AnnotationSkipDeleteHooks)}
+			in.Owner.Ref.Title(), r.name, vocabulary.AnnotationSkipDeleteHooks)}
 	}
 	objects, err := r.build(ctx, in, desired.Input{
 		Objects: request.Objects, Namespace: request.Namespace, ComponentDigest: request.ComponentDigest, Managed: in.ManagedTypes,
@@ -324,7 +325,7 @@ func checkEmpty(in plan.Input) []error {
 		switch {
 		case policy.OrphansOnApply(item.DeletePolicy):
 			continue
-		case item.Phase == v1alpha1.PhaseCompleted || item.Phase == v1alpha1.PhaseReleased:
+		case item.Phase == vocabulary.PhaseCompleted || item.Phase == vocabulary.PhaseReleased:
 			continue
 		}
 		if count++; count == 1 {
@@ -336,5 +337,5 @@ func checkEmpty(in plan.Input) []error {
 	}
 	return []error{fmt.Errorf(
 		"no object is desired, so everything that was applied (%d objects, such as %s) would be deleted; if that is meant, set the annotation %s/%s: \"true\" on %s",
-		count, first, in.Name, v1alpha1.AnnotationAllowEmpty, in.Owner.Ref.Title())}
+		count, first, in.Name, vocabulary.AnnotationAllowEmpty, in.Owner.Ref.Title())}
 }

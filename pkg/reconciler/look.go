@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -93,7 +94,7 @@ func mayAssumeAbsent(in plan.Input) bool {
 
 // unconfirmed reports whether no write of the object was ever answered.
 func unconfirmed(item *v1alpha1.InventoryItem) bool {
-	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
+	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == vocabulary.PhaseApplied
 }
 
 func itemsOf(items []v1alpha1.InventoryItem) map[plan.Key]*v1alpha1.InventoryItem {
@@ -152,7 +153,7 @@ func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request
 	for _, key := range keys {
 		item := recorded[key]
 		request := observe.Request{Owner: in.Owner, Key: key, Desired: desired[key], Recorded: item, ForceRead: how.force}
-		if item != nil && item.Phase == v1alpha1.PhaseReleased && request.Desired == nil {
+		if item != nil && item.Phase == vocabulary.PhaseReleased && request.Desired == nil {
 			request.ForceRead = true // a watch does not know the controller of an object
 		}
 		// Ignored objects are never recorded: they would be created again and again. An object that

@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -164,7 +165,7 @@ func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, v
 
 // listNamed adds the objects with the label of one reconciler.
 func (s *search) listNamed(ctx context.Context, reconciler string, resource cluster.Resource, version, namespace string) error {
-	options := cluster.ListOptions{Limit: recoverPage, Selector: reconciler + "/" + v1alpha1.LabelOwnerID + "=" + s.owner.ID}
+	options := cluster.ListOptions{Limit: recoverPage, Selector: reconciler + "/" + vocabulary.LabelOwnerID + "=" + s.owner.ID}
 	for {
 		list, err := s.target.Objects().ListMetadata(ctx, resource, namespace, options)
 		if err != nil {
@@ -184,9 +185,9 @@ func (s *search) listNamed(ctx context.Context, reconciler string, resource clus
 // add records an object, if both its label and its annotation name our owner: controllers copy
 // labels to objects that they make.
 func (s *search) add(ctx context.Context, reconciler string, resource cluster.Resource, version string, object *metav1.PartialObjectMetadata) error {
-	ref, _ := plan.ParseOwnerRef(object.Annotations[reconciler+"/"+v1alpha1.AnnotationOwner])
+	ref, _ := plan.ParseOwnerRef(object.Annotations[reconciler+"/"+vocabulary.AnnotationOwner])
 	ours := ref == s.owner.Ref || !s.request.Since.IsZero() && ref.SameOwner(s.owner.Ref)
-	if !ours || object.Labels[reconciler+"/"+v1alpha1.LabelOwnerID] != s.owner.ID || s.met[object.UID] {
+	if !ours || object.Labels[reconciler+"/"+vocabulary.LabelOwnerID] != s.owner.ID || s.met[object.UID] {
 		return nil
 	}
 	s.met[object.UID] = true
@@ -317,8 +318,8 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 			break
 		}
 		for _, object := range list.Items {
-			ref, _ := plan.ParseOwnerRef(object.Annotations[r.name+"/"+v1alpha1.AnnotationOwner])
-			found[object.Name] = owner.Owns(plan.Ownership{OwnerID: object.Labels[r.name+"/"+v1alpha1.LabelOwnerID], Ref: ref})
+			ref, _ := plan.ParseOwnerRef(object.Annotations[r.name+"/"+vocabulary.AnnotationOwner])
+			found[object.Name] = owner.Owns(plan.Ownership{OwnerID: object.Labels[r.name+"/"+vocabulary.LabelOwnerID], Ref: ref})
 		}
 		if page.Continue = list.Continue; page.Continue == "" {
 			break
@@ -336,7 +337,7 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 // recordAgain returns an object to the record.
 func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
 	key := plan.KeyOf(item)
-	item.UID, item.Seal, item.Phase = live.UID, live.Seal, v1alpha1.PhaseApplied
+	item.UID, item.Seal, item.Phase = live.UID, live.Seal, vocabulary.PhaseApplied
 	// The manifest of the object is not known, and events of the former object do not count.
 	item.Digest, item.Finished, item.UnreadSince, item.UnreadLast = "", "", nil, nil
 	c.in.Recorded = append(c.in.Recorded, item)

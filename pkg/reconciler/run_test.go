@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -69,7 +70,7 @@ func TestARecreationSaysWhy(t *testing.T) {
 // it is known to be gone.
 func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
 	item := v1alpha1.InventoryItem{
-		Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "gone", Digest: "d", Phase: v1alpha1.PhaseApplied, Finished: v1alpha1.FinishComplete,
+		Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "gone", Digest: "d", Phase: vocabulary.PhaseApplied, Finished: vocabulary.FinishComplete,
 	}
 	c := newCall(input{Input: plan.Input{Cause: plan.Deleting, Live: map[plan.Key]plan.Observation{}}})
 	c.recordAgain(item, plan.Observation{Message: "the server is busy"})

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/desired"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -81,7 +82,7 @@ func newSharedTypes(r *Reconciler) *sharedTypes {
 		return objects
 	})
 	if r.settings.changed != nil && len(s.byName) > 0 {
-		s.store = watch.New(r.target, watch.Options{Label: r.name + "/" + v1alpha1.LabelShared, Changed: r.onSharedChange, Reduce: func(live *unstructured.Unstructured) plan.Observation {
+		s.store = watch.New(r.target, watch.Options{Label: r.name + "/" + vocabulary.LabelShared, Changed: r.onSharedChange, Reduce: func(live *unstructured.Unstructured) plan.Observation {
 			return seen(r.observer.Reduce(live))
 		}})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -66,12 +67,12 @@ type Verdict struct {
 
 // defaultReasons apply where an error brings none.
 var defaultReasons = map[Outcome]string{
-	Succeeded: v1alpha1.ReasonReady,
-	Ignored:   v1alpha1.ReasonReady,
-	Requeued:  v1alpha1.ReasonProcessing,
-	Waited:    v1alpha1.ReasonRetrying,
+	Succeeded: vocabulary.ReasonReady,
+	Ignored:   vocabulary.ReasonReady,
+	Requeued:  vocabulary.ReasonProcessing,
+	Waited:    vocabulary.ReasonRetrying,
 	Stalled:   v1alpha1.ConditionStalled,
-	Failed:    v1alpha1.ReasonError,
+	Failed:    vocabulary.ReasonError,
 }
 
 // Compute is the truth table of the package. It is pure. A nil builder always answers with the
@@ -201,7 +202,7 @@ func contextOf(err error) (part, bool) {
 }
 
 func retriable(err types.RetriableError) part {
-	p := part{outcome: Waited, reason: v1alpha1.ReasonRetrying}
+	p := part{outcome: Waited, reason: vocabulary.ReasonRetrying}
 	if d := err.RetryAfter(); d != nil {
 		p.delay = *d
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -25,7 +26,7 @@ const actionReconcile = "Reconcile"
 
 // deletionGoesOn are the reasons for which an object under deletion is not ready although
 // nothing has failed.
-var deletionGoesOn = []string{v1alpha1.ReasonDeletionProcessing, v1alpha1.ReasonDeletionBlocked}
+var deletionGoesOn = []string{vocabulary.ReasonDeletionProcessing, vocabulary.ReasonDeletionBlocked}
 
 // recordTransition makes an event if Ready is another one than when the object was read. A message
 // that merely counts on is no event. The event of the first success after a failure names the

@@ -15,6 +15,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -186,7 +187,7 @@ func setReady(obj conditions.Setter, verdict result.Verdict, summarized bool) {
 	switch verdict.Outcome {
 	case result.Succeeded, result.Ignored:
 		if !summarized {
-			conditions.MarkTrue(obj, v1alpha1.ConditionReady, v1alpha1.ReasonReady, "%s", messages[verdict.Outcome])
+			conditions.MarkTrue(obj, v1alpha1.ConditionReady, vocabulary.ReasonReady, "%s", messages[verdict.Outcome])
 		}
 	case result.Failed, result.Stalled:
 		if !summarized || !conditions.IsFalse(obj, v1alpha1.ConditionReady) {
@@ -204,7 +205,7 @@ func setReady(obj conditions.Setter, verdict result.Verdict, summarized bool) {
 // Reconciling as current.
 func explainUnknown(obj conditions.Setter) {
 	ready := conditions.Get(obj, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason == v1alpha1.ReasonSuspended {
+	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason == vocabulary.ReasonSuspended {
 		return
 	}
 	if !conditions.IsReconciling(obj) && !conditions.IsStalled(obj) {

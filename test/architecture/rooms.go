@@ -49,6 +49,7 @@ var rooms = []Room{
 	{Path: ".", Floor: 0, Kind: Data},
 	{Path: "api/v1alpha1", Floor: 0, Kind: Data},
 	{Path: "pkg/types", Floor: 0, Kind: Data},
+	{Path: "internal/vocabulary", Floor: 0, Kind: Data, Beside: []string{"api/v1alpha1"}},
 	{Path: "internal/sentence", Floor: 0, Kind: Data},
 
 	{Path: "pkg/conditions", Floor: 1, Kind: Data, Clock: true},

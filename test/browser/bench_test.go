@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/ui"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams {
@@ -98,7 +99,7 @@ func BenchmarkATreeOf1000IsOpened(b *testing.B) {
 		status.Inventory.Items = append(status.Inventory.Items, item)
 		running.Go(func() error {
 			return bed.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Namespace: item.Namespace, Name: item.Name, Labels: map[string]string{"branch.example.com/" + v1alpha1.LabelOwnerID: "test"},
+				Namespace: item.Namespace, Name: item.Name, Labels: map[string]string{"branch.example.com/" + vocabulary.LabelOwnerID: "test"},
 			}})
 		})
 	}

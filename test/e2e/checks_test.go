@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 )
@@ -82,7 +82,7 @@ func (s *scenario) check(t *testing.T, f *fixture, cast *cast, earlier map[strin
 // endsInDeletion reports whether a component is still being deleted at the end.
 func (s *scenario) endsInDeletion() bool {
 	for _, reason := range s.ends {
-		if reason == v1alpha1.ReasonDeletionProcessing {
+		if reason == vocabulary.ReasonDeletionProcessing {
 			return true
 		}
 	}
@@ -133,7 +133,7 @@ func (s *scenario) compare(ctx context.Context, f *fixture, want *unstructured.U
 	if slices.ContainsFunc(s.refused, func(name string) bool { return f.fill(name) == nameOf(want) }) {
 		return nil
 	}
-	if live.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] == "" {
+	if live.GetLabels()[reconcilerName+"/"+vocabulary.LabelOwnerID] == "" {
 		return nil
 	}
 	delete(want.Object, "stringData")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/test/slice"
 )
 
@@ -215,7 +216,7 @@ func (s *scenario) checkRecord(t *testing.T, f *fixture, cast *cast) map[string]
 	// What was purged before and is created anew keeps its old phase until the
 	// creation is answered.
 	recorded := read(t, func(ctx context.Context) (map[string]types.UID, error) {
-		return f.onRecord(ctx, func(item v1alpha1.InventoryItem) bool { return item.Phase != v1alpha1.PhaseReleased })
+		return f.onRecord(ctx, func(item v1alpha1.InventoryItem) bool { return item.Phase != vocabulary.PhaseReleased })
 	})
 	for name := range owned {
 		if _, ok := recorded[name]; !ok {

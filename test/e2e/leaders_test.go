@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/test/slice"
 )
 
@@ -86,7 +86,7 @@ var (
 		},
 		{
 			name: "roll back because of a failure, then change", chart: true, before: []change{to(chartOne)},
-			desired: change{content: failingWork, reason: v1alpha1.ReasonRolledBack}, then: to(chartTwo),
+			desired: change{content: failingWork, reason: vocabulary.ReasonRolledBack}, then: to(chartTwo),
 			applied: ownTwo, retained: ranOfChart,
 		},
 		{
@@ -237,7 +237,7 @@ func (f *fixture) ask(t testing.TB, s succession, c change) {
 	default:
 		bundle = f.named("main")
 		bundle.Spec.Values = texts(f.values(c.content))
-		bundle.Spec.RollbackOnFailure = new(s.desired.reason == v1alpha1.ReasonRolledBack)
+		bundle.Spec.RollbackOnFailure = new(s.desired.reason == vocabulary.ReasonRolledBack)
 		err = f.Create(t.Context(), bundle)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // The ordinary life of a component: three waves, things of several kinds.
@@ -123,7 +124,7 @@ func gearsAreShared(t testing.TB, f *fixture) {
 		t.Fatal(err)
 	}
 	labels := live.GetLabels()
-	if labels[reconcilerName+"/"+v1alpha1.LabelShared] == "" || labels[reconcilerName+"/"+v1alpha1.LabelOwnerID] != "" || live.GetDeletionTimestamp() != nil {
+	if labels[reconcilerName+"/"+vocabulary.LabelShared] == "" || labels[reconcilerName+"/"+vocabulary.LabelOwnerID] != "" || live.GetDeletionTimestamp() != nil {
 		t.Errorf("the metadata of the definition is %v", live.Object["metadata"])
 	}
 	recorded := read(t, func(ctx context.Context) (map[string]types.UID, error) {

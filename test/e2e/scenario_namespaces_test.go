@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 var namespaceScenarios = []*scenario{
@@ -62,7 +62,7 @@ var namespaceScenarios = []*scenario{
 		name:      "delete a namespace of the manifests that holds objects of others",
 		installed: map[string][]string{"main": {namespace("$NS-own"), configMap("$NS-own/a", "1"), configMap("b", "1")}},
 		visitors:  []string{configMap("$NS-own/inside", "1")},
-		ends:      map[string]string{"main": v1alpha1.ReasonDeletionProcessing},
+		ends:      map[string]string{"main": vocabulary.ReasonDeletionProcessing},
 		owned:     []string{"Namespace $NS-own"},
 		after:     namespaceIs("$NS-own", true),
 	},

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // deed is what another client does to a dependent, the ConfigMap x, right before
@@ -67,7 +67,7 @@ func otherClientScenarios() []*scenario {
 				}
 				s.desired = map[string][]string{"main": {secret("rest", "2"), rest[1], x}}
 				if d.theirs {
-					s.ends = map[string]string{"main": v1alpha1.ReasonOwnerConflict}
+					s.ends = map[string]string{"main": vocabulary.ReasonOwnerConflict}
 				} else {
 					s.owned = append([]string{"ConfigMap $NS/x"}, s.owned...)
 				}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // orphanScenarios drop or delete objects of every delete policy.
@@ -59,7 +59,7 @@ func adoptionScenarios() []*scenario {
 				s.owned = append(s.owned, "ConfigMap $NS/there")
 			} else {
 				s.others = []string{o.there}
-				s.ends = map[string]string{"main": v1alpha1.ReasonOwnerConflict}
+				s.ends = map[string]string{"main": vocabulary.ReasonOwnerConflict}
 			}
 			all = append(all, s)
 		}
@@ -135,7 +135,7 @@ var policyScenarios = slices.Concat(orphanScenarios(), adoptionScenarios(), purg
 // The approval of the second revision of a chart.
 var (
 	unapproved = change{
-		content: chartTwo, requireApproval: true, reason: v1alpha1.ReasonApprovalRequired, history: []string{"1 Ready"},
+		content: chartTwo, requireApproval: true, reason: vocabulary.ReasonApprovalRequired, history: []string{"1 Ready"},
 	}
 	approved = change{content: chartTwo, requireApproval: true, approve: true, history: upgraded.history}
 

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -47,7 +47,7 @@ var remoteScenarios = []*scenario{
 		settings:  intoTheFarCluster,
 		installed: map[string][]string{"main": {configMap("a", "1"), secret("b", "1")}},
 		act:       deleteHomeAfterItsCredentials,
-		ends:      map[string]string{"main": v1alpha1.ReasonDeletionBlocked},
+		ends:      map[string]string{"main": vocabulary.ReasonDeletionBlocked},
 		owned:     []string{"ConfigMap $NS/a", "Secret $NS/b"},
 		after:     abandon,
 	},

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
@@ -57,18 +58,18 @@ func (c change) to(f *fixture, bundle *Bundle) error {
 	}
 	annotations := map[string]string{}
 	if c.rollbackTo != 0 {
-		annotations[v1alpha1.AnnotationRollbackTo] = strconv.FormatInt(c.rollbackTo, 10)
+		annotations[vocabulary.AnnotationRollbackTo] = strconv.FormatInt(c.rollbackTo, 10)
 	}
 	if c.requireApproval {
-		annotations[v1alpha1.AnnotationRequireApproval] = "true"
+		annotations[vocabulary.AnnotationRequireApproval] = "true"
 	}
 	if c.approve {
 		if bundle.Status.Approval == nil {
 			return errors.New("no revision waits for its approval")
 		}
-		annotations[v1alpha1.AnnotationApprove] = bundle.Status.Approval.Hash
+		annotations[vocabulary.AnnotationApprove] = bundle.Status.Approval.Hash
 	}
-	delete(bundle.Annotations, reconcilerName+"/"+v1alpha1.AnnotationRollbackTo)
+	delete(bundle.Annotations, reconcilerName+"/"+vocabulary.AnnotationRollbackTo)
 	for name, value := range annotations {
 		metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, reconcilerName+"/"+name, value)
 	}
@@ -128,7 +129,7 @@ func everyRevisionCanBeAppliedAgain(t testing.TB, f *fixture) {
 	if err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle); err != nil {
 		t.Fatal(err)
 	}
-	next, kept, pinned := bundle.Status.Revision, historyOf(bundle), bundle.Annotations[reconcilerName+"/"+v1alpha1.AnnotationRollbackTo]
+	next, kept, pinned := bundle.Status.Revision, historyOf(bundle), bundle.Annotations[reconcilerName+"/"+vocabulary.AnnotationRollbackTo]
 	for _, entry := range bundle.Status.History {
 		if entry.Result != v1alpha1.RevisionReady || entry.Revision == bundle.Status.Revision || pinned == strconv.FormatInt(entry.Revision, 10) {
 			continue
@@ -250,7 +251,7 @@ var (
 	failingWork = slices.Concat(chartTwo, []string{failingJob("work", "2", "apply-order", "2")})
 
 	failed = change{
-		content: failingWork, reason: v1alpha1.ReasonRolledBack, history: []string{"3 Ready to 1", "2 Failed", "1 Ready"},
+		content: failingWork, reason: vocabulary.ReasonRolledBack, history: []string{"3 Ready to 1", "2 Failed", "1 Ready"},
 	}
 )
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -60,7 +61,7 @@ func (f *fixture) reconcileAll(t testing.TB) {
 	if err := f.List(t.Context(), list, client.InNamespace(f.namespace)); err != nil {
 		t.Fatal(err)
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"%s/%s":"%s"}}}`, reconcilerName, v1alpha1.AnnotationReconcileAt, time.Now().UTC().Format(time.RFC3339Nano))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"%s/%s":"%s"}}}`, reconcilerName, vocabulary.AnnotationReconcileAt, time.Now().UTC().Format(time.RFC3339Nano))
 	for i := range list.Items {
 		if err := f.Patch(t.Context(), &list.Items[i], client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			t.Fatal(err)
@@ -128,7 +129,7 @@ var rolloutScenarios = []*scenario{
 			"main": {configMap("a", "second")}, "other": fleetOf("first")["other"], "third": fleetOf("first")["third"],
 		},
 		act:   upgrade,
-		ends:  map[string]string{"main": v1alpha1.ReasonTimeout},
+		ends:  map[string]string{"main": vocabulary.ReasonTimeout},
 		owned: ownedByFleet,
 	},
 }

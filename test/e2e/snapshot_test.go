@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // cast are the objects that a scenario is about.
@@ -116,14 +117,14 @@ func (c *cast) owned(ctx context.Context, f *fixture) (map[string]types.UID, err
 			}
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-			err := f.target.List(ctx, list, client.InNamespace(namespace), client.HasLabels{reconcilerName + "/" + v1alpha1.LabelOwnerID})
+			err := f.target.List(ctx, list, client.InNamespace(namespace), client.HasLabels{reconcilerName + "/" + vocabulary.LabelOwnerID})
 			if err != nil && !isAbsent(err) {
 				return nil, err
 			}
 			for i := range list.Items {
 				item := &list.Items[i]
 				item.SetGroupVersionKind(gvk)
-				if strings.Contains(item.Annotations[reconcilerName+"/"+v1alpha1.AnnotationOwner], f.ownerOf()) {
+				if strings.Contains(item.Annotations[reconcilerName+"/"+vocabulary.AnnotationOwner], f.ownerOf()) {
 					found[nameOf(item)] = item.UID
 				}
 			}
@@ -136,7 +137,7 @@ func (c *cast) owned(ctx context.Context, f *fixture) (map[string]types.UID, err
 // those that did their work or belong to others, and their uids.
 func (f *fixture) recorded(ctx context.Context) (map[string]types.UID, error) {
 	return f.onRecord(ctx, func(item v1alpha1.InventoryItem) bool {
-		return item.Phase != v1alpha1.PhaseCompleted && item.Phase != v1alpha1.PhaseReleased
+		return item.Phase != vocabulary.PhaseCompleted && item.Phase != vocabulary.PhaseReleased
 	})
 }
 
@@ -212,12 +213,12 @@ func normal(object *unstructured.Unstructured) map[string]any {
 		unstructured.RemoveNestedField(content, "spec", field)
 	}
 	labels := object.GetLabels()
-	if id := labels[reconcilerName+"/"+v1alpha1.LabelOwnerID]; id != "" {
-		labels[reconcilerName+"/"+v1alpha1.LabelOwnerID] = "set"
+	if id := labels[reconcilerName+"/"+vocabulary.LabelOwnerID]; id != "" {
+		labels[reconcilerName+"/"+vocabulary.LabelOwnerID] = "set"
 		_ = unstructured.SetNestedStringMap(content, labels, "metadata", "labels")
 	}
 	annotations := object.GetAnnotations()
-	for _, key := range []string{v1alpha1.AnnotationAutomatic, v1alpha1.LabelShared} {
+	for _, key := range []string{vocabulary.AnnotationAutomatic, vocabulary.LabelShared} {
 		if annotations[reconcilerName+"/"+key] == "" {
 			continue
 		}

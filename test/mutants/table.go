@@ -191,7 +191,7 @@ var mutants = []mutant{
 	{"the pods of a revision that was ready are read", "pkg/component/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
 	{"a container that was started late is a timeout", "pkg/component/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
 	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/availability.go", "crashes || worst.Problem != pods.Starting", "crashes", []string{verdictTests}},
-	{"a roll-out stops at a container that was started late", "pkg/component/rollout.go", "timedOut && reason != v1alpha1.ReasonProcessing", "timedOut && reason != \"\"", []string{componentTests}},
+	{"a roll-out stops at a container that was started late", "pkg/component/rollout.go", "timedOut && reason != vocabulary.ReasonProcessing", "timedOut && reason != \"\"", []string{componentTests}},
 
 	// Which process acts, and when.
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // componentSummary is a component as a list shows it.
@@ -54,7 +55,7 @@ func componentOf(c inspect.Component) componentSummary {
 		Reason: ready.Reason, Message: message, Progress: c.Status.Progress, Revision: c.Status.Revision,
 		Created: c.Object.GetCreationTimestamp(), Deleting: c.Object.GetDeletionTimestamp() != nil,
 		Suspended:  c.Status.State == v1alpha1.StateSuspended,
-		RolledBack: c.Annotation(v1alpha1.AnnotationRollbackTo), Drifted: drifted, Reconciler: c.Reconciler,
+		RolledBack: c.Annotation(vocabulary.AnnotationRollbackTo), Drifted: drifted, Reconciler: c.Reconciler,
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-
-	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
 // goBack breaks the Shop, and waits until the last revision that was ready is applied again.
@@ -16,7 +14,7 @@ func (d *demo) goBack(ctx context.Context) error {
 	if err := d.patchShop(ctx, `{"spec":{"image":"registry.example.com/shop:broken","rollbackOnFailure":true,"timeout":"5s"}}`); err != nil {
 		return err
 	}
-	if err := d.awaitReason(ctx, v1alpha1.ReasonRolledBack); err != nil {
+	if err := d.awaitReason(ctx, "RolledBack"); err != nil {
 		return err
 	}
 	d.screen.say("it went back, and is not Ready, because it is not as its spec says")

@@ -16,15 +16,13 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-
-	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
 const (
 	// ownerLabel is on every object that the operator created.
-	ownerLabel = "shop.example.com/" + v1alpha1.LabelOwnerID
+	ownerLabel = "shop.example.com/owner-id"
 	// sharedLabel is on the definitions that all Shops share.
-	sharedLabel = "shop.example.com/" + v1alpha1.LabelShared
+	sharedLabel = "shop.example.com/shared"
 	// ownSecret is the one object in the namespace that we created ourselves.
 	ownSecret = "corner-database"
 )

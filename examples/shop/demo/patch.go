@@ -8,8 +8,6 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-
-	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
 //go:embed patch.yaml
@@ -21,7 +19,7 @@ func (d *demo) patchCache(ctx context.Context) error {
 	if err := d.patchShopWith(ctx, strings.Replace(patchManifest, "corner-cache", misspelled, 1)); err != nil {
 		return err
 	}
-	if err := d.awaitReason(ctx, v1alpha1.ReasonSpecInvalid); err != nil {
+	if err := d.awaitReason(ctx, "SpecInvalid"); err != nil {
 		return err
 	}
 	d.screen.say("the name was misspelled")

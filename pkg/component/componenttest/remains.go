@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // snapshot are the dependents of a component by their names.
@@ -119,7 +119,7 @@ func (i *Installed[T]) labelled(ctx context.Context) ([]*unstructured.Unstructur
 // reconciler, with which the label starts, is known to the operator only.
 func (i *Installed[T]) isLabelled(o client.Object) bool {
 	for key, value := range o.GetLabels() {
-		if strings.HasSuffix(key, "/"+v1alpha1.LabelOwnerID) && value == i.ownerID {
+		if strings.HasSuffix(key, "/"+vocabulary.LabelOwnerID) && value == i.ownerID {
 			return true
 		}
 	}
@@ -303,7 +303,7 @@ func isOfOperator(o object) bool {
 // isShared reports whether the object is a definition that all components share.
 func isShared(o client.Object) bool {
 	for label := range o.GetLabels() {
-		if strings.HasSuffix(label, "/"+v1alpha1.LabelShared) {
+		if strings.HasSuffix(label, "/"+vocabulary.LabelShared) {
 			return true
 		}
 	}

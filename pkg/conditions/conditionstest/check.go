@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
@@ -67,7 +68,7 @@ func ready(obj conditions.Getter) []error {
 	if condition.Status != metav1.ConditionFalse && stalled {
 		errs = append(errs, fmt.Errorf("Stalled is there, but Ready is %s", condition.Status))
 	}
-	if condition.Status == metav1.ConditionUnknown && !reconciling && condition.Reason != v1alpha1.ReasonSuspended {
+	if condition.Status == metav1.ConditionUnknown && !reconciling && condition.Reason != vocabulary.ReasonSuspended {
 		errs = append(errs, fmt.Errorf("Ready is Unknown for the reason %s, but Reconciling is missing", condition.Reason))
 	}
 	return errs

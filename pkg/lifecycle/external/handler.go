@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -82,9 +82,9 @@ func (h *Handler[T]) CreateOrUpdate(ctx context.Context, obj T, commit lifecycle
 	case actUpdate:
 		return h.update(ctx, obj, commit)
 	case actAwait:
-		return result.Empty, inProgress(v1alpha1.ReasonProcessing, observed.Message, 0)
+		return result.Empty, inProgress(vocabulary.ReasonProcessing, observed.Message, 0)
 	case actWait:
-		return result.Empty, h.createPending(obj, v1alpha1.ReasonProcessing)
+		return result.Empty, h.createPending(obj, vocabulary.ReasonProcessing)
 	default:
 		return result.Success, nil
 	}
@@ -103,7 +103,7 @@ func (h *Handler[T]) create(ctx context.Context, obj T, commit lifecycle.Commit,
 	}
 	// The monotonic clock may stand still with the machine; the other one does not.
 	if late := h.options.Clock().Sub(start) > h.options.Timeout; late || limited.Err() != nil {
-		return result.Empty, inProgress(v1alpha1.ReasonProcessing, fmt.Sprintf("it took longer than %s to record the Create; it is not sent", h.options.Timeout), 0)
+		return result.Empty, inProgress(vocabulary.ReasonProcessing, fmt.Sprintf("it took longer than %s to record the Create; it is not sent", h.options.Timeout), 0)
 	}
 	done, err := h.client.Create(limited, obj)
 	record = obj.GetExternal()
@@ -135,7 +135,7 @@ func (h *Handler[T]) update(ctx context.Context, obj T, commit lifecycle.Commit)
 // conclude observes whether a request has taken effect.
 func (h *Handler[T]) conclude(ctx context.Context, obj T, done Operation) (result.Result, error) {
 	if done.InProgress {
-		return result.Empty, inProgress(v1alpha1.ReasonProcessing, done.Message, done.After)
+		return result.Empty, inProgress(vocabulary.ReasonProcessing, done.Message, done.After)
 	}
 	observed, err := h.observe(ctx, obj)
 	switch {
@@ -144,7 +144,7 @@ func (h *Handler[T]) conclude(ctx context.Context, obj T, done Operation) (resul
 	case observed.Exists && observed.UpToDate && !observed.InProgress:
 		return result.Success, nil
 	default:
-		return result.Empty, inProgress(v1alpha1.ReasonProcessing, observed.Message, 0)
+		return result.Empty, inProgress(vocabulary.ReasonProcessing, observed.Message, 0)
 	}
 }
 
@@ -163,7 +163,7 @@ func (h *Handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 			return result.Empty, err
 		}
 		if done.InProgress {
-			return result.Empty, inProgress(v1alpha1.ReasonDeletionProcessing, done.Message, done.After)
+			return result.Empty, inProgress(vocabulary.ReasonDeletionProcessing, done.Message, done.After)
 		}
 		if observed, err = h.observe(ctx, obj); err != nil {
 			return result.Empty, err
@@ -173,9 +173,9 @@ func (h *Handler[T]) Delete(ctx context.Context, obj T, commit lifecycle.Commit)
 	case actNothing:
 		return result.Success, nil
 	case actWait:
-		return result.Empty, h.createPending(obj, v1alpha1.ReasonDeletionProcessing)
+		return result.Empty, h.createPending(obj, vocabulary.ReasonDeletionProcessing)
 	default:
-		return result.Empty, inProgress(v1alpha1.ReasonDeletionProcessing, cmp.Or(observed.Message, "the external resource is still there"), 0)
+		return result.Empty, inProgress(vocabulary.ReasonDeletionProcessing, cmp.Or(observed.Message, "the external resource is still there"), 0)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
 	"github.com/corbel-run/corbel/test/bench/subject"
@@ -208,7 +208,7 @@ func (l *life) rollBack(ctx context.Context) (time.Duration, error) {
 		return load.Status.History[0].Revision == load.Status.Revision && load.Status.IsReady()
 	}
 	return l.seen(ctx, l.patience(), &operator.LoadList{}, rolledBack, l.patched(ctx, func(load *operator.Load) {
-		load.Annotations = map[string]string{operator.Name + "/" + v1alpha1.AnnotationRollbackTo: "1"}
+		load.Annotations = map[string]string{operator.Name + "/" + vocabulary.AnnotationRollbackTo: "1"}
 	}))
 }
 

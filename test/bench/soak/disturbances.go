@@ -15,7 +15,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/bench/operator"
@@ -143,7 +143,7 @@ func quoted(text string) string { return fmt.Sprintf("%q", text) }
 // recovery changes a dependent, and returns how long it takes until that is undone.
 func (s *soak) recovery(ctx context.Context) (time.Duration, error) {
 	objects := &corev1.ConfigMapList{}
-	if err := s.List(ctx, objects, client.InNamespace(s.namespace), client.HasLabels{operator.Name + "/" + v1alpha1.LabelOwnerID}, client.Limit(1)); err != nil || len(objects.Items) == 0 {
+	if err := s.List(ctx, objects, client.InNamespace(s.namespace), client.HasLabels{operator.Name + "/" + vocabulary.LabelOwnerID}, client.Limit(1)); err != nil || len(objects.Items) == 0 {
 		return 0, errors.Join(err, fmt.Errorf("look for a dependent: there are %d", len(objects.Items)))
 	}
 	object, started, word := &objects.Items[0], time.Now(), s.word()

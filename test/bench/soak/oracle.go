@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/test/audit"
 	"github.com/corbel-run/corbel/test/bench/measure"
 	"github.com/corbel-run/corbel/test/bench/operator"
@@ -221,7 +221,7 @@ func (s *soak) searchOne(ctx context.Context, gvk schema.GroupVersionKind, resou
 	for i := range objects.Items {
 		object := &objects.Items[i]
 		own := gvk.Kind == "Secret" && object.Name == operator.Name+"-digest-key"
-		owner := object.Annotations[operator.Name+"/"+v1alpha1.AnnotationOwner]
+		owner := object.Annotations[operator.Name+"/"+vocabulary.AnnotationOwner]
 		owned := components[object.Labels[operator.Name+"/inventory-of"]] || components[owner[strings.LastIndex(owner, "/")+1:]] ||
 			slices.ContainsFunc(object.OwnerReferences, func(ref metav1.OwnerReference) bool { return components[string(ref.UID)] }) // the history
 		if traces := tracesOf(object); traces != "" && !own && !owned {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/test/bench/operator"
 )
 
@@ -27,8 +28,8 @@ const (
 
 // The patches that take our label and annotation off an object.
 var (
-	withoutLabel      = fmt.Sprintf(`"labels":{%q:null}`, operator.Name+"/"+v1alpha1.LabelOwnerID)
-	withoutAnnotation = fmt.Sprintf(`"annotations":{%q:null}`, operator.Name+"/"+v1alpha1.AnnotationOwner)
+	withoutLabel      = fmt.Sprintf(`"labels":{%q:null}`, operator.Name+"/"+vocabulary.LabelOwnerID)
+	withoutAnnotation = fmt.Sprintf(`"annotations":{%q:null}`, operator.Name+"/"+vocabulary.AnnotationOwner)
 )
 
 // createUnownedObjects creates objects that look a little like those of components. Half of

@@ -28,7 +28,7 @@ func (r *reference) conditionReasons() []*constantOf {
 	reasons := r.reasons()
 	for _, c := range reasons {
 		what := c.pkg.path + "." + c.name
-		if c.pkg.path == "api/v1alpha1" {
+		if c.pkg.path == "internal/vocabulary" {
 			r.require(what, c.comment, keyConditions, keyState)
 		}
 		if r.require(what, c.comment, keyWhatToDo); c.comment.values[keyConditions] == "" && c.comment.values[keyEventType] == "" {

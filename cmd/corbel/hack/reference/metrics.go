@@ -15,7 +15,8 @@ import (
 type labelHelp struct {
 	// label is the name, and metric the only metric that has this meaning; empty: all.
 	label, metric, help string
-	// folder and typ are the type of the constants that are the values; empty if there is none.
+	// folder and typ are the type of the constants that are the values, or what the names of constants without a
+	// type begin with; empty if there is none.
 	folder, typ string
 	// otherwise is written for a value that is empty.
 	otherwise string
@@ -26,7 +27,7 @@ var labelHelps = []labelHelp{
 	{label: "result", help: "What came out of the reconcile.", folder: "internal/metrics", typ: "Result"},
 	{label: "phase", metric: "corbel_phase_duration_seconds", help: "The part of the reconcile.", folder: "internal/metrics", typ: "Phase"},
 	{label: "phase", metric: "corbel_dependents", help: "The phase in the inventory; a large inventory that this process has not read yet, or could not write, counts as `Applied`.",
-		folder: "api/v1alpha1", typ: "Phase", otherwise: "Applied"},
+		folder: "internal/vocabulary", typ: "Phase", otherwise: "Applied"},
 	{label: "state", help: "The state of the component.", folder: "api/v1alpha1", typ: "State"},
 	{label: "reason", metric: "corbel_components", help: "The reason of condition Ready, see [conditions.md](conditions.md); `Other` for further ones."},
 	{label: "verb", metric: "corbel_writes_total", help: "What the plan asked for.", folder: ofPlan, typ: "Verb"},
@@ -56,7 +57,9 @@ func (r *reference) metrics() (*page, error) {
 	p.table("label", "of", "meaning", "values")
 	for _, h := range labelHelps {
 		var values []string
-		for _, c := range r.all(func(c *constantOf) bool { return h.typ != "" && c.pkg.path == h.folder && c.typ == h.typ }) {
+		for _, c := range r.all(func(c *constantOf) bool {
+			return h.typ != "" && c.pkg.path == h.folder && (c.typ == h.typ || c.typ == "" && strings.HasPrefix(c.name, h.typ))
+		}) {
 			values = append(values, code(cmp.Or(c.text(), h.otherwise)))
 		}
 		if h.typ != "" && len(values) == 0 {

@@ -35,6 +35,7 @@ import (
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // adoption are the flags of adopt helm.
@@ -131,7 +132,7 @@ func (a *adoption) run(ctx context.Context, name string) error {
 		}
 		created = inspect.Component{Object: manifest, Type: t, Reconciler: a.reconciler}
 	}
-	if created.Annotation(v1alpha1.AnnotationSuspend) != "" { // else an earlier run has planned it, and ended the suspension
+	if created.Annotation(vocabulary.AnnotationSuspend) != "" { // else an earlier run has planned it, and ended the suspension
 		if err := a.planned(ctx, created, release); err != nil {
 			return errors.Join(err, a.undo(context.WithoutCancel(ctx), c, created))
 		}
@@ -150,9 +151,9 @@ func (a *adoption) begun(ctx context.Context, c *connection, manifest *unstructu
 		return inspect.Component{}, client.IgnoreNotFound(err)
 	}
 	found.Reconciler = a.reconciler
-	suspended, applied := found.Annotation(v1alpha1.AnnotationSuspend) == "true", found.Status.AppliedGeneration != 0 || !found.Status.Inventory.IsEmpty()
+	suspended, applied := found.Annotation(vocabulary.AnnotationSuspend) == "true", found.Status.AppliedGeneration != 0 || !found.Status.Inventory.IsEmpty()
 	switch {
-	case found.Annotation(v1alpha1.AnnotationAdoptHelmRelease) == release.String():
+	case found.Annotation(vocabulary.AnnotationAdoptHelmRelease) == release.String():
 	case applied:
 		return found, fmt.Errorf("%s exists already, and only a new component takes over revision %d of %s", found, release.Revision, release.Title())
 	default:
@@ -283,7 +284,7 @@ func (a *adoption) component(ctx context.Context, c *connection, name string) (*
 	}
 	manifest.Object["spec"] = spec
 	manifest.SetAnnotations(map[string]string{
-		a.reconciler + "/" + v1alpha1.AnnotationAdoptHelmRelease: reference.String(), a.reconciler + "/" + v1alpha1.AnnotationSuspend: "true",
+		a.reconciler + "/" + vocabulary.AnnotationAdoptHelmRelease: reference.String(), a.reconciler + "/" + vocabulary.AnnotationSuspend: "true",
 	})
 	return manifest, t, release, nil
 }
@@ -316,7 +317,7 @@ func (a *adoption) guessReconciler(ctx context.Context, c *connection, t inspect
 // printManifest prints a component as YAML.
 func (a *adoption) printManifest(manifest *unstructured.Unstructured) error {
 	annotations := manifest.GetAnnotations()
-	delete(annotations, a.reconciler+"/"+v1alpha1.AnnotationSuspend)
+	delete(annotations, a.reconciler+"/"+vocabulary.AnnotationSuspend)
 	manifest.SetAnnotations(annotations)
 	text, err := yaml.Marshal(manifest.Object)
 	if err != nil {
@@ -445,7 +446,7 @@ func (a *adoption) take(ctx context.Context, created inspect.Component) error {
 		if now.Object.GetGeneration() != created.Object.GetGeneration() {
 			return nil, "", fmt.Errorf("%s was changed after its plan, and stays suspended; delete it, or look at its plan and resume it", now)
 		}
-		return steering.Annotations{v1alpha1.AnnotationSuspend: nil}, "", nil
+		return steering.Annotations{vocabulary.AnnotationSuspend: nil}, "", nil
 	}}
 	if _, _, err := end.annotate(ctx, created); err != nil {
 		return err

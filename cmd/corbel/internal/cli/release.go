@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -166,7 +167,7 @@ func (h *handback) gone(ctx context.Context, arguments []string, notFound error)
 // begun returns what an earlier run of the command has begun with a component; nil if there was none, or if it changed nothing
 // of the component.
 func (h *handback) begun(ctx context.Context, connection *connection, c inspect.Component) (*parting, error) {
-	text, ok := strings.CutPrefix(c.Annotation(v1alpha1.AnnotationSuspendReason), becoming)
+	text, ok := strings.CutPrefix(c.Annotation(vocabulary.AnnotationSuspendReason), becoming)
 	if !ok || !isDetached(c) {
 		return nil, nil
 	}
@@ -193,7 +194,7 @@ func (h *handback) begun(ctx context.Context, connection *connection, c inspect.
 
 // isDetached reports whether a component is suspended, and its deletion keeps the objects.
 func isDetached(c inspect.Component) bool {
-	return c.Annotation(v1alpha1.AnnotationSuspend) == "true" && c.Annotation(v1alpha1.AnnotationManagementPolicy) == "detach-on-delete"
+	return c.Annotation(vocabulary.AnnotationSuspend) == "true" && c.Annotation(v1alpha1.AnnotationManagementPolicy) == "detach-on-delete"
 }
 
 // madeOf is the annotation of the record of a component.
@@ -394,7 +395,7 @@ func (h *handback) begin(ctx context.Context, connection *connection, l *parting
 		if !isReady(now) || madeOf(now) != madeOf(l.component) || now.Object.GetGeneration() != l.component.Object.GetGeneration() {
 			return nil, "", fmt.Errorf("%s was changed meanwhile; run the command again when it is ready, or delete Secret %s/%s", now, l.record.Namespace, l.record.Name)
 		}
-		return steering.Annotations{v1alpha1.AnnotationSuspend: &value, v1alpha1.AnnotationSuspendReason: &reason, v1alpha1.AnnotationManagementPolicy: &policy}, "", nil
+		return steering.Annotations{vocabulary.AnnotationSuspend: &value, vocabulary.AnnotationSuspendReason: &reason, v1alpha1.AnnotationManagementPolicy: &policy}, "", nil
 	}}
 	_, _, err = suspend.annotate(ctx, l.component)
 	return err

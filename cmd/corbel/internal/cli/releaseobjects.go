@@ -28,6 +28,7 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Labels and annotations by which Helm knows its objects.
@@ -45,7 +46,7 @@ func (h *handback) objectsOf(ctx context.Context, connection *connection, c insp
 	}
 	var objects []metav1.PartialObjectMetadata
 	for _, item := range inventory.Items {
-		if item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
+		if item.UID == "" || item.Phase == vocabulary.PhaseReleased {
 			continue // it is not there, or belongs to others
 		}
 		object := metav1.PartialObjectMetadata{}
@@ -75,8 +76,8 @@ func foreign(c inspect.Component, objects []metav1.PartialObjectMetadata, releas
 	var others []string
 	for _, object := range objects {
 		text := object.Kind + " " + strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
-		now, isOwned := object.Annotations[c.Reconciler+"/"+v1alpha1.AnnotationOwner]
-		_, isLabelled := object.Labels[c.Reconciler+"/"+v1alpha1.LabelOwnerID]
+		now, isOwned := object.Annotations[c.Reconciler+"/"+vocabulary.AnnotationOwner]
+		_, isLabelled := object.Labels[c.Reconciler+"/"+vocabulary.LabelOwnerID]
 		helm := object.Annotations[helmName] != ""
 		marked := release != nil && object.Annotations[helmName] == release.Name && object.Annotations[helmNamespace] == release.Namespace
 		switch {

@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // steer is a command that sets annotations of one component.
@@ -181,7 +182,7 @@ func (f *frame) approveCommand() *cobra.Command {
 			case hash != pending.Hash:
 				return nil, "", fmt.Errorf("the plan of %s that waits is %s (%s), and not %s: look at it, and approve that", c, pending.Hash, pending.Summary, hash)
 			}
-			return steering.Annotations{v1alpha1.AnnotationApprove: &hash}, fmt.Sprintf("approved: revision %d (%s)", pending.Revision, pending.Summary), nil
+			return steering.Annotations{vocabulary.AnnotationApprove: &hash}, fmt.Sprintf("approved: revision %d (%s)", pending.Revision, pending.Summary), nil
 		})
 	command.Long = "Approve the plan that a component waits for. \"corbel plan\" shows it, with its hash."
 	command.Flags().StringVar(&hash, "plan", "", "the hash of the plan")
@@ -210,15 +211,15 @@ func (f *frame) rolloutCommand() *cobra.Command {
 			if err := steering.NotDeleting(c); err != nil {
 				return nil, "", err
 			}
-			return steering.Annotations{v1alpha1.AnnotationRollout: &v.value}, fmt.Sprintf(v.report, strings.Replace(c.Command("rollout"), "rollout", "rollout clear", 1)), nil
+			return steering.Annotations{vocabulary.AnnotationRollout: &v.value}, fmt.Sprintf(v.report, strings.Replace(c.Command("rollout"), "rollout", "rollout clear", 1)), nil
 		}))
 	}
 	command.AddCommand(f.steerCommand("clear "+componentUse, "Let a component take part as others do", "  corbel rollout clear shop/corner", func(c inspect.Component) (steering.Annotations, string, error) {
 		text := "takes part in roll-outs as others do"
-		if c.Annotation(v1alpha1.AnnotationRollout) == "" {
+		if c.Annotation(vocabulary.AnnotationRollout) == "" {
 			text = "has no annotation about roll-outs"
 		}
-		return steering.Annotations{v1alpha1.AnnotationRollout: nil}, text, nil
+		return steering.Annotations{vocabulary.AnnotationRollout: nil}, text, nil
 	}))
 	for _, c := range command.Commands() {
 		c.Flags().SortFlags = false
@@ -233,7 +234,7 @@ func (f *frame) rollbackCommand() *cobra.Command {
 	var end bool
 	var was string // the annotation before
 	s := &steer{frame: f, decide: func(c inspect.Component) (steering.Annotations, string, error) {
-		was = c.Annotation(v1alpha1.AnnotationRollbackTo)
+		was = c.Annotation(vocabulary.AnnotationRollbackTo)
 		if end {
 			return steering.EndRollback(c)
 		}
@@ -254,7 +255,7 @@ func (f *frame) rollbackCommand() *cobra.Command {
 			if err != nil || !wait.wait {
 				return err
 			}
-			before, pinned := component.Status.Revision, component.Annotation(v1alpha1.AnnotationRollbackTo)
+			before, pinned := component.Status.Revision, component.Annotation(vocabulary.AnnotationRollbackTo)
 			return f.waitAndReport(c.Context(), component, wait.timeout, goal{
 				text: "ready", reached: isReady,
 				begun: func(c inspect.Component) bool {

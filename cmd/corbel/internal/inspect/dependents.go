@@ -25,6 +25,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
@@ -146,7 +147,7 @@ func (r *Reader) SharedTypes(ctx context.Context, c Component) (dependents []Dep
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
 	_, remote, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "spec", "kubeConfig")
-	if remote || c.Reconciler == "" || r.Client.List(ctx, list, client.HasLabels{c.Reconciler + "/" + v1alpha1.LabelShared}) != nil {
+	if remote || c.Reconciler == "" || r.Client.List(ctx, list, client.HasLabels{c.Reconciler + "/" + vocabulary.LabelShared}) != nil {
 		return nil
 	}
 	for i := range list.Items {
@@ -179,7 +180,7 @@ func (c Component) OwnerLabel() client.MatchingLabels {
 	if c.Reconciler == "" || c.Status.OwnerID == "" {
 		return nil
 	}
-	return client.MatchingLabels{c.Reconciler + "/" + v1alpha1.LabelOwnerID: c.Status.OwnerID}
+	return client.MatchingLabels{c.Reconciler + "/" + vocabulary.LabelOwnerID: c.Status.OwnerID}
 }
 
 // readGroup reads the objects of one type in one namespace. It runs in a goroutine of its own, where a panic about an
@@ -224,7 +225,7 @@ func isAnswer(err error) bool {
 
 // assess says how a dependent is.
 func (d *Dependent) assess(reconciler string, object *unstructured.Unstructured, err error) {
-	completed := d.Item.Phase == v1alpha1.PhaseCompleted || d.Item.Phase == v1alpha1.PhaseCompleting
+	completed := d.Item.Phase == vocabulary.PhaseCompleted || d.Item.Phase == vocabulary.PhaseCompleting
 	switch {
 	case apierrors.IsForbidden(err):
 		d.State, d.Message = StateForbidden, "you may not read it"
@@ -247,7 +248,7 @@ func (d *Dependent) assess(reconciler string, object *unstructured.Unstructured,
 	d.Changes = changesBy(d.Object, reconciler)
 	d.Message = readiness.Message
 	switch {
-	case d.Item.Phase == v1alpha1.PhaseReleased:
+	case d.Item.Phase == vocabulary.PhaseReleased:
 		d.State = StateReleased
 	case object.GetDeletionTimestamp() != nil:
 		d.State = StateDeleting

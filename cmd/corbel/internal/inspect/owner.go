@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Origin says which component an object belongs to.
@@ -48,7 +48,7 @@ func (r *Reader) Owner(ctx context.Context, t Type, key client.ObjectKey) (Origi
 		object.SetGroupVersionKind(kind)
 		origin.Chain = append(origin.Chain, object)
 		for label := range object.GetLabels() {
-			if name, isShared := strings.CutSuffix(label, "/"+v1alpha1.LabelShared); isShared && kind.Kind == "CustomResourceDefinition" {
+			if name, isShared := strings.CutSuffix(label, "/"+vocabulary.LabelShared); isShared && kind.Kind == "CustomResourceDefinition" {
 				origin.Reconciler = name
 				return origin, nil
 			}
@@ -87,8 +87,8 @@ func (o ownerRef) String() string {
 // controllers make, is none.
 func ownerOf(object client.Object) (reconciler string, ref ownerRef, ok bool) {
 	for key := range object.GetLabels() {
-		name, isOwnerID := strings.CutSuffix(key, "/"+v1alpha1.LabelOwnerID)
-		parts := strings.Split(object.GetAnnotations()[name+"/"+v1alpha1.AnnotationOwner], "/")
+		name, isOwnerID := strings.CutSuffix(key, "/"+vocabulary.LabelOwnerID)
+		parts := strings.Split(object.GetAnnotations()[name+"/"+vocabulary.AnnotationOwner], "/")
 		if isOwnerID && len(parts) == 5 && parts[1] != "" && parts[3] != "" {
 			return name, ownerRef{parts[0], parts[1], parts[2], parts[3], parts[4]}, true
 		}

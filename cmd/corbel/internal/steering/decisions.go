@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // NotDeleting returns an error for a component that is being deleted.
@@ -32,7 +33,7 @@ func Reconcile(requested string) Decision {
 		if c.Status.State == v1alpha1.StateSuspended {
 			return nil, "", fmt.Errorf("%s is suspended, so it is not reconciled; \"%s\" ends that", c, c.Command("resume"))
 		}
-		return Annotations{v1alpha1.AnnotationReconcileAt: &requested}, "annotated: its operator reconciles it", nil
+		return Annotations{vocabulary.AnnotationReconcileAt: &requested}, "annotated: its operator reconciles it", nil
 	}
 }
 
@@ -47,9 +48,9 @@ func Suspend(until time.Time, reason string) Decision {
 			value = until.UTC().Format(time.RFC3339)
 			text += " until " + value
 		}
-		set := Annotations{v1alpha1.AnnotationSuspend: &value, v1alpha1.AnnotationSuspendReason: nil}
+		set := Annotations{vocabulary.AnnotationSuspend: &value, vocabulary.AnnotationSuspendReason: nil}
 		if reason != "" {
-			set[v1alpha1.AnnotationSuspendReason] = &reason
+			set[vocabulary.AnnotationSuspendReason] = &reason
 			text += ": " + reason
 		}
 		return set, text, nil
@@ -59,10 +60,10 @@ func Suspend(until time.Time, reason string) Decision {
 // Resume ends what Suspend did. SuspendedBy says whether something else suspends the component still.
 func Resume(c inspect.Component) (Annotations, string, error) {
 	text := "resumed"
-	if asked := c.Annotation(v1alpha1.AnnotationSuspend); asked == "" || asked == "false" {
+	if asked := c.Annotation(vocabulary.AnnotationSuspend); asked == "" || asked == "false" {
 		text = "has no annotation that suspends it"
 	}
-	return Annotations{v1alpha1.AnnotationSuspend: nil, v1alpha1.AnnotationSuspendReason: nil}, text, nil
+	return Annotations{vocabulary.AnnotationSuspend: nil, vocabulary.AnnotationSuspendReason: nil}, text, nil
 }
 
 // SuspendedBy returns what suspends a component beside the annotation of Suspend.
@@ -88,7 +89,7 @@ func Rollback(to int64) Decision {
 			return nil, "", err
 		}
 		value := strconv.FormatInt(revision, 10)
-		return Annotations{v1alpha1.AnnotationRollbackTo: &value},
+		return Annotations{vocabulary.AnnotationRollbackTo: &value},
 			fmt.Sprintf("rolled back to revision %d; it stays there until \"%s\"", revision, c.Command("rollback", "--end")), nil
 	}
 }
@@ -98,16 +99,16 @@ func EndRollback(c inspect.Component) (Annotations, string, error) {
 	if err := NotDeleting(c); err != nil {
 		return nil, "", err
 	}
-	if c.Annotation(v1alpha1.AnnotationRollbackTo) == "" {
+	if c.Annotation(vocabulary.AnnotationRollbackTo) == "" {
 		return nil, "", NotRolledBack(c)
 	}
-	return Annotations{v1alpha1.AnnotationRollbackTo: nil}, "is no longer rolled back: its operator applies its spec", nil
+	return Annotations{vocabulary.AnnotationRollbackTo: nil}, "is no longer rolled back: its operator applies its spec", nil
 }
 
 // WithoutRollback returns the component, as it is stored, or as it is edited if that is not nil, without the annotation
 // that rolls it back. It is an error if there is none.
 func WithoutRollback(c inspect.Component, edited *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if c.Annotation(v1alpha1.AnnotationRollbackTo) == "" {
+	if c.Annotation(vocabulary.AnnotationRollbackTo) == "" {
 		return nil, NotRolledBack(c)
 	}
 	if edited == nil {
@@ -117,7 +118,7 @@ func WithoutRollback(c inspect.Component, edited *unstructured.Unstructured) (*u
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[c.Reconciler+"/"+v1alpha1.AnnotationRollbackTo] = "" // counts as none, also where annotations of a file are added
+	annotations[c.Reconciler+"/"+vocabulary.AnnotationRollbackTo] = "" // counts as none, also where annotations of a file are added
 	edited.SetAnnotations(annotations)
 	return edited, nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // explainer goes from the component to the cause, as far as the answers lead. It notes which
@@ -141,7 +142,7 @@ func (e *explainer) explain() {
 	switch {
 	case !settled:
 	case c.Ready:
-		if to := e.facts.Object.GetAnnotations()[e.annotation(v1alpha1.AnnotationRollbackTo)]; to != "" {
+		if to := e.facts.Object.GetAnnotations()[e.annotation(vocabulary.AnnotationRollbackTo)]; to != "" {
 			c.Notices = append(c.Notices, fmt.Sprintf("it is rolled back to revision %s, so changes of its spec are not applied; \"%s\" ends that",
 				to, c.Component.corbel("rollback", "--end")))
 		}
@@ -168,23 +169,23 @@ func (e *explainer) explain() {
 // byCondition explains what the condition Ready says.
 func (e *explainer) byCondition(ready metav1.Condition) {
 	switch ready.Reason {
-	case v1alpha1.ReasonSuspended:
+	case vocabulary.ReasonSuspended:
 		e.suspended(ready.Message)
 		return
-	case v1alpha1.ReasonForbidden:
+	case vocabulary.ReasonForbidden:
 		e.rights(ready.Message)
 		return
-	case v1alpha1.ReasonRolledBack: // what failed is not there any more
+	case vocabulary.ReasonRolledBack: // what failed is not there any more
 		command := e.component().kubectl("describe")
 		if rollback := e.facts.Status.Rollback; rollback != nil {
 			command = e.component().corbel("diff", "--revision", fmt.Sprintf("%d..%d", rollback.To, rollback.From))
 		}
 		e.found(Unclassified, command, Link{Object: e.component(), Message: ready.Message, Field: "status.rollback"})
 		return
-	case v1alpha1.ReasonApprovalRequired:
+	case vocabulary.ReasonApprovalRequired:
 		// The plan first: an approval without a look at it is none.
 		e.found(Unclassified, e.component().corbel("plan"), Link{Object: e.component(), Message: ready.Message,
-			Field: annotationField(e.annotation(v1alpha1.AnnotationApprove))})
+			Field: annotationField(e.annotation(vocabulary.AnnotationApprove))})
 		return
 	}
 	said := statements(ready.Message, e.facts.Status.Inventory)
@@ -244,7 +245,7 @@ func (e *explainer) heldBack(said []statement) {
 	}
 	for _, item := range e.facts.Status.Inventory.Items {
 		o := Object{item.Group, item.Version, item.Kind, item.Namespace, item.Name}
-		if item.UID == "" && item.Origin == v1alpha1.OriginManifest && item.RunOn == "" && item.Phase == v1alpha1.PhaseApplied && !blamed[o] && e.facts.Object.GetDeletionTimestamp() == nil {
+		if item.UID == "" && item.Origin == vocabulary.OriginManifest && item.RunOn == "" && item.Phase == vocabulary.PhaseApplied && !blamed[o] && e.facts.Object.GetDeletionTimestamp() == nil {
 			names = append(names, o.String())
 		}
 	}
@@ -332,7 +333,7 @@ func (e *explainer) missingReference(m []string) {
 
 func (e *explainer) suspended(message string) {
 	component, annotations := e.component(), e.facts.Object.GetAnnotations()
-	suspend, policy := e.annotation(v1alpha1.AnnotationSuspend), e.annotation(v1alpha1.AnnotationManagementPolicy)
+	suspend, policy := e.annotation(vocabulary.AnnotationSuspend), e.annotation(v1alpha1.AnnotationManagementPolicy)
 	link := Link{Object: component, Message: message, Since: e.chain.Since}
 	var command string
 	switch {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -28,7 +29,7 @@ func shop(reason, message string) Facts {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "shop.example.com/v1", "kind": "Shop",
 		"metadata": map[string]any{"namespace": "market", "name": "corner", "generation": int64(3)}}}
 	status := metav1.ConditionUnknown
-	if reason == v1alpha1.ReasonReady {
+	if reason == vocabulary.ReasonReady {
 		status = metav1.ConditionTrue
 	}
 	return Facts{Object: object, Reconciler: "shop.example.com", Answers: map[Question]Answer{}, Status: component.Status{

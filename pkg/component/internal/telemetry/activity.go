@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -234,7 +235,7 @@ func (a *Activity) completed(before Summary) string {
 		return "repaired"
 	case len(a.logged) > 0:
 		return "upgraded"
-	case before.State != v1alpha1.StateReady && before.Reason != v1alpha1.ReasonSuspended:
+	case before.State != v1alpha1.StateReady && before.Reason != vocabulary.ReasonSuspended:
 		return "ready"
 	}
 	return ""

@@ -15,9 +15,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -79,7 +79,7 @@ func (a *Activity) logNotes(ctx context.Context, s Subject) {
 // logVerdict writes the line about a component that is suspended, resumed, or has
 // failed, once for each transition. Its error is not logged again by the controller.
 func (t *Telemetry) logVerdict(ctx context.Context, s Subject, a *Activity, reasonBefore string, v verdict.Verdict) {
-	suspended, wasSuspended := v.Reason == v1alpha1.ReasonSuspended, reasonBefore == v1alpha1.ReasonSuspended
+	suspended, wasSuspended := v.Reason == vocabulary.ReasonSuspended, reasonBefore == vocabulary.ReasonSuspended
 	switch {
 	case suspended && !wasSuspended:
 		t.logTransition(ctx, s, a, "suspended")

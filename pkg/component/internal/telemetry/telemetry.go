@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -136,7 +137,7 @@ func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before S
 	case v.State == v1alpha1.StateReady:
 		t.ReportActivity(ctx, s, a, Apply)
 		t.logTransition(ctx, s, a, a.completed(before))
-	case v.Reason == v1alpha1.ReasonApprovalRequired:
+	case v.Reason == vocabulary.ReasonApprovalRequired:
 		t.ReportActivity(ctx, s, a, Apply) // the revision before is repaired, which is no part of the approved revision
 	case v.State == before.State && v.Reason == before.Reason && !starts:
 		// No transition, so no event: the steps are reported at the next one.

@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -37,7 +37,7 @@ func explain(err error) error {
 		}
 		if forbidden, decided := forbiddenAnswer(e); !checked && decided {
 			if checked = true; forbidden {
-				return result.NewWaiting(err, v1alpha1.ReasonForbidden, MinInterval)
+				return result.NewWaiting(err, vocabulary.ReasonForbidden, MinInterval)
 			}
 		}
 		if reason, ok := stallingReason(e); ok {
@@ -76,34 +76,34 @@ func busyFor(err error) (time.Duration, bool) {
 // stallingReason looks at this very error, not further down.
 func stallingReason(err error) (string, bool) {
 	if _, ok := err.(*reconciler.InvalidError); ok {
-		return v1alpha1.ReasonInvalid, true
+		return vocabulary.ReasonInvalid, true
 	}
 	if _, ok := err.(*reconciler.BreakingChangeError); ok {
-		return v1alpha1.ReasonBreakingChange, true
+		return vocabulary.ReasonBreakingChange, true
 	}
 	if _, ok := err.(*InvalidError); ok {
-		return v1alpha1.ReasonSpecInvalid, true
+		return vocabulary.ReasonSpecInvalid, true
 	}
 	if _, ok := err.(*inventory.FormatError); ok {
-		return v1alpha1.ReasonInvalid, true
+		return vocabulary.ReasonInvalid, true
 	}
 	if _, ok := err.(*inventory.TooLargeError); ok {
-		return v1alpha1.ReasonInvalid, true
+		return vocabulary.ReasonInvalid, true
 	}
 	if _, ok := err.(*reconciler.OwnerConflictError); ok {
-		return v1alpha1.ReasonOwnerConflict, true
+		return vocabulary.ReasonOwnerConflict, true
 	}
 	if _, ok := err.(*reconciler.TargetChangedError); ok {
-		return v1alpha1.ReasonTargetChanged, true
+		return vocabulary.ReasonTargetChanged, true
 	}
 	if refused, ok := err.(*kubeconfig.Error); ok {
 		return refused.Reason(), true
 	}
 	if _, ok := err.(*cluster.AddressDeniedError); ok {
-		return v1alpha1.ReasonTargetAddressDenied, true
+		return vocabulary.ReasonTargetAddressDenied, true
 	}
 	if err == target.ErrLocal || err == target.ErrPerhapsLocal {
-		return v1alpha1.ReasonTargetIsLocal, true
+		return vocabulary.ReasonTargetIsLocal, true
 	}
 	return "", false
 }
@@ -120,7 +120,7 @@ func explainJoined(whole error, parts []error) error {
 // IsForbidden reports whether the error means that a right is missing, and nothing more urgent.
 func IsForbidden(err error) bool {
 	computed := result.Compute(result.Empty, explain(err), nil)
-	return computed.Outcome == result.Waited && computed.Reason == v1alpha1.ReasonForbidden
+	return computed.Outcome == result.Waited && computed.Reason == vocabulary.ReasonForbidden
 }
 
 // forbiddenAnswer looks at this very error, not further down; decided means that the wrapped error

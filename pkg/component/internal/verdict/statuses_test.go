@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -45,30 +46,30 @@ type recordedStatus struct {
 func factsOf() map[string]Facts {
 	plain := errors.New("the server said no")
 	facts := map[string]Facts{
-		v1alpha1.ReasonFirstSeen:          {Claimed: true},
-		v1alpha1.ReasonProcessing:         {Waiting: "Deployment shop/api: 1 of 3"},
-		v1alpha1.ReasonReady:              {Done: "2 of 2 dependent objects are ready"},
-		v1alpha1.ReasonError:              {Err: plain},
-		v1alpha1.ReasonTimeout:            {Waiting: "Deployment shop/api: 1 of 3", TimedOut: true},
-		v1alpha1.ReasonSuspended:          {Skipped: "the component is suspended"},
-		v1alpha1.ReasonRetrying:           {Err: types.NewRetriableError(plain, nil)},
-		v1alpha1.ReasonDeletionRetrying:   {Deleting: true, Err: types.NewRetriableError(plain, nil)},
-		v1alpha1.ReasonDeletionBlocked:    {Deleting: true, Blocked: "CustomResourceDefinition foos: 2 instances"},
-		v1alpha1.ReasonDeletionProcessing: {Deleting: true, Waiting: "Namespace shop: terminating"},
-		v1alpha1.ReasonObjectFailed:       {Waiting: "Job shop/migrate: BackoffLimitExceeded", Failed: true},
-		v1alpha1.ReasonForbidden:          {Err: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", plain)},
-		v1alpha1.ReasonInvalid:            {Err: &reconciler.InvalidError{Err: plain}},
-		v1alpha1.ReasonBreakingChange:     {Err: &reconciler.BreakingChangeError{Err: plain}},
-		v1alpha1.ReasonSpecInvalid:        {Err: &InvalidError{plain}},
-		v1alpha1.ReasonOwnerConflict:      {Err: &reconciler.OwnerConflictError{Object: "ConfigMap shop/a", Message: "belongs to Helm release shop/web"}},
-		v1alpha1.ReasonTargetChanged:      {Err: &reconciler.TargetChangedError{Recorded: "a", Actual: "b"}},
-		v1alpha1.ReasonRolledBack:         {RolledBack: "revision 2 failed"},
-		v1alpha1.ReasonApprovalRequired:   {Unapproved: "revision 2 waits"},
-		v1alpha1.ReasonTargetUnreachable:  {Unreachable: "the cluster does not answer"},
+		vocabulary.ReasonFirstSeen:          {Claimed: true},
+		vocabulary.ReasonProcessing:         {Waiting: "Deployment shop/api: 1 of 3"},
+		vocabulary.ReasonReady:              {Done: "2 of 2 dependent objects are ready"},
+		vocabulary.ReasonError:              {Err: plain},
+		vocabulary.ReasonTimeout:            {Waiting: "Deployment shop/api: 1 of 3", TimedOut: true},
+		vocabulary.ReasonSuspended:          {Skipped: "the component is suspended"},
+		vocabulary.ReasonRetrying:           {Err: types.NewRetriableError(plain, nil)},
+		vocabulary.ReasonDeletionRetrying:   {Deleting: true, Err: types.NewRetriableError(plain, nil)},
+		vocabulary.ReasonDeletionBlocked:    {Deleting: true, Blocked: "CustomResourceDefinition foos: 2 instances"},
+		vocabulary.ReasonDeletionProcessing: {Deleting: true, Waiting: "Namespace shop: terminating"},
+		vocabulary.ReasonObjectFailed:       {Waiting: "Job shop/migrate: BackoffLimitExceeded", Failed: true},
+		vocabulary.ReasonForbidden:          {Err: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", plain)},
+		vocabulary.ReasonInvalid:            {Err: &reconciler.InvalidError{Err: plain}},
+		vocabulary.ReasonBreakingChange:     {Err: &reconciler.BreakingChangeError{Err: plain}},
+		vocabulary.ReasonSpecInvalid:        {Err: &InvalidError{plain}},
+		vocabulary.ReasonOwnerConflict:      {Err: &reconciler.OwnerConflictError{Object: "ConfigMap shop/a", Message: "belongs to Helm release shop/web"}},
+		vocabulary.ReasonTargetChanged:      {Err: &reconciler.TargetChangedError{Recorded: "a", Actual: "b"}},
+		vocabulary.ReasonRolledBack:         {RolledBack: "revision 2 failed"},
+		vocabulary.ReasonApprovalRequired:   {Unapproved: "revision 2 waits"},
+		vocabulary.ReasonTargetUnreachable:  {Unreachable: "the cluster does not answer"},
 	}
 	for _, reason := range []string{
-		v1alpha1.ReasonCRDOutdated, v1alpha1.ReasonTargetAddressDenied, v1alpha1.ReasonTargetIsLocal, v1alpha1.ReasonKubeconfigEmpty,
-		v1alpha1.ReasonKubeconfigTooLarge, v1alpha1.ReasonKubeconfigInvalid, v1alpha1.ReasonKubeconfigInsecure, v1alpha1.ReasonKubeconfigForbiddenField,
+		vocabulary.ReasonCRDOutdated, vocabulary.ReasonTargetAddressDenied, vocabulary.ReasonTargetIsLocal, vocabulary.ReasonKubeconfigEmpty,
+		vocabulary.ReasonKubeconfigTooLarge, vocabulary.ReasonKubeconfigInvalid, vocabulary.ReasonKubeconfigInsecure, vocabulary.ReasonKubeconfigForbiddenField,
 	} {
 		facts[reason] = Facts{Err: result.NewStalling(plain, reason)}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -149,45 +150,45 @@ func (f Facts) evaluate() Verdict {
 	case f.Skipped != "":
 		return Verdict{
 			State: v1alpha1.StateSuspended, Ready: metav1.ConditionUnknown,
-			Reason: v1alpha1.ReasonSuspended, Message: sentence.OneLine(f.Skipped), After: f.SkippedFor,
+			Reason: vocabulary.ReasonSuspended, Message: sentence.OneLine(f.Skipped), After: f.SkippedFor,
 		}
 	case f.Blocked != "":
-		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionBlocked, f.Blocked)
+		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, vocabulary.ReasonDeletionBlocked, f.Blocked)
 	case f.Unreachable != "":
-		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, v1alpha1.ReasonTargetUnreachable, f.Unreachable)
+		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, vocabulary.ReasonTargetUnreachable, f.Unreachable)
 	case f.Waiting != "" && f.Deleting:
-		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, v1alpha1.ReasonDeletionProcessing, f.Waiting)
+		return f.wait(v1alpha1.StateDeleting, metav1.ConditionFalse, vocabulary.ReasonDeletionProcessing, f.Waiting)
 	case f.Waiting != "" && f.TimedOut:
 		message := fmt.Sprintf("not ready after %s: %s", f.Intervals.Timeout, f.Waiting)
-		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, v1alpha1.ReasonTimeout, message)
+		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, vocabulary.ReasonTimeout, message)
 	case f.Waiting != "" && f.Failed:
-		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, v1alpha1.ReasonObjectFailed, f.Waiting)
+		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, vocabulary.ReasonObjectFailed, f.Waiting)
 	case f.Waiting != "":
-		return f.wait(v1alpha1.StateProcessing, metav1.ConditionUnknown, v1alpha1.ReasonProcessing, f.Waiting)
+		return f.wait(v1alpha1.StateProcessing, metav1.ConditionUnknown, vocabulary.ReasonProcessing, f.Waiting)
 	case f.Claimed:
 		return Verdict{
 			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
-			Reason: v1alpha1.ReasonFirstSeen, Message: "the component was seen for the first time", After: result.RequeueDelay,
+			Reason: vocabulary.ReasonFirstSeen, Message: "the component was seen for the first time", After: result.RequeueDelay,
 		}
 	case f.Deleting:
 		return Verdict{
 			State: v1alpha1.StateDeleting, Ready: metav1.ConditionFalse, Reconciling: true,
-			Reason: v1alpha1.ReasonDeletionProcessing, Message: f.Done, After: f.RegularRequeue(),
+			Reason: vocabulary.ReasonDeletionProcessing, Message: f.Done, After: f.RegularRequeue(),
 		}
 	case f.Unapproved != "":
 		return Verdict{
 			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
-			Reason: v1alpha1.ReasonApprovalRequired, Message: sentence.OneLine(f.Unapproved), After: f.RegularRequeue(),
+			Reason: vocabulary.ReasonApprovalRequired, Message: sentence.OneLine(f.Unapproved), After: f.RegularRequeue(),
 		}
 	case f.RolledBack != "":
 		return Verdict{
 			State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true,
-			Reason: v1alpha1.ReasonRolledBack, Message: sentence.OneLine(f.RolledBack), After: f.RegularRequeue(),
+			Reason: vocabulary.ReasonRolledBack, Message: sentence.OneLine(f.RolledBack), After: f.RegularRequeue(),
 		}
 	default:
 		return Verdict{
 			State: v1alpha1.StateReady, Ready: metav1.ConditionTrue,
-			Reason: v1alpha1.ReasonReady, Message: f.Done, After: f.RegularRequeue(),
+			Reason: vocabulary.ReasonReady, Message: f.Done, After: f.RegularRequeue(),
 		}
 	}
 }
@@ -215,23 +216,23 @@ func evaluateError(f Facts) Verdict {
 			v.After = min(v.After, f.Fallback) // some of its objects are under way all the same
 		}
 	case result.Waited:
-		if v.Reason == v1alpha1.ReasonForbidden {
+		if v.Reason == vocabulary.ReasonForbidden {
 			v.After = cmp.Or(f.Fallback, f.RegularRequeue())
 			break
 		}
 		v.State, v.Ready = v1alpha1.StatePending, metav1.ConditionUnknown
 		if f.Deleting {
 			v.State = v1alpha1.StateDeletionPending
-			if v.Reason == v1alpha1.ReasonRetrying {
-				v.Reason = v1alpha1.ReasonDeletionRetrying
+			if v.Reason == vocabulary.ReasonRetrying {
+				v.Reason = vocabulary.ReasonDeletionRetrying
 			}
 		}
 		v.After = min(max(computed.Result.RequeueAfter, MinInterval), max(maxRetry, f.Intervals.Retry))
 	case result.Ignored:
 		// The reconcile was cut short all the same; only its hooks may ignore errors.
-		v.Reason, v.Err = v1alpha1.ReasonError, errors.New(v.Message)
+		v.Reason, v.Err = vocabulary.ReasonError, errors.New(v.Message)
 	default:
-		v.Reason, v.Err = cmp.Or(v.Reason, v1alpha1.ReasonError), err
+		v.Reason, v.Err = cmp.Or(v.Reason, vocabulary.ReasonError), err
 	}
 	return v
 }

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -58,9 +59,9 @@ func TestVerdict(t *testing.T) {
 		want  outcome
 	}{
 		{"rolled back", Facts{RolledBack: "revision 2 failed"},
-			outcome{v1alpha1.StateError, falsy, stalled, v1alpha1.ReasonRolledBack, "revision 2 failed", after(testRequeue), false}},
+			outcome{v1alpha1.StateError, falsy, stalled, vocabulary.ReasonRolledBack, "revision 2 failed", after(testRequeue), false}},
 		{"a revision without approval", Facts{Unapproved: "revision 2 waits"},
-			outcome{v1alpha1.StatePending, unknown, reconciling, v1alpha1.ReasonApprovalRequired, "revision 2 waits", after(testRequeue), false}},
+			outcome{v1alpha1.StatePending, unknown, reconciling, vocabulary.ReasonApprovalRequired, "revision 2 waits", after(testRequeue), false}},
 		{"first reconcile", Facts{Claimed: true},
 			outcome{v1alpha1.StatePending, unknown, reconciling, "FirstSeen", "the component was seen for the first time", after(result.RequeueDelay), false}},
 		{"suspended: nothing until it changes", Facts{Skipped: "suspended"},
@@ -91,7 +92,7 @@ func TestVerdict(t *testing.T) {
 			outcome{v1alpha1.StatePending, unknown, reconciling, "Retrying", "the server said no; ConfigMap shop/a: twice", after(7 * time.Second), false}},
 		{"waiting error keeps its reason", Facts{Err: result.NewWaiting(plain, "QuotaExceeded", time.Second)},
 			outcome{v1alpha1.StatePending, unknown, reconciling, "QuotaExceeded", "the server said no", after(time.Second), false}},
-		{"stalling error", Facts{Err: result.NewStalling(plain, v1alpha1.ReasonCRDOutdated)},
+		{"stalling error", Facts{Err: result.NewStalling(plain, vocabulary.ReasonCRDOutdated)},
 			outcome{v1alpha1.StateError, falsy, stalled, "CRDOutdated", "the server said no", after(testRequeue), false}},
 		{"invalid manifests", Facts{Err: fmt.Errorf("apply: %w", invalid)},
 			outcome{v1alpha1.StateError, falsy, stalled, "Invalid", "apply: ConfigMap shop/a: twice", after(testRequeue), false}},

@@ -11,6 +11,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/owned"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -124,24 +125,24 @@ func split(err error) []error {
 func setOwnership(content map[string]any, name string, owner plan.Owner) {
 	metadata := content["metadata"].(map[string]any)
 	delete(metadata, "ownerReferences")
-	set(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID, owner.ID)
-	set(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner, owner.Ref.String())
+	set(metadata, "labels", name+"/"+vocabulary.LabelOwnerID, owner.ID)
+	set(metadata, "annotations", name+"/"+vocabulary.AnnotationOwner, owner.Ref.String())
 }
 
 // SetShared sets the label and the annotation of a shared type.
 func SetShared(content map[string]any, name, mark string) {
 	metadata := content["metadata"].(map[string]any)
 	delete(metadata, "ownerReferences")
-	set(metadata, "labels", name+"/"+v1alpha1.LabelShared, "true")
-	set(metadata, "annotations", name+"/"+v1alpha1.LabelShared, mark)
+	set(metadata, "labels", name+"/"+vocabulary.LabelShared, "true")
+	set(metadata, "annotations", name+"/"+vocabulary.LabelShared, mark)
 }
 
 // removeOwnership removes our label and annotation if they came with the manifest: a manifest
 // that was made of a live object does not decide about the owner of this one.
 func removeOwnership(content map[string]any, name string) {
 	metadata := content["metadata"].(map[string]any)
-	unset(metadata, "labels", name+"/"+v1alpha1.LabelOwnerID)
-	unset(metadata, "annotations", name+"/"+v1alpha1.AnnotationOwner)
+	unset(metadata, "labels", name+"/"+vocabulary.LabelOwnerID)
+	unset(metadata, "annotations", name+"/"+vocabulary.AnnotationOwner)
 }
 
 func set(metadata map[string]any, field, name, value string) {

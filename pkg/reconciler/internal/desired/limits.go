@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	namevalidation "k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/jsonsize"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Limits of the API server. It refuses an object beyond them; then the objects before it are
@@ -77,7 +77,7 @@ func sortedKeys(values map[string]string) []string {
 // checkAnnotations counts the annotation that names the owner, too.
 func (i *item) checkAnnotations(in Input) {
 	annotations := stringsOf(i.content, "annotations")
-	size := len(in.Name+"/"+v1alpha1.AnnotationOwner) + len(in.Owner.Ref.String())
+	size := len(in.Name+"/"+vocabulary.AnnotationOwner) + len(in.Owner.Ref.String())
 	for _, name := range sortedKeys(annotations) {
 		size += len(name) + len(annotations[name])
 		// The server compares the names of annotations in lower case.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // SharedType is a definition that all components share.
@@ -71,9 +72,9 @@ func (i *item) share(in Input) {
 // checkShared refuses the label and the annotation of shared types: a manifest cannot make an object one.
 func (i *item) checkShared(name string) {
 	for _, field := range []string{"labels", "annotations"} {
-		if _, there := stringsOf(i.content, field)[name+"/"+v1alpha1.LabelShared]; there {
+		if _, there := stringsOf(i.content, field)[name+"/"+vocabulary.LabelShared]; there {
 			i.mistake("metadata.%s: %s/%s is set by the operator only: types are shared that are in the folder crds of a chart, "+
-				"or that the option SharedTypes names; remove it from the manifest", field, name, v1alpha1.LabelShared)
+				"or that the option SharedTypes names; remove it from the manifest", field, name, vocabulary.LabelShared)
 		}
 	}
 }

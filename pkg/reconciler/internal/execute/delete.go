@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
@@ -104,7 +104,7 @@ func (e *Executor) blockedResult(ctx context.Context, step plan.Step, verdict ve
 // deleteAbandoned deletes a namespace that was just orphaned because it was in use, if it is empty by now: its last user may have
 // left between the look and the orphaning, when the namespace was not yet that user's to delete.
 func (e *Executor) deleteAbandoned(ctx context.Context, step plan.Step, before verdict, live plan.Observation) (plan.Observation, bool) {
-	if step.ItemAfter.Origin != v1alpha1.OriginNamespace || before.unread != "" || live.Automatic == "" || e.removed != nil {
+	if step.ItemAfter.Origin != vocabulary.OriginNamespace || before.unread != "" || live.Automatic == "" || e.removed != nil {
 		return plan.Observation{}, false
 	}
 	step.ResourceVersion = live.ResourceVersion
@@ -122,7 +122,7 @@ func orphanedNote(step plan.Step, verdict verdict) plan.Note {
 	case verdict.unread != "":
 		return plan.Note{Key: step.Key, Reason: report.WarnContentUnknown, Warning: true,
 			Message: orphaned + "it is not known whether objects of others live in it: " + verdict.unread}
-	case step.ItemAfter.Keeps && step.ItemAfter.Origin != v1alpha1.OriginNamespace:
+	case step.ItemAfter.Keeps && step.ItemAfter.Origin != vocabulary.OriginNamespace:
 		return plan.Note{Key: step.Key, Reason: report.WarnKeptForOrphan, Warning: true, Message: orphaned + "something in it was orphaned before and would be deleted with it"}
 	default:
 		return plan.Note{Key: step.Key, Reason: report.NoteReleased, Message: "released: " + verdict.why}
@@ -191,20 +191,20 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 	metadata := map[string]any{
 		"uid":             step.UID,
 		"resourceVersion": step.ResourceVersion,
-		"labels":          map[string]any{e.options.Name + "/" + v1alpha1.LabelOwnerID: nil},
-		"annotations":     map[string]any{e.options.Name + "/" + v1alpha1.AnnotationOwner: nil},
+		"labels":          map[string]any{e.options.Name + "/" + vocabulary.LabelOwnerID: nil},
+		"annotations":     map[string]any{e.options.Name + "/" + vocabulary.AnnotationOwner: nil},
 	}
 	if step.Verb == plan.VerbOrphan && step.Key.GroupKind() == namespaceKind {
 		// No component deletes it any more. A namespace that is orphaned because it is in use may
 		// go with its last user.
-		metadata["annotations"].(map[string]any)[e.options.Name+"/"+v1alpha1.AnnotationAutomatic] = nil
+		metadata["annotations"].(map[string]any)[e.options.Name+"/"+vocabulary.AnnotationAutomatic] = nil
 	}
 	if step.IsInherited() {
 		e.removeForeign(metadata, step)
 	}
 	if former := step.Owner.Former; former != "" {
-		metadata["labels"].(map[string]any)[former+"/"+v1alpha1.LabelOwnerID] = nil
-		metadata["annotations"].(map[string]any)[former+"/"+v1alpha1.AnnotationOwner] = nil
+		metadata["labels"].(map[string]any)[former+"/"+vocabulary.LabelOwnerID] = nil
+		metadata["annotations"].(map[string]any)[former+"/"+vocabulary.AnnotationOwner] = nil
 	}
 	if step.HasOwnerReferences {
 		live, err := e.readFirst(ctx, resource, step)

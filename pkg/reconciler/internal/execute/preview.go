@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -125,7 +125,7 @@ func (p *Preview) List(ctx context.Context, owner plan.Owner, requests []observe
 			l.namespaces = append(l.namespaces, request.Key.Namespace)
 		}
 	}
-	selector := p.executor.options.Name + "/" + v1alpha1.LabelOwnerID + "=" + owner.ID
+	selector := p.executor.options.Name + "/" + vocabulary.LabelOwnerID + "=" + owner.ID
 	list := func(resource cluster.Resource, namespace string) bool {
 		options := metav1.ListOptions{LabelSelector: selector, Limit: listPage}
 		for {

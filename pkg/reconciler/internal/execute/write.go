@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
@@ -162,7 +163,7 @@ func precondition(metadata map[string]any, step plan.Step) {
 // restoreOwnership puts our label and annotation back on an object, and changes nothing else.
 func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	manifest := step.Desired.Manifest
-	label, annotation := e.options.Name+"/"+v1alpha1.LabelOwnerID, e.options.Name+"/"+v1alpha1.AnnotationOwner
+	label, annotation := e.options.Name+"/"+vocabulary.LabelOwnerID, e.options.Name+"/"+vocabulary.AnnotationOwner
 	metadata := map[string]any{
 		"labels":      map[string]any{label: manifest.GetLabels()[label]},
 		"annotations": map[string]any{annotation: manifest.GetAnnotations()[annotation]},

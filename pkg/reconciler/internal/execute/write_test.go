@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/wire"
@@ -37,7 +38,7 @@ func configMap(namespace, name string) string {
 func TestACreateDemandsAbsence(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
-	for _, policy := range v1alpha1.UpdatePolicies {
+	for _, policy := range vocabulary.UpdatePolicies {
 		d := b.desired(configMap(namespace, unique("map")), policy)
 		b.requests()
 		created := b.must(step(plan.VerbCreate, d, plan.Observation{}))

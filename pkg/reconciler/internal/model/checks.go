@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -107,7 +108,7 @@ func (m *Model) isOrphaned(s *State, o *Object) bool {
 	for _, c := range s.world.components {
 		if c != nil && c.UID == o.Holder {
 			item, _ := itemOf(c.Inventory, o.Key)
-			return item.Phase == v1alpha1.PhaseReleased || c.Deleting && orphans(item.DeletePolicy, plan.Deleting)
+			return item.Phase == vocabulary.PhaseReleased || c.Deleting && orphans(item.DeletePolicy, plan.Deleting)
 		}
 	}
 	return false
@@ -166,7 +167,7 @@ func (m *Model) checkPolicy(s *State, a *actor, step plan.Step, o *Object) {
 		s.violate("S9 no destructive refresh: delete %s, which has an unchanged manifest", step.Key)
 	case !a.accepted[step.Key]:
 		s.violate("S9 no destructive refresh: delete %s, and nothing says that the server would create it anew", step.Key)
-	case m.phase(s, a, step.Key) != v1alpha1.PhaseRecreating:
+	case m.phase(s, a, step.Key) != vocabulary.PhaseRecreating:
 		s.violate("S1 write-ahead: delete %s to create it anew, and the record on the server does not say so", step.Key)
 	}
 	if isNamespace(step.Key) && (step.Key == componentNamespace || step.Key.Name == "default") {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -207,8 +208,8 @@ func desiredOf(w Want, owner plan.Owner) plan.Desired {
 		w.Policies(&set)
 	}
 	manifest := &unstructured.Unstructured{Object: map[string]any{"value": w.Value}}
-	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: owner.ID})
-	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + v1alpha1.AnnotationOwner: owner.Ref.String()})
+	manifest.SetLabels(map[string]string{reconcilerName + "/" + vocabulary.LabelOwnerID: owner.ID})
+	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + vocabulary.AnnotationOwner: owner.Ref.String()})
 	d := plan.Desired{Key: w.Key, Version: "v1", Policies: set, Defines: w.Defines, HasTTL: w.Expires, Manifest: manifest}
 	purge := "-"
 	if set.Order.Purge != nil {
@@ -231,8 +232,8 @@ func manifestOf(d *plan.Desired) manifest {
 	metadata, _ := d.Manifest.Object["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	m.ownerID, _ = labels[reconcilerName+"/"+v1alpha1.LabelOwnerID].(string)
-	text, _ := annotations[reconcilerName+"/"+v1alpha1.AnnotationOwner].(string)
+	m.ownerID, _ = labels[reconcilerName+"/"+vocabulary.LabelOwnerID].(string)
+	text, _ := annotations[reconcilerName+"/"+vocabulary.AnnotationOwner].(string)
 	m.ref, _ = plan.ParseOwnerRef(text)
 	return m
 }
@@ -314,7 +315,7 @@ func (m *Model) openInventory(s *State, a *actor, c *Component) []v1alpha1.Inven
 		if !plan.IsRekeyed(item) {
 			continue
 		}
-		ended := item.Phase == v1alpha1.PhaseCompleting || item.Phase == v1alpha1.PhaseCompleted || d.HasTTL && item.UID != "" && s.world.get(d.Key) == nil
+		ended := item.Phase == vocabulary.PhaseCompleting || item.Phase == vocabulary.PhaseCompleted || d.HasTTL && item.UID != "" && s.world.get(d.Key) == nil
 		if k := (doneKey{c.UID, d.Key}); ended && s.truth.done[k] != "" {
 			s.truth.done = with(s.truth.done, k, d.Digest)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -251,7 +252,7 @@ var configs = slices.Concat(adoptions(), []Config{
 // adoptions are one object that others want, too, under each policy.
 func adoptions() []Config {
 	var all []Config
-	for _, p := range v1alpha1.AdoptionPolicies {
+	for _, p := range vocabulary.AdoptionPolicies {
 		for _, u := range []v1alpha1.UpdatePolicy{v1alpha1.UpdatePolicyReplace, v1alpha1.UpdatePolicySsaMerge} {
 			acts := slices.Concat(of(0, wholeLife...), on(configA, everything...))
 			if p != v1alpha1.AdoptionPolicyAlways {
@@ -270,8 +271,8 @@ func adoptions() []Config {
 // shared are two components that want the same object, under each pair of policies.
 func shared() []Config {
 	var all []Config
-	for i, a := range v1alpha1.AdoptionPolicies {
-		for _, b := range v1alpha1.AdoptionPolicies[i:] {
+	for i, a := range vocabulary.AdoptionPolicies {
+		for _, b := range vocabulary.AdoptionPolicies[i:] {
 			all = append(all, Config{
 				Name: "shared by " + string(a) + " and " + string(b),
 				Components: [][][]Want{

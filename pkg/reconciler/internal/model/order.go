@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -66,7 +67,7 @@ func (s *State) purgeRecorded(me Holder, d plan.Desired) bool {
 		if c != nil && c.UID == me {
 			item, _ := itemOf(c.Inventory, d.Key)
 			made := plan.IsRekeyed(item) || unkeyed(item.Digest) == unkeyed(d.Digest)
-			return made && (item.Phase == v1alpha1.PhaseCompleting || item.Phase == v1alpha1.PhaseCompleted)
+			return made && (item.Phase == vocabulary.PhaseCompleting || item.Phase == vocabulary.PhaseCompleted)
 		}
 	}
 	return false
@@ -93,7 +94,7 @@ func (m *Model) ignored(s *State, me Holder, d plan.Desired) bool {
 }
 
 // phase is the phase of an object in the record on the server.
-func (m *Model) phase(s *State, a *actor, key plan.Key) v1alpha1.Phase {
+func (m *Model) phase(s *State, a *actor, key plan.Key) string {
 	if c := s.world.components[a.component]; c != nil {
 		item, _ := itemOf(c.Inventory, key)
 		return item.Phase
@@ -103,11 +104,11 @@ func (m *Model) phase(s *State, a *actor, key plan.Key) v1alpha1.Phase {
 
 // checkPurge checks that the object did its work, and that the record has that.
 func (m *Model) checkPurge(s *State, a *actor, step plan.Step, d plan.Desired) {
-	if m.phase(s, a, step.Key) != v1alpha1.PhaseCompleting {
+	if m.phase(s, a, step.Key) != vocabulary.PhaseCompleting {
 		s.violate("S1 write-ahead: purge %s, and the record on the server does not say so", step.Key)
 	}
 	before, _ := itemOf(a.snap.Inventory, step.Key)
-	if a.disturbed || before.Phase == v1alpha1.PhaseCompleting && len(a.plan.Inventory) > 0 && !a.plan.MustRecord {
+	if a.disturbed || before.Phase == vocabulary.PhaseCompleting && len(a.plan.Inventory) > 0 && !a.plan.MustRecord {
 		return // it was decided before
 	}
 	for _, other := range m.desiredObjects(a) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/test/env"
@@ -189,8 +190,8 @@ func (r *realCluster) patch(key plan.Key, metadata map[string]any) {
 // ownership returns the label and annotation of an owner; nil removes them.
 func ownership(id, ref any) map[string]any {
 	return map[string]any{
-		"labels":      map[string]any{reconcilerName + "/" + v1alpha1.LabelOwnerID: id},
-		"annotations": map[string]any{reconcilerName + "/" + v1alpha1.AnnotationOwner: ref},
+		"labels":      map[string]any{reconcilerName + "/" + vocabulary.LabelOwnerID: id},
+		"annotations": map[string]any{reconcilerName + "/" + vocabulary.AnnotationOwner: ref},
 	}
 }
 
@@ -239,7 +240,7 @@ func (r *realCluster) look() []string {
 		r.must(err)
 		uids[plan.Key{Kind: key.Kind, Namespace: r.namespace, Name: key.Name}] = string(o.GetUID())
 		owner := "us"
-		switch o.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID] {
+		switch o.GetLabels()[reconcilerName+"/"+vocabulary.LabelOwnerID] {
 		case "":
 			owner = "none"
 		case otherOwner.ID:

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -84,7 +85,7 @@ func (m *Model) lookForBlockers(s *State, a *actor) {
 		own[plan.KeyOf(item)] = true
 	}
 	for _, item := range a.recorded {
-		if policy.OrphansOnDelete(item.DeletePolicy) || item.UID == "" || item.Phase == v1alpha1.PhaseReleased {
+		if policy.OrphansOnDelete(item.DeletePolicy) || item.UID == "" || item.Phase == vocabulary.PhaseReleased {
 			continue
 		}
 		for _, o := range s.world.objects {

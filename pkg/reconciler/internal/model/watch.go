@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -148,7 +149,7 @@ func asksForAccepted(desired *plan.Desired, item v1alpha1.InventoryItem, found p
 
 // isUnconfirmed reports whether no write of the object was ever answered.
 func isUnconfirmed(item v1alpha1.InventoryItem) bool {
-	return item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
+	return item.UID == "" && item.Digest == "" && item.Phase == vocabulary.PhaseApplied
 }
 
 // assumesAbsence reports whether creations may find out by themselves that objects exist.

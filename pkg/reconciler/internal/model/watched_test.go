@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -119,7 +120,7 @@ func watched() []Config {
 // watchedAdoptions are one object that others want, too, under each policy.
 func watchedAdoptions() []Config {
 	var all []Config
-	for _, p := range v1alpha1.AdoptionPolicies {
+	for _, p := range vocabulary.AdoptionPolicies {
 		acts := slices.Concat(of(0, wholeLife...), behind(configA), on(configA, everything...))
 		if p != v1alpha1.AdoptionPolicyAlways {
 			acts = append(acts, on(configA, ActHelm)...)

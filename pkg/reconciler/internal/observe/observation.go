@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/owned"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/status"
@@ -62,7 +63,7 @@ func (o *Observer) outline(live *unstructured.Unstructured, desired *plan.Desire
 		Finish:             endingOf(live),
 		Webhooks:           webhooksOf(live),
 		Shared:             o.sharedMark(live),
-		Automatic:          live.GetAnnotations()[o.options.Name+"/"+v1alpha1.AnnotationAutomatic],
+		Automatic:          live.GetAnnotations()[o.options.Name+"/"+vocabulary.AnnotationAutomatic],
 	}
 	if deleting := live.GetDeletionTimestamp(); deleting != nil {
 		observation.DeletionTimestamp = deleting.Time

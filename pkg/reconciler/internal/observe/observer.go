@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 	"github.com/corbel-run/corbel/pkg/status"
@@ -82,7 +83,7 @@ func New(target cluster.Target, options Options) *Observer {
 	o := &Observer{objects: target.Objects(), types: target.Types(), options: options, DriftChecks: NewDriftChecks()}
 	if options.Changed != nil {
 		o.store = watch.New(target, watch.Options{
-			Label: options.Name + "/" + v1alpha1.LabelOwnerID, Reduce: o.Reduce, Changed: options.Changed, Namespaces: options.WatchNamespaces,
+			Label: options.Name + "/" + vocabulary.LabelOwnerID, Reduce: o.Reduce, Changed: options.Changed, Namespaces: options.WatchNamespaces,
 		})
 	}
 	return o

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -76,15 +76,15 @@ func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desi
 	name := o.options.Name
 	values := valuesOf(live)
 	found := plan.Ownership{
-		OwnerID: values["labels"][name+"/"+v1alpha1.LabelOwnerID],
+		OwnerID: values["labels"][name+"/"+vocabulary.LabelOwnerID],
 	}
 	found.Controller, found.ForeignRef = controllerOf(live), values["annotations"][name+"/"+foreignOwner]
-	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+v1alpha1.AnnotationOwner])
+	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+vocabulary.AnnotationOwner])
 
 	for _, m := range o.otherOwners(live, desired, values) {
 		found.OtherOwners = append(found.OtherOwners, m.title(live, values[m.field][m.key]))
-		if other, ok := strings.CutSuffix(m.key, "/"+v1alpha1.LabelOwnerID); ok {
-			ref, _ := plan.ParseOwnerRef(values["annotations"][other+"/"+v1alpha1.AnnotationOwner])
+		if other, ok := strings.CutSuffix(m.key, "/"+vocabulary.LabelOwnerID); ok {
+			ref, _ := plan.ParseOwnerRef(values["annotations"][other+"/"+vocabulary.AnnotationOwner])
 			found.Marks = append(found.Marks, plan.Mark{Reconciler: other, OwnerID: values[m.field][m.key], Ref: ref})
 		}
 	}
@@ -93,10 +93,10 @@ func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desi
 
 // sharedMark returns the annotation of a definition that has the label of the types that all components share.
 func (o *Observer) sharedMark(live *unstructured.Unstructured) string {
-	if live.GetLabels()[o.options.Name+"/"+v1alpha1.LabelShared] == "" {
+	if live.GetLabels()[o.options.Name+"/"+vocabulary.LabelShared] == "" {
 		return ""
 	}
-	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+v1alpha1.LabelShared], "none")
+	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+vocabulary.LabelShared], "none")
 }
 
 // controllerOf returns the controller among the ownerReferences of an object.
@@ -153,19 +153,19 @@ func valuesOf(live *unstructured.Unstructured) map[string]map[string]string {
 func (o *Observer) reconcilerKeys(labels map[string]string) []ownerKey {
 	var found []ownerKey
 	for key := range labels {
-		if other, ok := strings.CutSuffix(key, "/"+v1alpha1.LabelShared); ok && other != o.options.Name {
+		if other, ok := strings.CutSuffix(key, "/"+vocabulary.LabelShared); ok && other != o.options.Name {
 			found = append(found, ownerKey{"labels", key, func(*unstructured.Unstructured, string) string { return "the components of " + other }, []string{key}})
 		}
-		other, ok := strings.CutSuffix(key, "/"+v1alpha1.LabelOwnerID)
+		other, ok := strings.CutSuffix(key, "/"+vocabulary.LabelOwnerID)
 		if !ok || other == o.options.Name {
 			continue
 		}
 		found = append(found, ownerKey{"labels", key, func(live *unstructured.Unstructured, value string) string {
-			if ref, ok := plan.ParseOwnerRef(live.GetAnnotations()[other+"/"+v1alpha1.AnnotationOwner]); ok {
+			if ref, ok := plan.ParseOwnerRef(live.GetAnnotations()[other+"/"+vocabulary.AnnotationOwner]); ok {
 				return ref.Title() + " of " + other
 			}
 			return "an owner of " + other
-		}, []string{other + "/" + v1alpha1.AnnotationOwner}})
+		}, []string{other + "/" + vocabulary.AnnotationOwner}})
 	}
 	slices.SortFunc(found, func(a, b ownerKey) int { return strings.Compare(a.key, b.key) })
 	return found

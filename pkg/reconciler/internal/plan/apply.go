@@ -11,6 +11,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -121,7 +122,7 @@ func (w *work) applyAbsent(u *unit) {
 			return
 		}
 		reason := ReasonMissing
-		if u.item.Phase == v1alpha1.PhaseRecreating {
+		if u.item.Phase == vocabulary.PhaseRecreating {
 			reason = ReasonRecreate
 		}
 		w.write(u, VerbCreate, reason)
@@ -152,7 +153,7 @@ func (w *work) applyPresent(u *unit) {
 			w.blockWrite(u) // it is created again
 		}
 		w.wait(u, report.WaitGone, terminating(u.live))
-	case u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID && u.relation == ownedByOther:
+	case u.item.Phase == vocabulary.PhaseReleased && u.item.UID == u.live.UID && u.relation == ownedByOther:
 		w.waitForNewOwner(u)
 	case !u.isOurs():
 		w.adopt(u)
@@ -160,7 +161,7 @@ func (w *work) applyPresent(u *unit) {
 		// The purge was recorded, but not answered; or the object was put
 		// back, with our label and annotation.
 		w.deletePurged(u)
-	case u.item.Phase == v1alpha1.PhaseRecreating && u.item.UID == u.live.UID:
+	case u.item.Phase == vocabulary.PhaseRecreating && u.item.UID == u.live.UID:
 		w.recreate(u)
 	default:
 		reason, due := w.writeDue(u)
@@ -189,7 +190,7 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 	switch {
 	case u.isAppliedOnce():
 		return "", false
-	case u.item.Digest == "" || u.item.UID != u.live.UID || u.item.Phase == v1alpha1.PhaseRecreating:
+	case u.item.Digest == "" || u.item.UID != u.live.UID || u.item.Phase == vocabulary.PhaseRecreating:
 		// The object is there but its write was never recorded as accepted.
 		return ReasonUnconfirmed, true
 	case !u.isSame():
@@ -223,7 +224,7 @@ func (w *work) adopt(u *unit) {
 		// It was ours, and another owner has put its label or annotation on it. Adopting it
 		// again would start a conflict.
 		w.note(u.key, report.NoteReleased, "released: %s adopted it", u.owner)
-		u.item.Phase = v1alpha1.PhaseReleased
+		u.item.Phase = vocabulary.PhaseReleased
 		w.waitForNewOwner(u)
 		return
 	}
@@ -330,7 +331,7 @@ func (w *work) write(u *unit, verb Verb, reason Reason) {
 	s.AsIntended = reason == ReasonUnconfirmed && u.item.UID == "" && u.item.Intended == u.desired.Digest && len(s.Ownership.OtherOwners) == 0
 	s.ItemAfter.Digest, s.ItemAfter.Intended = u.desired.Digest, ""
 	s.ItemAfter.DependsOn = dependenciesOf(u.desired)
-	s.ItemAfter.Phase, s.ItemAfter.Inherited = v1alpha1.PhaseApplied, false
+	s.ItemAfter.Phase, s.ItemAfter.Inherited = vocabulary.PhaseApplied, false
 	if verb == VerbCreate {
 		s.UID, s.ResourceVersion, s.Finalizers, s.HasOwnerReferences, s.Carried, s.Scaled = "", "", nil, false, "", false
 		s.ItemAfter.UID, s.ItemAfter.Seal, s.ItemAfter.Keeps, s.ItemAfter.Kept, s.ItemAfter.Finished = "", "", false, nil, ""
@@ -379,9 +380,9 @@ func (w *work) recreate(u *unit) {
 		w.step(s)
 		return
 	}
-	if u.item.Phase != v1alpha1.PhaseRecreating || u.item.UID != u.live.UID {
+	if u.item.Phase != vocabulary.PhaseRecreating || u.item.UID != u.live.UID {
 		// No manifest counts as applied until the new object is created.
-		u.item.Phase, u.item.UID, u.item.Digest, u.item.Finished = v1alpha1.PhaseRecreating, u.live.UID, "", ""
+		u.item.Phase, u.item.UID, u.item.Digest, u.item.Finished = vocabulary.PhaseRecreating, u.live.UID, "", ""
 		w.recordFirst = true
 	}
 	s := u.step(VerbDelete, applyStageOf(u), ReasonRecreate)
@@ -407,7 +408,7 @@ func (w *work) checkReadiness(u *unit) {
 		// policy may change.
 		u.item.ObservedHash = u.live.ObservedHash
 	}
-	u.item.Phase, u.item.DependsOn = v1alpha1.PhaseApplied, dependenciesOf(u.desired)
+	u.item.Phase, u.item.DependsOn = vocabulary.PhaseApplied, dependenciesOf(u.desired)
 	u.item.Finished = recordedFinish[u.live.Finish]
 	switch u.live.Status.Readiness {
 	case Ready:
@@ -423,7 +424,7 @@ func (w *work) checkReadiness(u *unit) {
 
 // recordedFinish are the ends that are recorded of an object with a TTL: once the object is gone,
 // the record proves that its work ended.
-var recordedFinish = map[Finish]v1alpha1.Finish{FinishComplete: v1alpha1.FinishComplete, FinishFailed: v1alpha1.FinishFailed}
+var recordedFinish = map[Finish]string{FinishComplete: vocabulary.FinishComplete, FinishFailed: vocabulary.FinishFailed}
 
 // settleReady finds an object ready. A hook of a deletion has done its work then. That is durable
 // before the hook, or anything that waits for it, is deleted: otherwise a crash would look as if
@@ -431,7 +432,7 @@ var recordedFinish = map[Finish]v1alpha1.Finish{FinishComplete: v1alpha1.FinishC
 func (w *work) settleReady(u *unit) {
 	u.settled = true
 	if u.isHook() {
-		u.item.Phase = v1alpha1.PhaseCompleted
+		u.item.Phase = vocabulary.PhaseCompleted
 		w.recordFirst = true
 	}
 }

@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 func TestOfARecordMadeWithAnotherKeyStaysWhatWasNotHashedWithIt(t *testing.T) {
 	kept := v1alpha1.InventoryItem{
-		Kind: "Job", Name: "a", UID: "u1", Seal: "seal", Phase: v1alpha1.PhaseCompleted, Finished: v1alpha1.FinishComplete,
+		Kind: "Job", Name: "a", UID: "u1", Seal: "seal", Phase: vocabulary.PhaseCompleted, Finished: vocabulary.FinishComplete,
 		Kept: []types.UID{"u2"}, Replicas: new(int64(3)),
 	}
 	for recorded, want := range map[string]string{

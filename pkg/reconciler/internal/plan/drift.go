@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Deviation is an object that has drifted and that its drift policy does not repair.
@@ -63,7 +64,7 @@ func (u *unit) wasReplaced() bool {
 
 // wasApplied reports whether an object was made of the manifest.
 func (u *unit) wasApplied() bool {
-	return u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && u.isSame()
+	return u.item.UID != "" && u.item.Phase == vocabulary.PhaseApplied && u.isSame()
 }
 
 // toleratesDeletion reports whether a deletion or replacement of the object is not

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // An object that is edited all the time is not looked at after every edit. What was
@@ -33,7 +34,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		d := desiredObject(lastingKey, "1", policies)
 		item := v1alpha1.InventoryItem{
 			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-			UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
+			UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
 		}
 		live := tc.live
 		live.Existence, live.UID, live.ResourceVersion = Present, "u1", "7"
@@ -74,7 +75,7 @@ func TestAnAppliedHashOfAnEarlierVersionIsRecordedAnewOnlyIfNothingHasDrifted(t 
 			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d},
 			Recorded: []v1alpha1.InventoryItem{{
 				Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-				UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
+				UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
 			}},
 			Live: map[Key]Observation{lastingKey: {
 				Existence: Present, UID: "u1", ResourceVersion: "7", ObservedHash: "new", AppliedHash: "2:accepted", EarlierAppliedHash: tc.earlier,
@@ -108,7 +109,7 @@ func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
 		item := v1alpha1.InventoryItem{
 			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
 			UID: "u1", Digest: desiredObject(lastingKey, tc.recorded, policies).Digest, ObservedHash: "seen", AppliedHash: "accepted",
-			Phase: v1alpha1.PhaseApplied, Origin: v1alpha1.OriginManifest,
+			Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
 		}
 		live := Observation{
 			Existence: Present, UID: "u1", ResourceVersion: "7", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -235,8 +236,8 @@ func defaultPolicies() policy.Set {
 // desiredObject makes a desired object of a value, which stands for the fields of its manifest.
 func desiredObject(key Key, value string, policies policy.Set, defines ...v1alpha1.TypeInfo) Desired {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"value": value}}
-	manifest.SetLabels(map[string]string{reconcilerName + "/" + v1alpha1.LabelOwnerID: theOwner.ID})
-	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + v1alpha1.AnnotationOwner: theOwner.Ref.String()})
+	manifest.SetLabels(map[string]string{reconcilerName + "/" + vocabulary.LabelOwnerID: theOwner.ID})
+	manifest.SetAnnotations(map[string]string{reconcilerName + "/" + vocabulary.AnnotationOwner: theOwner.Ref.String()})
 	d := Desired{Key: key, Version: "v1", Policies: policies, Defines: defines, Manifest: manifest}
 	// Policies are annotations of the manifest, so they are part of its digest.
 	purge := "none"

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // The reasons for which the world refuses a step.
@@ -188,10 +189,10 @@ func (w *world) send(o *object, s Step) {
 	before := o.observation(true).ObservedHash
 	manifest := s.Desired.Manifest
 	o.value = valueOf(s)
-	o.ownership.OwnerID = manifest.GetLabels()[reconcilerName+"/"+v1alpha1.LabelOwnerID]
-	o.ownership.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationOwner])
+	o.ownership.OwnerID = manifest.GetLabels()[reconcilerName+"/"+vocabulary.LabelOwnerID]
+	o.ownership.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+vocabulary.AnnotationOwner])
 	o.defines, o.holder, o.expires = s.Desired.Defines, heldByUs, s.Desired.HasTTL
-	o.automatic = manifest.GetAnnotations()[reconcilerName+"/"+v1alpha1.AnnotationAutomatic]
+	o.automatic = manifest.GetAnnotations()[reconcilerName+"/"+vocabulary.AnnotationAutomatic]
 	if w.strips[s.Key] {
 		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -18,7 +19,7 @@ func (u *unit) isHook() bool {
 // hookCompleted reports whether a hook has done its work. It does not run again,
 // even if its manifest has changed.
 func (u *unit) hookCompleted() bool {
-	return u.isHook() && u.item.RunOn != "" && u.item.Phase == v1alpha1.PhaseCompleted
+	return u.isHook() && u.item.RunOn != "" && u.item.Phase == vocabulary.PhaseCompleted
 }
 
 // convertToHook converts an ordinary object to a hook, which runs when the component is deleted:
@@ -33,7 +34,7 @@ func (w *work) convertToHook(u *unit) {
 	if !stays {
 		u.item.UID = "" // otherwise it would look as if the new one had completed and gone
 	}
-	u.item.RunOn, u.item.Phase, u.item.Digest, u.item.Finished = string(u.desired.Policies.RunOn), v1alpha1.PhaseApplied, "", ""
+	u.item.RunOn, u.item.Phase, u.item.Digest, u.item.Finished = string(u.desired.Policies.RunOn), vocabulary.PhaseApplied, "", ""
 	u.setDesired(u.desired)
 	// Otherwise, after a crash, it would look like the ordinary object again.
 	w.recordFirst = true

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -82,7 +83,7 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 		u = &unit{key: key}
 		w.add(u)
 	case u == nil && w.in.Live[key].Automatic != "" && w.in.Cause == Applying:
-		u = &unit{key: key, live: w.in.Live[key], item: v1alpha1.InventoryItem{Version: "v1", Kind: key.Kind, Name: key.Name, Origin: v1alpha1.OriginNamespace}, shared: true}
+		u = &unit{key: key, live: w.in.Live[key], item: v1alpha1.InventoryItem{Version: "v1", Kind: key.Kind, Name: key.Name, Origin: vocabulary.OriginNamespace}, shared: true}
 		w.add(u)
 		return nil
 	case u == nil:
@@ -92,11 +93,11 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 		return nil
 	case !missing && w.in.Cause == Deleting:
 		return nil // it goes like everything else
-	case !missing && u.item.Origin == v1alpha1.OriginManifest && orphans(u.item.DeletePolicy, ReasonRedundant):
+	case !missing && u.item.Origin == vocabulary.OriginManifest && orphans(u.item.DeletePolicy, ReasonRedundant):
 		return nil // it is orphaned, so it stays
 	}
 	u.setDesired(w.namespace(key, h.first))
-	u.item.Origin = v1alpha1.OriginNamespace
+	u.item.Origin = vocabulary.OriginNamespace
 	u.setLive(w.in)
 	if u.live.Existence == Present && !u.isOurs() {
 		// Another owner has it now. It only has to exist.
@@ -117,7 +118,7 @@ func (w *work) addNamespace(key Key, h neededNamespace) *unit {
 // MayBeShared reports whether the item may record a namespace that was created for another
 // component.
 func MayBeShared(item v1alpha1.InventoryItem) bool {
-	return item.Origin == v1alpha1.OriginNamespace && item.UID == "" && item.Digest == ""
+	return item.Origin == vocabulary.OriginNamespace && item.UID == "" && item.Digest == ""
 }
 
 // IsSharedNamespace reports whether a recorded object is such a namespace, and still used: it is not read then.
@@ -139,12 +140,12 @@ func (w *work) namespace(key Key, order int16) *Desired {
 		"kind":       "Namespace",
 		"metadata": map[string]any{
 			"name":        key.Name,
-			"labels":      map[string]any{w.in.Name + "/" + v1alpha1.LabelOwnerID: w.in.Owner.ID},
-			"annotations": map[string]any{w.in.Name + "/" + v1alpha1.AnnotationOwner: w.in.Owner.Ref.String()},
+			"labels":      map[string]any{w.in.Name + "/" + vocabulary.LabelOwnerID: w.in.Owner.ID},
+			"annotations": map[string]any{w.in.Name + "/" + vocabulary.AnnotationOwner: w.in.Owner.Ref.String()},
 		},
 	}}
 	if automatic := w.in.Live[key].Automatic; automatic != "" {
-		_ = unstructured.SetNestedField(manifest.Object, automatic, "metadata", "annotations", w.in.Name+"/"+v1alpha1.AnnotationAutomatic)
+		_ = unstructured.SetNestedField(manifest.Object, automatic, "metadata", "annotations", w.in.Name+"/"+vocabulary.AnnotationAutomatic)
 	}
 	return &Desired{
 		Key:     key,

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -114,7 +114,7 @@ func newWork(in Input) (*work, error) {
 		// A former version has recorded it, and its owner removes its label in the end if no write has done so.
 		u.dropped = u.isSharedType() && (!u.recorded || u.live.Existence != Unknown && !u.isOurs())
 		if u.isReleasedByMistake(in) {
-			u.item.Phase, w.recordFirst = v1alpha1.PhaseApplied, true
+			u.item.Phase, w.recordFirst = vocabulary.PhaseApplied, true
 		}
 	}
 	return w, w.findNeeds()

@@ -6,6 +6,7 @@ package plan
 import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Objects that are done with:
@@ -28,19 +29,19 @@ func (u *unit) isFinished() bool {
 func (u *unit) markFinished() {
 	u.settled = true
 	if u.isPurged() || u.isHook() {
-		u.item.Phase = v1alpha1.PhaseCompleted
+		u.item.Phase = vocabulary.PhaseCompleted
 	}
 	// There is no object to take over. An object that was never seen keeps the mark.
-	u.item.Inherited = u.item.Inherited && u.item.Phase != v1alpha1.PhaseCompleted
+	u.item.Inherited = u.item.Inherited && u.item.Phase != vocabulary.PhaseCompleted
 }
 
 // finish returns how the work of an object with a TTL ended. A recorded end counts first, because
 // an end is not undone.
 func (u *unit) finish() Finish {
 	switch u.item.Finished {
-	case v1alpha1.FinishComplete:
+	case vocabulary.FinishComplete:
 		return FinishComplete
-	case v1alpha1.FinishFailed:
+	case vocabulary.FinishFailed:
 		return FinishFailed
 	}
 	return u.live.Finish
@@ -49,7 +50,7 @@ func (u *unit) finish() Finish {
 // mayHaveExpired reports whether the object, which was made of the manifest, is absent or
 // terminating, and may have been removed by its TTL.
 func (u *unit) mayHaveExpired() bool {
-	made := u.item.UID != "" && u.item.Phase == v1alpha1.PhaseApplied && (u.isSame() || u.isHook()) && !u.becameHook
+	made := u.item.UID != "" && u.item.Phase == vocabulary.PhaseApplied && (u.isSame() || u.isHook()) && !u.becameHook
 	going := u.live.Existence == Present && !u.live.DeletionTimestamp.IsZero() && u.item.UID == u.live.UID && u.isOurs()
 	return made && (u.live.Existence == Absent || going)
 }
@@ -69,7 +70,7 @@ func (u *unit) isComplete() (complete, assumed bool) {
 // hasExpired reports whether it is recorded that the object completed and was removed by its
 // TTL.
 func (u *unit) hasExpired() bool {
-	return u.item.Phase == v1alpha1.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.isSame() || u.isHook())
+	return u.item.Phase == vocabulary.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.isSame() || u.isHook())
 }
 
 // settleExpired sets an object settled that completed and is removed by its TTL, and reports
@@ -80,9 +81,9 @@ func (w *work) settleExpired(u *unit) bool {
 		return false
 	}
 	w.settleReady(u)
-	u.item.Finished = v1alpha1.FinishComplete
+	u.item.Finished = vocabulary.FinishComplete
 	if u.live.Existence == Absent {
-		u.item.Phase = v1alpha1.PhaseCompleted
+		u.item.Phase = vocabulary.PhaseCompleted
 	}
 	if assumed {
 		w.note(u.key, report.NoteAssumedComplete, "counts as complete: it has a time to live after its end, and went while nothing watched it")
@@ -93,7 +94,7 @@ func (w *work) settleExpired(u *unit) bool {
 // isPurged reports whether the object did its work and its purge is recorded, and its manifest
 // is unchanged.
 func (u *unit) isPurged() bool {
-	purged := u.item.Phase == v1alpha1.PhaseCompleted || u.item.Phase == v1alpha1.PhaseCompleting
+	purged := u.item.Phase == vocabulary.PhaseCompleted || u.item.Phase == vocabulary.PhaseCompleting
 	return purged && u.desired.Policies.Order.Purge != nil && (u.isSame() || u.isHook())
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -93,7 +94,7 @@ func (w *work) dropUnowned(u *unit) {
 	switch {
 	case u.relation == earlier:
 		w.note(u.key, report.NoteReleased, "released: it belongs to %s and was never adopted", u.owner)
-	case u.item.UID == "" || u.item.Phase == v1alpha1.PhaseReleased:
+	case u.item.UID == "" || u.item.Phase == vocabulary.PhaseReleased:
 		// It was never ours, or its release was reported before.
 	case u.relation == ownedByOther:
 		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.owner)
@@ -119,7 +120,7 @@ func (w *work) removeOwnership(u *unit, reason Reason) {
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
 		return
 	}
-	if u.item.Phase != v1alpha1.PhaseReleased {
+	if u.item.Phase != vocabulary.PhaseReleased {
 		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.owner)
 	}
 	w.orphanStep(u, reason)
@@ -137,7 +138,7 @@ func (w *work) orphan(u *unit, reason Reason) {
 	if w.handsOver(u, reason) && !u.isReleased() {
 		// Durable before the label and annotation are gone: otherwise, after a crash, a
 		// deletion of the component would treat it as an object that lost them.
-		u.item.Phase, u.item.UID = v1alpha1.PhaseReleased, u.live.UID
+		u.item.Phase, u.item.UID = vocabulary.PhaseReleased, u.live.UID
 		w.recordFirst = true
 	}
 	w.orphanStep(u, reason)
@@ -170,7 +171,7 @@ func (w *work) handsOver(u *unit, reason Reason) bool {
 
 // isReleased reports whether it is recorded that the live object belongs to other owners.
 func (u *unit) isReleased() bool {
-	return u.item.Phase == v1alpha1.PhaseReleased && u.item.UID == u.live.UID
+	return u.item.Phase == vocabulary.PhaseReleased && u.item.UID == u.live.UID
 }
 
 // isReleasedByMistake reports whether the record releases an object that no other owner has or

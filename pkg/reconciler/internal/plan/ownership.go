@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -178,7 +179,7 @@ func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
 // object that was given away is sealed no more.
 func (u *unit) seal(me Owner) {
 	switch {
-	case u.item.Phase == v1alpha1.PhaseReleased:
+	case u.item.Phase == vocabulary.PhaseReleased:
 		u.item.Seal = ""
 	case u.live.Existence == Present && u.live.Seal != "" && u.isOurs() && u.item.UID == u.live.UID && u.live.Ownership.Ref == me.Ref:
 		u.item.Seal = u.live.Seal

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -44,7 +45,7 @@ func TestAnObjectThatIsReleasedByMistakeIsDeletedWithTheComponent(t *testing.T) 
 		"it was created again with our label": {ownership: ours, change: func(item *v1alpha1.InventoryItem) { item.UID = "u-before" }, want: VerbDelete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u1", Digest: "d", Phase: v1alpha1.PhaseReleased}
+			item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u1", Digest: "d", Phase: vocabulary.PhaseReleased}
 			if test.change != nil {
 				test.change(&item)
 			}
@@ -78,7 +79,7 @@ func TestAnObjectThatIsReleasedByMistakeIsDeletedWithTheComponent(t *testing.T) 
 func TestAnObjectThatIsDesiredIsNotReleasedForEver(t *testing.T) {
 	for _, desired := range []bool{true, false} {
 		u := &unit{
-			item: v1alpha1.InventoryItem{UID: "u1", Digest: "d", Phase: v1alpha1.PhaseReleased},
+			item: v1alpha1.InventoryItem{UID: "u1", Digest: "d", Phase: vocabulary.PhaseReleased},
 			live: Observation{Existence: Present, UID: "u1", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}},
 		}
 		if desired {

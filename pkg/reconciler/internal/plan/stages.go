@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Stages of an apply wave. The purge comes at its end; the removals of the same plan come after all
@@ -145,7 +146,7 @@ func guardOf(u *unit) Guard {
 	case removeType, removeAPI:
 		return GuardNoInstances
 	case removeNamespace:
-		if u.item.Origin == v1alpha1.OriginNamespace {
+		if u.item.Origin == vocabulary.OriginNamespace {
 			return GuardEmptyElseOrphan
 		}
 		return GuardEmpty
@@ -200,7 +201,7 @@ func (w *work) withGuard(s Step, u *unit) Step {
 	}
 	own := managedTypes{patterns: u.item.Defines}
 	for _, other := range w.units {
-		if other.recorded && !other.dropped && other.item.Phase != v1alpha1.PhaseReleased && own.manages(other.key.GroupKind()) {
+		if other.recorded && !other.dropped && other.item.Phase != vocabulary.PhaseReleased && own.manages(other.key.GroupKind()) {
 			s.OwnInstances = append(s.OwnInstances, other.key)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // TestBuiltInGroups: no type of the server itself counts as one that needs an operator.
@@ -58,7 +59,7 @@ func TestInstancesThatNeedAnOperatorGoBeforeTheWorkloads(t *testing.T) {
 			web: live(false), free: live(false), balanced: live(false, "example.com/balancer"), held: test.held,
 		}}
 		for key := range in.Live {
-			in.Recorded = append(in.Recorded, v1alpha1.InventoryItem{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u1", Phase: v1alpha1.PhaseApplied})
+			in.Recorded = append(in.Recorded, v1alpha1.InventoryItem{Group: key.Group, Version: "v1", Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: "u1", Phase: vocabulary.PhaseApplied})
 		}
 		p, err := Next(in)
 		if err != nil {

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -69,7 +70,7 @@ func (u *unit) setDesired(d *Desired) {
 	u.item.RunOn = string(d.Policies.RunOn)
 	u.item.Group, u.item.Version, u.item.Kind = d.Key.Group, d.Version, d.Key.Kind
 	u.item.Namespace, u.item.Name = d.Key.Namespace, d.Key.Name
-	u.item.Origin = v1alpha1.OriginManifest
+	u.item.Origin = vocabulary.OriginManifest
 	u.item.ApplyOrder, u.item.DeleteOrder = d.Policies.Order.Apply, d.Policies.Order.Delete
 	u.item.Defines = d.Defines
 	resetContentUnknown(&u.item)
@@ -109,7 +110,7 @@ func (u *unit) setLive(in Input) {
 // isNotStored reports whether the server has answered the creation of the object without
 // a uid: it keeps no such object, so that none can be read or deleted.
 func (u *unit) isNotStored() bool {
-	return u.item.UID == "" && !u.item.Inherited && u.item.Digest != "" && u.item.Phase == v1alpha1.PhaseApplied && u.item.RunOn == ""
+	return u.item.UID == "" && !u.item.Inherited && u.item.Digest != "" && u.item.Phase == vocabulary.PhaseApplied && u.item.RunOn == ""
 }
 
 // step starts a step on the live object, with the observation as its precondition.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // What the driver knows of objects without reading them, as the runtime does: from
@@ -79,7 +80,7 @@ func asksForAccepted(desired *Desired, item *v1alpha1.InventoryItem, reported Ob
 
 // unconfirmed reports whether no write of the object was ever answered.
 func unconfirmed(item *v1alpha1.InventoryItem) bool {
-	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == v1alpha1.PhaseApplied
+	return item == nil || item.UID == "" && item.Digest == "" && item.Phase == vocabulary.PhaseApplied
 }
 
 // mayAssumeAbsence reports whether creations may find out by themselves that objects exist.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // applyWaves goes through the waves by apply-order, as far as readiness allows,
@@ -128,7 +129,7 @@ func (w *work) hold(u *unit, message string, failed bool) bool {
 
 // atRest reports whether the object is applied and needs no write.
 func (w *work) atRest(u *unit) bool {
-	if u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || !u.isOurs() || u.item.Phase != v1alpha1.PhaseApplied {
+	if u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || !u.isOurs() || u.item.Phase != vocabulary.PhaseApplied {
 		return false
 	}
 	_, due := w.writeDue(u)
@@ -180,10 +181,10 @@ func (w *work) purge(units []*unit) bool {
 
 func (w *work) deletePurged(u *unit) {
 	w.firstMoving = min(w.firstMoving, int(u.item.ApplyOrder))
-	if u.item.Phase != v1alpha1.PhaseCompleting {
+	if u.item.Phase != vocabulary.PhaseCompleting {
 		// Durable before the deletion: otherwise a crash in between would
 		// look like a missing object, and the work would be done twice.
-		u.item.Phase = v1alpha1.PhaseCompleting
+		u.item.Phase = vocabulary.PhaseCompleting
 		w.recordFirst = true
 	}
 	s := u.step(VerbDelete, stagePurge, ReasonPurged)

@@ -15,16 +15,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // readers read the value of an annotation into a set, by the annotation's suffix.
 var readers = map[string]func(set *Set, value string) error{
 	v1alpha1.AnnotationAdoptionPolicy:       readAdoption,
-	v1alpha1.AnnotationReconcilePolicy:      func(s *Set, v string) error { return readEnum(&s.Reconcile, v1alpha1.ReconcilePolicies, v) },
-	v1alpha1.AnnotationUpdatePolicy:         func(s *Set, v string) error { return readEnum(&s.Update, v1alpha1.UpdatePolicies, v) },
+	v1alpha1.AnnotationReconcilePolicy:      func(s *Set, v string) error { return readEnum(&s.Reconcile, vocabulary.ReconcilePolicies, v) },
+	v1alpha1.AnnotationUpdatePolicy:         func(s *Set, v string) error { return readEnum(&s.Update, vocabulary.UpdatePolicies, v) },
 	v1alpha1.AnnotationRecreatePropagation:  func(s *Set, v string) error { return readEnum(&s.RecreatePropagation, propagations, v) },
-	v1alpha1.AnnotationDeletePolicy:         func(s *Set, v string) error { return readEnum(&s.Delete, v1alpha1.DeletePolicies, v) },
-	v1alpha1.AnnotationDriftPolicy:          func(s *Set, v string) error { return readEnum(&s.Drift, v1alpha1.DriftPolicies, v) },
+	v1alpha1.AnnotationDeletePolicy:         func(s *Set, v string) error { return readEnum(&s.Delete, vocabulary.DeletePolicies, v) },
+	v1alpha1.AnnotationDriftPolicy:          func(s *Set, v string) error { return readEnum(&s.Drift, vocabulary.DriftPolicies, v) },
 	v1alpha1.AnnotationRunOn:                func(s *Set, v string) error { return readEnum(&s.RunOn, runOns, v) },
 	v1alpha1.AnnotationApplyOrder:           func(s *Set, v string) error { return readOrder(&s.Order.Apply, v) },
 	v1alpha1.AnnotationDeleteOrder:          func(s *Set, v string) error { return readOrder(&s.Order.Delete, v) },
@@ -42,23 +43,23 @@ var readers = map[string]func(set *Set, value string) error{
 // and annotation, and the annotations of components, because a dependent of one component may be a
 // component itself.
 var others = map[string]bool{
-	v1alpha1.LabelOwnerID:                true,
-	v1alpha1.AnnotationOwner:             true,
-	v1alpha1.AnnotationManagementPolicy:  true,
-	v1alpha1.AnnotationOperatorNamespace: true,
-	v1alpha1.AnnotationSuspend:           true,
-	v1alpha1.AnnotationSuspendReason:     true,
-	v1alpha1.AnnotationReconcileAt:       true,
-	v1alpha1.AnnotationRollbackTo:        true,
-	v1alpha1.AnnotationRequireApproval:   true,
-	v1alpha1.AnnotationApprove:           true,
-	v1alpha1.AnnotationRollout:           true,
-	v1alpha1.AnnotationAllowEmpty:        true,
-	v1alpha1.AnnotationConfirmDeletion:   true,
-	v1alpha1.AnnotationSkipDeleteHooks:   true,
-	v1alpha1.AnnotationAbandon:           true,
-	v1alpha1.AnnotationAdoptHelmRelease:  true,
-	v1alpha1.AnnotationAdoptOperator:     true,
+	vocabulary.LabelOwnerID:                true,
+	vocabulary.AnnotationOwner:             true,
+	v1alpha1.AnnotationManagementPolicy:    true,
+	vocabulary.AnnotationOperatorNamespace: true,
+	vocabulary.AnnotationSuspend:           true,
+	vocabulary.AnnotationSuspendReason:     true,
+	vocabulary.AnnotationReconcileAt:       true,
+	vocabulary.AnnotationRollbackTo:        true,
+	vocabulary.AnnotationRequireApproval:   true,
+	vocabulary.AnnotationApprove:           true,
+	vocabulary.AnnotationRollout:           true,
+	vocabulary.AnnotationAllowEmpty:        true,
+	vocabulary.AnnotationConfirmDeletion:   true,
+	vocabulary.AnnotationSkipDeleteHooks:   true,
+	vocabulary.AnnotationAbandon:           true,
+	vocabulary.AnnotationAdoptHelmRelease:  true,
+	vocabulary.AnnotationAdoptOperator:     true,
 }
 
 // Parse merges the annotations of an object into the defaults. The prefix is the name of the
@@ -137,7 +138,7 @@ func readOrder(target *int16, text string) error {
 // readAdoption reads the adoption policy. An object whose own manifest forbids adoption is not
 // taken from another tool either.
 func readAdoption(set *Set, text string) error {
-	if err := readEnum(&set.Adoption, v1alpha1.AdoptionPolicies, text); err != nil {
+	if err := readEnum(&set.Adoption, vocabulary.AdoptionPolicies, text); err != nil {
 		return err
 	}
 	if set.Adoption == v1alpha1.AdoptionPolicyNever || set.Adoption == v1alpha1.AdoptionPolicyIgnore {

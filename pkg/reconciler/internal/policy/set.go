@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // Set is the complete, valid set of rules for one dependent object. Only
@@ -148,11 +149,11 @@ func Defaults(layers ...Layer) (Set, error) {
 	var errs []error
 	for _, layer := range layers {
 		errs = append(errs,
-			setDefault(&set.Adoption, "adoption policy", v1alpha1.AdoptionPolicies, layer.Adoption),
-			setDefault(&set.Reconcile, "reconcile policy", v1alpha1.ReconcilePolicies, layer.Reconcile),
-			setDefault(&set.Update, "update policy", v1alpha1.UpdatePolicies, layer.Update),
-			setDefault(&set.Delete, "delete policy", v1alpha1.DeletePolicies, layer.Delete),
-			setDefault(&set.Drift, "drift policy", v1alpha1.DriftPolicies, layer.Drift),
+			setDefault(&set.Adoption, "adoption policy", vocabulary.AdoptionPolicies, layer.Adoption),
+			setDefault(&set.Reconcile, "reconcile policy", vocabulary.ReconcilePolicies, layer.Reconcile),
+			setDefault(&set.Update, "update policy", vocabulary.UpdatePolicies, layer.Update),
+			setDefault(&set.Delete, "delete policy", vocabulary.DeletePolicies, layer.Delete),
+			setDefault(&set.Drift, "drift policy", vocabulary.DriftPolicies, layer.Drift),
 		)
 		if layer.Reapply > 0 && layer.Reapply < minReapply {
 			errs = append(errs, fmt.Errorf("reapply interval %s is shorter than %s", layer.Reapply, minReapply))
@@ -171,15 +172,15 @@ func Defaults(layers ...Layer) (Set, error) {
 // ParseMissingNamespaces validates the policy; empty means the default, to create them.
 func ParseMissingNamespaces(value v1alpha1.MissingNamespacesPolicy) (v1alpha1.MissingNamespacesPolicy, error) {
 	policy := v1alpha1.MissingNamespacesPolicy("")
-	if err := setDefault(&policy, "missing namespaces policy", v1alpha1.MissingNamespacesPolicies, value); err != nil {
+	if err := setDefault(&policy, "missing namespaces policy", vocabulary.MissingNamespacesPolicies, value); err != nil {
 		return "", err
 	}
-	return cmp.Or(policy, v1alpha1.MissingNamespacesPolicies[0]), nil
+	return cmp.Or(policy, vocabulary.MissingNamespacesPolicies[0]), nil
 }
 
 // ParseDrift reads a drift policy, in kebab-case or CamelCase; empty is a mistake.
 func ParseDrift(value string) (v1alpha1.DriftPolicy, error) {
-	return parseEnum(v1alpha1.DriftPolicies, value)
+	return parseEnum(vocabulary.DriftPolicies, value)
 }
 
 // setDefault validates a value, and uses it unless an earlier one was set.
@@ -197,10 +198,10 @@ func setDefault[T ~string](target *T, name string, values []T, value T) error {
 
 // filled puts the built-in defaults where the set has zero values.
 func (s Set) filled() Set {
-	s.Adoption = cmp.Or(s.Adoption, v1alpha1.AdoptionPolicies[0])
-	s.Reconcile = cmp.Or(s.Reconcile, v1alpha1.ReconcilePolicies[0])
-	s.Update = cmp.Or(s.Update, v1alpha1.UpdatePolicies[0])
-	s.Delete = cmp.Or(s.Delete, v1alpha1.DeletePolicies[0])
-	s.Drift = cmp.Or(s.Drift, v1alpha1.DriftPolicies[0])
+	s.Adoption = cmp.Or(s.Adoption, vocabulary.AdoptionPolicies[0])
+	s.Reconcile = cmp.Or(s.Reconcile, vocabulary.ReconcilePolicies[0])
+	s.Update = cmp.Or(s.Update, vocabulary.UpdatePolicies[0])
+	s.Delete = cmp.Or(s.Delete, vocabulary.DeletePolicies[0])
+	s.Drift = cmp.Or(s.Drift, vocabulary.DriftPolicies[0])
 	return s
 }

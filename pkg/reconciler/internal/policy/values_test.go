@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 func texts[T ~string](values []T) []string {
@@ -23,11 +24,11 @@ func texts[T ~string](values []T) []string {
 	return texts
 }
 
-// values are the lists of v1alpha1, by the name of the type.
+// values are the lists of vocabulary, by the name of the type.
 var values = map[string][]string{
-	"AdoptionPolicy": texts(v1alpha1.AdoptionPolicies), "ReconcilePolicy": texts(v1alpha1.ReconcilePolicies), "UpdatePolicy": texts(v1alpha1.UpdatePolicies),
-	"DeletePolicy": texts(v1alpha1.DeletePolicies), "DriftPolicy": texts(v1alpha1.DriftPolicies),
-	"MissingNamespacesPolicy": texts(v1alpha1.MissingNamespacesPolicies), "ManagementPolicy": texts(v1alpha1.ManagementPolicies),
+	"AdoptionPolicy": texts(vocabulary.AdoptionPolicies), "ReconcilePolicy": texts(vocabulary.ReconcilePolicies), "UpdatePolicy": texts(vocabulary.UpdatePolicies),
+	"DeletePolicy": texts(vocabulary.DeletePolicies), "DriftPolicy": texts(vocabulary.DriftPolicies),
+	"MissingNamespacesPolicy": texts(vocabulary.MissingNamespacesPolicies), "ManagementPolicy": texts(vocabulary.ManagementPolicies),
 }
 
 func source(t *testing.T, file string) string {
