@@ -237,7 +237,7 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 			}
 
 			b.resetRequests()
-			w := b.until(component.StateReady)
+			w := b.until(v1alpha1.StateReady)
 			want := []string{
 				"create secrets main-revisions", "patch jobs migration", "update configmaps defaults", "update configmaps settings", "update podtemplates web",
 				"update secrets core", "update secrets kept", "update services web",
@@ -336,7 +336,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 			}
 			b.withRelease(text.Replace(test.reference))
 			b.resetRequests()
-			w := b.until(component.StateError)
+			w := b.until(v1alpha1.StateError)
 			reason := test.reason
 			if reason == "" {
 				reason = vocabulary.ReasonSpecInvalid
@@ -377,10 +377,10 @@ func TestAComponentThatWasTriedBeforeDoesNotTakeOverARelease(t *testing.T) {
 	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
 	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
 	b.create(widget.Spec{})
-	b.until(component.StateProcessing) // the hook of the installation
+	b.until(v1alpha1.StateProcessing) // the hook of the installation
 	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
 	b.resetRequests()
-	w := b.until(component.StateError)
+	w := b.until(v1alpha1.StateError)
 	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "only a new component can take over a release") {
 		t.Errorf("%s: %s", reason, message)
 	}
@@ -394,10 +394,10 @@ func TestAStatusAloneTakesOverNoRelease(t *testing.T) {
 	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
 	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
 	b.create(widget.Spec{})
-	w := b.until(component.StateProcessing)
+	w := b.until(v1alpha1.StateProcessing)
 	w.Status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: b.namespace, Name: "main", Revision: 2}
 	b.check(b.client.Status().Update(b.Context(), w))
-	w = b.until(component.StateError)
+	w = b.until(v1alpha1.StateError)
 	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "adopt-helm-release: it is missing") {
 		t.Errorf("%s: %s", reason, message)
 	}
@@ -406,9 +406,9 @@ func TestAStatusAloneTakesOverNoRelease(t *testing.T) {
 func TestAnInstalledComponentDoesNotTakeOverARelease(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
-	w := b.until(component.StateError)
+	w := b.until(v1alpha1.StateError)
 	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "only a new one can take over a release") {
 		t.Errorf("%s: %s", reason, message)
 	}

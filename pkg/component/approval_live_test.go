@@ -24,7 +24,7 @@ func (b *bed) waiting(revision int64) *widget.Widget {
 	b.Helper()
 	w, _, _ := b.reconcile()
 	state, reason, message := w.Status.GetState()
-	if state != component.StatePending || reason != vocabulary.ReasonApprovalRequired || w.Status.Approval == nil || w.Status.Approval.Revision != revision ||
+	if state != v1alpha1.StatePending || reason != vocabulary.ReasonApprovalRequired || w.Status.Approval == nil || w.Status.Approval.Revision != revision ||
 		!strings.Contains(message, operatorName+"/approve: "+w.Status.Approval.Hash) {
 		b.Fatalf("%s, %s: %s; %+v", state, reason, message, w.Status.Approval)
 	}
@@ -44,7 +44,7 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 		t.Errorf("writes while it waits: %v", writes)
 	}
 	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: w.Status.Approval.Hash})
-	w = b.until(component.StateReady)
+	w = b.until(v1alpha1.StateReady)
 	if w.Status.Revision != 1 || w.Status.Approval != nil {
 		t.Errorf("revision %d, %+v", w.Status.Revision, w.Status.Approval)
 	}
@@ -140,7 +140,7 @@ func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "false"})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "maybe"})
 	w, _, _ := b.reconcile()
 	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, `"maybe" must be "true" or "false"`) {
@@ -154,7 +154,7 @@ func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
 	limit := 2
 	b := newBed(t, registry(t), component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: &limit}})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"color": "green"})
 	author := b.get().Status.History[0].ChangedBy
 	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "true"})

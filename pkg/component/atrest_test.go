@@ -55,16 +55,16 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		spec      widget.Spec
 		options   component.ReconcilerOptions
 		prepare   func(b *bed)
-		state     component.State
+		state     v1alpha1.State
 		reason    string
 	}{
-		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: component.StateReady, reason: vocabulary.ReasonReady},
+		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: v1alpha1.StateReady, reason: vocabulary.ReasonReady},
 		{
-			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: component.StateSuspended, reason: vocabulary.ReasonSuspended,
+			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StateSuspended, reason: vocabulary.ReasonSuspended,
 			spec: widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}},
 		},
 		{
-			name: "its deletion is blocked", generator: manifests.GeneratorFunc(configMaps), state: component.StateDeleting, reason: vocabulary.ReasonDeletionBlocked,
+			name: "its deletion is blocked", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionBlocked,
 			spec: widget.Spec{Values: map[string]string{"a": "1"}},
 			prepare: func(b *bed) {
 				b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/foreign") })
@@ -72,22 +72,22 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 			},
 		},
 		{
-			name: "an object belongs to another client", generator: manifests.GeneratorFunc(configMaps), state: component.StateError, reason: vocabulary.ReasonOwnerConflict,
+			name: "an object belongs to another client", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StateError, reason: vocabulary.ReasonOwnerConflict,
 			spec:    widget.Spec{Values: map[string]string{"a": "1"}},
 			options: component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyNever)},
 			prepare: func(b *bed) {
 				b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}))
 			},
 		},
-		{name: "the server refuses an object", generator: object(invalid), state: component.StateError, reason: vocabulary.ReasonError},
-		{name: "a mistake in a manifest", generator: object(annotated("a", "apply-order", "first")), state: component.StateError, reason: vocabulary.ReasonInvalid},
-		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: component.StateError, reason: vocabulary.ReasonError},
+		{name: "the server refuses an object", generator: object(invalid), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
+		{name: "a mistake in a manifest", generator: object(annotated("a", "apply-order", "first")), state: v1alpha1.StateError, reason: vocabulary.ReasonInvalid},
+		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
 		{
-			name: "the generator fails with another identifier every time", state: component.StateError, reason: vocabulary.ReasonError,
+			name: "the generator fails with another identifier every time", state: v1alpha1.StateError, reason: vocabulary.ReasonError,
 			generator: failing(func(n int) error { return fmt.Errorf("no chart (request 7d444840-9dc0-11d1-b245-%012d)", n) }),
 		},
 		{
-			name: "a reference leads nowhere", generator: manifests.GeneratorFunc(configMaps), state: component.StatePending, reason: vocabulary.ReasonRetrying,
+			name: "a reference leads nowhere", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying,
 			spec: widget.Spec{Settings: &component.ConfigMapReference{Name: "missing"}},
 		},
 	}
@@ -95,8 +95,8 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBed(t, test.generator, test.options)
 			b.create(test.spec)
-			if test.prepare != nil && test.state == component.StateDeleting {
-				b.until(component.StateReady)
+			if test.prepare != nil && test.state == v1alpha1.StateDeleting {
+				b.until(v1alpha1.StateReady)
 			}
 			if test.prepare != nil {
 				test.prepare(b)

@@ -35,12 +35,12 @@ func unprobed(_ context.Context, _, _ string, parameters types.Unstructurable) (
 // rollOut plays the controllers of the Deployment, and reconciles as long as the component waits for it.
 func (b *bed) rollOut() (w *widget.Widget, after time.Duration) {
 	b.Helper()
-	b.until(component.StateProcessing)
+	b.until(v1alpha1.StateProcessing)
 	b.check(b.becomeAvailable())
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		w, result, err := b.reconcile()
 		state, _, message := w.Status.GetState()
-		if state != component.StateProcessing || strings.Contains(message, "have to run for") {
+		if state != v1alpha1.StateProcessing || strings.Contains(message, "have to run for") {
 			return w, result.RequeueAfter
 		}
 		if time.Now().After(deadline) {
@@ -119,12 +119,12 @@ func TestAComponentIsReadyOnceItsContainersHaveRunForSomeTime(t *testing.T) {
 	}
 	b.forward += 7 * time.Second
 	w, _, err := b.reconcile()
-	if state, _, message := w.Status.GetState(); err != nil || state != component.StateProcessing {
+	if state, _, message := w.Status.GetState(); err != nil || state != v1alpha1.StateProcessing {
 		t.Errorf("after the timeout: %s: %s; %v", state, message, err)
 	}
 	b.forward += 4 * time.Second
 	w, _, err = b.reconcile()
-	if state, _, message := w.Status.GetState(); err != nil || state != component.StateReady || hooks != 1 {
+	if state, _, message := w.Status.GetState(); err != nil || state != v1alpha1.StateReady || hooks != 1 {
 		t.Errorf("%s: %s; %d hooks; %v", state, message, hooks, err)
 	}
 	if n := b.podLists(); n != 3 {
@@ -159,7 +159,7 @@ func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
 	message := func(prefix string) string {
 		return prefix + "Deployment " + b.namespace + "/api: containers without a readiness probe have to run for 20s; pod api-1-x: container api was restarted less than 20s ago, after it ended with exit code 1"
 	}
-	if state, _, got := w.Status.GetState(); state != component.StateProcessing || got != message("") {
+	if state, _, got := w.Status.GetState(); state != v1alpha1.StateProcessing || got != message("") {
 		t.Errorf("%s: %s", state, got)
 	}
 	crash := b.started(4)
@@ -167,13 +167,13 @@ func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
 	b.run(crash)
 	b.forward += time.Minute
 	w, _, _ = b.reconcile()
-	if state, _, got := w.Status.GetState(); state != component.StateProcessing || !strings.HasSuffix(got, "; pod api-1-x: CrashLoopBackOff (exit code 1)") {
+	if state, _, got := w.Status.GetState(); state != v1alpha1.StateProcessing || !strings.HasSuffix(got, "; pod api-1-x: CrashLoopBackOff (exit code 1)") {
 		t.Errorf("%s: %s", state, got)
 	}
 	b.forward += 10 * time.Minute
 	b.run(b.started(5))
 	w, _, _ = b.reconcile()
-	if state, reason, got := w.Status.GetState(); state != component.StateError || reason != vocabulary.ReasonTimeout || got != message("not ready after 10m0s: ")+"; rolls back to revision 1" {
+	if state, reason, got := w.Status.GetState(); state != v1alpha1.StateError || reason != vocabulary.ReasonTimeout || got != message("not ready after 10m0s: ")+"; rolls back to revision 1" {
 		t.Errorf("%s, %s: %s", state, reason, got)
 	}
 	old.State.Running.StartedAt = metav1.NewTime(time.Now())
@@ -226,7 +226,7 @@ func TestACanaryInACrashLoopStopsTheRollOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"2 Failed", "1 Ready"}, results(f.widget("c02"))); diff != "" {
 		t.Errorf("history of the canary (-want +got):\n%s", diff)
 	}
-	if n := f.count("1", component.StateReady); n != 3 {
+	if n := f.count("1", v1alpha1.StateReady); n != 3 {
 		t.Errorf("%d components are ready with version 1:\n%s", n, f.describe())
 	}
 	f.checkAllConditions()

@@ -46,7 +46,7 @@ type badInput struct {
 	// refused is what the API server says if it does not take the component.
 	refused string
 	// Otherwise this is the verdict of the reconcile; nothing said means that all is well.
-	state  component.State
+	state  v1alpha1.State
 	reason string
 	says   []string
 	// after are the shortest and the longest time to the next reconcile.
@@ -126,7 +126,7 @@ func (test badInput) check(t *testing.T, w *widget.Widget, result reconcile.Resu
 	t.Helper()
 	state, reason, message := w.Status.GetState()
 	if test.state == "" {
-		test.state, test.reason = component.StateReady, vocabulary.ReasonReady
+		test.state, test.reason = v1alpha1.StateReady, vocabulary.ReasonReady
 	}
 	if state != test.state || reason != test.reason {
 		t.Errorf("%s, %s: %s (%v)", state, reason, message, err)

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
-	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -24,7 +24,7 @@ type object = map[string]any
 
 // invalid is a row about a spec that only a person can mend.
 func invalid(name string, spec object, says ...string) badInput {
-	return badInput{name: name, spec: spec, state: component.StateError, reason: vocabulary.ReasonSpecInvalid, says: says}
+	return badInput{name: name, spec: spec, state: v1alpha1.StateError, reason: vocabulary.ReasonSpecInvalid, says: says}
 }
 
 // refused is a row about a spec that the API server does not take.
@@ -41,12 +41,12 @@ func flagged(annotation, value string, says ...string) badInput {
 
 // waits is a row about something that is not there yet.
 func waits(name string, spec object, says ...string) badInput {
-	return badInput{name: name, spec: spec, state: component.StatePending, reason: vocabulary.ReasonRetrying, says: says, after: [2]time.Duration{time.Second, 10 * time.Second}}
+	return badInput{name: name, spec: spec, state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, says: says, after: [2]time.Duration{time.Second, 10 * time.Second}}
 }
 
 // retrying is a row about an error that asks for a delay.
 func retrying(name string, delay *time.Duration, shortest, longest time.Duration) badInput {
-	return badInput{name: name, state: component.StatePending, reason: vocabulary.ReasonRetrying, says: []string{"not yet"}, after: [2]time.Duration{shortest, longest},
+	return badInput{name: name, state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, says: []string{"not yet"}, after: [2]time.Duration{shortest, longest},
 		generator: manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			return nil, types.NewRetriableError(errors.New("not yet"), delay)
 		})}
@@ -91,7 +91,7 @@ func TestABadComponentSaysWhatIsWrongWithItAndHarmsNothing(t *testing.T) {
 		waits("a Secret that is not there", object{"password": object{"name": "nowhere"}}, "spec.password: Secret ", "/nowhere does not exist"),
 		waits("a config map that is not there", object{"settings": object{"name": "nowhere"}}, "spec.settings: ConfigMap ", "/nowhere does not exist"),
 		{name: "a key that is not there", given: func(b *bed) { b.createSecret("creds", map[string]string{"user": canary}) },
-			spec: object{"password": object{"name": "creds", "key": "pin"}}, state: component.StatePending, reason: vocabulary.ReasonRetrying, says: []string{"/creds has no key pin"}},
+			spec: object{"password": object{"name": "creds", "key": "pin"}}, state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, says: []string{"/creds has no key pin"}},
 		invalid("a key that is a path", object{"password": object{"name": "creds", "key": "a/b"}}, `spec.password: key "a/b" in Secret creds`),
 		invalid("a Secret of another namespace", object{"password": object{"name": "kube-system/creds"}}, `spec.password: Secret "kube-system/creds"`),
 		invalid("a config map of another namespace", object{"texts": object{"x": object{"name": "../creds", "key": "k"}}}, `spec.texts[x]: ConfigMap "../creds"`),
@@ -105,7 +105,7 @@ func TestABadComponentSaysWhatIsWrongWithItAndHarmsNothing(t *testing.T) {
 		flagged("allow-empty", "yes", `"yes"`),
 		flagged("drift-policy", "warn", `"warn" is not one of repair, report, ignore`),
 
-		harmless("a state of a deletion without a deletion", good, func(s *widget.Status) { s.State = component.StateDeleting }),
+		harmless("a state of a deletion without a deletion", good, func(s *widget.Status) { s.State = v1alpha1.StateDeleting }),
 		harmless("counters and times that cannot be", good, func(s *widget.Status) {
 			s.Revision, s.ObservedGeneration, s.AppliedGeneration, s.Progress = -7, 1<<60, -3, "many/few"
 			s.ProcessingSince, s.LastAppliedAt = &metav1.Time{Time: time.Unix(1<<34, 0)}, &metav1.Time{Time: time.Unix(0, 0)}
@@ -125,19 +125,19 @@ func TestABadComponentSaysWhatIsWrongWithItAndHarmsNothing(t *testing.T) {
 		retrying("a delay of a hundred years", new(years), time.Hour, 24*time.Hour),
 		retrying("no delay", nil, 8*time.Minute, 10*time.Minute),
 
-		{name: "a hook that changes the spec", spec: good, state: component.StateError, reason: vocabulary.ReasonError,
+		{name: "a hook that changes the spec", spec: good, state: v1alpha1.StateError, reason: vocabulary.ReasonError,
 			says: []string{"pre-reconcile hook 1: changed the spec of the component"},
 			hook: func(_ context.Context, _ client.Client, w *widget.Widget) error {
 				w.Spec.Values["more"] = "1"
 				return nil
 			}},
-		{name: "a hook that changes the metadata", spec: good, state: component.StateError, reason: vocabulary.ReasonError,
+		{name: "a hook that changes the metadata", spec: good, state: v1alpha1.StateError, reason: vocabulary.ReasonError,
 			says: []string{"pre-reconcile hook 1: changed the metadata of the component"},
 			hook: func(_ context.Context, _ client.Client, w *widget.Widget) error {
 				w.Labels = map[string]string{"a": "b"}
 				return nil
 			}},
-		{name: "a hook that panics", spec: good, state: component.StateError, reason: vocabulary.ReasonError,
+		{name: "a hook that panics", spec: good, state: v1alpha1.StateError, reason: vocabulary.ReasonError,
 			says: []string{"pre-reconcile hook 1: panicked: oh"},
 			hook: func(context.Context, client.Client, *widget.Widget) error { panic("oh") }},
 	}

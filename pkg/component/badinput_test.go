@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -43,12 +44,12 @@ func annotated(name, annotation, value string) *corev1.ConfigMap {
 
 // manifest is a row about an object that is no legal dependent; beside it there is a good one.
 func manifest(name string, object client.Object, says ...string) badInput {
-	return badInput{name: name, generator: rendering(configMap("good", nil), object), state: component.StateError, reason: vocabulary.ReasonInvalid, says: says}
+	return badInput{name: name, generator: rendering(configMap("good", nil), object), state: v1alpha1.StateError, reason: vocabulary.ReasonInvalid, says: says}
 }
 
 // broken is a row about a generator that does not do what it should.
 func broken(name string, says string, generate manifests.GeneratorFunc) badInput {
-	return badInput{name: name, generator: generate, state: component.StateError, reason: vocabulary.ReasonError, says: []string{says}}
+	return badInput{name: name, generator: generate, state: v1alpha1.StateError, reason: vocabulary.ReasonError, says: []string{says}}
 }
 
 // read makes an object of text, as generators do that read files.

@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -202,7 +203,7 @@ func (b *bed) reconcile() (*widget.Widget, reconcile.Result, error) {
 }
 
 // until runs reconciles, as far apart as they ask for, until the state is reached.
-func (b *bed) until(state component.State) *widget.Widget {
+func (b *bed) until(state v1alpha1.State) *widget.Widget {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		w, result, err := b.reconcile()

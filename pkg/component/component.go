@@ -29,20 +29,6 @@ type Component interface {
 	GetStatus() *Status
 }
 
-// State is the summary of a component's condition in one word.
-type State = v1alpha1.State
-
-// The states of a component; see package v1alpha1 for what they mean.
-const (
-	StateReady           = v1alpha1.StateReady
-	StatePending         = v1alpha1.StatePending
-	StateProcessing      = v1alpha1.StateProcessing
-	StateSuspended       = v1alpha1.StateSuspended
-	StateDeletionPending = v1alpha1.StateDeletionPending
-	StateDeleting        = v1alpha1.StateDeleting
-	StateError           = v1alpha1.StateError
-)
-
 // A component type implements the ...Configuration interfaces of this file itself or in
 // its spec. If both implement one of them, the component counts. A spec may have pointer
 // receivers even if GetSpec returns it by value; a spec that is a nil pointer counts as

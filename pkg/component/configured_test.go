@@ -31,7 +31,7 @@ func TestDependentsArePutWhereThePlacementOfTheComponentSays(t *testing.T) {
 	}), component.ReconcilerOptions{})
 	elsewhere := b.namespace + "-placed"
 	b.create(widget.Spec{PlacementSpec: component.PlacementSpec{Namespace: elsewhere, Name: "other"}, Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if gotNamespace != elsewhere || gotName != "other" {
 		t.Errorf("the generator got %s/%s", gotNamespace, gotName)
 	}
@@ -56,7 +56,7 @@ func TestThePoliciesOfAComponentOverrideThoseOfTheReconciler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), test.options)
 			b.create(widget.Spec{PolicySpec: test.spec, Values: map[string]string{"a": "1"}})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			b.check(b.client.Delete(t.Context(), b.get()))
 			b.untilGone()
 			if _, left := b.configMap("a"); left != test.left {
@@ -69,10 +69,10 @@ func TestThePoliciesOfAComponentOverrideThoseOfTheReconciler(t *testing.T) {
 func TestAReapplyOfAComponentNeverFlipsReady(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{ReapplySpec: component.ReapplySpec{ReapplyInterval: interval(time.Minute)}, Values: map[string]string{"a": "1"}})
-	before := apimeta.FindStatusCondition(b.until(component.StateReady).Status.Conditions, v1alpha1.ConditionReady)
+	before := apimeta.FindStatusCondition(b.until(v1alpha1.StateReady).Status.Conditions, v1alpha1.ConditionReady)
 	b.forward += 2 * time.Minute
 	b.resetRequests()
-	w := b.expect(component.StateReady, vocabulary.ReasonReady)
+	w := b.expect(v1alpha1.StateReady, vocabulary.ReasonReady)
 	after := apimeta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
 	if !before.LastTransitionTime.Equal(&after.LastTransitionTime) {
 		t.Errorf("Ready changed at %s", after.LastTransitionTime)
@@ -92,7 +92,7 @@ func (b *bed) setPolicy(policy string) {
 func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysSo(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setPolicy("detach-on-delte")
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
 	const want = "/main: annotation test.corbel.run/management-policy: \"detach-on-delte\" must be one of manage, skip, detach-on-delete"
@@ -102,12 +102,12 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 			t.Errorf("it says %q", message)
 		}
 	}
-	said(b.expect(component.StateError, vocabulary.ReasonSpecInvalid))
+	said(b.expect(v1alpha1.StateError, vocabulary.ReasonSpecInvalid))
 	if value, _ := b.configMap("a"); value != "1" {
 		t.Errorf("the dependent became %q", value)
 	}
 	b.check(b.client.Delete(t.Context(), b.get()))
-	said(b.expect(component.StateDeleting, vocabulary.ReasonSpecInvalid))
+	said(b.expect(v1alpha1.StateDeleting, vocabulary.ReasonSpecInvalid))
 	if _, there := b.configMap("a"); !there {
 		t.Error("the dependent was deleted")
 	}
@@ -121,12 +121,12 @@ func TestUnderAManagementPolicyThatDoesNotExistNothingIsDoneAndTheConditionSaysS
 func TestTheManagementPolicyOfTheOptionsAppliesUnlessTheComponentSaysOtherwise(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{ManagementPolicy: new(v1alpha1.ManagementPolicySkip)})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.expect(component.StateSuspended, vocabulary.ReasonSuspended)
+	b.expect(v1alpha1.StateSuspended, vocabulary.ReasonSuspended)
 	if _, there := b.configMap("a"); there {
 		t.Error("the dependent was created")
 	}
 	b.setPolicy("manage")
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }
 
 func TestTheManagementPolicyOfANamespaceAppliesIfTheOptionsSaySo(t *testing.T) {
@@ -138,12 +138,12 @@ func TestTheManagementPolicyOfANamespaceAppliesIfTheOptionsSaySo(t *testing.T) {
 		b.check(b.client.Update(t.Context(), namespace))
 		b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 		if !counts {
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			continue
 		}
-		b.expect(component.StateSuspended, vocabulary.ReasonSuspended)
+		b.expect(v1alpha1.StateSuspended, vocabulary.ReasonSuspended)
 		b.setPolicy("manage")
-		b.until(component.StateReady)
+		b.until(v1alpha1.StateReady)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestDependentsAreWrittenByTheServiceAccount(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
 	account := "system:serviceaccount:" + b.namespace + ":deployer"
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w := b.until(component.StateError)
+	w := b.until(v1alpha1.StateError)
 	if _, _, message := w.Status.GetState(); !strings.Contains(message, account) {
 		t.Errorf("the message does not name the user: %s", message)
 	}
@@ -166,7 +166,7 @@ func TestDependentsAreWrittenByTheServiceAccount(t *testing.T) {
 		b.check(b.client.Create(t.Context(), object))
 	}
 	b.resetRequests()
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	for _, e := range b.events()[b.since:] {
 		if e.Resource == "configmaps" && e.User == b.user && e.Impersonated != account {
 			t.Errorf("%s of config map %s is by %q", e.Verb, e.Name, e.Impersonated)

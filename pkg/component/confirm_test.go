@@ -50,7 +50,7 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 		{"to be detached", func(w *widget) {
 			w.Annotations = map[string]string{"test.corbel.run/management-policy": "detach-on-delete"}
 		}, nil, patch.ErrConflict},
-		{"a condition changed", func(w *widget) { w.Status.State = StateError }, nil, nil},
+		{"a condition changed", func(w *widget) { w.Status.State = v1alpha1.StateError }, nil, nil},
 		{"gone", func(*widget) {}, apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "main"), patch.ErrConflict},
 		{"made anew", func(w *widget) { w.UID = "other" }, nil, patch.ErrConflict},
 		{"another spec", func(w *widget) { w.Generation++ }, nil, patch.ErrConflict},

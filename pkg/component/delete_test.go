@@ -45,43 +45,43 @@ func TestDelete(t *testing.T) {
 		change     func(*widget)
 		done       bool
 		touched    bool
-		state      State
+		state      v1alpha1.State
 		reason     string
 		message    string
 	}{
 		{name: "everything goes", inventory: someInventory, done: true, touched: true},
 		{name: "foreign instances block before anything is touched", engine: fakeEngine{blockers: []report.Blocker{blocker}}, inventory: someInventory,
-			state: StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: "CustomResourceDefinition foos.example.com: 2 instances exist"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: "CustomResourceDefinition foos.example.com: 2 instances exist"},
 		{name: "foreign finalizers block", inventory: someInventory, finalizers: []string{"x.example.com/y", "z.example.com/y"},
-			state: StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, z.example.com/y, which is not ours"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, z.example.com/y, which is not ours"},
 		{name: "finalizers of the server are not foreign", inventory: someInventory, finalizers: []string{"foregroundDeletion"}, done: true, touched: true},
 		{name: "it takes time", engine: fakeEngine{outcome: reconciler.Outcome{Waiting: waiting, Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateDeleting, reason: vocabulary.ReasonDeletionProcessing, message: "Namespace old: is being deleted"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionProcessing, message: "Namespace old: is being deleted"},
 		{name: "it fails", engine: fakeEngine{err: errors.New("delete ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateDeleting, reason: vocabulary.ReasonError, message: "delete ConfigMap shop/a: no"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonError, message: "delete ConfigMap shop/a: no"},
 		{name: "a type is going", engine: fakeEngine{blockersErr: fmt.Errorf("look for foreign instances: %w", &cluster.PendingTypesError{Group: "example.com", Version: "v1"})}, inventory: someInventory,
-			state: StateDeleting, reason: vocabulary.ReasonDeletionProcessing, message: "look for foreign instances: the server lists example.com/v1, but does not know its types yet"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionProcessing, message: "look for foreign instances: the server lists example.com/v1, but does not know its types yet"},
 		{name: "types are going, says the engine", engine: fakeEngine{err: errors.Join(&cluster.PendingTypesError{Group: "a", Version: "v1"}, &cluster.PendingTypesError{Group: "b", Version: "v1"}), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateDeleting, reason: vocabulary.ReasonDeletionProcessing, message: "the server lists a/v1, but does not know its types yet; the server lists b/v1, but does not know its types yet"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionProcessing, message: "the server lists a/v1, but does not know its types yet; the server lists b/v1, but does not know its types yet"},
 		{name: "a type is going, and something is wrong", engine: fakeEngine{err: errors.Join(&cluster.PendingTypesError{Group: "a", Version: "v1"}, errors.New("no")), outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateDeleting, reason: vocabulary.ReasonError, message: "the server lists a/v1, but does not know its types yet; no"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonError, message: "the server lists a/v1, but does not know its types yet; no"},
 		{name: "it is forbidden", engine: fakeEngine{err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}, outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateDeleting, reason: vocabulary.ReasonForbidden, message: `ConfigMap shop/a: no; ` +
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonForbidden, message: `ConfigMap shop/a: no; ` +
 				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it waits, because something is left", inventory: someInventory, change: kubeconfig,
-			state: StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: `Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing; ` +
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: `Widget shop/main: spec.kubeConfig.secretRef: the name of the Secret is missing; ` +
 				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it goes, because nothing is left", change: kubeconfig, done: true},
 		{name: "a target that refuses it holds nothing that was never written there", engine: fakeEngine{err: refused}, done: true, touched: true},
 		{name: "a target that refuses it is named, because something is left", engine: fakeEngine{err: refused, outcome: reconciler.Outcome{Inventory: someInventory}}, inventory: someInventory, touched: true,
-			state: StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: `Widget shop/main: the cluster at https://there.example.com cannot be identified: Unauthorized; ` +
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: `Widget shop/main: the cluster at https://there.example.com cannot be identified: Unauthorized; ` +
 				`to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`},
 		{name: "without its target it still minds finalizers", change: kubeconfig, finalizers: []string{"x.example.com/y"},
-			state: StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, which is not ours"},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionBlocked, message: "Widget shop/main: has the finalizer x.example.com/y, which is not ours"},
 		{name: "mistakes that do not matter for a deletion", inventory: someInventory, done: true, touched: true,
 			change: func(w *widget) { w.Spec.UpdatePolicy, w.Spec.Namespace = "Maybe", "not.legal" }},
 		{name: "mistakes that do", inventory: someInventory, change: func(w *widget) { w.Spec.AdditionalManagedTypes = []v1alpha1.TypeInfo{{Group: "?", Kind: "Foo"}} },
-			state: StateDeleting, reason: vocabulary.ReasonSpecInvalid, message: `Widget shop/main: additional managed type 1: group "?": must be the name of a group, "*", or "*." and a suffix`},
+			state: v1alpha1.StateDeleting, reason: vocabulary.ReasonSpecInvalid, message: `Widget shop/main: additional managed type 1: group "?": must be the name of a group, "*", or "*." and a suffix`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -27,16 +27,16 @@ func TestADeletionRendersOnlyIfSomethingRunsBeforeOrAfterIt(t *testing.T) {
 		err        error // of the generator
 		rendered   int
 		skipped    bool
-		state      State
+		state      v1alpha1.State
 		says       string
 	}{
 		{name: "nothing does", inventory: someInventory, err: broken},
 		{name: "something does", inventory: withHooks, rendered: 1},
 		{name: "it cannot be rendered", inventory: withHooks, err: broken, rendered: 1,
-			state: StateDeletionPending, says: `render what runs before and after the deletion: generator: value image is required; to delete without that, set the annotation ` + skip + `: "true"`},
+			state: v1alpha1.StateDeletionPending, says: `render what runs before and after the deletion: generator: value image is required; to delete without that, set the annotation ` + skip + `: "true"`},
 		{name: "it is skipped", inventory: withHooks, annotation: "true", err: broken, skipped: true},
 		{name: "it is not skipped", inventory: withHooks, annotation: "false", rendered: 1},
-		{name: "unknown value", inventory: withHooks, annotation: "perhaps", state: StateDeleting, says: `annotation ` + skip + `: "perhaps" must be "true" or "false"`},
+		{name: "unknown value", inventory: withHooks, annotation: "perhaps", state: v1alpha1.StateDeleting, says: `annotation ` + skip + `: "perhaps" must be "true" or "false"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -29,7 +30,7 @@ func withHook(ctx context.Context, namespace, name string, parameters types.Unst
 func TestObjectsThatRunBeforeTheDeletionAreRenderedForIt(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(withHook), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "first": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if _, exists := b.configMap("first"); exists || !b.get().Status.Inventory.DeleteHooks {
 		t.Fatal("it was installed, or is not noted")
 	}

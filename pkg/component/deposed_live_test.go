@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -108,7 +109,7 @@ func depositionOf(t *testing.T, depose func(b *bed, ours, theirs *component.Lead
 	})
 	b.lead(ours, 60)
 	b.create(widget.Spec{Values: map[string]string{"changed": "1", "dropped": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	do(b)
 	b.resetRequests()
 	if deposing = during; !during {

@@ -330,7 +330,7 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 		h, _ := testHandler(t, engine)
 		obj.Status.Revision, obj.Status.AppliedGeneration = status.Revision, status.AppliedGeneration
 		if name == "known" {
-			h.setVerdict(obj, verdict.Verdict{State: StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: vocabulary.ReasonCRDOutdated})
+			h.setVerdict(obj, verdict.Verdict{State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: vocabulary.ReasonCRDOutdated})
 		}
 		_, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return dropped })
 		if !errors.Is(err, dropped) || len(engine.applied) > 0 {

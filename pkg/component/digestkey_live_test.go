@@ -83,7 +83,7 @@ func (b *bed) untilDone() *widget.Widget {
 		b.reconcile()
 		b.complete()
 	}
-	return b.until(component.StateReady)
+	return b.until(v1alpha1.StateReady)
 }
 
 // lives are the uids of the objects that tasks renders.

@@ -32,7 +32,7 @@ func TestReportedDriftIsAConditionAndOneEventAndDoesNotChangeReady(t *testing.T)
 	expect := func(what, message string, events ...string) {
 		t.Helper()
 		reconcileOnce(t, h, obj)
-		if state, _, said := obj.GetStatus().GetState(); state != StateReady {
+		if state, _, said := obj.GetStatus().GetState(); state != v1alpha1.StateReady {
 			t.Errorf("%s: the state is %s: %s", what, state, said)
 		}
 		var said string

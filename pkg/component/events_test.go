@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -131,7 +132,7 @@ func TestAnOutdatedDefinitionIsReportedWhileDependentsAreUnderWay(t *testing.T) 
 	unfinished := &verdict.UnfinishedError{Facts: verdict.Facts{Err: pruned, Fallback: time.Minute}, Cause: pruned}
 	reportReconcile(t, h, obj, result.NewStalling(unfinished, vocabulary.ReasonCRDOutdated))
 	state, reason, message := obj.GetStatus().GetState()
-	if state != StateError || reason != vocabulary.ReasonCRDOutdated || message != pruned.Error() {
+	if state != v1alpha1.StateError || reason != vocabulary.ReasonCRDOutdated || message != pruned.Error() {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
 }

@@ -6,6 +6,7 @@ package component_test
 import (
 	"fmt"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -23,7 +24,7 @@ func ExampleReconciler_SetupWithManager() {
 // The state comes with the reason and the message of condition Ready.
 func ExampleStatus_GetState() {
 	var greeting Greeting
-	greeting.Status.State = component.StateReady
+	greeting.Status.State = v1alpha1.StateReady
 
 	state, reason, message := greeting.Status.GetState()
 	fmt.Printf("%s %q %q %v\n", state, reason, message, greeting.Status.IsReady())

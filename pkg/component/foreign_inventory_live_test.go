@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
@@ -302,7 +303,7 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 	// A suspension leaves the objects as they are.
 	b.annotate(map[string]string{operatorName + "/suspend": "true"})
 	b.resetRequests()
-	b.until(component.StateSuspended)
+	b.until(v1alpha1.StateSuspended)
 	if got := without(b.writes(), "widgets", "digest-key"); len(got) > 0 {
 		t.Errorf("written while it is suspended: %v", got)
 	}
@@ -312,7 +313,7 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 	b.annotate(map[string]string{operatorName + "/suspend": "false"})
 
 	b.resetRequests()
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	wantWrites := []string{
 		"create secrets main-revisions", "delete configmaps dropped", "patch configmaps kept", "patch configmaps merged", "patch configmaps once",
 		"update configmaps a", "update configmaps b", "update customresourcedefinitions things." + b.namespace + ".example.com", "update podtemplates web", "update services web",
@@ -393,7 +394,7 @@ func TestAnInheritedObjectOfAnotherOwnerIsNotTouched(t *testing.T) {
 			object.SetAnnotations(map[string]string{operatorName + "/owner-id": other})
 		}
 	})
-	w := b.until(component.StateError)
+	w := b.until(v1alpha1.StateError)
 	_, reason, message := w.Status.GetState()
 	want := "ConfigMap " + b.namespace + "/a: belongs to " + other + " of SAP component-operator-runtime"
 	if reason != vocabulary.ReasonOwnerConflict || !strings.Contains(message, want) {
@@ -422,7 +423,7 @@ func TestAForgedListOrLabelTakesOverNothing(t *testing.T) {
 			item["name"] = "unheard-of"
 		}
 	})
-	w := b.until(component.StateError)
+	w := b.until(v1alpha1.StateError)
 	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonOwnerConflict || !strings.Contains(message, "ConfigMap "+b.namespace+"/b: belongs to ") {
 		t.Errorf("%s: %s", reason, message)
 	}
@@ -463,7 +464,7 @@ func TestAGarbledListIsOneErrorAndNothingIsWritten(t *testing.T) {
 		item["deletePolicy"] = "Delete"
 	}
 	b.setForeignStatus(made.list)
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }
 
 // TestATakeOverFromSAPsRuntimeSurvivesACrashAtAnyRequest kills the operator before and after each request of a take-over and of the deletion that follows,

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
@@ -92,7 +93,7 @@ func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit session.Commi
 	var refused error
 	ctx = guard.WithSlow(ctx, h.code.slowAfter, func(passed time.Duration) {
 		state, _, _ := obj.GetStatus().GetState()
-		if obj.GetStatus().ObservedGeneration == obj.GetGeneration() && state != StatePending && state != StateProcessing || refused != nil {
+		if obj.GetStatus().ObservedGeneration == obj.GetGeneration() && state != v1alpha1.StatePending && state != v1alpha1.StateProcessing || refused != nil {
 			return
 		}
 		message := fmt.Sprintf("the manifests have been rendered for %s: %s", passed.Round(time.Second), cmp.Or(at(), "generator"))

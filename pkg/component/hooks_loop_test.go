@@ -75,11 +75,11 @@ func (l *looped) reconcile() (*widget, ctrl.Result, error) {
 }
 
 // failedState is the state of a component with an error.
-func failedState(deleting bool) State {
+func failedState(deleting bool) v1alpha1.State {
 	if deleting {
-		return StateDeleting
+		return v1alpha1.StateDeleting
 	}
-	return StateError
+	return v1alpha1.StateError
 }
 
 // positions are all there are, and how a component gets there.
@@ -224,7 +224,7 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "x")}}})
 				obj := newWidget()
 				obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
-				obj.Status.State, obj.Status.Inventory = StateReady, someInventory
+				obj.Status.State, obj.Status.Inventory = v1alpha1.StateReady, someInventory
 				if deleting {
 					obj.DeletionTimestamp = new(metav1.Now())
 				}

@@ -77,7 +77,7 @@ func TestHooksCannotHarmOurStatus(t *testing.T) {
 		return nil
 	}}
 	obj := newWidget()
-	obj.Status.State, obj.Status.Inventory = StateProcessing, v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{{Name: "a"}}}
+	obj.Status.State, obj.Status.Inventory = v1alpha1.StateProcessing, v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{{Name: "a"}}}
 	obj.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionUnknown}}
 	want := obj.Status
 	want.Note = "mine"

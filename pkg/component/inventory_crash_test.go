@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -104,7 +105,7 @@ func (s *stage) ready(recorded int) {
 	s.eventually("the component to become ready", func() error {
 		err := s.next()
 		w := s.get()
-		if state, _, message := w.Status.GetState(); state != component.StateReady || w.Status.AppliedGeneration != w.Generation {
+		if state, _, message := w.Status.GetState(); state != v1alpha1.StateReady || w.Status.AppliedGeneration != w.Generation {
 			return fmt.Errorf("%s: %s (%v)", state, message, err)
 		}
 		return nil

@@ -18,6 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -62,7 +63,7 @@ func (b *bed) anewVia(wrap func(http.RoundTripper) http.RoundTripper) {
 func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 	b.create(widget.Spec{Values: many(0, 30)})
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	if w.Status.Inventory.Count() != 30 || len(w.Status.Inventory.Items) != 0 || w.Status.Progress != "30/30" {
 		t.Errorf("progress %s; inventory %+v", w.Status.Progress, w.Status.Inventory)
 	}
@@ -84,7 +85,7 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 
 	b.update(func(w *widget.Widget) { w.Spec.Values["config-07"] = "2" })
 	b.resetRequests()
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	writes := b.writes()
 	if len(writes) != 4 || writes[0] != "update configmaps config-07" || !strings.HasPrefix(writes[1], "patch secrets main-inventory-") ||
 		writes[2] != "patch secrets main-revisions" || writes[3] != "patch widgets/status main" {
@@ -92,13 +93,13 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 	}
 
 	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 5) })
-	w = b.until(component.StateReady)
+	w = b.until(v1alpha1.StateReady)
 	if len(w.Status.Inventory.Items) != 5 || len(b.secrets()) != 0 {
 		t.Errorf("%d items in the status and %d Secrets after most of the objects went", len(w.Status.Inventory.Items), len(b.secrets()))
 	}
 
 	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 30) })
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 	if left := b.secrets(); len(left) > 0 {
@@ -128,7 +129,7 @@ func TestALostPartOfTheInventoryIsFoundAgain(t *testing.T) {
 		t.Run(fmt.Sprintf("deleting %t", deleting), func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 			b.create(widget.Spec{Values: many(0, 30)})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			b.destroy()
 			// Without its record the objects that are not desired any more would be lost.
 			if deleting {
@@ -136,7 +137,7 @@ func TestALostPartOfTheInventoryIsFoundAgain(t *testing.T) {
 				b.untilGone()
 			} else {
 				b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 12) })
-				w := b.until(component.StateReady)
+				w := b.until(v1alpha1.StateReady)
 				if w.Status.Inventory.Count() != 12 {
 					t.Errorf("%d objects are recorded, want 12", w.Status.Inventory.Count())
 				}
@@ -217,7 +218,7 @@ func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testin
 	var server busySecrets
 	b.anewVia(server.wrap)
 	b.create(widget.Spec{Values: many(0, 30)})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	before := len(b.secrets())
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.patchFinalizers()
@@ -229,10 +230,10 @@ func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testin
 	for range 3 {
 		w, result, err := b.reconcile()
 		state, reason, message := w.Status.GetState()
-		if state == component.StatePending && reason == vocabulary.ReasonFirstSeen {
+		if state == v1alpha1.StatePending && reason == vocabulary.ReasonFirstSeen {
 			continue
 		}
-		if state != component.StatePending || reason != vocabulary.ReasonRetrying || !strings.Contains(message, "an earlier Widget "+b.key("main").String()) {
+		if state != v1alpha1.StatePending || reason != vocabulary.ReasonRetrying || !strings.Contains(message, "an earlier Widget "+b.key("main").String()) {
 			t.Errorf("%s, %s: %s", state, reason, message)
 		}
 		if err != nil || result.RequeueAfter.Seconds() < 7 || result.RequeueAfter.Seconds() > 8 {
@@ -243,7 +244,7 @@ func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testin
 		t.Errorf("config map: %t; %d Secrets of %d", exists, len(b.secrets()), before)
 	}
 	server.busy.Store(false)
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if left := b.secrets(); len(left) > 0 {
 		t.Errorf("%d Secrets of %d are left", len(left), before)
 	}

@@ -81,7 +81,7 @@ func TestAForgedInventoryHealsAndTouchesNothingOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 			b.create(widget.Spec{Values: many(0, 3)})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			before := b.uids("config-00", "config-01", "config-02")
 
 			b.forge(forge)
@@ -120,7 +120,7 @@ func TestAForgedInventoryHealsAndTouchesNothingOfOthers(t *testing.T) {
 func TestTheSchemaOfTheInventoryKeepsOutWhatCannotBeRead(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: many(0, 1)})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	for _, forged := range []string{
 		`"nonsense"`, `[]`, `{"objects":[]}`, `{"objects":"x"}`, `{"format":"1"}`, `{"format":3000000000}`, `{"target":1}`,
 		`{"chunks":7}`, `{"chunks":{"generation":"x"}}`, `{"chunks":{"generation":1e300}}`,
@@ -132,13 +132,13 @@ func TestTheSchemaOfTheInventoryKeepsOutWhatCannotBeRead(t *testing.T) {
 			t.Errorf("%s is not refused: %v", forged, err)
 		}
 	}
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }
 
 func TestWhatTheSchemaOfTheInventoryLetsPassStopsNothing(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: many(0, 3)})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	before := b.uids("config-00", "config-01", "config-02")
 	own := "v1 ConfigMap " + b.namespace + "/config-00"
 	for i, forged := range []string{
@@ -165,7 +165,7 @@ func (b *bed) untilGeneration() *widget.Widget {
 	b.eventually("the component to become ready", func() error {
 		var err error
 		w, _, err = b.reconcile()
-		if state, reason, message := w.Status.GetState(); state != component.StateReady || w.Status.AppliedGeneration != w.Generation {
+		if state, reason, message := w.Status.GetState(); state != v1alpha1.StateReady || w.Status.AppliedGeneration != w.Generation {
 			return fmt.Errorf("%s, %s: %s (%v)", state, reason, message, err)
 		}
 		return nil

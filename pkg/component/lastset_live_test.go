@@ -83,29 +83,29 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 		name     string
 		fail     func(*bed)
 		options  component.ReconcilerOptions
-		state    component.State
+		state    v1alpha1.State
 		reason   string
 		revision int64
 		// forgets: another process repairs nothing.
 		forgets bool
 	}{
-		{name: "an object is invalid", fail: values("invalid"), state: component.StateError, reason: vocabulary.ReasonInvalid, revision: 2},
-		{name: "the generator fails", fail: values("fails"), state: component.StateError, reason: vocabulary.ReasonError, revision: 2},
+		{name: "an object is invalid", fail: values("invalid"), state: v1alpha1.StateError, reason: vocabulary.ReasonInvalid, revision: 2},
+		{name: "the generator fails", fail: values("fails"), state: v1alpha1.StateError, reason: vocabulary.ReasonError, revision: 2},
 		{name: "the history keeps nothing", fail: values("fails"), options: component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(0)}},
-			state: component.StateError, reason: vocabulary.ReasonError, revision: 2, forgets: true},
+			state: v1alpha1.StateError, reason: vocabulary.ReasonError, revision: 2, forgets: true},
 		{name: "the plan to approve fails", fail: func(b *bed) {
 			b.annotate(map[string]string{operatorName + "/require-approval": "true"})
 			values("fails")(b)
 		},
-			state: component.StateError, reason: vocabulary.ReasonError, revision: 1},
+			state: v1alpha1.StateError, reason: vocabulary.ReasonError, revision: 1},
 		{name: "a patch names a Secret", fail: patched(v1alpha1.Patch{Patch: `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "rendered", "labels": {"a": "b"}}}`}),
-			state: component.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
+			state: v1alpha1.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
 		{name: "a patch has no target", fail: patched(v1alpha1.Patch{Patch: `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x", "labels": {"a": "b"}}}`}),
-			state: component.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
-		{name: "a reference is missing", state: component.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
+			state: v1alpha1.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
+		{name: "a reference is missing", state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
 			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
 		}},
-		{name: "another reference is missing", state: component.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
+		{name: "another reference is missing", state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
 			b.update(func(w *widget.Widget) {
 				w.Spec.Values["a"], w.Spec.Password = "2", &component.SecretKeyReference{Name: "nowhere"}
 			})
@@ -116,7 +116,7 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(fragile), test.options)
 			b.check(b.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings"), Data: map[string]string{"size": "3"}}))
 			b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}, Settings: &component.ConfigMapReference{Name: "settings"}})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			applied := b.found()
 			test.fail(b)
 			for _, restart := range []bool{false, true, false} {
@@ -155,7 +155,7 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 func TestWhatWasAppliedLastIsRepairedAsSoonAsItIsChanged(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(fragile), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	applied := b.found()
 	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2", "invalid": "1"} })
 	b.start(b.manager)
@@ -186,7 +186,7 @@ func TestWhatWasAppliedLastIsRepairedAsSoonAsItIsChanged(t *testing.T) {
 func TestThePolicyOfTheComponentCountsForWhatWasAppliedLast(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(fragile), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.update(func(w *widget.Widget) { w.Spec.Values["fails"], w.Spec.DriftPolicy = "1", v1alpha1.DriftPolicyIgnore })
 	b.damage()
 	damaged := b.found()
@@ -218,14 +218,14 @@ func (b *bed) drifted() string {
 func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{DriftSpec: component.DriftSpec{DriftPolicy: v1alpha1.DriftPolicyReport}, Values: map[string]string{"a": "1", "b": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.tamper("a", "kubectl-edit")
 	gone := &corev1.ConfigMap{}
 	gone.Namespace, gone.Name = b.namespace, "b"
 	b.check(b.client.Delete(t.Context(), gone))
 	b.resetRequests()
 	b.eventually("a report of both", func() error { // a reconcile may come before the event of the watch
-		b.until(component.StateReady)
+		b.until(v1alpha1.StateReady)
 		said := b.drifted()
 		for _, part := range []string{"/a: kubectl-edit changed data.value at 20", "/b: another client deleted it"} {
 			if !strings.Contains(said, part) {
@@ -245,7 +245,7 @@ func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(
 	b.eventually("reconciles that do not write the report again", func() error {
 		b.resetRequests()
 		for range 3 {
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 		}
 		if writes := b.writes(); len(writes) > 0 {
 			return fmt.Errorf("they wrote %v", writes)
@@ -256,7 +256,7 @@ func TestUnderReportDriftIsLeftAndTheConditionSaysWhichClientChangedWhatAndWhen(
 	// The annotation of the component takes precedence over its spec.
 	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/drift-policy": "repair"} })
 	b.eventually("the repair of both", func() error {
-		b.until(component.StateReady)
+		b.until(v1alpha1.StateReady)
 		value, _ := b.configMap("a")
 		if _, there := b.configMap("b"); !there || value != "1" || b.drifted() != "" {
 			return fmt.Errorf("b is there: %t, the value of a is %q, the condition says %q", there, value, b.drifted())

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -48,7 +49,7 @@ func TestATypeThatComesLaterIsNoticed(t *testing.T) {
 		b.check(b.client.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}))
 	}
 	b.start(b.manager)
-	all := func(state component.State, reason string) (string, bool) {
+	all := func(state v1alpha1.State, reason string) (string, bool) {
 		for _, name := range names {
 			w := &widget.Widget{}
 			b.check(b.client.Get(t.Context(), b.key(name), w))
@@ -58,7 +59,7 @@ func TestATypeThatComesLaterIsNoticed(t *testing.T) {
 		}
 		return "", true
 	}
-	b.comesTo(func() (string, bool) { return all(component.StateError, vocabulary.ReasonInvalid) })
+	b.comesTo(func() (string, bool) { return all(v1alpha1.StateError, vocabulary.ReasonInvalid) })
 	lock.Lock()
 	asked = nil
 	lock.Unlock()
@@ -87,5 +88,5 @@ func TestATypeThatComesLaterIsNoticed(t *testing.T) {
 	definition.SetKind("CustomResourceDefinition")
 	b.check(b.client.Create(t.Context(), definition))
 	t.Cleanup(func() { _ = b.client.Delete(context.WithoutCancel(t.Context()), definition) })
-	b.comesTo(func() (string, bool) { return all(component.StateReady, vocabulary.ReasonReady) })
+	b.comesTo(func() (string, bool) { return all(v1alpha1.StateReady, vocabulary.ReasonReady) })
 }

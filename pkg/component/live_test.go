@@ -32,7 +32,7 @@ func TestLifeOfAComponent(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "2", "c": "3"}})
 
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	if value, ok := b.configMap("b"); !ok || value != "2" {
 		t.Errorf("config map b: %q, %v", value, ok)
 	}
@@ -55,14 +55,14 @@ func TestLifeOfAComponent(t *testing.T) {
 
 	b.update(func(w *widget.Widget) { w.Spec.Values["b"] = "changed" })
 	b.resetRequests()
-	w = b.until(component.StateReady)
+	w = b.until(v1alpha1.StateReady)
 	want := []string{"update configmaps b", "patch secrets main-revisions", "patch widgets/status main"}
 	if diff := cmp.Diff(want, b.writes()); diff != "" || w.Status.Revision != 2 {
 		t.Errorf("revision %d; writes for one change (-want +got):\n%s", w.Status.Revision, diff)
 	}
 
 	b.update(func(w *widget.Widget) { delete(w.Spec.Values, "c") })
-	w = b.until(component.StateReady)
+	w = b.until(v1alpha1.StateReady)
 	if _, ok := b.configMap("c"); ok || len(w.Status.Inventory.Items) != 2 {
 		t.Errorf("config map c was not pruned: %v", w.Status.Inventory.Items)
 	}
@@ -97,7 +97,7 @@ func TestHooksOfALife(t *testing.T) {
 			WithPreDeleteHook(hook("pre-delete")).WithPostDeleteHook(hook("post-delete"))
 	})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	if w := b.until(component.StateReady); w.Status.Note != "post-reconcile" {
+	if w := b.until(v1alpha1.StateReady); w.Status.Note != "post-reconcile" {
 		t.Errorf("the status that hooks wrote was saved as %q", w.Status.Note)
 	}
 	if got := strings.Join(calls, " "); !strings.HasPrefix(got, "post-read pre-reconcile") || strings.Count(got, "post-reconcile") != 1 {
@@ -115,7 +115,7 @@ func TestTheFinalizerComesBeforeAnythingElse(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.resetRequests()
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	want := []string{
 		"patch widgets main",        // finalizer
 		"patch widgets/status main", // first seen, and inventory
@@ -137,7 +137,7 @@ func TestTheFinalizerComesBeforeAnythingElse(t *testing.T) {
 func TestDetachOnDelete(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.update(func(w *widget.Widget) {
 		w.Annotations = map[string]string{operatorName + "/management-policy": "detach-on-delete"}
 	})
@@ -176,7 +176,7 @@ func TestAReadyComponentIsRequeuedAfterItsIntervalWhichIsTenMinutesByDefault(t *
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 			b.create(widget.Spec{RequeueSpec: test.spec, Values: map[string]string{"a": "1"}})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			_, result, err := b.reconcile()
 			// The jitter is at most a tenth and makes it come early.
 			if err != nil || result.RequeueAfter > test.want || result.RequeueAfter < test.want*9/10 {
@@ -204,7 +204,7 @@ func TestARetriableErrorRequeuesAfterItsDelayOrTheRetryIntervalOrTheRequeueInter
 			b.create(test.spec)
 			w, result, err := b.reconcile()
 			state, reason, _ := w.Status.GetState()
-			if err != nil || state != component.StatePending || reason != vocabulary.ReasonRetrying || result.RequeueAfter != test.want {
+			if err != nil || state != v1alpha1.StatePending || reason != vocabulary.ReasonRetrying || result.RequeueAfter != test.want {
 				t.Errorf("%s, %s; comes again after %s, %v, want %s", state, reason, result.RequeueAfter, err, test.want)
 			}
 		})
@@ -216,7 +216,7 @@ func failing(err error) manifests.Generator {
 }
 
 // expect runs a reconcile and looks at its verdict.
-func (b *bed) expect(state component.State, reason string) *widget.Widget {
+func (b *bed) expect(state v1alpha1.State, reason string) *widget.Widget {
 	b.Helper()
 	w, _, _ := b.reconcile()
 	if gotState, gotReason, message := w.Status.GetState(); gotState != state || gotReason != reason {
@@ -233,7 +233,7 @@ func TestTheStatusSaysWhatIsAppliedAndHowToSelectIt(t *testing.T) {
 	}, ".", helm.Options{}))(t)
 	b := newBed(t, chart, component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.update(func(w *widget.Widget) { w.Spec.Values["value"] = "2" })
 	w := b.untilGeneration()
 

@@ -16,6 +16,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -71,7 +72,7 @@ func TestAComponentThatLostItsStatusFindsItsObjectsAgain(t *testing.T) {
 			values := many(0, test.values)
 			values["account"] = "1"
 			b.create(widget.Spec{Values: values})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			if searches := b.searches(); searches > 0 {
 				t.Errorf("%d searches in the installation", searches)
 			}
@@ -89,7 +90,7 @@ func TestAComponentThatLostItsStatusFindsItsObjectsAgain(t *testing.T) {
 			})
 			b.anew()
 			b.resetRequests()
-			w := b.until(component.StateReady)
+			w := b.until(v1alpha1.StateReady)
 			if _, exists := b.configMap("config-00"); exists {
 				t.Error("the object that is not desired any more is still there")
 			}
@@ -129,13 +130,13 @@ func TestALostStatusIsNotForgottenWhileNothingCanBeRendered(t *testing.T) {
 		return configMaps(ctx, namespace, name, parameters)
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: many(0, 2)})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.patchStatus(statusEmptied)
 	b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
 	broken.Store(true)
-	b.until(component.StateError)
+	b.until(v1alpha1.StateError)
 	broken.Store(false)
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if _, exists := b.configMap("config-00"); exists {
 		t.Error("the object that is not desired any more is still there")
 	}
@@ -156,19 +157,19 @@ func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
 		"after its status was written while nothing was done": {values: 3, configure: func(b *bed) {
 			b.patchStatus(statusEmptied)
 			b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
-			b.until(component.StateSuspended)
+			b.until(v1alpha1.StateSuspended)
 		}},
 		"after its status was written by an error": {values: 3, configure: func(b *bed) {
 			b.patchStatus(statusEmptied)
 			b.setPolicy("unknown")
-			b.until(component.StateError)
+			b.until(v1alpha1.StateError)
 			b.setPolicy("manage")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), test.options, smallStatus)
 			b.create(widget.Spec{Values: many(0, test.values)})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			if test.configure != nil {
 				test.configure(b)
 			}

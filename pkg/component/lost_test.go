@@ -25,11 +25,11 @@ func TestWhichStatusIsLost(t *testing.T) {
 		"the default of the definition":         {change: func(w *widget) { w.Status.ObservedGeneration = -1 }, want: true},
 		"a new component":                       {unclaimed: true},
 		"a component that was claimed just now": {claimed: true},
-		"applied, and no inventory":             {change: func(w *widget) { w.Status.State, w.Status.AppliedGeneration = StateReady, 1 }, want: true},
+		"applied, and no inventory":             {change: func(w *widget) { w.Status.State, w.Status.AppliedGeneration = v1alpha1.StateReady, 1 }, want: true},
 		"applied, and an empty inventory":       {change: func(w *widget) { w.Status.AppliedGeneration, w.Status.Inventory.Format = 1, v1alpha1.InventoryFormat }},
 		"applied, and an inventory":             {change: func(w *widget) { w.Status.AppliedGeneration, w.Status.Inventory = 1, someInventory }},
-		"waiting since an earlier build":        {change: func(w *widget) { w.Status.State, w.Status.Revision = StatePending, 1 }},
-		"suspended since an earlier build":      {change: func(w *widget) { w.Status.State = StateSuspended }},
+		"waiting since an earlier build":        {change: func(w *widget) { w.Status.State, w.Status.Revision = v1alpha1.StatePending, 1 }},
+		"suspended since an earlier build":      {change: func(w *widget) { w.Status.State = v1alpha1.StateSuspended }},
 		"a list of another runtime that was taken over": {change: func(w *widget) {
 			_ = json.Unmarshal([]byte("[]"), &w.Status.Inventory)
 			w.Status.Inventory.Adopt()

@@ -50,7 +50,7 @@ func TestAnOperatorOfAnotherNameLeavesAClaimedComponentAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), test.first)
 			b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			second := b.second(test.second, nil)
 			second.reconcile()
 			b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
@@ -65,7 +65,7 @@ func TestAnOperatorOfAnotherNameLeavesAClaimedComponentAlone(t *testing.T) {
 			}
 			b.wantEvent(vocabulary.ReasonOwnerConflict, "operator "+operatorName+" has claimed it")
 			b.wantEvent(vocabulary.ReasonOwnerConflict, "operator "+secondName+" leaves it alone")
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			b.check(b.client.Delete(t.Context(), b.get()))
 			second.reconcile()
 			b.untilGone()
@@ -86,7 +86,7 @@ func TestOfTwoOperatorsThatClaimAComponentAtOnceOneLeavesIt(t *testing.T) {
 	second := b.second(component.ReconcilerOptions{}, func(next http.RoundTripper) http.RoundTripper {
 		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/widgets/main/status") {
-				once.Do(func() { b.until(component.StateReady) })
+				once.Do(func() { b.until(v1alpha1.StateReady) })
 			}
 			return next.RoundTrip(r)
 		})
@@ -118,7 +118,7 @@ func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), test.update, smallStatus)
 			b.create(widget.Spec{Values: test.values})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			options := test.update
 			if !test.annotated {
 				options.Operator.AdoptOperator = operatorName
@@ -129,7 +129,7 @@ func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
 				b.annotate(map[string]string{secondName + "/adopt-operator": operatorName})
 			}
 			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
-			second.until(component.StateReady)
+			second.until(v1alpha1.StateReady)
 			if w := b.get(); !slices.Equal(w.Finalizers, []string{secondName}) || w.Status.Reconciler != secondName || w.Status.Revision != 2 {
 				t.Errorf("finalizers %v, reconciler %s, revision %d", w.Finalizers, w.Status.Reconciler, w.Status.Revision)
 			}
@@ -197,7 +197,7 @@ func TestARenamedOperatorEndsADeletion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 			b.create(widget.Spec{Values: many(0, test.values)})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			if test.detach {
 				b.annotate(map[string]string{secondName + "/management-policy": "detach-on-delete"})
 			}
@@ -220,7 +220,7 @@ func TestARenamedOperatorCrashes(t *testing.T) {
 		t.Run(strconv.Itoa(last), func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 			b.create(widget.Spec{Values: many(0, 30)})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
 			var sent atomic.Int32
 			options := component.ReconcilerOptions{Operator: component.OperatorOptions{AdoptOperator: operatorName}}
@@ -233,7 +233,7 @@ func TestARenamedOperatorCrashes(t *testing.T) {
 				})
 			}).reconcile()
 			second := b.second(options, nil)
-			w := second.until(component.StateReady)
+			w := second.until(v1alpha1.StateReady)
 			if _, exists := b.configMap("config-00"); exists || w.Status.Inventory.Count() != 29 {
 				t.Errorf("the object that is not desired exists: %t; %d are recorded", exists, w.Status.Inventory.Count())
 			}
@@ -260,11 +260,11 @@ func TestARenamedOperatorFindsWhatWasLostUnderTheFormerName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 			b.create(widget.Spec{Values: many(0, 30)})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
 			lose(b)
 			second := b.second(component.ReconcilerOptions{Operator: component.OperatorOptions{AdoptOperator: operatorName}}, nil)
-			second.until(component.StateReady)
+			second.until(v1alpha1.StateReady)
 			if _, exists := b.configMap("config-00"); exists {
 				t.Error("the object that is not desired any more is still there")
 			}
@@ -277,21 +277,21 @@ func TestARenamedOperatorFindsWhatWasLostUnderTheFormerName(t *testing.T) {
 func TestAdoptOperatorRemovesNoOtherFinalizer(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: many(0, 1)})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.patchFinalizers(operatorName, "backup.example.com")
 	b.annotate(map[string]string{operatorName + "/adopt-operator": "backup.example.com"})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if got := b.get().Finalizers; !slices.Contains(got, "backup.example.com") {
 		t.Errorf("finalizers %v", got)
 	}
 	for _, wrong := range []string{operatorName, "Not a name", "a/b"} {
 		b.annotate(map[string]string{operatorName + "/adopt-operator": wrong})
-		w := b.until(component.StateError)
+		w := b.until(v1alpha1.StateError)
 		if _, _, message := w.Status.GetState(); !strings.Contains(message, "must be the name of another operator") {
 			t.Errorf("%q: %s", wrong, message)
 		}
 		b.annotate(map[string]string{operatorName + "/adopt-operator": "backup.example.com"})
-		b.until(component.StateReady)
+		b.until(v1alpha1.StateReady)
 	}
 	b.patchFinalizers(operatorName)
 }

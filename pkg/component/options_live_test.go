@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -38,7 +39,7 @@ func TestTheFieldOwnerIsTheNameOfAllWritesAndTheReconcilerNameByDefault(t *testi
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), options)
 			b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-			w := b.until(component.StateReady)
+			w := b.until(v1alpha1.StateReady)
 			dependent := &corev1.ConfigMap{}
 			b.check(b.client.Get(t.Context(), b.key("a"), dependent))
 			if got := managersOf(dependent); !slices.Equal(got, []string{name}) {
@@ -54,7 +55,7 @@ func TestTheFieldOwnerIsTheNameOfAllWritesAndTheReconcilerNameByDefault(t *testi
 func TestTheFinalizerIsTheOneOfTheOptions(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Finalizer: new("test.corbel.run/mine")})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	if !slices.Equal(w.Finalizers, []string{"test.corbel.run/mine"}) {
 		t.Errorf("finalizers %q", w.Finalizers)
 	}
@@ -109,7 +110,7 @@ func TestTheClientOfTheOptionsReadsAndWritesComponents(t *testing.T) {
 		})
 	})
 	b.create(widget.Spec{})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if counts.Load() == 0 {
 		t.Error("nothing was read by it")
 	}
@@ -149,12 +150,12 @@ func TestAComponentOutsideOfTheShardIsNotTouchedUntilItsLabelsChange(t *testing.
 		}))
 	}
 	b.start(manager)
-	stateOf := func(name string) component.State {
+	stateOf := func(name string) v1alpha1.State {
 		w := &widget.Widget{}
 		b.check(b.client.Get(t.Context(), b.key(name), w))
 		return w.Status.State
 	}
-	b.comesTo(func() (string, bool) { s := stateOf("ours"); return string(s), s == component.StateReady })
+	b.comesTo(func() (string, bool) { s := stateOf("ours"); return string(s), s == v1alpha1.StateReady })
 	b.check(r.Trigger(b.namespace, "theirs")) // also if a client asks for it
 	move := func(name, shard string) {
 		w := &widget.Widget{}
@@ -170,7 +171,7 @@ func TestAComponentOutsideOfTheShardIsNotTouchedUntilItsLabelsChange(t *testing.
 		t.Errorf("it was touched: %v, %v", w.Status.State, w.Finalizers)
 	}
 	move("theirs", "a")
-	b.comesTo(func() (string, bool) { s := stateOf("theirs"); return string(s), s == component.StateReady })
+	b.comesTo(func() (string, bool) { s := stateOf("theirs"); return string(s), s == v1alpha1.StateReady })
 	if value, _ := b.configMap("ours"); value != "1" {
 		t.Errorf("what left the shard is still reconciled: %q", value)
 	}

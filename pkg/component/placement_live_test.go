@@ -73,7 +73,7 @@ func TestADeploymentThatMovesIsCreatedAnewBeforeTheOldOneIsPruned(t *testing.T) 
 					after.Name = "new"
 				}
 				b.create(widget.Spec{PlacementSpec: before})
-				b.until(component.StateReady)
+				b.until(v1alpha1.StateReady)
 				b.update(func(w *widget.Widget) { w.Spec.PlacementSpec = after })
 				b.resetRequests()
 				w := b.untilGeneration()
@@ -118,7 +118,7 @@ func (b *bed) wantOldAfterNew() {
 func TestADeploymentStaysWhereItIsWhileItCannotBeWhereItShall(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicyDoNotCreate)})
 	b.create(widget.Spec{})
-	before := b.until(component.StateReady)
+	before := b.until(v1alpha1.StateReady)
 	missing := b.namespace + "-missing"
 	b.update(func(w *widget.Widget) { w.Spec.Namespace = missing })
 	b.resetRequests()
@@ -148,7 +148,7 @@ func TestANamespaceThatWasCreatedForADeploymentGoesWhenItMovesAway(t *testing.T)
 	b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{})
 	before, after := b.namespace+"-before", b.namespace+"-after"
 	b.create(widget.Spec{PlacementSpec: component.PlacementSpec{Namespace: before}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.update(func(w *widget.Widget) { w.Spec.Namespace = after })
 	b.eventually("the old namespace to go", func() error {
 		b.reconcile()
@@ -189,14 +189,14 @@ func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
 	theirs := &corev1.ConfigMap{ObjectMeta: b.object("a")}
 	b.check(b.client.Create(t.Context(), theirs))
 	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
 	if recorded := b.get().Status.Inventory.Items; len(theirs.Data) > 0 || len(recorded) > 0 {
 		t.Errorf("it has %v, and on record is %v", theirs.Data, recorded)
 	}
 	b.check(b.client.Delete(t.Context(), theirs))
 	b.expectRequeue("the end of the config map")
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
@@ -218,13 +218,13 @@ func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) 
 		TypeSpec: component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: "batch", Kind: "CronJob"}}},
 		Values:   map[string]string{"a": "1"},
 	})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	foreign := cronJob(b)
 	b.check(b.client.Create(t.Context(), foreign))
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(component.StateDeleting, vocabulary.ReasonDeletionBlocked)
+	b.expect(v1alpha1.StateDeleting, vocabulary.ReasonDeletionBlocked)
 	b.expectRequeue("the start of the watch")
-	b.expect(component.StateDeleting, vocabulary.ReasonDeletionBlocked)
+	b.expect(v1alpha1.StateDeleting, vocabulary.ReasonDeletionBlocked)
 	b.check(b.client.Delete(t.Context(), foreign))
 	b.expectRequeue("the end of the cron job")
 	b.untilGone()

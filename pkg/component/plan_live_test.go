@@ -68,7 +68,7 @@ func TestAPlanSaysWhatAReconcileWouldDo(t *testing.T) {
 	if diff := cmp.Diff([]string{"1 Create ConfigMap a", "1 Create ConfigMap b"}, changes(plan)); diff != "" || plan.Revision != 1 {
 		t.Errorf("installation, revision %d (-want +got):\n%s", plan.Revision, diff)
 	}
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if plan := b.plan(component.PlanRequest[*widget.Widget]{}); len(plan.Changes) > 0 || plan.Revision != 1 {
 		t.Errorf("at rest: %v", changes(plan))
 	}
@@ -159,7 +159,7 @@ func TestAPlanOfADeletionNamesWhatBlocksAllOfIt(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	cronJobs := component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: "batch", Kind: "CronJob"}}}
 	b.create(widget.Spec{TypeSpec: cronJobs, Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if diff := cmp.Diff([]string{"1 Delete ConfigMap a"}, changes(b.plan(component.PlanRequest[*widget.Widget]{Delete: true}))); diff != "" {
 		t.Errorf("without foreign instances (-want +got):\n%s", diff)
 	}

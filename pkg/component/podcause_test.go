@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -41,7 +42,7 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 		return []client.Object{deployment()}, nil
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: time.Hour}}})
-	w := b.until(component.StateProcessing)
+	w := b.until(v1alpha1.StateProcessing)
 	if _, _, message := w.Status.GetState(); !strings.HasPrefix(message, "Deployment "+b.namespace+"/api: ") || strings.Contains(message, "pod") {
 		t.Errorf("message: %s", message)
 	}
@@ -71,7 +72,7 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 	b.forward = time.Hour + time.Second
 	w, _, err = b.reconcile()
 	b.check(err)
-	if state, reason, message := w.Status.GetState(); state != component.StateError || reason != vocabulary.ReasonTimeout || !strings.Contains(message, "not ready after 1h0m0s: Deployment") {
+	if state, reason, message := w.Status.GetState(); state != v1alpha1.StateError || reason != vocabulary.ReasonTimeout || !strings.Contains(message, "not ready after 1h0m0s: Deployment") {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
 
@@ -83,7 +84,7 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it does not go on"},
 		}}
 	b.check(b.client.Status().Update(t.Context(), live))
-	w = b.until(component.StateError) // after the event of the watch
+	w = b.until(v1alpha1.StateError) // after the event of the watch
 	if state, reason, message := w.Status.GetState(); reason != vocabulary.ReasonObjectFailed ||
 		!strings.HasPrefix(message, "Deployment "+b.namespace+"/api: the progress deadline is exceeded, ") {
 		t.Errorf("%s, %s: %s", state, reason, message)
@@ -95,7 +96,7 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
 		}}
 	b.check(b.client.Status().Update(t.Context(), live))
-	if w = b.until(component.StateReady); w.Status.ProcessingSince != nil {
+	if w = b.until(v1alpha1.StateReady); w.Status.ProcessingSince != nil {
 		t.Error("the timeout goes on while the component is ready")
 	}
 }

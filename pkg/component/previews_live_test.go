@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
@@ -87,11 +88,11 @@ func elsewhere(name string) manifests.Generator {
 func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 	b := newBed(t, elsewhere("preview-elsewhere"), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.start(b.manager)
 	b.comesTo(func() (string, bool) {
 		w := b.get()
-		return string(w.Status.State), w.Status.State == component.StateReady
+		return string(w.Status.State), w.Status.State == v1alpha1.StateReady
 	})
 	before := b.get()
 	b.resetRequests()
@@ -182,7 +183,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
 	b.comesTo(func() (string, bool) {
 		w := b.get()
-		return string(w.Status.State), w.Status.State == component.StateSuspended
+		return string(w.Status.State), w.Status.State == v1alpha1.StateSuspended
 	})
 	if plan, _ := b.ask(b.edited("c", "1")); plan.Total(report.ChangeCreate) != 1 {
 		t.Errorf("suspended: %v", changes(plan))
@@ -190,7 +191,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 	b.update(func(w *widget.Widget) { w.Spec.Suspend, w.Spec.Namespace = false, "Not_Legal" })
 	b.comesTo(func() (string, bool) {
 		w := b.get()
-		return string(w.Status.State), w.Status.State == component.StateError
+		return string(w.Status.State), w.Status.State == v1alpha1.StateError
 	})
 	repaired := b.edited("c", "1")
 	unstructured.RemoveNestedField(repaired.Edited.Object, "spec", "namespace")
@@ -204,7 +205,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.comesTo(func() (string, bool) {
 		w := b.get()
-		return string(w.Status.State), w.Status.State == component.StateDeleting
+		return string(w.Status.State), w.Status.State == v1alpha1.StateDeleting
 	})
 	if plan, _ := b.ask(b.question()); plan.Total(report.ChangeBlocked) == 0 {
 		t.Errorf("being deleted: %v", changes(plan))
@@ -222,7 +223,7 @@ func TestAPreviewCostsFourRequestsAndIsRemoved(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	component.SetPreviewLife(b.reconciler, 2*time.Second)
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"a": "2"})
 	// A process before this one has left an answer, and a request from long ago.
 	old := preview.Request{Nonce: "1000000000-aaaaaaaaaaaaaaaa", Action: preview.ActionPlan}
@@ -237,7 +238,7 @@ func TestAPreviewCostsFourRequestsAndIsRemoved(t *testing.T) {
 	b.comesTo(gone)
 	b.comesTo(func() (string, bool) {
 		w := b.get()
-		return string(w.Status.State), w.Status.State == component.StateReady
+		return string(w.Status.State), w.Status.State == v1alpha1.StateReady
 	})
 
 	count := func(do func()) (requests []string) {

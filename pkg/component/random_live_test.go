@@ -23,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -104,7 +105,7 @@ func TestASecretOfRevisionsThatIsMadeAfterItsComponentIsGoneGoes(t *testing.T) {
 	}
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) { b.manager = newManagerVia(t, b.env, b.user, lose) })
 	w := b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	late := b.kept()
 	b.check(b.client.Delete(t.Context(), w))
 	b.untilGone()
@@ -132,7 +133,7 @@ func TestAChartWithRandomValuesIsRolledOutOncePerUpgrade(t *testing.T) {
 	b := newBed(t, registry(t), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
 	b.resetRequests()
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	want := []string{
 		"create podtemplates core", "create podtemplates jobs", "create podtemplates web", "create secrets core", "create secrets main-revisions",
 	}
@@ -162,7 +163,7 @@ func TestAChartWithRandomValuesIsRolledOutOncePerUpgrade(t *testing.T) {
 	before := b.password()
 	b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
 	b.resetRequests()
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	want = []string{
 		"patch secrets main-revisions", "update podtemplates core", "update podtemplates jobs", "update podtemplates web", "update secrets core",
 	}
@@ -190,7 +191,7 @@ func TestATenantNeitherReadsNorChangesRandomValues(t *testing.T) {
 	chart := registry(t)
 	b := newBed(t, chart, component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	first, status, password := b.kept().Data, b.get().Status, b.password()
 	for _, sealed := range first {
 		if readable(sealed, password) {
@@ -198,7 +199,7 @@ func TestATenantNeitherReadsNorChangesRandomValues(t *testing.T) {
 		}
 	}
 	b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 
 	tests := []struct {
 		name   string
@@ -231,7 +232,7 @@ func TestATenantNeitherReadsNorChangesRandomValues(t *testing.T) {
 			}
 			b.restart(chart)
 			b.forward += 11 * time.Minute
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			if got := b.password(); len(got) != 20 || got == password {
 				t.Errorf("the password %q is that of the first revision, or none of the chart", got)
 			}
@@ -288,7 +289,7 @@ template:
 func TestWhatWasRandomStaysAlthoughItIsLookedUpLater(t *testing.T) {
 	b := newBed(t, passwords(t), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	for _, restart := range []bool{false, true} {
 		if restart {
 			b.restart(passwords(t))

@@ -99,7 +99,7 @@ func TestTimeoutCountsFromTheLastChange(t *testing.T) {
 	now := start
 	h.now = func() time.Time { return now }
 	obj := withSpec(widgetSpec{TimeoutSpec: TimeoutSpec{duration("1m")}})
-	expect := func(at time.Duration, state State, reason string) {
+	expect := func(at time.Duration, state v1alpha1.State, reason string) {
 		t.Helper()
 		now = start.Add(at)
 		reconcileOnce(t, h, obj)
@@ -107,31 +107,31 @@ func TestTimeoutCountsFromTheLastChange(t *testing.T) {
 			t.Errorf("at %s: %s, %s: %s", at, gotState, gotReason, message)
 		}
 	}
-	expect(0, StateProcessing, vocabulary.ReasonProcessing)
-	expect(59*time.Second, StateProcessing, vocabulary.ReasonProcessing)
-	expect(60*time.Second, StateError, vocabulary.ReasonTimeout)
+	expect(0, v1alpha1.StateProcessing, vocabulary.ReasonProcessing)
+	expect(59*time.Second, v1alpha1.StateProcessing, vocabulary.ReasonProcessing)
+	expect(60*time.Second, v1alpha1.StateError, vocabulary.ReasonTimeout)
 	if engine.applied[2].TimedOut {
 		t.Error("the engine is told of the timeout before a failure is reported")
 	}
-	expect(61*time.Second, StateError, vocabulary.ReasonTimeout)
+	expect(61*time.Second, v1alpha1.StateError, vocabulary.ReasonTimeout)
 	if !engine.applied[3].TimedOut {
 		t.Error("the engine is not told of the timeout")
 	}
 	engine.outcome.ManifestDigest = "m2"
-	expect(70*time.Second, StateProcessing, vocabulary.ReasonProcessing)
-	expect(130*time.Second, StateError, vocabulary.ReasonTimeout)
+	expect(70*time.Second, v1alpha1.StateProcessing, vocabulary.ReasonProcessing)
+	expect(130*time.Second, v1alpha1.StateError, vocabulary.ReasonTimeout)
 	obj.Generation++
-	expect(140*time.Second, StateProcessing, vocabulary.ReasonProcessing)
+	expect(140*time.Second, v1alpha1.StateProcessing, vocabulary.ReasonProcessing)
 	if last := engine.applied[len(engine.applied)-1]; last.TimedOut {
 		t.Error("the timeout of the former generation counts for the next one")
 	}
-	expect(200*time.Second, StateError, vocabulary.ReasonTimeout)
+	expect(200*time.Second, v1alpha1.StateError, vocabulary.ReasonTimeout)
 	waiting := engine.outcome.Waiting
 	engine.outcome.Waiting, engine.outcome.Settled = nil, 1
-	expect(210*time.Second, StateReady, vocabulary.ReasonReady)
+	expect(210*time.Second, v1alpha1.StateReady, vocabulary.ReasonReady)
 	engine.outcome.Waiting, engine.outcome.Settled = waiting, 0
-	expect(400*time.Second, StateProcessing, vocabulary.ReasonProcessing)
-	expect(460*time.Second, StateError, vocabulary.ReasonTimeout)
+	expect(400*time.Second, v1alpha1.StateProcessing, vocabulary.ReasonProcessing)
+	expect(460*time.Second, v1alpha1.StateError, vocabulary.ReasonTimeout)
 }
 
 func TestMistakesOfTheComponent(t *testing.T) {
@@ -149,7 +149,7 @@ func TestMistakesOfTheComponent(t *testing.T) {
 			h, _ := testHandler(t, engine)
 			verdict := reconcileOnce(t, h, test.component)
 			state, reason, message := test.component.GetStatus().GetState()
-			if state != StateError || reason != vocabulary.ReasonSpecInvalid || message != test.message || verdict.Outcome != result.Stalled || len(engine.applied) != 0 {
+			if state != v1alpha1.StateError || reason != vocabulary.ReasonSpecInvalid || message != test.message || verdict.Outcome != result.Stalled || len(engine.applied) != 0 {
 				t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -95,7 +96,7 @@ func TestADeletionWaitsForAReferenceThatCannotBeReadAndNamesIt(t *testing.T) {
 	n := newNosy(t)
 	n.install(n.revoke)
 	n.resetRequests()
-	w := n.expect(component.StateDeleting, vocabulary.ReasonDeletionBlocked)
+	w := n.expect(v1alpha1.StateDeleting, vocabulary.ReasonDeletionBlocked)
 	_, _, message := w.Status.GetState()
 	for _, text := range []string{"Widget " + n.namespace + "/main: ", "spec.password: read Secret " + n.namespace + "/creds: ", "forbidden", operatorName + "/abandon"} {
 		if !strings.Contains(message, text) {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -84,7 +85,7 @@ func TestReferencesAreLoadedBeforeTheGeneratorRunsAndAChangeOfThemIsANewRevision
 	b := newBed(t, manifests.GeneratorFunc(referring), component.ReconcilerOptions{})
 	b.createReferred()
 	b.create(referringSpec())
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	want := map[string][]byte{"password": []byte(canary), "greeting": []byte("hi"), "settings.size": []byte("3"), "other": []byte("noted")}
 	if diff := cmp.Diff(want, b.secret("rendered")); diff != "" || w.Status.Revision != 1 {
 		t.Errorf("revision %d; rendered (-want +got):\n%s", w.Status.Revision, diff)
@@ -92,7 +93,7 @@ func TestReferencesAreLoadedBeforeTheGeneratorRunsAndAChangeOfThemIsANewRevision
 
 	texts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "texts"}, Data: map[string]string{"hello": "moin"}}
 	b.check(b.client.Update(t.Context(), texts))
-	w = b.until(component.StateReady)
+	w = b.until(v1alpha1.StateReady)
 	if got := string(b.secret("rendered")["greeting"]); got != "moin" || w.Status.Revision != 2 {
 		t.Errorf("greeting %q, revision %d", got, w.Status.Revision)
 	}
@@ -116,7 +117,7 @@ func TestWhatIsLoadedIsNeverWrittenIntoTheComponentNorIntoEvents(t *testing.T) {
 	})
 	b.createReferred()
 	b.create(referringSpec())
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	list := &widget.WidgetList{}
 	b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
 	events := &corev1.EventList{}
@@ -140,7 +141,7 @@ func TestWhatIsMissingDoesNotHoldUpADeletion(t *testing.T) {
 	})
 	b.createReferred()
 	b.create(referringSpec())
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.check(b.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "creds"}}))
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
@@ -217,7 +218,7 @@ func TestAKubeconfigThatIsReferredToRequeuesWhenItChanges(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.createSecret("kubeconfig", map[string]string{"value": "none"})
 	b.create(widget.Spec{ClientSpec: component.ClientSpec{KubeConfig: &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "kubeconfig", Key: "value"}}}})
-	b.until(component.StateError)
+	b.until(v1alpha1.StateError)
 	b.check(b.client.Update(t.Context(), &corev1.Secret{ObjectMeta: b.object("kubeconfig"), StringData: map[string]string{"value": "another"}}))
 	b.expectRequeue("the kubeconfig")
 }
@@ -226,7 +227,7 @@ func TestComponentsThatAreSuspendedOrGoneDependOnNothing(t *testing.T) {
 	for name, end := range map[string]func(b *bed){
 		"suspended": func(b *bed) {
 			b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
-			b.until(component.StateSuspended)
+			b.until(v1alpha1.StateSuspended)
 		},
 		"gone": func(b *bed) {
 			b.check(b.client.Delete(b.Context(), b.get()))
@@ -235,14 +236,14 @@ func TestComponentsThatAreSuspendedOrGoneDependOnNothing(t *testing.T) {
 		},
 		"without references": func(b *bed) {
 			b.update(func(w *widget.Widget) { w.Spec.Settings = nil })
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 			b.check(b.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
 			b.create(widget.Spec{Settings: &component.ConfigMapReference{Name: "settings"}})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			if got := component.Waiters(b.reconciler); got != 1 {
 				t.Errorf("%d components depend on something before", got)
 			}

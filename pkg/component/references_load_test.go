@@ -141,13 +141,13 @@ func TestMissingReferencesAreWaitedFor(t *testing.T) {
 	obj := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}, {Name: "y"}}})
 	verdict := reconcileOnce(t, h, obj)
 	state, reason, message := obj.GetStatus().GetState()
-	if state != StatePending || reason != vocabulary.ReasonRetrying || verdict.Result.RequeueAfter != references.RetryInterval || len(engine.applied) > 0 {
+	if state != v1alpha1.StatePending || reason != vocabulary.ReasonRetrying || verdict.Result.RequeueAfter != references.RetryInterval || len(engine.applied) > 0 {
 		t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
 	}
 	checkMistakes(t, errors.New(message), "Secret shop/x does not exist|Secret shop/y does not exist")
 
 	obj.Spec.Refs.Own = own("", errors.New("no rights"))
-	if reconcileOnce(t, h, obj); obj.GetStatus().State != StateError {
+	if reconcileOnce(t, h, obj); obj.GetStatus().State != v1alpha1.StateError {
 		t.Errorf("what cannot be read is hidden by what is missing: %s", obj.GetStatus().State)
 	}
 }

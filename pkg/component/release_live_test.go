@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -78,7 +79,7 @@ func TestTheNamespaceOfATenantCanBeDeleted(t *testing.T) {
 				values["far"] = other
 			}
 			b.create(widget.Spec{Values: values})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			for _, binding := range bindings {
 				b.check(b.client.Delete(t.Context(), binding))
 			}
@@ -141,7 +142,7 @@ func TestAComponentThatBringsItsOwnRightsCanBeDeleted(t *testing.T) {
 	b.check(b.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}}))
 	b.grant("system:serviceaccount:"+b.namespace+":deployer", rule("rbac.authorization.k8s.io", "roles rolebindings", "*"))
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 	for _, name := range []string{"a", "d"} {
@@ -166,7 +167,7 @@ func TestADeletionThatOrphansDetaches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 			b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			kept := client.ObjectKeyFromObject(b.kept())
 			b.check(b.client.Delete(t.Context(), b.get(), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 			collect(b)

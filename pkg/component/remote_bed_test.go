@@ -20,6 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -122,7 +123,7 @@ func (b *remoteBed) install() *widget.Widget {
 	b.Helper()
 	b.setKubeconfig(b.kubeconfig(b.farUser))
 	b.create(remoteSpec(map[string]string{"a": "1", "b": "2"}))
-	return b.until(component.StateReady)
+	return b.until(v1alpha1.StateReady)
 }
 
 // farConfigMap returns the value of a config map in the second cluster.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
@@ -54,12 +55,12 @@ func TestRotatedCredentialsAreUsedAtOnceAndAreNoChangeOfTheComponent(t *testing.
 	b.resetRequests()
 	b.markThere()
 	b.setKubeconfig(b.kubeconfig("rotated"))
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	if writes := append(b.writes(), b.writesThere()...); len(writes) > 0 || w.Status.Revision != 1 {
 		t.Errorf("revision %d; writes %q", w.Status.Revision, writes)
 	}
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "changed" })
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if diff := cmp.Diff([]string{"rotated: update configmaps a"}, b.writesThere()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
@@ -99,7 +100,7 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 		})
 	}
 	b.setKubeconfig(good)
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }
 
 // impostor answers like the API server of an unknown cluster.
@@ -192,9 +193,9 @@ func TestEveryRequestCarriesThePrescribedUser(t *testing.T) {
 	b.resetRequests()
 	b.markThere()
 	b.create(spec)
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2"} })
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.check(b.client.Delete(t.Context(), w))
 	b.untilGone()
 	seen := 0
@@ -244,14 +245,14 @@ func TestAKubeconfigThatIsLimitedToANamespaceIsEnough(t *testing.T) {
 	}))
 	b.setKubeconfig(kubeconfigOf(b, must(b.there.ConfigFor(b.farUser))(b)))
 	b.create(remoteSpec(map[string]string{"a": "1"}))
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	if target := w.Status.Inventory.Target; !cluster.IsAddress(target) {
 		t.Errorf("the cluster is known as %q", target)
 	}
 	// More rights later make no other cluster of it.
 	b.setKubeconfig(b.kubeconfig(b.farUser + "-more"))
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.untilGone()
 	if _, ok := b.farConfigMap("a"); ok {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -34,7 +35,7 @@ func TestWhatIsRemovedIsReadAgainIfACreationMayBeUnderWay(t *testing.T) {
 		{name: "another process led before", do: func(_ *bed, next func()) { next() }, readOnce: true},
 		{name: "another process led a while ago", do: func(b *bed, next func()) {
 			next()
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			b.forward += later
 		}},
 		{name: "this process has not seen the component before", do: func(b *bed, next func()) {
@@ -71,7 +72,7 @@ func TestWhatIsRemovedIsReadAgainIfACreationMayBeUnderWay(t *testing.T) {
 			}
 			lead()
 			b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-			b.until(component.StateReady)
+			b.until(v1alpha1.StateReady)
 			test.do(b, func() {
 				options = lock()
 				b.restartWith(generator, options)
@@ -100,5 +101,5 @@ func failOnce(b *bed, _ func()) {
 		b.Fatal("the reconcile does not fail")
 	}
 	b.update(func(w *widget.Widget) { delete(w.Spec.Values, "fail") })
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }

@@ -62,7 +62,7 @@ func TestPostReconcileHooksRunAlthoughAnEarlierStateWasReady(t *testing.T) {
 		"all was done":              {func(*Status) {}, false},
 		"of an earlier generation":  {func(s *Status) { s.AppliedGeneration = 0 }, true},
 		"something is in the works": {func(s *Status) { s.ProcessingSince = new(metav1.Now()) }, true},
-		"it was not ready":          {func(s *Status) { s.State = StateProcessing }, true},
+		"it was not ready":          {func(s *Status) { s.State = v1alpha1.StateProcessing }, true},
 	} {
 		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, ManifestDigest: "m1"}})
 		obj := newWidget()

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -74,7 +75,7 @@ func TestAllRefusalsOfAPassAreNamedAsRules(t *testing.T) {
 		t.Helper()
 		w, result, err := b.reconcile()
 		state, reason, message := w.Status.GetState()
-		if state != component.StateError || reason != vocabulary.ReasonForbidden || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
+		if state != v1alpha1.StateError || reason != vocabulary.ReasonForbidden || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
 			t.Errorf("%s, %s: %s; %v, %v", state, reason, message, result, err)
 		}
 		return message
@@ -104,7 +105,7 @@ func TestAllRefusalsOfAPassAreNamedAsRules(t *testing.T) {
 
 	role.Rules, binding.RoleRef = nil, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"}
 	b.forward += 10 * time.Second
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	for _, e := range b.events() {
 		if e.User == b.user && strings.HasPrefix(e.Resource, "selfsubject") {
 			t.Errorf("reviewed rights: %s %s", e.Verb, e.Resource)

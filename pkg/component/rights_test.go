@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/rights"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -67,7 +68,7 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	_, err := h.createOrUpdate(ctx, obj, func(context.Context) error { return nil })
 	_ = h.report(ctx, obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 	state, reason, message := obj.GetStatus().GetState()
-	if state != StateError || reason != vocabulary.ReasonForbidden {
+	if state != v1alpha1.StateError || reason != vocabulary.ReasonForbidden {
 		t.Errorf("%s, %s", state, reason)
 	}
 	for _, text := range []string{"60 rules, all of which are in the log of the operator: in namespace shop rules: [", "Thing shop/a: no"} {
@@ -84,7 +85,7 @@ func TestTheTimeoutPausesWhileARightIsMissing(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := newWidget()
 	start := h.now()
-	report := func(after time.Duration, err error) (State, string) {
+	report := func(after time.Duration, err error) (v1alpha1.State, string) {
 		t.Helper()
 		h.now = func() time.Time { return start.Add(after) }
 		_ = h.report(t.Context(), obj, session.Outcome{Phase: session.PhaseApply, Err: err})

@@ -70,12 +70,12 @@ func results(w *widget.Widget) []string {
 func TestARollbackAppliesTheManifestsOfAnEarlierRevision(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1", "c": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"a": "2", "b": "1", "d": "1"})
 
 	b.rollBack(1)
 	b.resetRequests()
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	if w.Status.Revision == 2 { // it was ready before
 		t.Fatalf("the rollback has no revision of its own: %v", results(w))
 	}
@@ -138,7 +138,7 @@ func (b *bed) untilRevision(revision int64) *widget.Widget {
 	for deadline := time.Now().Add(patience); ; {
 		w, result, err := b.reconcile()
 		state, reason, message := w.Status.GetState()
-		if w.Status.Revision == revision && state == component.StateReady {
+		if w.Status.Revision == revision && state == v1alpha1.StateReady {
 			return w
 		}
 		if time.Now().After(deadline) {
@@ -196,7 +196,7 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 func TestARollbackDeletesNoVolumeAndNoNamespaceAndDowngradesNoDefinition(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(stateful), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"version": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"version": "2"})
 
 	b.rollBack(1)
@@ -256,7 +256,7 @@ func TestARollbackRunsTheRollbackHooksOfAChartAndNoOthers(t *testing.T) {
 	}, ".", helm.Options{}))(t)
 	b := newBed(t, chart, component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"value": "2"})
 
 	b.rollBack(1)
@@ -281,7 +281,7 @@ func TestARollbackRunsTheRollbackHooksOfAChartAndNoOthers(t *testing.T) {
 func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(2)}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"a": "2"})
 	b.setValues(map[string]string{"a": "3"})
 	wantStalled := func(text string) {
@@ -289,7 +289,7 @@ func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
 		b.resetRequests()
 		w, _, _ := b.reconcile()
 		state, reason, message := w.Status.GetState()
-		if state != component.StateError || reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, text) {
+		if state != v1alpha1.StateError || reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, text) {
 			t.Errorf("%s, %s: %s", state, reason, message)
 		}
 		for _, write := range b.writes() {
@@ -319,7 +319,7 @@ func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
 	b.rollBack(2)
 	wantStalled("it does not open")
 	b.rollBack(0)
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }
 
 // workload is a generator of a Deployment that is ready if nothing controls it and it needs no
@@ -343,12 +343,12 @@ func workload(_ context.Context, _, _ string, parameters types.Unstructurable) (
 func TestARevisionThatIsNotReadyInTimeIsRolledBackOnce(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true}})
 	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	applied := w.Status.AppliedGeneration
 	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
-	b.until(component.StateProcessing)
+	b.until(v1alpha1.StateProcessing)
 	b.forward += 11 * time.Minute
-	b.until(component.StateError)
+	b.until(v1alpha1.StateError)
 
 	for deadline := time.Now().Add(patience); ; {
 		var reason string
@@ -384,7 +384,7 @@ func TestARevisionThatIsNotReadyInTimeIsRolledBackOnce(t *testing.T) {
 	}
 
 	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "better" })
-	w = b.until(component.StateReady)
+	w = b.until(v1alpha1.StateReady)
 	if got := b.image(); got != "better" || w.Status.Revision != 4 || w.Status.Rollback != nil {
 		t.Errorf("the image is %s in revision %d", got, w.Status.Revision)
 	}
@@ -407,12 +407,12 @@ func (b *bed) loseHistory() {
 func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true}})
 	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
-	b.until(component.StateProcessing)
+	b.until(v1alpha1.StateProcessing)
 	b.loseHistory()
 	b.forward += 11 * time.Minute
-	b.until(component.StateError)
+	b.until(v1alpha1.StateError)
 	b.eventually("the failed revision to be applied again", func() error {
 		w, _, err := b.reconcile()
 		if _, reason, message := w.Status.GetState(); w.Status.Rollback != nil || reason != vocabulary.ReasonProcessing && reason != vocabulary.ReasonTimeout {
@@ -432,13 +432,13 @@ func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
 func TestAForgedRollbackIsDropped(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w := b.until(component.StateReady)
+	w := b.until(v1alpha1.StateReady)
 	digest := strings.Split(w.Status.ProcessingDigest, "/")[2]
 	for _, forged := range []v1alpha1.Rollback{{Digest: digest}, {From: 1, To: 1, Digest: digest}, {From: 1, To: 2, Digest: digest}, {From: 2, To: -1, Digest: digest}} {
 		w = b.get()
 		w.Status.Rollback = &forged
 		b.check(b.client.Status().Update(t.Context(), w))
-		if w := b.until(component.StateReady); w.Status.Rollback != nil || w.Status.Revision != 1 {
+		if w := b.until(v1alpha1.StateReady); w.Status.Rollback != nil || w.Status.Revision != 1 {
 			t.Errorf("%+v: revision %d", forged, w.Status.Revision)
 		}
 	}
@@ -452,7 +452,7 @@ func TestAPinnedComponentIsDeletedAlthoughItsHistoryIsLost(t *testing.T) {
 	}, ".", helm.Options{}))(t)
 	b := newBed(t, chart, component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"value": "2"})
 	b.rollBack(1)
 	b.untilRevision(3)

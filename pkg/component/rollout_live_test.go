@@ -81,7 +81,7 @@ func newUpgradedFleet(t *testing.T, count int, spec widget.Spec) *upgradedFleet 
 		f.check(f.client.Create(t.Context(), w))
 	}
 	f.run(versionOne, component.ReconcilerOptions{})
-	f.eventually("all are ready with version 1", func() bool { return f.count("1", component.StateReady) == count })
+	f.eventually("all are ready with version 1", func() bool { return f.count("1", v1alpha1.StateReady) == count })
 	return f
 }
 
@@ -157,7 +157,7 @@ func (f *upgradedFleet) with(version string) (names []string) {
 	return names
 }
 
-func (f *upgradedFleet) count(version string, state component.State) (count int) {
+func (f *upgradedFleet) count(version string, state v1alpha1.State) (count int) {
 	f.Helper()
 	for _, name := range f.with(version) {
 		if got, _, _ := f.widget(name).Status.GetState(); got == state {
@@ -360,7 +360,7 @@ func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
 
 	// The version before is rolled out again; those that failed are not ready, and do not block.
 	f.run(versionOne, options)
-	f.eventually("all are ready with version 1", func() bool { return f.count("1", component.StateReady) == 12 })
+	f.eventually("all are ready with version 1", func() bool { return f.count("1", v1alpha1.StateReady) == 12 })
 	if stopped("c01") != "" || stopped("c02") != "" {
 		t.Errorf("the condition stays: %s", stopped("c01"))
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -44,5 +45,5 @@ func TestAControllerThatStartsBeforeTheSetupEndsCanReconcile(t *testing.T) {
 	if w := b.get(); reconciles != 1 || w.Status.State == "" {
 		t.Errorf("%d reconciles were run, and the component is %+v", reconciles, w.Status)
 	}
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }

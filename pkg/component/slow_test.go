@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -21,19 +22,19 @@ import (
 
 func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 	for name, tc := range map[string]struct {
-		state    State
+		state    v1alpha1.State
 		observed int64
 		counted  bool // the revision
 		refused  error
 		reported bool
 	}{
-		"a new component":          {StatePending, 0, false, nil, true},
-		"a new generation":         {StateReady, 1, false, nil, true},
-		"a new revision":           {StateReady, 2, false, nil, true},
-		"a generation that waits":  {StateProcessing, 2, false, nil, true},
-		"a revision that is ready": {StateReady, 2, true, nil, false},
-		"a generation that failed": {StateError, 2, false, nil, false},
-		"a refused write":          {StatePending, 0, false, errors.New("conflict"), true},
+		"a new component":          {v1alpha1.StatePending, 0, false, nil, true},
+		"a new generation":         {v1alpha1.StateReady, 1, false, nil, true},
+		"a new revision":           {v1alpha1.StateReady, 2, false, nil, true},
+		"a generation that waits":  {v1alpha1.StateProcessing, 2, false, nil, true},
+		"a revision that is ready": {v1alpha1.StateReady, 2, true, nil, false},
+		"a generation that failed": {v1alpha1.StateError, 2, false, nil, false},
+		"a refused write":          {v1alpha1.StatePending, 0, false, errors.New("conflict"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

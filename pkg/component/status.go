@@ -92,7 +92,7 @@ type Status struct {
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
 
-	// State is the component's condition in one word.
+	// v1alpha1.State is the component's condition in one word.
 	// +optional
 	State v1alpha1.State `json:"state,omitempty"`
 
@@ -144,7 +144,7 @@ func (s *Status) IsReady() bool {
 
 // GetState returns the state, and the reason and the message of condition Ready.
 // All are empty before the first reconcile of the component.
-func (s *Status) GetState() (state State, reason, message string) {
+func (s *Status) GetState() (state v1alpha1.State, reason, message string) {
 	if s == nil {
 		return "", "", ""
 	}

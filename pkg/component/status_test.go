@@ -126,13 +126,13 @@ func TestAServerThatHasTooMuchToDoIsNoError(t *testing.T) {
 	broken := errors.New("create ConfigMap shop/b: refused")
 	for name, tc := range map[string]struct {
 		err   error
-		state State
+		state v1alpha1.State
 		after time.Duration
 	}{
-		"one object":              {err: busy, state: StatePending, after: 7 * time.Second},
-		"all objects":             {err: errors.Join(busy, busy), state: StatePending, after: 7 * time.Second},
-		"without a delay":         {err: apierrors.NewTooManyRequests("later", 0), state: StatePending, after: time.Second},
-		"another object is wrong": {err: errors.Join(busy, broken), state: StateError},
+		"one object":              {err: busy, state: v1alpha1.StatePending, after: 7 * time.Second},
+		"all objects":             {err: errors.Join(busy, busy), state: v1alpha1.StatePending, after: 7 * time.Second},
+		"without a delay":         {err: apierrors.NewTooManyRequests("later", 0), state: v1alpha1.StatePending, after: time.Second},
+		"another object is wrong": {err: errors.Join(busy, broken), state: v1alpha1.StateError},
 	} {
 		v := verdict.Evaluate(verdict.Facts{Err: tc.err, Intervals: verdict.Intervals{Retry: time.Minute, Requeue: time.Hour}})
 		if v.State != tc.state {

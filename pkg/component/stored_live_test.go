@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -167,7 +168,7 @@ func TestAStatusThatAnotherWriterStoredStopsNoComponent(t *testing.T) {
 				status["conditions"] = append(list, test.fields)
 			}
 			b.setStored(breaks)
-			w := b.until(component.StateReady)
+			w := b.until(v1alpha1.StateReady)
 			i := slices.IndexFunc(w.Status.Conditions, func(c metav1.Condition) bool { return c.Type == test.want[0] })
 			if test.want[0] != "" && (i < 0 || [3]string{test.want[0], string(w.Status.Conditions[i].Status), w.Status.Conditions[i].Reason} != test.want) {
 				t.Errorf("the conditions are %+v, want %v", w.Status.Conditions, test.want)
@@ -254,7 +255,7 @@ func TestAnUnknownAnnotationOfAComponentIsReportedByAnEvent(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.annotate(map[string]string{operatorName + "/drift-policy": "repair", "example.com/other": "x"})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	b.wantNoEvent("UnknownAnnotation")
 	b.annotate(map[string]string{operatorName + "/aprove": "1", operatorName + "/apply-order": "1"})
 	b.reconcile()

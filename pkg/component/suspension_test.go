@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -41,7 +42,7 @@ func TestASuspensionSaysUntilWhenAndWhy(t *testing.T) {
 	const suspend, reason = "test.corbel.run/suspend", "test.corbel.run/suspend-reason"
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	far, near := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second)), time.Now().Add(-time.Hour)
 	text := far.UTC().Format(time.RFC3339)
 	for _, test := range []struct {
@@ -87,7 +88,7 @@ func TestASuspensionSaysUntilWhenAndWhy(t *testing.T) {
 		w, result, err := b.reconcile()
 		b.check(err)
 		state, _, message := w.Status.GetState()
-		if state != component.StateSuspended || message != test.want || w.Status.ObservedGeneration != w.Generation {
+		if state != v1alpha1.StateSuspended || message != test.want || w.Status.ObservedGeneration != w.Generation {
 			t.Errorf("%s: %s: %s, observed generation %d of %d", test.name, state, message, w.Status.ObservedGeneration, w.Generation)
 		}
 		if ends := result.RequeueAfter > 0; ends != test.ends || result.RequeueAfter > time.Hour {
@@ -100,7 +101,7 @@ func TestASuspensionSaysUntilWhenAndWhy(t *testing.T) {
 
 	b.annotate(map[string]string{suspend: "tomorrow"})
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "after a mistake" })
-	w := b.expect(component.StateError, vocabulary.ReasonSpecInvalid)
+	w := b.expect(v1alpha1.StateError, vocabulary.ReasonSpecInvalid)
 	if _, _, message := w.Status.GetState(); !strings.Contains(message, `annotation `+suspend+`: "tomorrow" must be "true", "false" or a time`) {
 		t.Errorf("the message is %q", message)
 	}
@@ -120,14 +121,14 @@ func TestASuspensionEndsByItselfAtItsTime(t *testing.T) {
 		SuspensionSpec: component.SuspensionSpec{Suspend: true, SuspendUntil: &until},
 	})
 	w, result, err := b.reconcile()
-	if w.Status.State != component.StateSuspended || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 30*time.Minute {
+	if w.Status.State != v1alpha1.StateSuspended || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 30*time.Minute {
 		t.Fatalf("state %s, %+v, %v", w.Status.State, result, err)
 	}
 	if _, exists := b.configMap("a"); exists {
 		t.Error("an object was created meanwhile")
 	}
 	b.forward = 30*time.Minute + time.Second
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 }
 
 func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
@@ -137,7 +138,7 @@ func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
 		return configMaps(ctx, namespace, name, parameters)
 	}), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	before := b.until(component.StateReady)
+	before := b.until(v1alpha1.StateReady)
 	for _, request := range []map[string]string{
 		{"test.corbel.run/reconcile-at": "2026-01-01T00:00:00Z"},
 		{"reconcile.fluxcd.io/requestedAt": "2026-01-01T23:00:00.123-05:00"},
@@ -145,7 +146,7 @@ func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
 	} {
 		renderedBefore := rendered.Load()
 		b.annotate(request)
-		w := b.until(component.StateReady)
+		w := b.until(v1alpha1.StateReady)
 		for _, value := range request {
 			if w.Status.LastHandledReconcileAt != value {
 				t.Errorf("%v: handled is %q", request, w.Status.LastHandledReconcileAt)
@@ -168,9 +169,9 @@ func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *tes
 	second := annotated("second", "apply-order", "1")
 	b := newBed(t, rendering(first, second), component.ReconcilerOptions{})
 	b.create(widget.Spec{})
-	b.until(component.StateProcessing)
+	b.until(v1alpha1.StateProcessing)
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
-	b.expect(component.StateSuspended, vocabulary.ReasonSuspended)
+	b.expect(v1alpha1.StateSuspended, vocabulary.ReasonSuspended)
 	opened := &corev1.ConfigMap{}
 	b.check(b.client.Get(t.Context(), b.key("first"), opened))
 	opened.Data["open"] = "yes"
@@ -183,7 +184,7 @@ func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *tes
 		t.Errorf("writes while it is suspended: %v", writes)
 	}
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = false })
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	if writes := b.writes(); !slices.Contains(writes, "create configmaps second") {
 		t.Errorf("writes after it: %v", writes)
 	}

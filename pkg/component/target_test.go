@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/target"
@@ -25,17 +26,17 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 	tests := []struct {
 		name    string
 		err     error
-		state   State
+		state   v1alpha1.State
 		reason  string
 		stalled bool
 		message string
 	}{
-		{"an empty kubeconfig", empty, StateError, vocabulary.ReasonKubeconfigEmpty, true, "Widget shop/main: kubeconfig: is empty"},
-		{"the local cluster", target.ErrLocal, StateError, vocabulary.ReasonTargetIsLocal, true, "Widget shop/main: the kubeconfig leads to the cluster that the component lives in"},
+		{"an empty kubeconfig", empty, v1alpha1.StateError, vocabulary.ReasonKubeconfigEmpty, true, "Widget shop/main: kubeconfig: is empty"},
+		{"the local cluster", target.ErrLocal, v1alpha1.StateError, vocabulary.ReasonTargetIsLocal, true, "Widget shop/main: the kubeconfig leads to the cluster that the component lives in"},
 		{"an address that is not allowed", &target.UnreachableError{Err: fmt.Errorf("dial: %w", &cluster.AddressDeniedError{
-			Address: netip.MustParseAddrPort("169.254.169.254:443"), Err: errors.New("no")})}, StateError, vocabulary.ReasonTargetAddressDenied, true,
+			Address: netip.MustParseAddrPort("169.254.169.254:443"), Err: errors.New("no")})}, v1alpha1.StateError, vocabulary.ReasonTargetAddressDenied, true,
 			"Widget shop/main: the target cluster cannot be reached: dial: connections to the address 169.254.169.254 are not allowed: no"},
-		{"no answer", &target.UnreachableError{Err: errors.New("it did not answer within 10s")}, StateError, vocabulary.ReasonTargetUnreachable, false,
+		{"no answer", &target.UnreachableError{Err: errors.New("it did not answer within 10s")}, v1alpha1.StateError, vocabulary.ReasonTargetUnreachable, false,
 			"Widget shop/main: the target cluster cannot be reached: it did not answer within 10s"},
 	}
 	for _, test := range tests {
@@ -56,7 +57,7 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 			obj = deletedWidget(someInventory)
 			reconcileOnce(t, h, obj)
 			state, reason, message = obj.GetStatus().GetState()
-			if state != StateDeleting || reason != vocabulary.ReasonDeletionBlocked || !strings.HasPrefix(message, test.message) ||
+			if state != v1alpha1.StateDeleting || reason != vocabulary.ReasonDeletionBlocked || !strings.HasPrefix(message, test.message) ||
 				!strings.HasSuffix(message, `to give up the 1 object that may be left there, set the annotation test.corbel.run/abandon to "true"`) {
 				t.Errorf("in deletion: %s, %s: %s", state, reason, message)
 			}

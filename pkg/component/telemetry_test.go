@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -64,7 +65,7 @@ func TestTheMetricsOfALifeNameNoObjectAndEndWithIt(t *testing.T) {
 	changed := func(name string) map[string]float64 { return since(before[name], b.series(name)) }
 
 	b.create(widget.Spec{Values: map[string]string{"alpha": "1", "beta": "2"}})
-	b.until(component.StateReady)
+	b.until(v1alpha1.StateReady)
 	for _, tc := range []struct {
 		name, labels string
 		want         float64

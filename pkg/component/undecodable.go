@@ -116,7 +116,7 @@ func (e *undecodableError) mendStatus() bool {
 // dropForeign drops values of the fields of this package that another writer has stored, and that the schema refuses.
 func (s *Status) dropForeign() {
 	switch s.State {
-	case StateReady, StatePending, StateProcessing, StateSuspended, StateDeletionPending, StateDeleting, StateError:
+	case v1alpha1.StateReady, v1alpha1.StatePending, v1alpha1.StateProcessing, v1alpha1.StateSuspended, v1alpha1.StateDeletionPending, v1alpha1.StateDeleting, v1alpha1.StateError:
 	default:
 		s.State = ""
 	}

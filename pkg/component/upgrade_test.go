@@ -101,7 +101,7 @@ type upgradeStep struct {
 	deleted bool
 	// state, revision and message are those of the component afterwards. The message is part of that of condition Ready.
 	// Any revision will do if it is 0.
-	state    component.State
+	state    v1alpha1.State
 	revision int64
 	message  string
 }
@@ -113,7 +113,7 @@ func (s upgradeStep) reached(w *widget.Widget) bool {
 }
 
 // ready is the step of a component that becomes Ready.
-var ready = upgradeStep{state: component.StateReady}
+var ready = upgradeStep{state: v1alpha1.StateReady}
 
 // upgradeHold is a finalizer, or an annotation, that holds a deletion up.
 const upgradeHold = "example.com/hold"
@@ -150,69 +150,69 @@ func upgrades(t *testing.T) []upgrade {
 			generator: func(*testing.T) manifests.Generator { return numbered("wait") },
 			others:    []client.Object{&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrade-rollout", Name: "ahead"}, Spec: spec(long)}},
 			steps: []upgradeStep{
-				{other: true, state: component.StateReady}, ready,
-				{other: true, upgraded: true, state: component.StateProcessing, revision: 2}, {state: component.StateReady, revision: 1, message: "turn"},
+				{other: true, state: v1alpha1.StateReady}, ready,
+				{other: true, upgraded: true, state: v1alpha1.StateProcessing, revision: 2}, {state: v1alpha1.StateReady, revision: 1, message: "turn"},
 			},
 		},
 		{
-			name: "installing", generator: maps, options: waits, steps: []upgradeStep{{state: component.StateProcessing, message: "ConfigMap"}},
+			name: "installing", generator: maps, options: waits, steps: []upgradeStep{{state: v1alpha1.StateProcessing, message: "ConfigMap"}},
 			spec: widget.Spec{Values: map[string]string{"a": "wait", "b": "1"}, TimeoutSpec: spec(long).TimeoutSpec, PatchesSpec: component.PatchesSpec{Patches: []v1alpha1.Patch{{
 				Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {installing.corbel.run/apply-order: '1'}}\n",
 			}}}},
 		},
 		{
 			name: "waiting", generator: maps, options: waits, spec: spec(long), threshold: 100,
-			steps: []upgradeStep{ready, {change: set("a", "wait"), state: component.StateProcessing, revision: 2, message: "ConfigMap"}},
+			steps: []upgradeStep{ready, {change: set("a", "wait"), state: v1alpha1.StateProcessing, revision: 2, message: "ConfigMap"}},
 		},
 		{
 			name: "timeout", generator: maps, options: waits, spec: spec(time.Second),
-			steps: []upgradeStep{ready, {change: set("a", "wait"), state: component.StateError, message: "ConfigMap"}},
+			steps: []upgradeStep{ready, {change: set("a", "wait"), state: v1alpha1.StateError, message: "ConfigMap"}},
 		},
 		{
 			name: "rolledback", generator: maps, options: rollsBack, spec: spec(time.Second),
-			steps: []upgradeStep{ready, {change: set("a", "wait"), state: component.StateError, revision: 3, message: "rolled back"}},
+			steps: []upgradeStep{ready, {change: set("a", "wait"), state: v1alpha1.StateError, revision: 3, message: "rolled back"}},
 		},
 		{
 			name: "conflict", generator: maps, spec: widget.Spec{Values: map[string]string{"of-helm": "1", "ours": "1"}},
 			others: []client.Object{other("conflict", "of-helm", ofHelm, byHelm)},
-			steps:  []upgradeStep{{state: component.StateError, message: "of-helm"}},
+			steps:  []upgradeStep{{state: v1alpha1.StateError, message: "of-helm"}},
 		},
 		{
 			name: "invalid", generator: maps, spec: spec(long),
-			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Values = map[string]string{"No Name": "1"} }, state: component.StateError, message: "No Name"}},
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Values = map[string]string{"No Name": "1"} }, state: v1alpha1.StateError, message: "No Name"}},
 		},
 		{
 			name: "suspended", generator: maps, spec: spec(long),
-			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Suspend = true }, state: component.StateSuspended}},
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Suspend = true }, state: v1alpha1.StateSuspended}},
 		},
 		{
 			name: "approval", generator: maps, spec: spec(long),
 			steps: []upgradeStep{ready, {change: func(w *widget.Widget) {
 				w.Annotations = map[string]string{"approval.corbel.run/" + vocabulary.AnnotationRequireApproval: "true"}
 				w.Spec.Values["a"] = "2"
-			}, state: component.StatePending, revision: 1}},
+			}, state: v1alpha1.StatePending, revision: 1}},
 		},
 		{
 			name: "history", generator: randomChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value",
-			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: set("value", "3"), state: component.StateReady, revision: 3}},
+			steps: []upgradeStep{ready, {change: set("value", "2"), state: v1alpha1.StateReady, revision: 2}, {change: set("value", "3"), state: v1alpha1.StateReady, revision: 3}},
 		},
 		{
 			name: "pinned", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}},
-			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: func(w *widget.Widget) {
+			steps: []upgradeStep{ready, {change: set("value", "2"), state: v1alpha1.StateReady, revision: 2}, {change: func(w *widget.Widget) {
 				w.Annotations = map[string]string{"pinned.corbel.run/" + vocabulary.AnnotationRollbackTo: "1"}
-			}, state: component.StateReady, revision: 3}},
+			}, state: v1alpha1.StateReady, revision: 3}},
 		},
 		{
 			name: "blocked", generator: maps, spec: spec(long),
-			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, upgradeHold) }, deleted: true, state: component.StateDeleting}},
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, upgradeHold) }, deleted: true, state: v1alpha1.StateDeleting}},
 		},
 		{
 			name: "deleting", generator: hookedChart, spec: widget.Spec{Values: map[string]string{"value": "1"}}, threshold: 100,
-			steps: []upgradeStep{ready, {held: "own", deleted: true, state: component.StateDeleting, message: upgradeHold}},
+			steps: []upgradeStep{ready, {held: "own", deleted: true, state: v1alpha1.StateDeleting, message: upgradeHold}},
 		},
 		{
 			name: "retrying", generator: maps, spec: spec(long), retries: true,
-			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Annotations = map[string]string{upgradeHold: "true"} }, deleted: true, state: component.StateDeletionPending}},
+			steps: []upgradeStep{ready, {change: func(w *widget.Widget) { w.Annotations = map[string]string{upgradeHold: "true"} }, deleted: true, state: v1alpha1.StateDeletionPending}},
 		},
 		{
 			name: "release", generator: releasedChart, spec: widget.Spec{Values: map[string]string{"color": "red"}}, changed: "color",
@@ -221,17 +221,17 @@ func upgrades(t *testing.T) []upgrade {
 		{name: "templates", generator: templatedMap, hooked: true, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},
 		{
 			name: "backtemplates", generator: templatedMap, hooked: true, options: rollsBack, spec: spec(time.Second),
-			steps: []upgradeStep{ready, {change: set("value", "wait"), state: component.StateError, revision: 3, message: "rolled back"}},
+			steps: []upgradeStep{ready, {change: set("value", "wait"), state: v1alpha1.StateError, revision: 3, message: "rolled back"}},
 		},
 		{
 			name: "pinnedtemplates", generator: templatedMap, spec: widget.Spec{Values: map[string]string{"value": "1"}},
-			steps: []upgradeStep{ready, {change: set("value", "2"), state: component.StateReady, revision: 2}, {change: func(w *widget.Widget) {
+			steps: []upgradeStep{ready, {change: set("value", "2"), state: v1alpha1.StateReady, revision: 2}, {change: func(w *widget.Widget) {
 				w.Annotations = map[string]string{"pinnedtemplates.corbel.run/" + vocabulary.AnnotationRollbackTo: "1"}
-			}, state: component.StateReady, revision: 3}},
+			}, state: v1alpha1.StateReady, revision: 3}},
 		},
 		{
 			name: "waitingtemplates", generator: templatedMap, options: waits, spec: spec(long),
-			steps: []upgradeStep{ready, {change: set("value", "wait"), state: component.StateProcessing, revision: 2, message: "ConfigMap"}},
+			steps: []upgradeStep{ready, {change: set("value", "wait"), state: v1alpha1.StateProcessing, revision: 2, message: "ConfigMap"}},
 		},
 		{
 			name: "unkept", generator: templatedMap, options: component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(0)}},
@@ -243,7 +243,7 @@ func upgrades(t *testing.T) []upgrade {
 		{name: "oncetypes", generator: chartOfType("oncetypes", "1.0.0", helm.CRDsOnce), spec: spec(long), shares: []string{http.MethodPatch}},
 		{ // Its definition has another version in the chart of the present build, which no component applies before the deletion.
 			name: "suspendedtypes", generator: chartOfType("suspendedtypes", "1.1.0", helm.CRDsApply), earlier: chartOfType("suspendedtypes", "1.0.0", helm.CRDsApply)(t), spec: spec(long),
-			steps:  []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Suspend = true }, state: component.StateSuspended}},
+			steps:  []upgradeStep{ready, {change: func(w *widget.Widget) { w.Spec.Suspend = true }, state: v1alpha1.StateSuspended}},
 			shares: []string{http.MethodPatch},
 		},
 		{name: "composed", generator: composed, spec: widget.Spec{Values: map[string]string{"value": "1"}}, changed: "value"},

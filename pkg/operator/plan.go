@@ -25,6 +25,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/pkg/component"
 )
@@ -192,7 +193,7 @@ func (o Options[T]) plan(ctx context.Context, config *rest.Config, namespace str
 		v := planview.View{Plan: p, Operator: strings.TrimSpace(o.Name + " " + version()), Delete: f.delete}
 		if status, ok := stored[key]; ok {
 			v.Current = status.Revision
-			if status.State == component.StateSuspended {
+			if status.State == v1alpha1.StateSuspended {
 				_, _, v.Note = status.GetState()
 			}
 		}

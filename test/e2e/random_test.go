@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/test/slice"
@@ -90,7 +90,7 @@ func crashWithRandom(t *testing.T, g *crasher, upgrade bool) []string {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
-		if state, _, message := bundle.Status.GetState(); state != component.StateReady || bundle.Status.ObservedGeneration != bundle.Generation {
+		if state, _, message := bundle.Status.GetState(); state != v1alpha1.StateReady || bundle.Status.ObservedGeneration != bundle.Generation {
 			return fmt.Errorf("%s: %s", state, message)
 		}
 		return nil

@@ -33,9 +33,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/report"
-	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/test/wire"
@@ -201,7 +201,7 @@ func (b *bed) learnsThePromotion(name string) {
 	probe := shop(name)
 	probe.Name, probe.Annotations = name+"-probe", map[string]string{operatorName + "/suspend": "true"}
 	b.check(b.client.Create(b.ctx, probe))
-	b.until("the operator has seen "+probe.Name, func() error { return b.stateIs(probe.Name, component.StateSuspended) })
+	b.until("the operator has seen "+probe.Name, func() error { return b.stateIs(probe.Name, v1alpha1.StateSuspended) })
 	if a := b.untilServed(func() answer { return b.run("plan", "shop/"+probe.Name) }); a.code != 0 {
 		b.Log(a.text())
 	}
@@ -341,7 +341,7 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 		if once(strings.HasSuffix(r.URL.Path, "/secrets")) { // before the operator is asked
 			patch(b, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "race1-settings"}}, `{"data":{"more":"by hand"}}`)
 		}
-		if r.Method == http.MethodDelete && b.stateIs("race1", component.StateSuspended) == nil {
+		if r.Method == http.MethodDelete && b.stateIs("race1", v1alpha1.StateSuspended) == nil {
 			patch(b, shop("race1"), `{"metadata":{"annotations":{"shop.example.com/suspend":null}}}`)
 			b.untilReady("race1")
 		}
@@ -356,7 +356,7 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 			patch(b, shop("race2"), `{"spec":{"greeting":"Hello"}}`)
 		}
 	}, func(b *bed, a answer) {
-		if a.code != 1 || !strings.Contains(a.err, "Shop market/race2 was changed after its plan, and stays suspended") || b.stateIs("race2", component.StateSuspended) != nil {
+		if a.code != 1 || !strings.Contains(a.err, "Shop market/race2 was changed after its plan, and stays suspended") || b.stateIs("race2", v1alpha1.StateSuspended) != nil {
 			b.Error(a.text())
 		}
 		golden(b.T, "adopt changed", b.run("adopt", "helm", "race2", "--as", "shop/race2").text())

@@ -241,7 +241,7 @@ func (b *bed) file(name, text string) string {
 }
 
 // stateIs returns nil if a Shop has a state.
-func (b *bed) stateIs(name string, want component.State) error {
+func (b *bed) stateIs(name string, want v1alpha1.State) error {
 	s := shop(name)
 	if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s); err != nil {
 		return err
