@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -55,7 +56,7 @@ func Render(ctx context.Context, chart fs.FS, kubeVersion string) (Operator, err
 	if err != nil {
 		return Operator{}, fmt.Errorf("the chart of the operator: %w", err)
 	}
-	namespace := manifests.Source(generator).Chart + "-system"
+	namespace := renders.Source(generator).Chart + "-system"
 	ctx = manifests.Context{ReconcilerName: name, Revision: 1}.In(ctx)
 	rendered, err := manifests.Generate(ctx, generator, namespace, "operator", types.UnstructurableMap{})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
@@ -75,7 +76,7 @@ func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
 
 // digestsFrom is digestsOf for a generator.
 func (h *handler[T]) digestsFrom(ctx context.Context, obj T, generator manifests.Generator) (digests, error) {
-	now, err := h.digestsWith(ctx, obj, manifests.Digest(generator))
+	now, err := h.digestsWith(ctx, obj, renders.Digest(generator))
 	if err != nil {
 		return digests{}, err
 	}
@@ -112,7 +113,7 @@ func (h *handler[T]) sourceOf(obj T, p pin) *v1alpha1.Source {
 
 // generatorSource returns what a generator renders from; nil if it does not report it.
 func generatorSource(generator manifests.Generator) *v1alpha1.Source {
-	if source := manifests.Source(generator); source != (v1alpha1.Source{}) {
+	if source := renders.Source(generator); source != (v1alpha1.Source{}) {
 		return &source
 	}
 	return nil

@@ -16,7 +16,7 @@
 //
 // # The index in groups
 //
-//   - The reconciler: [NewReconciler], [Reconciler], [Component], [Status], [v1alpha1.State].
+//   - The reconciler: [NewReconciler], [Reconciler], [Component], [Status].
 //   - Options: [ReconcilerOptions], with [ObjectOptions], [RevisionOptions], [Rollout], [UserOptions],
 //     [ControllerOptions] and [OperatorOptions] in it; [NewLeaderLock] and [OperatorNamespace] for a main function.
 //   - Parts of a spec, to be embedded: [PlacementSpec], [ClientSpec], [ImpersonationSpec], [SuspensionSpec],
@@ -57,7 +57,7 @@
 //
 // # What the status says
 //
-// v1alpha1.State, condition Ready and either Reconciling or Stalled come from one verdict
+// State, condition Ready and either Reconciling or Stalled come from one verdict
 // and cannot disagree. Messages name the objects that are waited for, and for
 // workloads what their pods say. No state is final: all components but the
 // suspended are requeued after the requeue interval at the latest.

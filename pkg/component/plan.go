@@ -369,7 +369,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		return err
 	}
 	digests = pinned.digests(digests)
-	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && manifests.Digest(generator) != manifests.Digest(h.renderer.Generator) {
+	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && renders.Digest(generator) != renders.Digest(h.renderer.Generator) {
 		p.Turn = ""
 	}
 	status := obj.GetStatus()
@@ -395,7 +395,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 		if *p.manifests, err = manifestsOf(obj, resolved.name, rendered, origins); err != nil {
 			return h.about(obj, err)
 		}
-		p.manifests.DefaultValues = manifests.DefaultValues(generator)
+		p.manifests.DefaultValues = renders.DefaultValues(generator)
 	}
 	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
 	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+vocabulary.AnnotationAllowEmpty); err != nil {

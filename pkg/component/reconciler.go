@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -67,14 +68,14 @@ func NewReconciler[T Component](name string, resourceGenerator manifests.Generat
 	var err error
 	r.settings, err = resolveOptions(name, options)
 	r.mistakes = append(r.mistakes, err, checkType[T]())
-	if err := manifests.Validate(resourceGenerator); err != nil {
+	if err := renders.Validate(resourceGenerator); err != nil {
 		r.mistakes = append(r.mistakes, fmt.Errorf("resource generator: %w", err))
 		return r
 	}
-	if options.Revisions.BuildDigest != "" && manifests.LacksDigest(resourceGenerator) {
+	if options.Revisions.BuildDigest != "" && renders.LacksDigest(resourceGenerator) {
 		r.generator = manifests.WithDigest(resourceGenerator, options.Revisions.BuildDigest)
 	}
-	if options.Revisions.Rollout != nil && manifests.Digest(r.generator) == "" {
+	if options.Revisions.Rollout != nil && renders.Digest(r.generator) == "" {
 		r.mistakes = append(r.mistakes, errNoDigest)
 	}
 	return r

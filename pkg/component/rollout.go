@@ -21,6 +21,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -29,7 +30,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -123,7 +123,7 @@ func (h *handler[T]) rolloutOf(obj T) (string, error) {
 		if h.settings.historyLimit == 0 {
 			return "", fmt.Errorf("annotation %s: %q is not possible, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", annotation, value)
 		}
-		if manifests.Digest(h.renderer.Generator) == "" {
+		if renders.Digest(h.renderer.Generator) == "" {
 			return "", fmt.Errorf("annotation %s: %q is not possible, because the generator of the operator reports no digest", annotation, value)
 		}
 		return value, nil
@@ -269,7 +269,7 @@ func (h *handler[T]) reconciledMember(obj T, skipped bool) rollout.Component {
 
 // generatorOf identifies the generator that a component is, or was last, reconciled with.
 func (h *handler[T]) generatorOf(known *remembered) string {
-	return cmp.Or(known.generator, generatorID(manifests.Digest(h.renderer.Generator)))
+	return cmp.Or(known.generator, generatorID(renders.Digest(h.renderer.Generator)))
 }
 
 // fleetMember returns what a roll-out of a generator has to know of a component, by its status alone. Skipped says

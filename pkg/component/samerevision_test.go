@@ -21,6 +21,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	hash "github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
@@ -405,7 +406,7 @@ func TestTheBuildIsTheDigestOfGoCode(t *testing.T) {
 					t.Errorf("%s: %v", name, mistake)
 				}
 			}
-			sums[manifests.Digest(r.generator)] = true
+			sums[renders.Digest(r.generator)] = true
 		}
 		if counts := len(sums) == 3; counts != test.counts || !counts && len(sums) != 1 {
 			t.Errorf("%s: %v", name, sums)

@@ -34,6 +34,7 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
@@ -129,7 +130,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 		r.running.Store(nil)
 		return r.setupError(err)
 	}
-	if manifests.LacksDigest(r.generator) {
+	if renders.LacksDigest(r.generator) {
 		mgr.GetLogger().Info("a generator or a transformer has no digest, so another version of it starts no revision; give it one by manifests.WithDigest, or set the option BuildDigest",
 			"reconciler", r.settings.name)
 	}
@@ -149,7 +150,7 @@ func (r *Reconciler[T]) setupError(err error) error {
 
 // sharedTypes are the types that all components share: those that the generator has, and those with the names.
 func sharedTypes(generator manifests.Generator, names []string) []types.SharedType {
-	shared, version := manifests.SharedTypes(generator), manifests.Source(generator).Version
+	shared, version := renders.SharedTypes(generator), renders.Source(generator).Version
 	for _, name := range names {
 		if !slices.ContainsFunc(shared, func(t types.SharedType) bool { return t.Name == name }) {
 			shared = append(shared, types.SharedType{Name: name, Version: version})
@@ -265,7 +266,7 @@ func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Gene
 			return nil, fmt.Errorf("option SchemeBuilder: %w", err)
 		}
 	}
-	if err := manifests.AddToScheme(generator, scheme); err != nil {
+	if err := renders.AddToScheme(generator, scheme); err != nil {
 		return nil, fmt.Errorf("resource generator: %w", err)
 	}
 	return scheme, nil

@@ -92,7 +92,7 @@ type Status struct {
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
 
-	// v1alpha1.State is the component's condition in one word.
+	// State is the component's condition in one word.
 	// +optional
 	State v1alpha1.State `json:"state,omitempty"`
 

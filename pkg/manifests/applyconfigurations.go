@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/renders"
 )
 
 // FromApplyConfigurations converts apply configurations, such as those of the client-go package
@@ -36,7 +38,7 @@ func FromApplyConfigurations(configurations ...runtime.ApplyConfiguration) ([]cl
 }
 
 func fromApplyConfiguration(configuration runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
-	if isNil(configuration) {
+	if renders.IsNil(configuration) {
 		return nil, errors.New("it is nil")
 	}
 	encoded, err := json.Marshal(configuration)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
@@ -232,9 +233,9 @@ const digestsVariable = "CORBEL_TEST_PRINT_DIGESTS"
 func TestDigestsAreTheSameInEachProcess(t *testing.T) {
 	sums := map[string]string{}
 	for name, c := range contracts(t) {
-		sums[name] = manifests.Digest(c.same())
+		sums[name] = renders.Digest(c.same())
 		for other, g := range c.others {
-			sums[name+" "+other] = manifests.Digest(g())
+			sums[name+" "+other] = renders.Digest(g())
 		}
 	}
 	if path := os.Getenv(digestsVariable); path != "" {
@@ -277,7 +278,7 @@ func TestWhatHasNoDigestIsNamed(t *testing.T) {
 		"all of it":                     {manifests.WithDigest(manifests.Transform(code, own), "1"), false},
 		"nil":                           {nil, true},
 	} {
-		if got := manifests.LacksDigest(test.g); got != test.lacks {
+		if got := renders.LacksDigest(test.g); got != test.lacks {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -290,7 +291,7 @@ func TestEarlierDigests(t *testing.T) {
 	const content = "PutDCMk2rCdWsbjElt1MZA" // if it changes, each component of each chart is rendered once more
 	plain, own := made(manifests.FromFS(filesOf("a.yaml", map1), ".")), dated{digest: "a"}
 	labels := manifests.WithObjectTransformer(transform.Labels(map[string]string{"a": "b"}))
-	joined := manifests.Digest(manifests.Join(chart, serving("x")))
+	joined := renders.Digest(manifests.Join(chart, serving("x")))
 	for name, test := range map[string]struct {
 		g    manifests.Generator
 		want string
@@ -307,7 +308,7 @@ func TestEarlierDigests(t *testing.T) {
 		"isolated":             {manifests.Isolated(manifests.Transform(strange, labels), manifests.Isolation{Name: "earlier"}), content, false},
 		"nothing":              {manifests.Join(plain, plain), "", false},
 	} {
-		got := manifests.Digest(test.g)
+		got := renders.Digest(test.g)
 		if before, _, _ := strings.Cut(got, "+"); before != test.want || (before == got) != test.same {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}

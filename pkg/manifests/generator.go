@@ -7,20 +7,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/jsonsize"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // Generator renders the dependent objects of a component.
 //
 // A generator may also implement types.SchemeBuilder, if the client of the
-// target cluster has to know the types of its objects.
+// target cluster has to know the types of its objects. An operator also calls these methods of a generator that has
+// them:
+//   - Digest() string returns a short text about the sources of the generator: files and options. It is the same in each
+//     process as long as these are; Go functions among the options count only by being there. With another digest, an operator
+//     starts a new revision of each component for which it renders something else. The status of components has
+//     it, so no secret may follow from it. Transformers may have the method, too.
+//   - Source() v1alpha1.Source names the source, without rendering, for people: the name and the version of a
+//     chart, for example. It stands in the status of components.
+//   - DefaultValues() map[string]any returns a copy of the defaults for the parameters, as a chart has them in the file values.yaml.
+//   - SharedTypes() []types.SharedType returns definitions that are the same for all components, as a chart has them in the
+//     folder crds. They belong to the reconciler and to no component. Whether a component needs one depends on its
+//     rendered objects. The caller does not change them.
 type Generator interface {
 	// Generate returns the objects for the parameters. Namespace and name are the deployment's; the
 	// caller puts namespaced objects without a namespace into this namespace. The parameters must
@@ -34,12 +45,10 @@ type GeneratorFunc func(ctx context.Context, namespace, name string, parameters 
 // Generate calls the function.
 func (f GeneratorFunc) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if f == nil {
-		return nil, errNilGenerator
+		return nil, renders.ErrNilGenerator
 	}
 	return f(ctx, namespace, name, parameters)
 }
-
-var errNilGenerator = errors.New("the generator is nil")
 
 const (
 	// maxObjects and maxObjectBytes limit what a generator may return: the number of
@@ -59,8 +68,8 @@ type measuredKey struct{}
 // error: a nil generator, a panic (types.PanicError),
 // nil objects, more than 100,000 objects, more than 256 MiB.
 func Generate(ctx context.Context, g Generator, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-	if isNil(g) {
-		return nil, errNilGenerator
+	if renders.IsNil(g) {
+		return nil, renders.ErrNilGenerator
 	}
 	// A generator that calls other generators is measured once.
 	inner := context.WithValue(ctx, measuredKey{}, true)
@@ -109,49 +118,11 @@ func checkAmount(objects []client.Object) error {
 func checkObjects(objects []client.Object) error {
 	var errs []error
 	for i, object := range objects {
-		if isNil(object) {
+		if renders.IsNil(object) {
 			errs = append(errs, fmt.Errorf("object %d of %d is nil (%T)", i+1, len(objects), object))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// isNil reports whether v is nil or an interface around a nil pointer or function.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	switch value := reflect.ValueOf(v); value.Kind() {
-	case reflect.Pointer, reflect.Func:
-		return value.IsNil()
-	default:
-		return false
-	}
-}
-
-// Validate finds mistakes in how a generator was put together, without calling
-// it: nil generators and nil transformers, also inside Join and Transform.
-func Validate(g Generator) error {
-	if isNil(g) {
-		return errNilGenerator
-	}
-	if composite, ok := g.(interface{ validate() error }); ok {
-		return composite.validate()
-	}
-	return nil
-}
-
-// AddToScheme adds the types that the generator brings to the scheme, if it is
-// a types.SchemeBuilder; otherwise it does nothing. Join and Transform forward
-// to the generators they are made from.
-func AddToScheme(g Generator, scheme *runtime.Scheme) error {
-	if isNil(g) {
-		return errNilGenerator
-	}
-	if builder, ok := g.(types.SchemeBuilder); ok {
-		return guard.Call(func() error { return builder.AddToScheme(scheme) })
-	}
-	return nil
 }
 
 // Decryptor decrypts the files of a generator when they are read. It gets every file and returns a

@@ -18,6 +18,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -160,15 +161,15 @@ func TestJoinKeepsTheOrder(t *testing.T) {
 }
 
 func TestValidateLooksInside(t *testing.T) {
-	if err := manifests.Validate(manifests.Join(serving(), manifests.Transform(serving()))); err != nil {
+	if err := renders.Validate(manifests.Join(serving(), manifests.Transform(serving()))); err != nil {
 		t.Error(err)
 	}
-	err := manifests.Validate(manifests.Join(serving(), manifests.Transform(manifests.Join(nil), manifests.WithObjectTransformer(nil), manifests.Transformer{})))
+	err := renders.Validate(manifests.Join(serving(), manifests.Transform(manifests.Join(nil), manifests.WithObjectTransformer(nil), manifests.Transformer{})))
 	want := "generator 2 of 2: generator 1 of 1: the generator is nil\ntransformer 1 of 2 is nil\ntransformer 2 of 2 is nil"
 	if err == nil || err.Error() != want {
 		t.Errorf("got the error %v", err)
 	}
-	if err := manifests.Validate(nil); err == nil {
+	if err := renders.Validate(nil); err == nil {
 		t.Error("nil is no valid generator")
 	}
 }
@@ -185,16 +186,16 @@ func (s schemeGenerator) AddToScheme(scheme *apiruntime.Scheme) error {
 func TestAddToSchemeIsForwarded(t *testing.T) {
 	scheme := apiruntime.NewScheme()
 	g := manifests.Transform(manifests.Join(serving(), schemeGenerator{Generator: serving()}))
-	if err := manifests.AddToScheme(g, scheme); err != nil {
+	if err := renders.AddToScheme(g, scheme); err != nil {
 		t.Fatal(err)
 	}
 	if !scheme.Recognizes(corev1.SchemeGroupVersion.WithKind("Pod")) {
 		t.Error("the scheme does not know pods")
 	}
-	if err := manifests.AddToScheme(serving(), scheme); err != nil {
+	if err := renders.AddToScheme(serving(), scheme); err != nil {
 		t.Errorf("a generator without types: %v", err)
 	}
-	err := manifests.AddToScheme(manifests.Join(schemeGenerator{err: errors.New("broken")}, nil), scheme)
+	err := renders.AddToScheme(manifests.Join(schemeGenerator{err: errors.New("broken")}, nil), scheme)
 	if err == nil || !strings.Contains(err.Error(), "generator 1 of 2: broken") || !strings.Contains(err.Error(), "generator 2 of 2: the generator is nil") {
 		t.Errorf("got the error %v", err)
 	}

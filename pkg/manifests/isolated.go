@@ -106,7 +106,7 @@ func (i *isolated) Generate(ctx context.Context, namespace, name string, paramet
 		// An isolated generator inside of another one.
 		return Generate(ctx, i.generator, namespace, name, parameters)
 	}
-	if err := errors.Join(i.validate(), isolates.ready()); err != nil {
+	if err := errors.Join(i.ValidateParts(), isolates.ready()); err != nil {
 		return nil, err
 	}
 	work, err := encodeWork(ctx, i.isolation.Name, namespace, name, parameters)
@@ -137,8 +137,9 @@ func (i *isolated) failed(err error) error {
 	return fmt.Errorf("isolated generator %q: %w", i.isolation.Name, err)
 }
 
-func (i *isolated) validate() error {
-	errs := []error{Validate(i.generator), i.err}
+// ValidateParts validates the generator and the limits.
+func (i *isolated) ValidateParts() error {
+	errs := []error{renders.Validate(i.generator), i.err}
 	if i.isolation.Timeout < 0 || i.isolation.ProcessorTime < time.Second {
 		errs = append(errs, i.failed(fmt.Errorf("the timeout of %s is negative, or less than a second of the processor: %s", i.isolation.Timeout, i.isolation.ProcessorTime)))
 	}

@@ -186,7 +186,7 @@ func TestMistakesInIsolationAreReported(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := test.g.Generate(t.Context(), "", "", nil)
-			for _, err := range []error{err, manifests.Validate(test.g)} {
+			for _, err := range []error{err, renders.Validate(test.g)} {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got the error %v, want %q", err, test.want)
 				}

@@ -80,7 +80,7 @@ func encodeWork(ctx context.Context, generator, namespace, name string, paramete
 		Upgrade: c.Upgrade, Preview: c.Preview, RollbackHooks: renders.RollbackHooks(ctx), Origins: renders.WantsOrigins(ctx),
 	}
 	err := guard.Call(func() error {
-		if !isNil(parameters) {
+		if !renders.IsNil(parameters) {
 			w.Parameters = parameters.ToUnstructured()
 		}
 		return nil
@@ -91,7 +91,7 @@ func encodeWork(ctx context.Context, generator, namespace, name string, paramete
 	if now, ok := renders.Time(ctx); ok {
 		w.Time = &now
 	}
-	if !isNil(c.Component) {
+	if !renders.IsNil(c.Component) {
 		if w.Component, err = runtime.DefaultUnstructuredConverter.ToUnstructured(c.Component); err != nil {
 			return nil, fmt.Errorf("the component: %w", err)
 		}
@@ -141,7 +141,7 @@ func doWork(ctx context.Context, encoded []byte, a *answer) error {
 	}
 	a.Random, a.Time = randomness.Values.Load(), randomness.Time.Load()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(i.generator, scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), renders.AddToScheme(i.generator, scheme)); err != nil {
 		return err
 	}
 	var converted []*unstructured.Unstructured

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -41,10 +42,13 @@ func (j joined) Generate(ctx context.Context, namespace, name string, parameters
 
 // AddToScheme implements types.SchemeBuilder.
 func (j joined) AddToScheme(scheme *runtime.Scheme) error {
-	return j.each(func(g Generator) error { return AddToScheme(g, scheme) })
+	return j.each(func(g Generator) error { return renders.AddToScheme(g, scheme) })
 }
 
-func (j joined) validate() error { return j.each(Validate) }
+// ValidateParts validates each generator.
+func (j joined) ValidateParts() error {
+	return j.each(func(g Generator) error { return renders.Validate(g) })
+}
 
 // each collects the errors, with the position of the generator.
 func (j joined) each(f func(Generator) error) error {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -63,7 +64,7 @@ func TestTheSharedTypesOfACompositionAreThoseOfItsGenerators(t *testing.T) {
 		"isolation":                                {manifests.Isolated(a, manifests.Isolation{Name: "sharer"}), []string{"a 1 "}},
 	} {
 		var got []string
-		for _, shared := range manifests.SharedTypes(test.generator) {
+		for _, shared := range renders.SharedTypes(test.generator) {
 			text := shared.Name + " " + shared.Version + " "
 			if shared.Definition != nil {
 				text += shared.Definition.DeepCopy().GetLabels()["by"] // the copy would panic with an int

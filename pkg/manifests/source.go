@@ -12,78 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Sourcer is a generator that can report, without rendering, its source, for people: the name and
-// the version of a chart, for example. It stands in the status of components.
-type Sourcer interface {
-	// Source returns the source of the generator. Fields that do not apply are empty.
-	Source() v1alpha1.Source
-}
+// DefaultValues returns the defaults of the generator.
+func (t *transformed) DefaultValues() map[string]any { return renders.DefaultValues(t.generator) }
 
-// Source returns the source of a generator; it is empty if the generator does not report it.
-// Transform and Isolated report the source of the generator that they are made from, and Join
-// reports the source of the first generator that has one.
-func Source(g Generator) v1alpha1.Source {
-	var source v1alpha1.Source
-	if sourcer, ok := g.(Sourcer); ok && !isNil(g) {
-		if err := guard.Call(func() error { source = sourcer.Source(); return nil }); err != nil {
-			return v1alpha1.Source{}
-		}
-	}
-	return source
-}
-
-// DefaultValuer is a generator with defaults for its parameters, as a chart has them in the file values.yaml.
-type DefaultValuer interface {
-	// DefaultValues returns a copy of the defaults.
-	DefaultValues() map[string]any
-}
-
-// DefaultValues returns the defaults of a generator for its parameters; nil if it reports none.
-// Transform and Isolated report the defaults of the generator that they are made from.
-func DefaultValues(g Generator) map[string]any {
-	var values map[string]any
-	if valuer, ok := g.(DefaultValuer); ok && !isNil(g) {
-		if err := guard.Call(func() error { values = valuer.DefaultValues(); return nil }); err != nil {
-			return nil
-		}
-	}
-	return values
-}
-
-// DefaultValues implements DefaultValuer.
-func (t *transformed) DefaultValues() map[string]any { return DefaultValues(t.generator) }
-
-// TypeSharer is a generator with definitions that are the same for all components, as a chart has
-// them in the folder crds. They belong to the reconciler and to no component. Whether a component
-// needs one depends on its rendered objects.
-type TypeSharer interface {
-	// SharedTypes returns the definitions, which the caller must not change.
-	SharedTypes() []types.SharedType
-}
-
-// SharedTypes returns the definitions of a generator that all components share; nil if it reports
-// none. Join and Isolated report the definitions of the generators that they are made from; of two
-// with one name the first counts. Transform changes the definitions by its object transformers,
-// which are called without a namespace and a name: if their results depend on these, components do
-// not share the definition.
-func SharedTypes(g Generator) []types.SharedType {
-	var shared []types.SharedType
-	if sharer, ok := g.(TypeSharer); ok && !isNil(g) {
-		if err := guard.Call(func() error { shared = sharer.SharedTypes(); return nil }); err != nil {
-			return nil
-		}
-	}
-	return shared
-}
-
-// SharedTypes implements TypeSharer.
+// SharedTypes returns the definitions of all generators; of two with one name the first counts.
 func (j joined) SharedTypes() (shared []types.SharedType) {
 	for _, g := range j {
-		for _, t := range SharedTypes(g) {
+		for _, t := range renders.SharedTypes(g) {
 			if !slices.ContainsFunc(shared, func(first types.SharedType) bool { return first.Name == t.Name }) {
 				shared = append(shared, t)
 			}
@@ -92,9 +31,9 @@ func (j joined) SharedTypes() (shared []types.SharedType) {
 	return shared
 }
 
-// SharedTypes implements TypeSharer. A definition that cannot be transformed is not shared.
+// SharedTypes returns the definitions of the generator as the object transformers change them. A definition that cannot be transformed is not shared.
 func (t *transformed) SharedTypes() (shared []types.SharedType) {
-	for _, one := range SharedTypes(t.generator) {
+	for _, one := range renders.SharedTypes(t.generator) {
 		if one.Definition == nil { // each component renders it
 			shared = append(shared, one)
 			continue
@@ -112,18 +51,18 @@ func (t *transformed) SharedTypes() (shared []types.SharedType) {
 	return shared
 }
 
-// Source implements Sourcer.
+// Source returns the first source that a generator reports.
 func (j joined) Source() v1alpha1.Source {
 	for _, g := range j {
-		if source := Source(g); source != (v1alpha1.Source{}) {
+		if source := renders.Source(g); source != (v1alpha1.Source{}) {
 			return source
 		}
 	}
 	return v1alpha1.Source{}
 }
 
-// Source implements Sourcer.
-func (t *transformed) Source() v1alpha1.Source { return Source(t.generator) }
+// Source returns the source of the generator.
+func (t *transformed) Source() v1alpha1.Source { return renders.Source(t.generator) }
 
-// Source implements Sourcer.
+// Source says that there are files.
 func (s *static) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "files"} }

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -46,7 +47,7 @@ func TestSource(t *testing.T) {
 		"a panic":            {versioned{version: "panic"}, v1alpha1.Source{}},
 		"a panic among more": {manifests.Join(versioned{version: "panic"}, two), of("2")},
 	} {
-		if got := manifests.Source(test.generator); got != test.want {
+		if got := renders.Source(test.generator); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}

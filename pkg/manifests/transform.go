@@ -35,7 +35,7 @@ type transformed struct {
 }
 
 func (t *transformed) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-	if err := t.validate(); err != nil {
+	if err := t.ValidateParts(); err != nil {
 		return nil, err
 	}
 	err := t.each(func(transformer Transformer) (err error) {
@@ -66,13 +66,14 @@ func (t *transformed) transformObjects(ctx context.Context, namespace, name stri
 
 // AddToScheme implements types.SchemeBuilder.
 func (t *transformed) AddToScheme(scheme *runtime.Scheme) error {
-	return AddToScheme(t.generator, scheme)
+	return renders.AddToScheme(t.generator, scheme)
 }
 
-func (t *transformed) validate() error {
-	errs := []error{Validate(t.generator)}
+// ValidateParts validates the generator, and finds transformers that are nil.
+func (t *transformed) ValidateParts() error {
+	errs := []error{renders.Validate(t.generator)}
 	for i, transformer := range t.transformers {
-		if isNil(transformer.parameters) && isNil(transformer.objects) {
+		if renders.IsNil(transformer.parameters) && renders.IsNil(transformer.objects) {
 			errs = append(errs, fmt.Errorf("transformer %d of %d is nil", i+1, len(t.transformers)))
 		}
 	}
@@ -105,7 +106,7 @@ func transformParameters(t ParameterTransformer, namespace, name string, paramet
 // nil objects. Patches and expressions of package transform end when the
 // context does. The origins of objects are kept.
 func TransformObjects(ctx context.Context, t ObjectTransformer, namespace, name string, objects []client.Object) ([]client.Object, error) {
-	if isNil(t) {
+	if renders.IsNil(t) {
 		return nil, errNilTransformer
 	}
 	transform := t.TransformObjects

@@ -16,7 +16,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -40,8 +39,6 @@ func (u upgradable) Generate(ctx context.Context, namespace, name string, parame
 	}
 	return bundleManifests(ctx, namespace, name, parametersOf(values))
 }
-
-var _ manifests.Digester = upgradable{}
 
 type parametersOf map[string]any
 

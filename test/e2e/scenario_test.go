@@ -311,8 +311,6 @@ func (s typeSharer) SharedTypes() []corbeltypes.SharedType {
 	return []corbeltypes.SharedType{{Name: s.definition.GetName(), Version: "1.0.0", Definition: s.definition}}
 }
 
-var _ manifests.TypeSharer = typeSharer{}
-
 // letters are those of a namespace's name that can be part of a type's group.
 func letters(namespace string) string { return strings.ReplaceAll(namespace, "-", "") }
 

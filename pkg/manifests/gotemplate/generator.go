@@ -101,7 +101,7 @@ func missingKey(strict bool) string {
 	return "missingkey=zero"
 }
 
-// Source implements manifests.Sourcer.
+// Source names the kind of the generator.
 func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "gotemplate"} }
 
 // Generate implements manifests.Generator. The lines of mistakes count in the rendered text.

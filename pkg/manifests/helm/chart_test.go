@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
@@ -54,7 +55,7 @@ func TestTheDigestIsThatOfTheFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return manifests.Digest(g)
+		return renders.Digest(g)
 	}
 	files := map[string]string{"web/Chart.yaml": chartFile, "web/templates/a.yaml": manifest("x")}
 	one := digest(folder(files))
@@ -221,7 +222,7 @@ func TestTheDefaultsOfAChartAreItsValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, g := range []manifests.Generator{g, manifests.Transform(g)} {
-		if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": int64(1)}}, manifests.DefaultValues(g)); diff != "" {
+		if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": int64(1)}}, renders.DefaultValues(g)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}

@@ -40,14 +40,7 @@ type generator struct {
 	runner *timeout.Runner
 }
 
-var (
-	_ manifests.Generator = &generator{}
-	_ manifests.Digester  = &generator{}
-	_ manifests.Sourcer   = &generator{}
-
-	_ manifests.DefaultValuer = &generator{}
-	_ manifests.TypeSharer    = &generator{}
-)
+var _ manifests.Generator = &generator{}
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
@@ -77,11 +70,11 @@ func New(fsys fs.FS, root string, options Options) (manifests.Generator, error) 
 	return g, g.err
 }
 
-// Digest implements manifests.Digester. It covers the files of the chart, packed or not, and the
+// Digest covers the files of the chart, packed or not, and the
 // options, if there are any.
 func (g *generator) Digest() string { return g.digest }
 
-// Source implements manifests.Sourcer.
+// Source returns name and version of the chart.
 func (g *generator) Source() v1alpha1.Source {
 	source := v1alpha1.Source{Generator: "helm"}
 	if g.chart != nil && g.chart.Metadata != nil {
@@ -90,7 +83,7 @@ func (g *generator) Source() v1alpha1.Source {
 	return source
 }
 
-// DefaultValues implements manifests.DefaultValuer: they are the values of the file values.yaml.
+// DefaultValues are the values of the file values.yaml.
 func (g *generator) DefaultValues() map[string]any {
 	if g.chart == nil {
 		return nil
@@ -103,7 +96,7 @@ func (g *generator) DefaultValues() map[string]any {
 	return values
 }
 
-// SharedTypes implements manifests.TypeSharer: they are the definitions in the folders crds of the chart and of all its sub-charts, in
+// SharedTypes are the definitions in the folders crds of the chart and of all its sub-charts, in
 // the version of the chart.
 func (g *generator) SharedTypes() (shared []types.SharedType) {
 	if g.chart == nil {

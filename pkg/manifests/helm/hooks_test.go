@@ -267,16 +267,16 @@ func TestTheFolderOfCRDsHasTheSharedTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, shared := range manifests.SharedTypes(generator) {
+		for _, shared := range renders.SharedTypes(generator) {
 			got = append(got, shared.Name+" "+shared.Version+" "+shared.Definition.GetName())
 		}
-		version := manifests.Source(generator).Version
+		version := renders.Source(generator).Version
 		if diff := cmp.Diff([]string{"a " + version + " a", "c " + version + " c"}, got); diff != "" || version == "" {
 			t.Errorf("%s (-want +got):\n%s", policy, diff)
 		}
 	}
 	files["web/crds/a.yaml"] = "kind: ["
-	if broken, err := helm.New(folder(files), "web", helm.Options{}); err == nil && len(manifests.SharedTypes(broken)) > 0 {
+	if broken, err := helm.New(folder(files), "web", helm.Options{}); err == nil && len(renders.SharedTypes(broken)) > 0 {
 		t.Error("a folder that cannot be read has shared types")
 	}
 }

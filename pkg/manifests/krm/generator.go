@@ -43,7 +43,7 @@ func NewGenerator(f Function) (manifests.Generator, error) {
 	return g, g.err
 }
 
-// Source implements manifests.Sourcer.
+// Source names the kind of the generator.
 func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "krm"} }
 
 // Generate implements manifests.Generator.

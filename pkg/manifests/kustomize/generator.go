@@ -122,7 +122,7 @@ func (in input) checked(t *tree, folder string, limits Limits) (*plan, error) {
 	return check(complete, folder, limits)
 }
 
-// Source implements manifests.Sourcer.
+// Source names the kind of the generator.
 func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "kustomize"} }
 
 // Generate implements manifests.Generator.

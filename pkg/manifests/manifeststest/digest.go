@@ -10,25 +10,26 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// Digest checks the contract of manifests.Digester. The first function makes the generator anew
+// Digest checks the contract of the method Digest of a manifests.Generator. The first function makes the generator anew
 // each time that it is called: the digest is always the same, and is not empty. Each of the other
 // functions makes a generator with another content, option or transformer: no two of them have the
 // same digest.
 func Digest(t testing.TB, same func() manifests.Generator, others map[string]func() manifests.Generator) {
 	t.Helper()
 	first := same()
-	if manifests.LacksDigest(first) {
+	if renders.LacksDigest(first) {
 		t.Errorf("the generator, or a part of it, has no digest")
 	}
-	seen := map[string]string{manifests.Digest(first): "the generator"}
-	if again := manifests.Digest(same()); again != manifests.Digest(first) {
-		t.Errorf("a generator that is made in the same way has another digest: %q and %q", manifests.Digest(first), again)
+	seen := map[string]string{renders.Digest(first): "the generator"}
+	if again := renders.Digest(same()); again != renders.Digest(first) {
+		t.Errorf("a generator that is made in the same way has another digest: %q and %q", renders.Digest(first), again)
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
-		sum := manifests.Digest(others[name]())
+		sum := renders.Digest(others[name]())
 		if other, known := seen[sum]; known {
 			t.Errorf("%s has the digest of %s: %q", name, other, sum)
 		}

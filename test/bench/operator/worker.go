@@ -108,7 +108,7 @@ const Broken = "broken"
 // generator is that of an operator that brings a version of a chart.
 type generator string
 
-// Digest implements manifests.Digester.
+// Digest is a method that an operator asks.
 func (g generator) Digest() string { return string(g) }
 
 // Generate implements manifests.Generator.

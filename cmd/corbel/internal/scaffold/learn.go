@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values"
 	"github.com/corbel-run/corbel/internal/rbacrules"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
@@ -320,7 +321,7 @@ func (l *learned) rendered(ctx context.Context, o Options, generator manifests.G
 	kinds := rbacrules.OfObjects(plain)
 	if l.fixed == nil { // the first values that can be rendered are those of the sample
 		another, _ := manifests.Generate(ctx, generator, "another", "second", types.UnstructurableMap(parameters)) // a source may refuse the names
-		l.fixed = commonObjects(kinds, manifests.SharedTypes(generator), objects, another)
+		l.fixed = commonObjects(kinds, renders.SharedTypes(generator), objects, another)
 	}
 	return kinds, nil
 }
