@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/document"
 )
 
 const (
@@ -174,9 +174,9 @@ func Unpack(text []byte) ([]byte, error) {
 // objectsIn reads the objects of a manifest as Helm does. The text of a mistake is not reported,
 // because it may have values of Secrets.
 func objectsIn(what, text string) ([]*unstructured.Unstructured, error) {
-	objects, err := manifests.Decode("release", []byte(text), manifests.LastKeyWins)
+	objects, err := document.Options{LastKeyWins: true}.Decode("release", []byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s in the record has documents that are no objects", what)
 	}
-	return manifests.WithoutLists(objects), nil
+	return document.WithoutLists(objects), nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -156,7 +157,7 @@ func TestNoPatchOfAUserReadsASecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			generator := rendering.Patched(generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-				decoded, err := manifests.Decode("all.yaml", []byte(secret+rest))
+				decoded, err := document.Decode("all.yaml", []byte(secret+rest))
 				var objects []client.Object
 				for _, object := range decoded {
 					objects = append(objects, object)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -20,11 +21,12 @@ import (
 // *.json files below the root, which is a folder of the file system ("." for
 // all of it) or a single file. The parameters make no difference.
 //
-// The files are read once, here, in the order of their paths. A file may hold several documents;
-// see Decode for their content. Files and folders with a name that starts with a dot are left out.
+// The files are read once, here, in the order of their paths. A file may hold several documents. Files and folders with a
+// name that starts with a dot are left out. Mistakes are text that does not parse or is not UTF-8, keys that are set twice,
+// documents that are no objects, objects without apiVersion, kind or name, and labels and annotations that are no strings.
 //
 // If there are mistakes, the error lists all of them, with file, document and
-// line (DecodeError). The generator is usable even then: it returns the same
+// line. The generator is usable even then: it returns the same
 // error whenever it is called. So the caller has the choice to stop the
 // operator, or to go on and let the mistake show up at the components.
 func FromFS(fsys fs.FS, root string, options ...FSOption) (Generator, error) {
@@ -39,7 +41,7 @@ func FromFS(fsys fs.FS, root string, options ...FSOption) (Generator, error) {
 	g, contents := &static{}, map[string]string{}
 	for _, file := range read {
 		contents[file.Below] = string(file.Data)
-		objects, err := Decode(file.Path, file.Data)
+		objects, err := document.Decode(file.Path, file.Data)
 		g.objects = append(g.objects, objects...)
 		errs = append(errs, err)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 )
 
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+
 func named(name string) string { return strings.ReplaceAll(configMap, "name: a", "name: "+name) }
 
 func folder(files map[string]string) fstest.MapFS {

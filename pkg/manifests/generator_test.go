@@ -18,6 +18,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -106,9 +107,9 @@ func TestGenerateConvertsMistakesToErrors(t *testing.T) {
 			return []client.Object{nil, &corev1.Secret{}, (*corev1.ConfigMap)(nil)}, nil
 		}), "object 1 of 3 is nil (<nil>)\nobject 3 of 3 is nil (*v1.ConfigMap)"},
 		{"an error that is a nil pointer", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-			var err *manifests.DecodeError
+			var err *document.DecodeError
 			return nil, err
-		}), "returned an error of type *manifests.DecodeError that is a nil pointer"},
+		}), "returned an error of type *document.DecodeError that is a nil pointer"},
 		{"too many objects", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			objects := make([]client.Object, 100_001)
 			for i := range objects {

@@ -29,10 +29,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // offlineCommands returns the commands that need no cluster.
@@ -102,7 +102,7 @@ func (o Options[T]) definitions() (definitions []*unstructured.Unstructured, err
 		if err != nil {
 			return err
 		}
-		objects, err := manifests.Decode(name, text)
+		objects, err := document.Decode(name, text)
 		definitions = append(definitions, objects...)
 		return err
 	})
@@ -131,7 +131,7 @@ func readComponents(names []string, in io.Reader) (objects []*unstructured.Unstr
 			if err != nil {
 				return nil, err
 			}
-			read, err := manifests.Decode(file, text)
+			read, err := document.Decode(file, text)
 			if err != nil {
 				return nil, err
 			}

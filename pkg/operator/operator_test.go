@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -30,7 +31,7 @@ func widgets() Options[*widget.Widget] {
 		Name: "widgets.example.com", SchemeBuilder: new(runtime.NewSchemeBuilder(widget.AddToScheme)),
 		Generator: func() (manifests.Generator, error) {
 			return manifests.GeneratorFunc(func(_ context.Context, namespace, name string, _ types.Unstructurable) ([]client.Object, error) {
-				objects, err := manifests.Decode("config", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: "+namespace+"}}"))
+				objects, err := document.Decode("config", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: "+namespace+"}}"))
 				if err != nil {
 					return nil, err
 				}

@@ -95,7 +95,7 @@ var rooms = []Room{
 	{Path: "internal/revisions", Floor: 2, Kind: Open},
 	{Path: "internal/preview", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/subprocess", Floor: 2, Kind: Open},
-	{Path: "pkg/manifests/internal/document", Floor: 2, Kind: Open},
+	{Path: "internal/document", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/files", Floor: 2, Kind: Open},
 	{Path: "pkg/manifests/internal/cache", Floor: 2, Kind: Open},
 	{Path: "pkg/reconciler/internal/desired", Floor: 2, Kind: Open, Beside: []string{"internal/cluster"}},

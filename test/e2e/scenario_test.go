@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	corbeltypes "github.com/corbel-run/corbel/pkg/types"
 )
@@ -257,7 +258,7 @@ func (f *fixture) create(t testing.TB, texts []string) {
 // objects reads manifests.
 func (f *fixture) objects(t testing.TB, texts []string) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := manifests.Decode("story", []byte(f.fill(strings.Join(texts, "---\n"))))
+	objects, err := document.Decode("story", []byte(f.fill(strings.Join(texts, "---\n"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +276,7 @@ var clusterKinds = []string{"Namespace", "CustomResourceDefinition", "ClusterRol
 // bundleManifests renders the manifests that a Bundle brings along.
 var bundleManifests = manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters corbeltypes.Unstructurable) ([]client.Object, error) {
 	text, _ := parameters.ToUnstructured()["manifests"].(string)
-	decoded, err := manifests.Decode("manifests", []byte(text))
+	decoded, err := document.Decode("manifests", []byte(text))
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -138,7 +139,7 @@ func (g *generator) decode(name, text string) ([]*unstructured.Unstructured, err
 	if objects, ok := g.read.Get(key); ok {
 		return objects, nil
 	}
-	objects, err := manifests.Decode(name+" (rendered)", []byte(text))
+	objects, err := document.Decode(name+" (rendered)", []byte(text))
 	if err == nil {
 		g.read.Put(key, objects, int64(len(text)))
 	}

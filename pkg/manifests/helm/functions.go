@@ -18,7 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )

@@ -20,9 +20,9 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/internal/renders"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 )
 
@@ -43,15 +43,16 @@ func manifestsIn(name, text string) ([]manifest, error) {
 	texts := releaseutil.SplitManifests(text)
 	found := make([]manifest, 0, len(texts))
 	var errs []error
+	asHelm := document.Options{LastKeyWins: true}
 	for i := range len(texts) {
 		// Without a line end a block of text at the end would lose its last one.
-		document := texts[fmt.Sprint("manifest-", i)] + "\n"
-		objects, err := manifests.Decode(name+" (rendered)", []byte(document), manifests.LastKeyWins)
+		rendered := texts[fmt.Sprint("manifest-", i)] + "\n"
+		objects, err := asHelm.Decode(name+" (rendered)", []byte(rendered))
 		if err != nil {
 			// Once more with the lines that it has in the whole text.
-			before, _, _ := strings.Cut(text, strings.TrimSuffix(document, "\n"))
+			before, _, _ := strings.Cut(text, strings.TrimSuffix(rendered, "\n"))
 			lines := strings.Repeat("\n", strings.Count(before, "\n"))
-			_, err = manifests.Decode(name+" (rendered)", []byte(lines+document), manifests.LastKeyWins)
+			_, err = asHelm.Decode(name+" (rendered)", []byte(lines+rendered))
 		}
 		if err != nil || len(objects) == 0 {
 			errs = append(errs, err)
@@ -60,7 +61,7 @@ func manifestsIn(name, text string) ([]manifest, error) {
 		hook, former, err := hookOf(name, objects[0])
 		errs = append(errs, err)
 		if !former {
-			found = append(found, manifest{objects: manifests.WithoutLists(objects), file: name, kind: objects[0].GetKind(), hook: hook})
+			found = append(found, manifest{objects: document.WithoutLists(objects), file: name, kind: objects[0].GetKind(), hook: hook})
 		}
 	}
 	return found, errors.Join(errs...)
@@ -265,6 +266,6 @@ func (g *generator) readCRDs(ctx context.Context, c *chart.Chart) ([]*unstructur
 }
 
 func crdsIn(name, text string) ([]manifest, error) {
-	objects, err := manifests.Decode(name, []byte(text))
-	return []manifest{{objects: manifests.WithoutLists(objects), file: name}}, err
+	objects, err := document.Decode(name, []byte(text))
+	return []manifest{{objects: document.WithoutLists(objects), file: name}}, err
 }

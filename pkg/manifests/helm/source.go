@@ -19,7 +19,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	"helm.sh/helm/v4/pkg/ignore"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )
 

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/internal/document"
 )
 
 const (
@@ -97,7 +96,7 @@ func parseItems(value any) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		decoded, err := manifests.Decode(name, data)
+		decoded, err := document.Decode(name, data)
 		if err == nil && len(decoded) != 1 {
 			err = fmt.Errorf("%s: want an object", name)
 		}

@@ -8,8 +8,8 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 

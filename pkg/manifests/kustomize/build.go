@@ -23,9 +23,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 )
 
@@ -107,7 +106,7 @@ func objectsOf(resources resmap.ResMap, limits Limits) (built []*unstructured.Un
 		}
 		values = append(values, value)
 	}
-	built, err = manifests.ObjectsOf("result", values...)
+	built, err = document.ObjectsOf("result", values...)
 	return built, size, err
 }
 
@@ -122,7 +121,7 @@ func valueOf(resource *resource.Resource) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := manifests.Decode("result", text)
+	objects, err := document.Decode("result", text)
 	if err != nil {
 		return nil, err
 	}

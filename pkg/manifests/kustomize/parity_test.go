@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/document"
 )
 
 func TestWhatIsBuiltEqualsWhatTheLibraryBuildsOnDisk(t *testing.T) {
@@ -102,5 +102,5 @@ func onDisk(folder string) (built []*unstructured.Unstructured, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return manifests.Decode(folder, data)
+	return document.Decode(folder, data)
 }

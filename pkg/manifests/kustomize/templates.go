@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 )
 
@@ -91,7 +91,7 @@ type sources map[string]map[string][]string
 func sourcesOf(texts map[string]string) sources {
 	all := sources{}
 	for _, file := range slices.Sorted(maps.Keys(texts)) {
-		objects, err := manifests.Decode(file, []byte(texts[file]))
+		objects, err := document.Decode(file, []byte(texts[file]))
 		if err != nil {
 			continue
 		}

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )

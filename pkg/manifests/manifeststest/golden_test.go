@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -58,7 +59,7 @@ func TestGoldenMasksWhatIsRandom(t *testing.T) {
 		manifests.NoteRandom(ctx)
 		count++
 		text := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: '%d', same: x, at: '%d'}}", count, manifests.Now(ctx).Year())
-		objects, err := manifests.Decode("a", []byte(text))
+		objects, err := document.Decode("a", []byte(text))
 		return []client.Object{objects[0]}, err
 	})}
 	file := filepath.Join(t.TempDir(), "x.golden")

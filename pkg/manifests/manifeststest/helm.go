@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/document"
 )
 
 // HelmOptions are options of EqualsHelmTemplate.
@@ -73,7 +73,7 @@ func (c Case) helmTemplate(ctx context.Context, binary, dir, chart string, args 
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(messages.String()))
 	}
-	return manifests.Decode("helm template", output.Bytes())
+	return document.Decode("helm template", output.Bytes())
 }
 
 // compare reports objects that are only on one side, and differences.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/manifests/transform"
 )
 
@@ -166,7 +166,7 @@ func patched(t *testing.T, patches []v1alpha1.Patch, images []v1alpha1.Image) (m
 
 func decode(t *testing.T, text string) []client.Object {
 	t.Helper()
-	decoded, err := manifests.Decode("resources", []byte(text))
+	decoded, err := document.Decode("resources", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ var limitGroups = []limitGroup{
 	{"Previews", []string{"internal/preview"}},
 	{"Helm releases", []string{"internal/helmrelease", "cmd/corbel/internal/helmrecord"}},
 	{"Files and generators", []string{
-		"pkg/manifests/internal/files", "pkg/manifests/internal/document", "pkg/manifests/internal/templates", "pkg/manifests/internal/lookup",
+		"pkg/manifests/internal/files", "internal/document", "pkg/manifests/internal/templates", "pkg/manifests/internal/lookup",
 		"pkg/manifests/helm", "pkg/manifests/gotemplate", "pkg/manifests/kustomize", "pkg/manifests/krm", "pkg/manifests/transform",
 	}},
 	{"Expressions", []string{"pkg/status"}},

@@ -17,8 +17,8 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/deploy"
+	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // samples are the components of a project, with what is still to be applied.
@@ -44,7 +44,7 @@ func readSamples(folder string, installed deploy.Operator) (samples, error) {
 		if err != nil {
 			return samples{}, err
 		}
-		objects, err := manifests.Decode("samples/"+filepath.Base(name), text)
+		objects, err := document.Decode("samples/"+filepath.Base(name), text)
 		if err != nil {
 			return samples{}, err
 		}

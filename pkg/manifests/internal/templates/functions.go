@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
+	"github.com/corbel-run/corbel/internal/document"
 )
 
 // Functions returns the functions that all templates have: the functions of sprig, the printing

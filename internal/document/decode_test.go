@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package manifests_test
+package document
 
 import (
 	"errors"
@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
@@ -37,7 +35,7 @@ func TestDecodeReturnsTheObjects(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			objects, err := manifests.Decode("a.yaml", []byte(test.text))
+			objects, err := Decode("a.yaml", []byte(test.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,14 +86,14 @@ func TestDecodeNamesFileDocumentAndLine(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			objects, err := manifests.Decode("a.yaml", []byte(test.text))
+			objects, err := Decode("a.yaml", []byte(test.text))
 			if err == nil {
 				t.Fatalf("got %d objects, want an error", len(objects))
 			}
 			if diff := cmp.Diff(test.want, strings.Split(err.Error(), "\n")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			var one *manifests.DecodeError
+			var one *DecodeError
 			if !errors.As(err, &one) || one.File != "a.yaml" {
 				t.Errorf("the error holds no DecodeError of the file: %#v", err)
 			}
@@ -113,14 +111,14 @@ func TestDecodeNeverShowsValues(t *testing.T) {
 		configMap + "  labels: " + secret + "\n",
 		"a: \"" + secret + "\nb: x",
 	} {
-		if _, err := manifests.Decode("a.yaml", []byte(text)); err == nil || strings.Contains(err.Error(), secret) {
+		if _, err := Decode("a.yaml", []byte(text)); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: got the error %v", text, err)
 		}
 	}
 }
 
 func TestDecodeLimitsTheNumberOfMistakes(t *testing.T) {
-	_, err := manifests.Decode("a.yaml", []byte(strings.Repeat("---\nx\n", 10_000)))
+	_, err := Decode("a.yaml", []byte(strings.Repeat("---\nx\n", 10_000)))
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != 51 || lines[50] != "a.yaml: 9950 more mistakes" {
 		t.Errorf("got %d lines, the last is %q", len(lines), lines[len(lines)-1])
@@ -135,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		objects, err := manifests.Decode("a.yaml", data)
+		objects, err := Decode("a.yaml", data)
 		if err != nil && objects != nil {
 			t.Error("objects with an error")
 		}

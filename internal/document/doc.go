@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package document reads a stream of YAML or JSON documents into plain values:
-// maps with string keys, lists, strings, int64, float64, booleans and nil.
+// maps with string keys, lists, strings, int64, float64, booleans and nil. Decode makes objects of them.
 //
 // The YAML library parses the text to nodes, which know their lines; this package gives the nodes
 // the values that kubectl and the API server's clients give them, which speak YAML 1.1. It refuses

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package manifests
+package document
 
 import (
 	"errors"
@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/corbel-run/corbel/pkg/manifests/internal/document"
 )
 
 // maxDecodeErrors limits how many mistakes of one file are reported.
@@ -49,12 +47,6 @@ func (e *DecodeError) Place() string { return fmt.Sprintf("%s:%d", e.File, e.Lin
 // Unwrap returns the mistake without its place.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// DecodeOption is an option of Decode.
-type DecodeOption int
-
-// LastKeyWins accepts keys that are set twice, and uses the last value, as Helm does.
-const LastKeyWins DecodeOption = 1
-
 // Decode reads the objects in a file of YAML or JSON documents. The name is for errors only. Values
 // are converted as by clients of the API server.
 //
@@ -64,8 +56,13 @@ const LastKeyWins DecodeOption = 1
 // apiVersion, kind or name, and labels and annotations that are no strings.
 // The error lists all mistakes of the file, each as a DecodeError, but only the
 // first one of a document that is no valid YAML; there are no objects then.
-func Decode(name string, data []byte, options ...DecodeOption) ([]*unstructured.Unstructured, error) {
-	documents, failed := document.Options{LastKeyWins: slices.Contains(options, LastKeyWins)}.Parse(data)
+func Decode(name string, data []byte) ([]*unstructured.Unstructured, error) {
+	return Options{}.Decode(name, data)
+}
+
+// Decode reads the objects in a file, as the function of this name does with the default options.
+func (o Options) Decode(name string, data []byte) ([]*unstructured.Unstructured, error) {
+	documents, failed := o.Parse(data)
 	mistakes := &mistakes{file: name}
 	for _, e := range failed {
 		mistakes.add(e.Document, e.Line, e.Err)
@@ -77,14 +74,14 @@ func Decode(name string, data []byte, options ...DecodeOption) ([]*unstructured.
 // decoded; see Decode. The values belong to the objects afterwards. The name is for errors
 // only.
 func ObjectsOf(name string, values ...any) ([]*unstructured.Unstructured, error) {
-	documents := make([]document.Document, len(values))
+	documents := make([]Document, len(values))
 	for i, value := range values {
-		documents[i] = document.Document{Number: i + 1, Value: value}
+		documents[i] = Document{Number: i + 1, Value: value}
 	}
 	return objectsOf(documents, &mistakes{file: name})
 }
 
-func objectsOf(documents []document.Document, mistakes *mistakes) ([]*unstructured.Unstructured, error) {
+func objectsOf(documents []Document, mistakes *mistakes) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(documents))
 	for _, d := range documents {
 		content, ok := d.Value.(map[string]any)
@@ -149,7 +146,7 @@ func (m *mistakes) join() error {
 // still known. Later they would go unnoticed, because the accessors of
 // unstructured objects treat a value of the wrong type as a missing one.
 type checker struct {
-	document document.Document
+	document Document
 	mistakes *mistakes
 	path     []any // of the object in the document
 }
