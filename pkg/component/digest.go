@@ -19,11 +19,10 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/summarize"
 )
 
 // fluxRequestedAt is the annotation by which Flux asks for a reconcile.
-const fluxRequestedAt = summarize.AnnotationReconcileRequestedAt
+const fluxRequestedAt = vocabulary.AnnotationReconcileRequestedAt
 
 // maxReconcileAt is how much of the value of such an annotation is recorded, in bytes.
 //

@@ -122,7 +122,7 @@ func waitingResult(err *Waiting, builder RuntimeResultBuilder) reconcile.Result 
 	if built := build(builder, Empty, err); !built.IsZero() {
 		return built
 	}
-	return after(firstPositive(err.RequeueAfter, interval(builder), FallbackDelay))
+	return after(firstPositive(err.RequeueAfter, interval(builder), fallbackDelay))
 }
 
 func build(builder RuntimeResultBuilder, result Result, err error) reconcile.Result {

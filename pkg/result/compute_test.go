@@ -108,7 +108,7 @@ func (silent) BuildRuntimeResult(result.Result, error) reconcile.Result {
 
 func TestAWaitingIsNeverLost(t *testing.T) {
 	for _, builder := range []result.RuntimeResultBuilder{nil, silent{}, result.EventDrivenResultBuilder{}, result.AlwaysRequeueResultBuilder{}} {
-		if got := result.Compute(result.Empty, result.NewWaiting(errPlain, "", 0), builder).Result.RequeueAfter; got != result.FallbackDelay {
+		if got := result.Compute(result.Empty, result.NewWaiting(errPlain, "", 0), builder).Result.RequeueAfter; got != time.Minute {
 			t.Errorf("%T: without a delay it comes after %s", builder, got)
 		}
 		if got := result.Compute(result.Empty, waiting(), builder).Result.RequeueAfter; got != delay {

@@ -34,7 +34,7 @@ func TestEventDrivenResultBuilder(t *testing.T) {
 		{"stalled waits for an event without a delay", 0, result.Empty, stalling(), 0, result.Stalled},
 		{"waiting brings its delay", retry, result.Empty, waiting(), delay, result.Waited},
 		{"waiting without one", retry, result.Empty, soon, retry, result.Waited},
-		{"waiting without any", 0, result.Empty, soon, result.FallbackDelay, result.Waited},
+		{"waiting without any", 0, result.Empty, soon, time.Minute, result.Waited},
 		{"joined: the shorter delay", retry, result.Empty, errors.Join(soon, waiting()), delay, result.Waited},
 		{"an error is the rate limiter's", retry, result.Success, errPlain, 0, result.Failed},
 		{"an Event, too", retry, result.Success, result.NewEvent(errPlain, "Network"), 0, result.Failed},

@@ -42,11 +42,11 @@ func (r Result) String() string {
 // a failure.
 const RequeueDelay = 200 * time.Millisecond
 
-// FallbackDelay is the delay of a Waiting that has none, if the
+// fallbackDelay is the delay of a Waiting that has none, if the
 // RuntimeResultBuilder does not know one either.
 //
 // Limit: the delay of an error that asks for a retry and names no delay, in controllers that give no other.
-const FallbackDelay = time.Minute
+const fallbackDelay = time.Minute
 
 // RuntimeResultBuilder gives outcomes their meaning in time. Implement it if an interval does not
 // fit.
@@ -98,8 +98,7 @@ func (b AlwaysRequeueResultBuilder) BuildRuntimeResult(result Result, err error)
 // success and after an ignored error nothing brings the object back but an event.
 type EventDrivenResultBuilder struct {
 	// RetryAfter is when a stalled object, or an object that waits without a delay, is reconciled
-	// again. If it is not positive, a stalled object waits for an event, and the other for
-	// FallbackDelay.
+	// again. If it is not positive, a stalled object waits for an event, and the other for a minute.
 	RetryAfter time.Duration
 }
 
@@ -113,7 +112,7 @@ func (b EventDrivenResultBuilder) BuildRuntimeResult(result Result, err error) r
 	}
 	switch part := mostUrgent(err, b); part.outcome {
 	case Waited:
-		return after(firstPositive(part.delay, b.RetryAfter, FallbackDelay))
+		return after(firstPositive(part.delay, b.RetryAfter, fallbackDelay))
 	case Stalled:
 		return after(b.RetryAfter)
 	default:

@@ -58,7 +58,7 @@ type Lock struct {
 // NewLock returns a Lock for one step of the object, which must have been read from the
 // server. Nothing is written before Execute.
 func NewLock(obj ConditionalResource, c client.Client, ct ConditionType, options ...LockOption) *Lock {
-	l := &Lock{obj: obj, client: c, reader: c, conditionType: ct, lease: DefaultLease, process: thisProcess, releaseTimeout: releaseTimeout}
+	l := &Lock{obj: obj, client: c, reader: c, conditionType: ct, lease: defaultLease, process: thisProcess, releaseTimeout: releaseTimeout}
 	for _, option := range options {
 		option(l)
 	}
@@ -216,8 +216,8 @@ func idempotencyKey(uid apitypes.UID, condition Condition) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// DefaultLease is how long a lock is its holder's, unless WithLease sets another time.
-const DefaultLease = 5 * time.Minute
+// defaultLease is how long a lock is its holder's, unless WithLease sets another time.
+const defaultLease = 5 * time.Minute
 
 // minLease keeps the margin at the end of a lease from being nothing.
 const minLease = 100 * time.Millisecond
@@ -227,7 +227,7 @@ type LockOption func(*Lock)
 
 // WithLease sets the duration of the lock. A task that may take longer needs a
 // longer one: afterwards any other process may take the lock over. The context of ExecuteContext
-// ends a little earlier. Default is DefaultLease, the floor 100 ms.
+// ends a little earlier. Default is 5 minutes, the floor 100 ms.
 func WithLease(lease time.Duration) LockOption {
 	return func(l *Lock) { l.lease = max(lease, minLease) }
 }

@@ -40,7 +40,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 	if h.patcher == nil {
 		return ctrl.Result{}, errors.New("a summarize helper needs a patch helper")
 	}
-	var o HelperOptions
+	var o helperOptions
 	for _, option := range options {
 		option(&o)
 	}
@@ -98,7 +98,7 @@ func applyVerdict(obj conditions.Setter, verdict result.Verdict) {
 }
 
 // summarize sets the conditions that follow from the result.
-func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdict, []patch.Option) {
+func (h *Helper) summarize(obj conditions.Setter, o helperOptions) (result.Verdict, []patch.Option) {
 	var owned []string
 	for _, c := range o.Conditions {
 		owned = append(owned, c.Owned...)
@@ -140,7 +140,7 @@ func (h *Helper) summarize(obj conditions.Setter, o HelperOptions) (result.Verdi
 
 // contradiction returns the bad news about a reconcile that reports success, or nil. Reconciling
 // and Stalled do not count: the success is about to remove them.
-func contradiction(obj conditions.Getter, o HelperOptions) error {
+func contradiction(obj conditions.Getter, o helperOptions) error {
 	for _, c := range o.Conditions {
 		if c.Target != v1alpha1.ConditionReady {
 			continue

@@ -34,8 +34,8 @@ type Conditions struct {
 // the object in memory. It cannot fail the reconcile.
 type ResultProcessor func(ctx context.Context, recorder Recorder, obj client.Object, res result.Result, err error)
 
-// HelperOptions are the resolved options of SummarizeAndPatch.
-type HelperOptions struct {
+// helperOptions are the resolved options of SummarizeAndPatch.
+type helperOptions struct {
 	// Conditions are the summaries to set, in this order.
 	Conditions []Conditions
 	// Processors run first, in this order.
@@ -60,59 +60,59 @@ type HelperOptions struct {
 }
 
 // Option configures SummarizeAndPatch.
-type Option func(*HelperOptions)
+type Option func(*helperOptions)
 
 // WithConditions adds summaries.
 func WithConditions(conditions ...Conditions) Option {
-	return func(o *HelperOptions) { o.Conditions = append(o.Conditions, conditions...) }
+	return func(o *helperOptions) { o.Conditions = append(o.Conditions, conditions...) }
 }
 
 // WithProcessors adds processors.
 func WithProcessors(processors ...ResultProcessor) Option {
-	return func(o *HelperOptions) { o.Processors = append(o.Processors, processors...) }
+	return func(o *helperOptions) { o.Processors = append(o.Processors, processors...) }
 }
 
 // WithBiPolarityConditionTypes names conditions that are set to True when all is well and to False
 // when not, such as "SourceVerified". A False condition makes Ready False, with its reason and
 // message, even while the object is Reconciling; of several the first counts.
 func WithBiPolarityConditionTypes(types ...string) Option {
-	return func(o *HelperOptions) { o.BiPolarity = append(o.BiPolarity, types...) }
+	return func(o *helperOptions) { o.BiPolarity = append(o.BiPolarity, types...) }
 }
 
 // WithReconcileResult sets the result of the reconcile.
 func WithReconcileResult(res result.Result) Option {
-	return func(o *HelperOptions) { o.ReconcileResult = res }
+	return func(o *helperOptions) { o.ReconcileResult = res }
 }
 
 // WithReconcileError sets the error of the reconcile.
 func WithReconcileError(err error) Option {
-	return func(o *HelperOptions) { o.ReconcileError = err }
+	return func(o *helperOptions) { o.ReconcileError = err }
 }
 
 // WithResultBuilder sets the builder, and thereby asks for the result to be computed.
 func WithResultBuilder(builder result.RuntimeResultBuilder) Option {
-	return func(o *HelperOptions) { o.ResultBuilder = builder }
+	return func(o *helperOptions) { o.ResultBuilder = builder }
 }
 
 // WithVerdict sets the verdict about the reconcile, for a caller that has computed it already.
 func WithVerdict(verdict result.Verdict) Option {
-	return func(o *HelperOptions) { o.Verdict = &verdict }
+	return func(o *helperOptions) { o.Verdict = &verdict }
 }
 
 // WithIgnoreNotFound makes it no error that an object under deletion is gone.
 func WithIgnoreNotFound() Option {
-	return func(o *HelperOptions) { o.IgnoreNotFound = true }
+	return func(o *helperOptions) { o.IgnoreNotFound = true }
 }
 
 // WithObservedGenerationAlways sets status.observedGeneration to the generation
 // that was reconciled, whatever the outcome. Default is only after success, when
 // there was nothing to do, and when stalled.
 func WithObservedGenerationAlways() Option {
-	return func(o *HelperOptions) { o.ObservedGenerationAlways = true }
+	return func(o *helperOptions) { o.ObservedGenerationAlways = true }
 }
 
 // WithTransitionEvents makes an event of every change of Ready's status or
 // reason, after it is on the server. The event has Ready's reason and message.
 func WithTransitionEvents() Option {
-	return func(o *HelperOptions) { o.TransitionEvents = true }
+	return func(o *helperOptions) { o.TransitionEvents = true }
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/summarize"
@@ -33,8 +34,8 @@ type Answers struct {
 
 func TestRecordReconcileReq(t *testing.T) {
 	for value, annotations := range map[string]map[string]string{
-		"2026-01-01": {summarize.AnnotationReconcileRequestedAt: "2026-01-01"},
-		"":           {summarize.AnnotationReconcileRequestedAt: ""},
+		"2026-01-01": {vocabulary.AnnotationReconcileRequestedAt: "2026-01-01"},
+		"":           {vocabulary.AnnotationReconcileRequestedAt: ""},
 		"before":     {"other": "x"},
 	} {
 		obj := &requested{}
@@ -51,13 +52,13 @@ func TestRecordReconcileReq(t *testing.T) {
 		}
 	}
 	never := &unstructured.Unstructured{Object: map[string]any{}}
-	never.SetAnnotations(map[string]string{summarize.AnnotationReconcileRequestedAt: "first"})
+	never.SetAnnotations(map[string]string{vocabulary.AnnotationReconcileRequestedAt: "first"})
 	summarize.RecordReconcileReq(t.Context(), nil, never, result.Empty, nil)
 	if got, _, _ := unstructured.NestedString(never.Object, "status", "lastHandledReconcileAt"); got != "first" {
 		t.Errorf("the first request of an unstructured object is answered with %q", got)
 	}
 	// Objects without the field are left alone, also behind an adapter.
-	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{summarize.AnnotationReconcileRequestedAt: "x"}}}
+	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{vocabulary.AnnotationReconcileRequestedAt: "x"}}}
 	summarize.RecordReconcileReq(t.Context(), nil, conditions.For(w, &w.Status.Conditions), result.Empty, nil)
 	summarize.RecordReconcileReq(t.Context(), nil, &corev1.Secret{ObjectMeta: w.ObjectMeta}, result.Empty, nil)
 }

@@ -11,26 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 )
-
-// AnnotationReconcileRequestedAt asks for a reconcile: each new value is one request. It is the
-// annotation that the command flux sets, and other tools after it. A component takes it like the
-// annotation reconcile-at; of two the later time counts.
-//
-// On: the component, or another object of a controller that uses RecordReconcileReq
-// Format: text, by convention the current time in the form of RFC 3339; a component records at most 128 bytes of it
-// Default: none
-// Example: reconcile.fluxcd.io/requestedAt: "2026-05-04T10:22:31Z"
-// Also: the annotation reconcile-at
-const AnnotationReconcileRequestedAt = "reconcile.fluxcd.io/requestedAt"
 
 // handledField is where the answer stands in the status.
 const handledField = "lastHandledReconcileAt"
 
 // RecordReconcileReq answers a request for a reconcile: it copies the value of
-// AnnotationReconcileRequestedAt to status.lastHandledReconcileAt, whatever the result of the
+// the annotation reconcile.fluxcd.io/requestedAt to status.lastHandledReconcileAt, whatever the result of the
 // reconcile. Objects that lack the annotation, or the field of type string, stay as they are.
 //
 // An unstructured object does not show whether its schema has the field, and an object that was
@@ -40,7 +30,7 @@ const handledField = "lastHandledReconcileAt"
 // object with the annotation ends with a patch.PrunedError.
 func RecordReconcileReq(_ context.Context, _ Recorder, obj client.Object, _ result.Result, _ error) {
 	obj = conditions.ObjectOf(obj)
-	token, requested := obj.GetAnnotations()[AnnotationReconcileRequestedAt]
+	token, requested := obj.GetAnnotations()[vocabulary.AnnotationReconcileRequestedAt]
 	if !requested {
 		return
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// ReasonMissing means that the external resource of an object under the management policy skip existed
+// reasonMissing means that the external resource of an object under the management policy skip existed
 // and is gone.
 //
 // Conditions: Ready False, Reconciling True
 // What to do: create the external resource again, or change the management policy so that the operator does it.
-const ReasonMissing = "ExternalResourceMissing"
+const reasonMissing = "ExternalResourceMissing"
 
 // Handler is the lifecycle.Handler of a Client. If the Client is a Claimer or a
 // lifecycle.Suspender, that counts.
@@ -62,7 +62,7 @@ func (h *Handler[T]) UpdateStatus(ctx context.Context, obj T) error {
 	if err != nil || observed.Exists || obj.GetExternal().Phase != PhaseCreated {
 		return err
 	}
-	missing := result.NewError(errors.New("the external resource is gone"), result.SeverityWarning, ReasonMissing)
+	missing := result.NewError(errors.New("the external resource is gone"), result.SeverityWarning, reasonMissing)
 	missing.Retry = result.RetryVerySlow
 	return missing
 }

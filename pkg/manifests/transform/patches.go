@@ -41,15 +41,12 @@ type patcher struct {
 	beside  Beside
 }
 
-// Others returns objects that are not transformed, but that a patch may name without being a
-// mistake, such as hooks of a chart that run at another moment. Nothing changes these objects.
-type Others func(ctx context.Context) ([]client.Object, error)
-
 // Beside is known to patches beside the objects that they may change.
 type Beside struct {
-	// Others are not transformed, and a patch that names one of them changes nothing and does not fail. They are
-	// asked for only when a patch names an object that does not exist; if that fails, the patch does. Nil are none.
-	Others Others
+	// Others returns objects that are not transformed, such as hooks of a chart that run at another moment. A patch that
+	// names one of them changes nothing and does not fail. It is called only when a patch names an object that does not
+	// exist; if it fails, the patch does. Nil returns none.
+	Others func(ctx context.Context) ([]client.Object, error)
 	// NoSecrets is why no patch may change a Secret: the error of a patch that names one. Other patches leave
 	// Secrets, and lists that hold one, as they are. Nil: patches change Secrets, too.
 	NoSecrets error
@@ -129,7 +126,7 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 		return nil, err
 	}
 	b := newBudget(ctx)
-	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.beside.Others.list(ctx) })
+	others := sync.OnceValue(func() []*unstructured.Unstructured { return p.beside.others(ctx) })
 	for _, patch := range p.patches {
 		if list, err = patch.apply(b, namespace, list, p.beside.NoSecrets == nil, others); err != nil {
 			return nil, confidential.At(patch.position, err)
@@ -172,12 +169,12 @@ func holdsSecret(content map[string]any, depth int) bool {
 	})
 }
 
-// list returns the objects as maps, and none if there is an error.
-func (o Others) list(ctx context.Context) []*unstructured.Unstructured {
-	if o == nil {
+// others returns the objects as maps, and none if there is an error.
+func (b Beside) others(ctx context.Context) []*unstructured.Unstructured {
+	if b.Others == nil {
 		return nil
 	}
-	objects, err := o(ctx)
+	objects, err := b.Others(ctx)
 	if err != nil {
 		return nil
 	}

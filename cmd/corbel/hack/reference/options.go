@@ -28,7 +28,7 @@ var optionTypes = []struct{ folder, name string }{
 }
 
 // otherOptions are structs by the name of Options that are parameters of single calls.
-var otherOptions = []string{"pkg/summarize.HelperOptions", "pkg/patch.HelperOptions", "pkg/status.Options", "pkg/manifests/manifeststest.HelmOptions"}
+var otherOptions = []string{"pkg/patch.HelperOptions", "pkg/status.Options", "pkg/manifests/manifeststest.HelmOptions"}
 
 // numeric is a type that has a unit.
 var numeric = regexp.MustCompile(`^\*?(u?int(32|64)?|float64)$`)
