@@ -61,7 +61,7 @@ func TestADesiredSetBelongsToItsOwner(t *testing.T) {
 	if _, err := other.again(desired); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("got %v", err)
 	}
-	renamed, err := reconciler.NewReconciler("other.corbel.run", newTarget(t), reconciler.ReconcilerOptions{})
+	renamed, err := reconciler.NewReconciler("other.corbel.run", reconciler.Target{Target: newTarget(t)}, reconciler.ReconcilerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

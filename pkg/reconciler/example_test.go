@@ -54,7 +54,7 @@ func ExampleReconciler_Apply() {
 }
 
 func ExampleNewReconciler() {
-	_, err := reconciler.NewReconciler("Not a DNS name", nil, reconciler.ReconcilerOptions{
+	_, err := reconciler.NewReconciler("Not a DNS name", reconciler.Target{}, reconciler.ReconcilerOptions{
 		UpdatePolicy: new(reconciler.UpdatePolicy("Overwrite")),
 		Parallelism:  -1,
 	})

@@ -70,7 +70,7 @@ func TestTheRecordedClusterIsComparedWithItsLike(t *testing.T) {
 			if tc.want == address {
 				tc.want = target.Address()
 			}
-			r, err := reconciler.NewReconciler("corbel.example.com", target, reconciler.ReconcilerOptions{})
+			r, err := reconciler.NewReconciler("corbel.example.com", reconciler.Target{Target: target}, reconciler.ReconcilerOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

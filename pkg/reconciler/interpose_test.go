@@ -88,7 +88,7 @@ func (b *bench) interpose(t *testing.T, options reconciler.ReconcilerOptions) *b
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	if b.engine, err = reconciler.NewReconciler(engineName, target, keyed(options)); err != nil {
+	if b.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(options)); err != nil {
 		t.Fatal(err)
 	}
 	return between

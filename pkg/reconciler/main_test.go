@@ -55,7 +55,7 @@ func newTarget(t *testing.T) cluster.Target {
 
 func newEngine(t *testing.T, options reconciler.ReconcilerOptions) *reconciler.Reconciler {
 	t.Helper()
-	engine, err := reconciler.NewReconciler(engineName, newTarget(t), keyed(options))
+	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: newTarget(t)}, keyed(options))
 	if err != nil {
 		t.Fatal(err)
 	}

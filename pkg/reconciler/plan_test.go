@@ -90,7 +90,7 @@ func newPlanBench(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	if b.engine, err = reconciler.NewReconciler(engineName, target, keyed(options)); err != nil {
+	if b.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(options)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.engine.Close)

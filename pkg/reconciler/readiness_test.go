@@ -57,7 +57,7 @@ func TestMistakesInTheOptionsAreReportedTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	_, err = reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{Parallelism: -1, ReadyWhen: []reconciler.ReadyWhen{
+	_, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, reconciler.ReconcilerOptions{Parallelism: -1, ReadyWhen: []reconciler.ReadyWhen{
 		{Type: reconciler.TypeInfo{Group: "example.com", Kind: "Foo"}, Expression: "self.status.phase =="},
 		{Expression: "1"},
 		{Type: reconciler.TypeInfo{Group: "example.com", Kind: "Bar"}},

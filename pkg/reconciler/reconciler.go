@@ -35,19 +35,23 @@ type Reconciler struct {
 	shared    *sharedTypes
 }
 
+// Target is a cluster, and the user that reads and writes its objects.
+type Target struct{ cluster.Target }
+
 // NewTarget returns the cluster and the user of a configuration, for [NewReconciler]. It sends
 // no request. Throttling and timeouts of the configuration are replaced.
-func NewTarget(config *rest.Config) (cluster.Target, error) {
-	return cluster.New(config, cluster.Options{})
+func NewTarget(config *rest.Config) (Target, error) {
+	target, err := cluster.New(config, cluster.Options{})
+	return Target{target}, err
 }
 
 // NewReconciler returns a Reconciler that works on the target. The name is a
 // DNS name; it is the prefix of the annotations that tune the handling of
 // objects and of the label and annotation of ownership. All mistakes in the options are
 // reported in one error.
-func NewReconciler(name string, target cluster.Target, options ReconcilerOptions) (*Reconciler, error) {
+func NewReconciler(name string, target Target, options ReconcilerOptions) (*Reconciler, error) {
 	settings, err := options.resolve(name)
-	if target == nil {
+	if target.Target == nil {
 		err = errors.Join(err, errors.New("a reconciler needs a target"))
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ func ownsRecorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	engine, err := reconciler.NewReconciler(engineName, target, options)
+	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (b *bench) share(crd *unstructured.Unstructured, version string, change ...
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(target.Close)
-	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{
+	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(reconciler.ReconcilerOptions{
 		SharedTypes: []types.SharedType{{Name: crd.GetName(), Version: version, Definition: crd}},
 		Changed: func(owner reconciler.Owner, change reconciler.Change) {
 			s.lock.Lock()
@@ -461,7 +461,7 @@ func TestSharedTypesAreReadAtOnce(t *testing.T) {
 		crd := definition(strings.ToLower(name)+"s", name)
 		shared, objects = append(shared, types.SharedType{Name: crd.GetName(), Version: "1.0.0", Definition: crd}), append(objects, crd)
 	}
-	engine, err := reconciler.NewReconciler(engineName, target, keyed(reconciler.ReconcilerOptions{SharedTypes: shared}))
+	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(reconciler.ReconcilerOptions{SharedTypes: shared}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func newWitness(t *testing.T) *witness {
 		t.Fatal(err)
 	}
 	t.Cleanup(target.Close)
-	w.engine, err = reconciler.NewReconciler(engineName, target, reconciler.ReconcilerOptions{
+	w.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, reconciler.ReconcilerOptions{
 		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans)),
 	})
 	if err != nil {

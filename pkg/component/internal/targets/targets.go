@@ -167,7 +167,7 @@ func (t *Targets) engineOf(chosen cluster.Target, local, confined bool) (Engine,
 	if local {
 		identified = localTarget{chosen, t.localUID}
 	}
-	made, err := reconciler.NewReconciler(t.name, identified, options)
+	made, err := reconciler.NewReconciler(t.name, reconciler.Target{Target: identified}, options)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func newReal(t *testing.T, config Config) *realCluster {
 	if config.Watched {
 		options.Changed = func(reconciler.Owner, reconciler.Change) {}
 	}
-	engine, err := reconciler.NewReconciler(reconcilerName, target, options)
+	engine, err := reconciler.NewReconciler(reconcilerName, reconciler.Target{Target: target}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
