@@ -25,7 +25,7 @@ import (
 
 // adopt completes the configuration of a component that takes over a release, and notes the release in the status. If
 // the release cannot be taken over, nothing is written.
-func (h *handler[T]) adopt(ctx context.Context, obj T, t targets.Connection, generator manifests.Generator, resolved *resolvedConfig) error {
+func (h *handler) adopt(ctx context.Context, obj Component, t targets.Connection, generator manifests.Generator, resolved *resolvedConfig) error {
 	status := obj.GetStatus()
 	reference, err := h.releaseToAdopt(obj)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *handler[T]) adopt(ctx context.Context, obj T, t targets.Connection, gen
 
 // releaseToAdopt returns the release that is being taken over; nil if there is none, or if that is done. The annotation
 // decides, because the status may be writable for others.
-func (h *handler[T]) releaseToAdopt(obj T) (*helmrelease.Reference, error) {
+func (h *handler) releaseToAdopt(obj Component) (*helmrelease.Reference, error) {
 	status := obj.GetStatus()
 	annotation := h.settings.name + "/" + vocabulary.AnnotationAdoptHelmRelease
 	value, adopted := obj.GetAnnotations()[annotation], status.AdoptedRelease

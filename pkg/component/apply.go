@@ -32,7 +32,7 @@ import (
 // A full reconcile finds out what that is: it loads references, runs hooks and renders. A
 // reconcile uses the fast path if nothing but dependents changed: it uses what the last full
 // one has found out.
-func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit session.Commit) (result.Result, error) {
+func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
 	h.remembered(obj).planned, h.remembered(obj).unasked = false, false
 	fast := h.triggers.StartReconcile(key)
@@ -150,14 +150,14 @@ func (h *handler[T]) createOrUpdate(ctx context.Context, obj T, commit session.C
 	if current := obj.GetStatus().currentRevision(); current != nil { // an outdated definition drops it
 		current.Digest = approved.Stored
 	}
-	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj T) error { return h.runHooks(ctx, postReconcile, obj) })
+	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj Component) error { return h.runHooks(ctx, postReconcile, obj) })
 }
 
 // startRevision records the digests of the component in the status, and a revision if they start one.
 // It reports whether the manifests of the revision were rendered before. An approved revision is
 // durable before anything else, because a part of it that was applied would not be as approved; and so is
 // one of a roll-out, because the next leader has to count it.
-func (h *handler[T]) startRevision(ctx context.Context, obj T, commit session.Commit, next digests, pinned pin, approved bool) (rendered bool, err error) {
+func (h *handler) startRevision(ctx context.Context, obj Component, commit session.Commit, next digests, pinned pin, approved bool) (rendered bool, err error) {
 	status := obj.GetStatus()
 	status.Source = h.sourceOf(obj, pinned)
 	revision, rendered := status.Revision, status.processing().manifests != ""
@@ -196,7 +196,7 @@ func (h *handler[T]) startRevision(ctx context.Context, obj T, commit session.Co
 }
 
 // applyFast reconciles on the fast path.
-func (h *handler[T]) applyFast(ctx context.Context, obj T, commit session.Commit, known prepared) (result.Result, error) {
+func (h *handler) applyFast(ctx context.Context, obj Component, commit session.Commit, known prepared) (result.Result, error) {
 	t, err := h.connect(ctx, obj, known.access)
 	if err != nil {
 		return result.Empty, err
@@ -217,7 +217,7 @@ func (h *handler[T]) applyFast(ctx context.Context, obj T, commit session.Commit
 }
 
 // applySet applies a set, and remembers it. Before is what was remembered.
-func (h *handler[T]) applySet(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, objects []client.Object) (reconciler.Outcome, error) {
+func (h *handler) applySet(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, objects []client.Object) (reconciler.Outcome, error) {
 	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
 	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
 		known.size = known.desired.Size()
@@ -243,7 +243,7 @@ func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
-func (h *handler[T]) repairLast(ctx context.Context, obj T, commit session.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []report.AwaitedObject, why error) (result.Result, error) {
+func (h *handler) repairLast(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []report.AwaitedObject, why error) (result.Result, error) {
 	h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
 	status := obj.GetStatus()
 	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
@@ -286,7 +286,7 @@ func (h *handler[T]) repairLast(ctx context.Context, obj T, commit session.Commi
 
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
-func (h *handler[T]) apply(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
+func (h *handler) apply(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
 	if err := h.noteRendered(obj, known.config.namespace, rendered); err != nil {
 		return reconciler.Outcome{}, err
 	}
@@ -309,7 +309,7 @@ func (h *handler[T]) apply(ctx context.Context, obj T, commit session.Commit, t 
 
 // applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an
 // earlier reconcile.
-func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
+func (h *handler) applyRequest(obj Component, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
 	protected, err := h.protected(obj)
 	if err != nil {
 		return reconciler.ApplyRequest{}, err
@@ -342,7 +342,7 @@ func (h *handler[T]) applyRequest(obj T, known prepared, rendered []client.Objec
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component
 // ready. They see what the spec refers to, as always. But nothing was rendered from it, so a
 // change meanwhile still has to requeue the component.
-func (h *handler[T]) hooksAfterFastPath(ctx context.Context, obj T) error {
+func (h *handler) hooksAfterFastPath(ctx context.Context, obj Component) error {
 	status := obj.GetStatus()
 	ran := status.IsReady() && status.AppliedGeneration == obj.GetGeneration() && status.ProcessingSince == nil
 	if status.Rollback != nil {
@@ -361,15 +361,15 @@ func (h *handler[T]) hooksAfterFastPath(ctx context.Context, obj T) error {
 
 // prepareApply resolves the configuration and the access of the component, and loads its
 // references. Absent says which it cannot load.
-func (h *handler[T]) prepareApply(ctx context.Context, obj T) (resolved resolvedConfig, access target.Access, absent, err error) {
+func (h *handler) prepareApply(ctx context.Context, obj Component) (resolved resolvedConfig, access target.Access, absent, err error) {
 	return h.resolve(ctx, obj, h.loadReferences)
 }
 
-func (h *handler[T]) resolve(ctx context.Context, obj T, load func(context.Context, T) references.Absence) (resolved resolvedConfig, access target.Access, absent, err error) {
+func (h *handler) resolve(ctx context.Context, obj Component, load func(context.Context, Component) references.Absence) (resolved resolvedConfig, access target.Access, absent, err error) {
 	resolved, configErr := resolveConfig(obj, h.settings)
 	_, suspendErr := h.suspensionOf(obj)
 	_, rolloutErr := h.rolloutOf(obj)
-	found, _ := h.finder.Find(obj.GetSpec())
+	found, _ := h.author.finder.Find(obj.GetSpec())
 	if err := errors.Join(configErr, suspendErr, rolloutErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return resolved, access, nil, &verdict.InvalidError{Err: h.about(obj, err)}
 	}
@@ -381,7 +381,7 @@ func (h *handler[T]) resolve(ctx context.Context, obj T, load func(context.Conte
 }
 
 // concludeApply copies the outcome of the engine into the status, and returns Success if nothing is left to do.
-func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connection, outcome reconciler.Outcome, err error, after func(context.Context, T) error) (result.Result, error) {
+func (h *handler) concludeApply(ctx context.Context, obj Component, t targets.Connection, outcome reconciler.Outcome, err error, after func(context.Context, Component) error) (result.Result, error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
 	known, before := h.remembered(obj), status.Progress
 	h.noteOutcome(obj, t, &outcome, err)
@@ -417,7 +417,7 @@ func (h *handler[T]) concludeApply(ctx context.Context, obj T, t targets.Connect
 
 // awaitAvailable returns an UnfinishedError as long as a container without a probe, of a revision that was not ready yet, has not run for
 // long enough.
-func (h *handler[T]) awaitAvailable(ctx context.Context, obj T, t targets.Connection, desired *reconciler.DesiredSet) error {
+func (h *handler) awaitAvailable(ctx context.Context, obj Component, t targets.Connection, desired *reconciler.DesiredSet) error {
 	if !obj.GetStatus().isNew() {
 		return nil
 	}
@@ -434,7 +434,7 @@ func (h *handler[T]) awaitAvailable(ctx context.Context, obj T, t targets.Connec
 }
 
 // noteOutcome notes what the engine did and found.
-func (h *handler[T]) noteOutcome(obj T, t targets.Connection, outcome *reconciler.Outcome, err error) {
+func (h *handler) noteOutcome(obj Component, t targets.Connection, outcome *reconciler.Outcome, err error) {
 	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
 	if err == nil || outcome.Total > 0 {
 		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted)...)

@@ -33,7 +33,7 @@ import (
 // approval.
 
 // needsApproval reports whether a revision would start that has to be approved.
-func (h *handler[T]) needsApproval(obj T, next digests, pinned pin) (bool, error) {
+func (h *handler) needsApproval(obj Component, next digests, pinned pin) (bool, error) {
 	annotation := h.settings.name + "/" + vocabulary.AnnotationRequireApproval
 	required, err := flagOf(obj, annotation)
 	if err != nil {
@@ -51,7 +51,7 @@ func (h *handler[T]) needsApproval(obj T, next digests, pinned pin) (bool, error
 }
 
 // startsRevision reports whether a revision would start.
-func (h *handler[T]) startsRevision(obj T, next digests) bool {
+func (h *handler) startsRevision(obj Component, next digests) bool {
 	started := obj.GetStatus().DeepCopy()
 	started.startProcessing(obj.GetGeneration(), next, h.now())
 	return started.Revision != obj.GetStatus().Revision
@@ -59,7 +59,7 @@ func (h *handler[T]) startsRevision(obj T, next digests) bool {
 
 // approvedRendering returns what is applied for a new revision if its plan is approved. Otherwise it
 // records the plan in the status, and returns nil.
-func (h *handler[T]) approvedRendering(ctx context.Context, obj T, t targets.Connection, resolved resolvedConfig, digests digests, allowEmpty bool) (*rendering.Rendering, error) {
+func (h *handler) approvedRendering(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, digests digests, allowEmpty bool) (*rendering.Rendering, error) {
 	next, err := copyOf(obj)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (p Plan) summary() string {
 }
 
 // applyUnapproved keeps the current revision as it is while the next one waits for its approval.
-func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet) (result.Result, error) {
+func (h *handler) applyUnapproved(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet) (result.Result, error) {
 	status := obj.GetStatus()
 	if status.Revision == 0 {
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
@@ -144,7 +144,7 @@ func (h *handler[T]) applyUnapproved(ctx context.Context, obj T, commit session.
 
 // storedManifests returns the manifests of a revision as the history has them. It notes in what is known
 // whether they are those of an earlier one.
-func (h *handler[T]) storedManifests(ctx context.Context, obj T, known *prepared, of *v1alpha1.RevisionStatus) (rendering.Rendering, error) {
+func (h *handler) storedManifests(ctx context.Context, obj Component, known *prepared, of *v1alpha1.RevisionStatus) (rendering.Rendering, error) {
 	request := h.renderRequest(obj, known.config, obj.GetStatus().processing().revision, true)
 	if of != nil {
 		request.Revision.Number, request.Stored = of.Revision, of.Digest
@@ -157,7 +157,7 @@ func (h *handler[T]) storedManifests(ctx context.Context, obj T, known *prepared
 }
 
 // concludeUnapproved ends a reconcile of a component with a revision that waits for its approval.
-func (h *handler[T]) concludeUnapproved(obj T, t targets.Connection, outcome reconciler.Outcome, err error) (result.Result, error) {
+func (h *handler) concludeUnapproved(obj Component, t targets.Connection, outcome reconciler.Outcome, err error) (result.Result, error) {
 	h.noteOutcome(obj, t, &outcome, err)
 	if err != nil {
 		return result.Empty, err
@@ -182,7 +182,7 @@ func approvalIsForeign(fieldOwner string) predicate.Predicate {
 }
 
 // preparedOf is what a full reconcile knows about a component before it renders.
-func (h *handler[T]) preparedOf(obj T, resolved resolvedConfig, access target.Access, root root, allowEmpty bool) prepared {
+func (h *handler) preparedOf(obj Component, resolved resolvedConfig, access target.Access, root root, allowEmpty bool) prepared {
 	resolved.adopted = nil // it is large, and needed for the rendering only
 	return prepared{config: resolved, access: access, allowEmpty: allowEmpty, root: root, until: h.now().Add(intervalsOf(obj).Requeue)}
 }

@@ -90,7 +90,7 @@ func (c *cascades) of(obj client.Object) (orphan, seen bool) {
 
 // detachOrphans gives a component that is deleted with the propagation policy Orphan the management policy
 // detach-on-delete, which makes the wish durable. The component is reconciled again under that policy.
-func (h *handler[T]) detachOrphans(ctx context.Context, obj T, commit session.Commit) error {
+func (h *handler) detachOrphans(ctx context.Context, obj Component, commit session.Commit) error {
 	orphan, seen := h.cascades.of(obj)
 	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
 		var err error
@@ -115,6 +115,6 @@ func (h *handler[T]) detachOrphans(ctx context.Context, obj T, commit session.Co
 }
 
 // revisionsOf returns the component as the store of the revisions identifies it.
-func (h *handler[T]) revisionsOf(obj T) revisions.Component {
+func (h *handler) revisionsOf(obj Component) revisions.Component {
 	return revisions.Component{GroupVersionKind: h.kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
 }

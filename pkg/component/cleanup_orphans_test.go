@@ -32,7 +32,7 @@ import (
 // leftovers are the Secrets of components that do not exist any more.
 type leftovers struct {
 	*testing.T
-	handler *handler[*widget]
+	handler *handler
 	client  client.Client
 	started time.Time
 	listed  []time.Duration // when the Secrets were listed

@@ -65,12 +65,10 @@ func TestNothingIsCreatedForAComponentThatIsNotAsTheReconcileReadIt(t *testing.T
 			h, _ := testHandler(t, &fakeEngine{})
 			obj := newWidget()
 			obj.GetStatus().Inventory = someInventory
-			current, err := copyOf(obj)
-			if err != nil {
-				t.Fatal(err)
-			}
+			current := obj.DeepCopyObject().(*widget)
 			test.change(current)
 			h.local = oneWidget{widget: current, err: test.err}
+			var err error
 			if h.settings.selector, err = labels.Parse("shard notin (b)"); err != nil {
 				t.Fatal(err)
 			}

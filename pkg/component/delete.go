@@ -30,7 +30,7 @@ import (
 )
 
 // delete removes the dependent objects, unless something blocks that.
-func (h *handler[T]) delete(ctx context.Context, obj T, commit session.Commit) (result.Result, error) {
+func (h *handler) delete(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	if err := h.detachOrphans(ctx, obj, commit); err != nil {
 		return result.Empty, err
@@ -108,7 +108,7 @@ func isPending(err error) bool {
 
 // forbiddenDeletion adds the way out to an error about missing rights. A component that
 // lacked rights before its deletion makes no transition, so it gets an event.
-func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) error {
+func (h *handler) forbiddenDeletion(ctx context.Context, obj Component, err error) error {
 	hint := h.abandonHint(obj)
 	message := sentence.Shorten(sentence.OneLine(err.Error()), conditions.MaxMessage-len(hint)) + hint
 	if _, reason, before := obj.GetStatus().GetState(); reason == vocabulary.ReasonForbidden && !strings.Contains(before, hint) {
@@ -121,7 +121,7 @@ func (h *handler[T]) forbiddenDeletion(ctx context.Context, obj T, err error) er
 // anything was written to. So a component that names a target that does not work
 // can go if nothing is left of it, and otherwise waits. The error says what is
 // missing to find out about the target.
-func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t targets.Connection, err error) {
+func (h *handler) prepareDelete(ctx context.Context, obj Component, missing error) (t targets.Connection, err error) {
 	defer func() {
 		if isEmpty(obj) {
 			err = nil
@@ -138,7 +138,7 @@ func (h *handler[T]) prepareDelete(ctx context.Context, obj T, missing error) (t
 }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests digests) error {
+func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests digests) error {
 	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (h *handler[T]) deleteDependents(ctx context.Context, obj T, t targets.Conn
 
 // startDeletion runs right before the first deletion: a hook must not undo what the
 // component still needs while something blocks its deletion.
-func (h *handler[T]) startDeletion(ctx context.Context, obj T) error {
+func (h *handler) startDeletion(ctx context.Context, obj Component) error {
 	if err := h.checkFinalizers(obj); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (h *handler[T]) startDeletion(ctx context.Context, obj T) error {
 
 // checkFinalizers lets the finalizers of other clients on the component block its deletion:
 // those clients still need what depends on it.
-func (h *handler[T]) checkFinalizers(obj T) error {
+func (h *handler) checkFinalizers(obj Component) error {
 	if foreign := h.foreignFinalizers(obj); foreign != "" {
 		return h.blocked(obj, objectName(h.kind.Kind, obj)+": "+foreign)
 	}
@@ -213,7 +213,7 @@ func (h *handler[T]) checkFinalizers(obj T) error {
 }
 
 // foreignFinalizers says which finalizers of other clients the component has; empty if it has none.
-func (h *handler[T]) foreignFinalizers(obj T) string {
+func (h *handler) foreignFinalizers(obj Component) string {
 	foreign := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
 		return finalizer == h.settings.finalizer || finalizer == h.formerFinalizer(obj) || slices.Contains(serverFinalizers, finalizer)
 	})
@@ -223,13 +223,13 @@ func (h *handler[T]) foreignFinalizers(obj T) string {
 	return fmt.Sprintf("has the finalizer %s, which is not ours", strings.Join(foreign, ", "))
 }
 
-func (h *handler[T]) blocked(obj T, message string) error {
+func (h *handler) blocked(obj Component, message string) error {
 	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: h.remembered(obj).idle.Idle()}}
 }
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
 // only if the record says that there is any, and the component does not skip it.
-func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Renderer, obj T, request *reconciler.DeleteRequest, digests digests, last *rendering.Last) error {
+func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Renderer, obj Component, request *reconciler.DeleteRequest, digests digests, last *rendering.Last) error {
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (h *handler[T]) addDeleteHooks(ctx context.Context, renderer *rendering.Ren
 
 // finalize orphans the dependents that are kept, and removes the Secrets of the inventory and of the revisions: the
 // garbage collector may have taken their ownerReferences off. A refusal does not hold up the deletion.
-func (h *handler[T]) finalize(ctx context.Context, obj T, commit session.Commit) error {
+func (h *handler) finalize(ctx context.Context, obj Component, commit session.Commit) error {
 	if h.isAbandoned(obj) {
 		h.reportAbandoned(ctx, obj)
 	} else if err := h.orphanDependents(ctx, obj, commit); err != nil {
@@ -302,7 +302,7 @@ const reasonAbandoned = "Abandoned"
 
 // reportAbandoned sends an event about what is orphaned without being touched. It is for
 // deletions that cannot succeed, so nothing here can fail, and no hooks run.
-func (h *handler[T]) reportAbandoned(ctx context.Context, obj T) {
+func (h *handler) reportAbandoned(ctx context.Context, obj Component) {
 	inventory := obj.GetStatus().Inventory
 	items, unread := inventory.Items, 0
 	if snapshot, err := h.openSnapshot(ctx, obj, false); err == nil {
@@ -340,7 +340,7 @@ func itemText(item v1alpha1.InventoryItem) string {
 }
 
 // abandonHint is the way out of a deletion that cannot reach its target.
-func (h *handler[T]) abandonHint(obj T) string {
+func (h *handler) abandonHint(obj Component) string {
 	what := "objects"
 	if inventory := obj.GetStatus().Inventory; !inventory.IsLost() {
 		what = verdict.ObjectCount(inventory.Count())
@@ -351,7 +351,7 @@ func (h *handler[T]) abandonHint(obj T) string {
 // orphanDependents removes our labels and annotations from everything that a component orphans
 // by its management policy, so that it does not look owned by a component that is gone.
 // Dependents of a component under the policy skip are not touched.
-func (h *handler[T]) orphanDependents(ctx context.Context, obj T, commit session.Commit) error {
+func (h *handler) orphanDependents(ctx context.Context, obj Component, commit session.Commit) error {
 	if session.PolicyFromContext(ctx) != v1alpha1.ManagementPolicyDetachOnDelete || isEmpty(obj) {
 		return nil
 	}
@@ -387,7 +387,7 @@ func (h *handler[T]) orphanDependents(ctx context.Context, obj T, commit session
 	return nil
 }
 
-func (h *handler[T]) isAbandoned(obj T) bool {
+func (h *handler) isAbandoned(obj Component) bool {
 	abandoned, err := abandonOf(obj, h.settings.name)
 	return err == nil && abandoned
 }

@@ -93,10 +93,10 @@ func TestDelete(t *testing.T) {
 			}
 			var hooks []string
 			for _, point := range []hookPoint{preDelete, postDelete} {
-				h.code.hooks[point] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error {
+				h.code.hooks[point] = hooksOf(func(context.Context, client.Client, *widget) error {
 					hooks = append(hooks, string(point))
 					return nil
-				}}
+				})
 			}
 			if test.done {
 				if res, err := h.delete(t.Context(), obj, noCommit); res != result.Success || err != nil {
@@ -143,9 +143,9 @@ func TestADeletionThatIsForbiddenLikeTheApplyBeforeItIsAnEvent(t *testing.T) {
 
 // A chart of many objects on a server that refuses requests now and then fails often in a row, each time for another object.
 func TestProgressShortensTheDelayAfterAnError(t *testing.T) {
-	for name, reconcile := range map[string]func(*testing.T, *handler[*widget], *widget){
-		"apply": func(t *testing.T, h *handler[*widget], obj *widget) { reconcileOnce(t, h, obj) },
-		"delete": func(t *testing.T, h *handler[*widget], obj *widget) {
+	for name, reconcile := range map[string]func(*testing.T, *handler, *widget){
+		"apply": func(t *testing.T, h *handler, obj *widget) { reconcileOnce(t, h, obj) },
+		"delete": func(t *testing.T, h *handler, obj *widget) {
 			obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
 			reconcileOnce(t, h, obj)
 		},

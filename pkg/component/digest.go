@@ -32,7 +32,7 @@ const maxReconcileAt = 128
 
 // reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what
 // is no time in the form of RFC 3339 counts as earlier than any.
-func (h *handler[T]) reconcileAt(obj T) string {
+func (h *handler) reconcileAt(obj Component) string {
 	own, flux := obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationReconcileAt], obj.GetAnnotations()[fluxRequestedAt]
 	at := func(text string) time.Time {
 		t, _ := time.Parse(time.RFC3339, text) // zero if it is none
@@ -69,12 +69,12 @@ type digests struct {
 	from string
 }
 
-func (h *handler[T]) digestsOf(ctx context.Context, obj T) (digests, error) {
+func (h *handler) digestsOf(ctx context.Context, obj Component) (digests, error) {
 	return h.digestsFrom(ctx, obj, h.renderer.Generator)
 }
 
 // digestsFrom is digestsOf for a generator.
-func (h *handler[T]) digestsFrom(ctx context.Context, obj T, generator manifests.Generator) (digests, error) {
+func (h *handler) digestsFrom(ctx context.Context, obj Component, generator manifests.Generator) (digests, error) {
 	now, err := h.digestsWith(ctx, obj, renders.Digest(generator))
 	if err != nil {
 		return digests{}, err
@@ -87,18 +87,18 @@ func (h *handler[T]) digestsFrom(ctx context.Context, obj T, generator manifests
 }
 
 // digestsWith is digestsOf for the digest of a generator.
-func (h *handler[T]) digestsWith(ctx context.Context, obj T, generator string) (digests, error) {
+func (h *handler) digestsWith(ctx context.Context, obj Component, generator string) (digests, error) {
 	key, err := h.digestKey.Get(ctx)
 	if err != nil {
 		return digests{}, err
 	}
-	found, _ := h.finder.Find(obj.GetSpec())
+	found, _ := h.author.finder.Find(obj.GetSpec())
 	return digestsOf(obj, h.settings.name, found, generator, digest.Hasher{Key: key})
 }
 
 // sourceOf returns what the component is rendered from; nil if its generator does not
 // report it. The source of one that is pinned is that of the earlier revision.
-func (h *handler[T]) sourceOf(obj T, p pin) *v1alpha1.Source {
+func (h *handler) sourceOf(obj Component, p pin) *v1alpha1.Source {
 	if p.isSet() {
 		for _, revision := range []int64{p.to, obj.GetStatus().Revision} {
 			if entry := obj.GetStatus().revisionInHistory(revision); entry != nil && entry.Source != nil {
@@ -121,7 +121,7 @@ func generatorSource(generator manifests.Generator) *v1alpha1.Source {
 // keepRevision keeps the revision of a component if another key made its digests, of an
 // operator that is gone or that lost its key: they differ although nothing
 // has changed. A generation that no revision was counted for may be another one all the same.
-func (h *handler[T]) keepRevision(ctx context.Context, obj T, now digests) error {
+func (h *handler) keepRevision(ctx context.Context, obj Component, now digests) error {
 	me, err := h.operator(ctx)
 	if err != nil {
 		return err

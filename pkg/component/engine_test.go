@@ -116,23 +116,23 @@ func (*fakeEngine) IsWatching() bool              { return false }
 func (*fakeEngine) Close()                        {}
 
 // testHandler returns a handler without a cluster, its engine and its events.
-func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog) {
+func testHandler(t testing.TB, engine *fakeEngine) (*handler, *eventLog) {
 	t.Helper()
 	log := &eventLog{}
 	now := func() time.Time { return time.Unix(1000, 0) }
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: widgetKind.Group, Version: "v1"}})
 	mapper.Add(widgetKind.WithVersion("v1"), meta.RESTScopeNamespace)
-	h := &handler[*widget]{
+	h := &handler{
 		mapper:    mapper,
 		settings:  testSettings(t, ReconcilerOptions{}),
 		local:     fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build(),
 		kind:      widgetKind.WithVersion("v1"),
-		finder:    finderFor[*widget](),
+		author:    authorTypeOf[*widget](),
 		digestKey: fixedKey("0123456789abcdef"),
 		targets:   &fakeTargets{target: targets.Connection{Engine: engine}},
 		now:       now,
 		inventory: inventory.NewStore(inventory.Options{Name: "test.corbel.run"}),
-		code:      newUserCode(map[hookPoint][]HookFunc[*widget]{}, nil, nil),
+		code:      newUserCode(map[hookPoint][]hook{}, nil, nil),
 		memory:    newMemory(),
 		cleanups:  backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers:  &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
@@ -142,6 +142,13 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler[*widget], *eventLog
 	})
 	h.renderer = newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() })
 	return h, log
+}
+
+func hooksOf(functions ...HookFunc[*widget]) (hooks []hook) {
+	for _, f := range functions {
+		hooks = append(hooks, hookOf(f))
+	}
+	return hooks
 }
 
 // fakeTriggers puts every reconcile on the fast path, or none, and notes what was asked for.

@@ -39,7 +39,7 @@ func noteAbout(name string) report.Note {
 }
 
 // reportReconcile lets the handler report a reconcile that ended with the error.
-func reportReconcile(t *testing.T, h *handler[*widget], obj *widget, err error) {
+func reportReconcile(t *testing.T, h *handler, obj *widget, err error) {
 	t.Helper()
 	res := result.Empty
 	if err == nil {

@@ -233,7 +233,7 @@ const pageSize = 500
 
 // fleetLister returns a function that lists all components that the manager's cache has, as the server has
 // them. One that cannot be decoded is left out: it is not reconciled either.
-func (h *handler[T]) fleetLister(cached client.Reader) fleetList {
+func (h *handler) fleetLister(cached client.Reader) fleetList {
 	return func(ctx context.Context, generator string) (map[client.ObjectKey]listed, error) {
 		ours, err := h.cachedComponents(ctx, cached)
 		if err != nil {
@@ -260,7 +260,7 @@ func (h *handler[T]) fleetLister(cached client.Reader) fleetList {
 
 // cachedComponents returns the components in the manager's cache, which may be those of a few namespaces; nil if the
 // cache is not started.
-func (h *handler[T]) cachedComponents(ctx context.Context, cached client.Reader) (map[client.ObjectKey]bool, error) {
+func (h *handler) cachedComponents(ctx context.Context, cached client.Reader) (map[client.ObjectKey]bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(h.kind.GroupVersion().WithKind(h.kind.Kind + "List"))
 	err := cached.List(ctx, list)
@@ -278,7 +278,7 @@ func (h *handler[T]) cachedComponents(ctx context.Context, cached client.Reader)
 }
 
 // listComponents adds the components of a namespace, or of all if it is empty.
-func (h *handler[T]) listComponents(ctx context.Context, generator, namespace string, ours map[client.ObjectKey]bool, found map[client.ObjectKey]listed) error {
+func (h *handler) listComponents(ctx context.Context, generator, namespace string, ours map[client.ObjectKey]bool, found map[client.ObjectKey]listed) error {
 	options := []client.ListOption{client.InNamespace(namespace), client.Limit(pageSize)}
 	if h.settings.selector != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: h.settings.selector})
@@ -307,9 +307,9 @@ func (h *handler[T]) listComponents(ctx context.Context, generator, namespace st
 
 // listedComponent returns what a roll-out has to know of a component. It is false if the component cannot be
 // decoded, or a method of it panics.
-func (h *handler[T]) listedComponent(generator string, item *unstructured.Unstructured) (c listed, ok bool) {
+func (h *handler) listedComponent(generator string, item *unstructured.Unstructured) (c listed, ok bool) {
 	err := guard.Call(func() error {
-		obj := newComponent[T]()
+		obj := h.author.new()
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, obj); err != nil {
 			return err
 		}

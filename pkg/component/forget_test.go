@@ -16,17 +16,17 @@ import (
 // What was rendered for a component, and the watches that would requeue it, end with it.
 func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 	for name, tc := range map[string]struct {
-		end func(*handler[*widget], *widget) error
+		end func(*handler, *widget) error
 		// unwatched: no change of its dependents requeues it any more; over: no later reconcile
 		// uses the causes of earlier requeues.
 		unwatched, over bool
 	}{
-		"it is gone, or belongs to another process": {func(h *handler[*widget], obj *widget) error {
+		"it is gone, or belongs to another process": {func(h *handler, obj *widget) error {
 			h.forgetComponent(t.Context(), client.ObjectKeyFromObject(obj))
 			return nil
 		}, true, true},
-		"it is suspended": {func(h *handler[*widget], obj *widget) error { h.suspend(obj); return nil }, true, false},
-		"it is being deleted": {func(h *handler[*widget], obj *widget) error {
+		"it is suspended": {func(h *handler, obj *widget) error { h.suspend(obj); return nil }, true, false},
+		"it is being deleted": {func(h *handler, obj *widget) error {
 			_, err := h.delete(t.Context(), obj, noCommit)
 			return err
 		}, false, false},

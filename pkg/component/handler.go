@@ -17,7 +17,6 @@ import (
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -26,14 +25,14 @@ import (
 
 // handler reconciles components. It is immutable; what it remembers about components from
 // one reconcile to the next only saves requests and words.
-type handler[T Component] struct {
+type handler struct {
 	// sessions reads components and writes their status.
-	sessions *session.Sessions[T]
+	sessions *session.Sessions[Component]
 
 	settings  settings
 	renderer  *rendering.Renderer
-	kind      schema.GroupVersionKind // of T
-	finder    *references.Finder
+	kind      schema.GroupVersionKind // of the components
+	author    authorType
 	digestKey digestKey
 	targets   targetClusters
 	local     client.Client // reads from the server
@@ -41,14 +40,14 @@ type handler[T Component] struct {
 	now       func() time.Time
 	inventory *inventory.Store
 
-	code *userCode[T]
+	code *userCode
 
 	memory   *memory
 	cascades cascades
 	cleanups *backoff.Activity[client.ObjectKey] // retries of cleanUpInventory
 	watches  *targets.Watches                    // may be nil
 
-	previews *previews[T] // nil if it answers none
+	previews *previews // nil if it answers none
 
 	fleet *fleet // nil without the option Rollout
 
@@ -76,17 +75,17 @@ type targetClusters interface {
 }
 
 // remembered is what is remembered about the component.
-func (h *handler[T]) remembered(obj T) *remembered {
+func (h *handler) remembered(obj Component) *remembered {
 	return h.memory.entryOf(client.ObjectKeyFromObject(obj))
 }
 
 // ownerNamed returns the engine owner for key, ignoring the UID.
-func (h *handler[T]) ownerNamed(key client.ObjectKey) reconciler.Owner {
+func (h *handler) ownerNamed(key client.ObjectKey) reconciler.Owner {
 	return reconciler.Owner{Group: h.kind.Group, Kind: h.kind.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // owner returns the component as an owner of the engine.
-func (h *handler[T]) owner(obj T) reconciler.Owner {
+func (h *handler) owner(obj Component) reconciler.Owner {
 	return reconciler.Owner{
 		Group: h.kind.Group, Kind: h.kind.Kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
@@ -94,7 +93,7 @@ func (h *handler[T]) owner(obj T) reconciler.Owner {
 }
 
 // subject returns the component as events and lines of the log name it.
-func (h *handler[T]) subject(obj T) telemetry.Subject {
+func (h *handler) subject(obj Component) telemetry.Subject {
 	status := obj.GetStatus()
 	return telemetry.Subject{Object: obj, Name: objectName(h.kind.Kind, obj), Revision: status.Revision, Progress: status.Progress}
 }
@@ -108,6 +107,6 @@ func objectName(kind string, obj metav1.Object) string {
 }
 
 // about names the component in the messages about itself.
-func (h *handler[T]) about(obj T, err error) error {
+func (h *handler) about(obj Component, err error) error {
 	return fmt.Errorf("%s: %w", objectName(h.kind.Kind, obj), err)
 }

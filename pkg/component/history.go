@@ -26,14 +26,14 @@ func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey,
 	if running == nil {
 		return nil, fmt.Errorf("reconciler %s: DiffRevisions was called before SetupWithManager", r.settings.name)
 	}
-	changes, _, err := running.handler.diffRevisions(ctx, key, from, to, func(T) error { return nil })
+	changes, _, err := running.handler.diffRevisions(ctx, key, from, to, func(Component) error { return nil })
 	return changes, err
 }
 
 // diffRevisions also returns which of the objects are in the namespace of the component. The check may refuse the
 // component that was read.
-func (h *handler[T]) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(T) error) (changes []report.PlannedChange, beside func(report.Key) bool, err error) {
-	obj := newComponent[T]()
+func (h *handler) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(Component) error) (changes []report.PlannedChange, beside func(report.Key) bool, err error) {
+	obj := h.author.new()
 	ctx = confidential.Start(ctx, false)
 	if err := h.local.Get(ctx, key, obj); err != nil {
 		return nil, nil, fmt.Errorf("read %s %s: %w", h.kind.Kind, key, err)

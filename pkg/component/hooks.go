@@ -27,7 +27,7 @@ import (
 
 // runHooks calls the hooks of a point in their order, until one fails. An error
 // that declares itself to be ignored (result.Generic) is logged.
-func (h *handler[T]) runHooks(ctx context.Context, point hookPoint, obj T) error {
+func (h *handler) runHooks(ctx context.Context, point hookPoint, obj Component) error {
 	if len(h.code.hooks[point]) == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func ClientFromContext(ctx context.Context) (client.Client, error) {
 }
 
 // basicContext is what all hooks get.
-func (h *handler[T]) basicContext(ctx context.Context) context.Context {
+func (h *handler) basicContext(ctx context.Context) context.Context {
 	known := manifests.FromContext(ctx)
 	known.ReconcilerName, known.LocalClient = h.settings.name, confidential.NotingClient(h.local)
 	return known.In(ctx)
@@ -76,7 +76,7 @@ func previewContext(ctx context.Context) context.Context {
 
 // render renders the dependent objects, and returns those to apply: those of the revision that
 // the component is pinned to, if it is.
-func (h *handler[T]) render(ctx context.Context, renderer *rendering.Renderer, obj T, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
+func (h *handler) render(ctx context.Context, renderer *rendering.Renderer, obj Component, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
 	if p.isSet() {
 		return h.restore(ctx, renderer, obj, request, p, last)
 	}
@@ -85,7 +85,7 @@ func (h *handler[T]) render(ctx context.Context, renderer *rendering.Renderer, o
 
 // reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this
 // generation stays, but for one that an earlier revision is ready: the same rendering may lead to it again.
-func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit session.Commit, render func(context.Context) error) error {
+func (h *handler) reportSlow(ctx context.Context, obj Component, commit session.Commit, render func(context.Context) error) error {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -108,7 +108,7 @@ func (h *handler[T]) reportSlow(ctx context.Context, obj T, commit session.Commi
 
 // renderRequest returns what is rendered for a component. The digest is that of the revision;
 // rendered says that the revision was rendered before.
-func (h *handler[T]) renderRequest(obj T, resolved resolvedConfig, digest string, rendered bool) rendering.Request {
+func (h *handler) renderRequest(obj Component, resolved resolvedConfig, digest string, rendered bool) rendering.Request {
 	status := obj.GetStatus()
 	request := rendering.Request{
 		Component: obj, Namespace: resolved.namespace, Name: resolved.name,

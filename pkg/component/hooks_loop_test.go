@@ -40,10 +40,10 @@ func (l *widgetList) DeepCopyObject() runtime.Object { return &widgetList{} }
 type looped struct {
 	*testing.T
 	client  client.Client
-	handler *handler[*widget]
+	handler *handler
 }
 
-func newLooped(t *testing.T, h *handler[*widget], obj *widget) *looped {
+func newLooped(t *testing.T, h *handler, obj *widget) *looped {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	version := schema.GroupVersion{Group: widgetKind.Group, Version: "v1"}
@@ -52,8 +52,8 @@ func newLooped(t *testing.T, h *handler[*widget], obj *widget) *looped {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&widget{}).WithObjects(obj).Build()
 	h.local = c
 	var err error
-	h.sessions, err = session.New(session.Options[*widget]{
-		Client: c, Finalizer: h.settings.finalizer, New: newComponent[*widget], Conditions: conditionsOf[*widget],
+	h.sessions, err = session.New(session.Options[Component]{
+		Client: c, Finalizer: h.settings.finalizer, New: h.author.new, Conditions: conditionsOf,
 		ObservedGenerationAlways: true,
 	})
 	if err != nil {
@@ -115,7 +115,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 				if test.name == "deadline" {
 					h.code.hookTimeout, h.code.guard = 5*time.Millisecond, guard.New(0)
 				}
-				h.code.hooks[position.point] = []HookFunc[*widget]{test.hook}
+				h.code.hooks[position.point] = hooksOf(test.hook)
 				obj := newWidget()
 				obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
 				if position.deleting {
@@ -144,13 +144,13 @@ func TestWhatAHookWritesToTheStatusIsSavedInEveryPositionAlsoIfItFails(t *testin
 	for _, position := range positions {
 		t.Run(fmt.Sprintf("%s, deleting %v", position.point, position.deleting), func(t *testing.T) {
 			h, _ := testHandler(t, &fakeEngine{})
-			h.code.hooks[position.point] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+			h.code.hooks[position.point] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
 				w.Status.Note = "the licence is gone"
 				w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{
 					Type: "Licensed", Status: metav1.ConditionFalse, Reason: "Gone", LastTransitionTime: metav1.Now(),
 				})
 				return errors.New("no licence")
-			}}
+			})
 			obj := newWidget()
 			obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
 			if position.deleting {
@@ -176,14 +176,14 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 	h, _ := testHandler(t, engine)
 	var calls []string
 	for _, position := range positions {
-		h.code.hooks[position.point] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+		h.code.hooks[position.point] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
 			calls = append(calls, string(position.point))
 			if w.Status.Note != "" && !strings.HasSuffix(strings.Join(calls, " "), w.Status.Note+" "+string(position.point)) && len(calls) > 1 {
 				t.Errorf("%s does not see what the hook before it wrote: %q", position.point, w.Status.Note)
 			}
 			w.Status.Note = string(position.point)
 			return nil
-		}}
+		})
 	}
 	l := newLooped(t, h, newWidget())
 	expect := func(want string) *widget {

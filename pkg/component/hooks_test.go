@@ -52,7 +52,7 @@ func TestRunHooks(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			h, _ := testHandler(t, &fakeEngine{})
-			h.code.hooks[preDelete] = test.hooks
+			h.code.hooks[preDelete] = hooksOf(test.hooks...)
 			obj := newWidget()
 			obj.Finalizers = []string{"test.corbel.run"}
 			err := h.runHooks(t.Context(), preDelete, obj)
@@ -70,12 +70,12 @@ func TestRunHooks(t *testing.T) {
 
 func TestHooksCannotHarmOurStatus(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	h.code.hooks[postRead] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+	h.code.hooks[postRead] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
 		w.Status = widgetStatus{Note: "mine", Status: Status{Conditions: []metav1.Condition{
 			{Type: "Backup", Status: metav1.ConditionTrue}, {Type: "Ready", Status: metav1.ConditionTrue},
 		}}}
 		return nil
-	}}
+	})
 	obj := newWidget()
 	obj.Status.State, obj.Status.Inventory = v1alpha1.StateProcessing, v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{{Name: "a"}}}
 	obj.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionUnknown}}
@@ -116,7 +116,7 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 	}
 	hook := func(ctx context.Context, _ client.Client, _ *widget) error { look(ctx); return nil }
 	for _, point := range []hookPoint{postRead, preReconcile, postReconcile} {
-		h.code.hooks[point] = []HookFunc[*widget]{hook}
+		h.code.hooks[point] = hooksOf(hook)
 	}
 	h.renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
 		look(ctx)

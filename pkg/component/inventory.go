@@ -60,7 +60,7 @@ type storedInventory struct {
 
 // openInventory reads the inventory, wherever it is kept, and rebuilds what was lost of
 // it. The fast path does not look whether the Secrets are as they were.
-func (h *handler[T]) openInventory(ctx context.Context, obj T, commit session.Commit, t targets.Connection, policies reconciler.Policies, fastPath bool) (*storedInventory, error) {
+func (h *handler) openInventory(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, policies reconciler.Policies, fastPath bool) (*storedInventory, error) {
 	lock := h.settings.leaderLock
 	if err := lock.leading(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (h *handler[T]) openInventory(ctx context.Context, obj T, commit session.Co
 	return opened, err
 }
 
-func (h *handler[T]) openSnapshot(ctx context.Context, obj T, fastPath bool) (*inventory.Snapshot, error) {
+func (h *handler) openSnapshot(ctx context.Context, obj Component, fastPath bool) (*inventory.Snapshot, error) {
 	store, component, stored := h.storeOf(obj), h.inventoryComponent(obj), obj.GetStatus().Inventory
 	if fastPath {
 		if snapshot, known := store.OpenCached(component, stored); known {
@@ -115,7 +115,7 @@ func (h *handler[T]) openSnapshot(ctx context.Context, obj T, fastPath bool) (*i
 // Until that has succeeded, nothing is planned: the missing objects would look like objects
 // that were never recorded. In deletion, where nothing is added to an inventory, the result
 // is not made durable, unless all was lost: the next process does it again.
-func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory, t targets.Connection, policies reconciler.Policies) error {
+func (h *handler) rebuild(ctx context.Context, obj Component, stored *storedInventory, t targets.Connection, policies reconciler.Policies) error {
 	loss, whole, deleting := stored.snapshot.Losses()[0], obj.GetStatus().Inventory.IsLost(), !obj.GetDeletionTimestamp().IsZero()
 	request := reconciler.RecoverRequest{
 		Owner: h.owner(obj), Inventory: stored.inventory(), Types: stored.snapshot.Types(), Namespaces: stored.snapshot.Namespaces(),
@@ -159,7 +159,7 @@ func (h *handler[T]) rebuild(ctx context.Context, obj T, stored *storedInventory
 // noteLost notes that the record of a component was lost: the component has our finalizer or that of the former operator, and its status is empty, or says that
 // something was applied and has no inventory. It was restored without its status, or a client or a definition dropped it. A component
 // that this process has just claimed has no status yet, and earlier versions wrote no format for an empty inventory.
-func (h *handler[T]) noteLost(obj T, claiming bool) {
+func (h *handler) noteLost(obj Component, claiming bool) {
 	status := obj.GetStatus()
 	known := status.Inventory.Format > 1 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()
 	applied := status.AppliedGeneration != 0 || status.LastAppliedAt != nil
@@ -173,7 +173,7 @@ func (h *handler[T]) noteLost(obj T, claiming bool) {
 }
 
 // noteRendered adds to a record that was lost which types and namespaces what is rendered has.
-func (h *handler[T]) noteRendered(obj T, namespace string, rendered []client.Object) error {
+func (h *handler) noteRendered(obj Component, namespace string, rendered []client.Object) error {
 	inventory := &obj.GetStatus().Inventory
 	if !inventory.IsLost() {
 		return nil
@@ -185,7 +185,7 @@ func (h *handler[T]) noteRendered(obj T, namespace string, rendered []client.Obj
 }
 
 // seek adds to a request the types and namespaces of objects that are deployed in a namespace.
-func (h *handler[T]) seek(request *reconciler.RecoverRequest, namespace string, objects ...client.Object) error {
+func (h *handler) seek(request *reconciler.RecoverRequest, namespace string, objects ...client.Object) error {
 	for _, object := range objects {
 		gvk, err := h.local.GroupVersionKindFor(object)
 		if err != nil {
@@ -202,7 +202,7 @@ func (h *handler[T]) seek(request *reconciler.RecoverRequest, namespace string, 
 
 // widen adds to the request all types that the objects of a component may have after its whole record was lost: the types of
 // kept revisions, and the managed types. In a deletion without kept revisions these are all types.
-func (h *handler[T]) widen(ctx context.Context, obj T, request *reconciler.RecoverRequest) (err error) {
+func (h *handler) widen(ctx context.Context, obj Component, request *reconciler.RecoverRequest) (err error) {
 	if request.Patterns, err = managedTypesOf(obj); err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (i *storedInventory) saveEmpty(ctx context.Context) error {
 }
 
 // inventoryComponent returns the component as the inventory store identifies it.
-func (h *handler[T]) inventoryComponent(obj T) inventory.Component {
+func (h *handler) inventoryComponent(obj Component) inventory.Component {
 	apiVersion, kind := h.kind.ToAPIVersionAndKind()
 	return inventory.Component{
 		APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
@@ -329,7 +329,7 @@ const ordinaryPhase = "Applied"
 // dependents counts the dependents of the component by phase, wherever its inventory
 // is kept. If no reconcile has read it yet, only their number is known, and all of them count
 // as being in the ordinary phase.
-func (h *handler[T]) dependents(obj T) map[string]int {
+func (h *handler) dependents(obj Component) map[string]int {
 	stored := obj.GetStatus().Inventory
 	items, known := h.inventory.Items(h.inventoryComponent(obj), stored)
 	if !known {
@@ -346,7 +346,7 @@ func (h *handler[T]) dependents(obj T) map[string]int {
 // starts, until it has succeeded: after the forced removal of a component, a Secret of its
 // inventory would block the deletion of the namespace. An operator that may not list Secrets
 // everywhere works all the same.
-func (h *handler[T]) cleanUpOrphans(ctx context.Context) error {
+func (h *handler) cleanUpOrphans(ctx context.Context) error {
 	log, orphans := logf.FromContext(ctx), h.inventory.Orphans()
 	for attempt := 0; ; attempt++ {
 		err := h.cleanUpOrphansOnce(ctx, orphans)
@@ -373,7 +373,7 @@ func (h *handler[T]) cleanUpOrphans(ctx context.Context) error {
 }
 
 // cleanUpOrphansOnce is one attempt of cleanUpOrphans.
-func (h *handler[T]) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.Orphans) error {
+func (h *handler) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.Orphans) error {
 	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind(), h.kind.Version)
 	if err != nil {
 		return fmt.Errorf("find out whether the type %s has namespaces: %w", h.kind, err)
@@ -384,7 +384,7 @@ func (h *handler[T]) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.
 
 // componentState returns whether the very component still exists. It may exist although the
 // watch of this process does not cover it.
-func (h *handler[T]) componentState(ctx context.Context, c inventory.Component) (inventory.State, error) {
+func (h *handler) componentState(ctx context.Context, c inventory.Component) (inventory.State, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(h.kind)
 	switch err := h.local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
@@ -411,7 +411,7 @@ const (
 
 // cleanUpInventory removes the Secrets of a component that is gone, and drops what is cached
 // about one that belongs to another process.
-func (h *handler[T]) cleanUpInventory(ctx context.Context, key client.ObjectKey) {
+func (h *handler) cleanUpInventory(ctx context.Context, key client.ObjectKey) {
 	if err := h.inventory.CleanUpComponent(ctx, key, h.componentState); err != nil {
 		h.retryCleanup(ctx, key, err)
 		return
@@ -419,7 +419,7 @@ func (h *handler[T]) cleanUpInventory(ctx context.Context, key client.ObjectKey)
 	h.cleanups.Reset(key)
 }
 
-func (h *handler[T]) retryCleanup(ctx context.Context, key client.ObjectKey, err error) {
+func (h *handler) retryCleanup(ctx context.Context, key client.ObjectKey, err error) {
 	after := h.cleanups.Next(key)
 	logf.FromContext(ctx).Error(err, "will be tried again", "after", after)
 	h.triggers.RequestFast(key, after)

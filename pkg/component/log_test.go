@@ -31,7 +31,7 @@ func (l *logLines) logger() logr.Logger {
 // logStory is the life of a component, and what the log says about it.
 type logStory struct {
 	*testing.T
-	h      *handler[*widget]
+	h      *handler
 	engine *fakeEngine
 	obj    *widget
 	log    logLines

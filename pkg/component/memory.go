@@ -130,7 +130,7 @@ func (m *memory) resetIdle(key client.ObjectKey) {
 
 // noteProgress shortens the delays of a component: while it waits, if something was written or another number of
 // objects is done; after an error only if more objects are done than before. One that is written in vain, or is ready by turns, is no progress.
-func (h *handler[T]) noteProgress(obj T, outcome reconciler.Outcome, err error, moved bool) {
+func (h *handler) noteProgress(obj Component, outcome reconciler.Outcome, err error, moved bool) {
 	key, known := client.ObjectKeyFromObject(obj), h.remembered(obj)
 	if len(outcome.Steps) > 0 || moved {
 		known.idle.Reset()

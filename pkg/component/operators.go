@@ -19,7 +19,7 @@ import (
 )
 
 // operator is this operator as inventories name it.
-func (h *handler[T]) operator(ctx context.Context) (*v1alpha1.InventoryOperator, error) {
+func (h *handler) operator(ctx context.Context) (*v1alpha1.InventoryOperator, error) {
 	key, err := h.digestKey.Get(ctx)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *settings) formerName(obj client.Object) string {
 }
 
 // former is the name of that operator as long as the status says that the component is its own.
-func (h *handler[T]) former(obj T) string {
+func (h *handler) former(obj Component) string {
 	if former := h.settings.formerName(obj); former == obj.GetStatus().Reconciler {
 		return former
 	}
@@ -74,7 +74,7 @@ func (h *handler[T]) former(obj T) string {
 }
 
 // formerFinalizer is the finalizer of that operator, unless both have the same one by an option.
-func (h *handler[T]) formerFinalizer(obj T) string {
+func (h *handler) formerFinalizer(obj Component) string {
 	if former := h.former(obj); former != h.settings.finalizer {
 		return former
 	}
@@ -82,7 +82,7 @@ func (h *handler[T]) formerFinalizer(obj T) string {
 }
 
 // storeOf returns where the inventory is kept: with Secrets of that operator, as long as the component is its own.
-func (h *handler[T]) storeOf(obj T) *inventory.Store {
+func (h *handler) storeOf(obj Component) *inventory.Store {
 	if former := h.former(obj); former != "" {
 		return h.inventory.Of(former)
 	}
@@ -91,7 +91,7 @@ func (h *handler[T]) storeOf(obj T) *inventory.Store {
 
 // takeOver makes the component our own, in one write with the inventory, which moves to Secrets of ours. A deletion ends under the
 // name of the former operator: its finalizer cannot be replaced any more.
-func (h *handler[T]) takeOver(ctx context.Context, obj T, stored *storedInventory) error {
+func (h *handler) takeOver(ctx context.Context, obj Component, stored *storedInventory) error {
 	status, former := obj.GetStatus(), h.former(obj)
 	if former == "" || !obj.GetDeletionTimestamp().IsZero() {
 		return nil
@@ -116,7 +116,7 @@ func (h *handler[T]) takeOver(ctx context.Context, obj T, stored *storedInventor
 }
 
 // eraseFormer removes the Secrets that the former operator kept, once the component is our own, and once in the life of a process.
-func (h *handler[T]) eraseFormer(ctx context.Context, obj T) error {
+func (h *handler) eraseFormer(ctx context.Context, obj Component) error {
 	former, known, status := h.settings.formerName(obj), h.remembered(obj), obj.GetStatus()
 	if former == "" || former == status.Reconciler || known.formerErased || status.Inventory.Chunks == nil {
 		return nil

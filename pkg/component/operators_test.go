@@ -19,7 +19,7 @@ import (
 )
 
 // newRelease returns an operator with a digest key of its own.
-func newRelease(t *testing.T, namespace, key string) (*handler[*widget], *fakeEngine) {
+func newRelease(t *testing.T, namespace, key string) (*handler, *fakeEngine) {
 	t.Helper()
 	engine := &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory}}
 	h, _ := testHandler(t, engine)

@@ -47,7 +47,7 @@ func TestAbandon(t *testing.T) {
 			engine := &fakeEngine{err: errors.New("no")}
 			h, log := testHandler(t, engine)
 			h.targets = &fakeTargets{err: target.ErrLocal}
-			h.code.hooks[postDelete] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { return errors.New("a hook ran") }}
+			h.code.hooks[postDelete] = hooksOf(func(context.Context, client.Client, *widget) error { return errors.New("a hook ran") })
 			obj := deletedWidget(test.inventory)
 			obj.Annotations = map[string]string{annotation: test.value}
 			if h.isAbandoned(obj) != test.done {

@@ -59,11 +59,19 @@ type PlanRequest[T Component] struct {
 	// Generator takes the place of the generator of the reconciler, as another version of
 	// the operator would have it. Nil means that of the reconciler.
 	Generator manifests.Generator
+}
 
+// planRequest is a PlanRequest for components of any type.
+type planRequest struct {
+	PlanRequest[Component]
 	// mustBeAdmitted: a Manifest that the server does not admit is an error, not an incomplete plan.
 	mustBeAdmitted bool
 	// withManifests: the plan has the manifests.
 	withManifests bool
+}
+
+func planRequestOf[T Component](r PlanRequest[T]) planRequest {
+	return planRequest{PlanRequest: PlanRequest[Component]{Key: r.Key, Edited: r.Edited, Manifest: r.Manifest, Delete: r.Delete, Generator: r.Generator}}
 }
 
 // Plan is everything that the reconciler would do for a component until the component is ready, or
@@ -105,7 +113,7 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 	if running == nil {
 		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.name)
 	}
-	return running.handler.plan(ctx, request, func(T) error { return nil })
+	return running.handler.plan(ctx, planRequestOf(request), func(Component) error { return nil })
 }
 
 // PlanAll plans all components that the reconciler has, as an upgrade of the operator would change
@@ -161,7 +169,7 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 const defaultPlans = 4
 
 // listKeys returns the components of a namespace, or of all, that the reconciler selects.
-func (h *handler[T]) listKeys(ctx context.Context, namespace string) ([]client.ObjectKey, error) {
+func (h *handler) listKeys(ctx context.Context, namespace string) ([]client.ObjectKey, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(h.kind.GroupVersion().WithKind(h.kind.Kind + "List"))
 	var keys []client.ObjectKey
@@ -180,7 +188,7 @@ func (h *handler[T]) listKeys(ctx context.Context, namespace string) ([]client.O
 
 // plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
 // leaves out what writes. The check may refuse the component before anything else is done.
-func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T], check func(T) error) (Plan, error) {
+func (h *handler) plan(ctx context.Context, request planRequest, check func(Component) error) (Plan, error) {
 	ctx = confidential.Start(ctx, false)
 	obj, incomplete, err := h.planned(ctx, request)
 	if err != nil {
@@ -210,8 +218,8 @@ func (h *handler[T]) plan(ctx context.Context, request PlanRequest[T], check fun
 }
 
 // planned returns the component to plan, and what is not known of it. It is a copy.
-func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (obj T, incomplete string, err error) {
-	stored := newComponent[T]()
+func (h *handler) planned(ctx context.Context, request planRequest) (obj Component, incomplete string, err error) {
+	stored := h.author.new()
 	err = h.local.Get(ctx, request.Key, stored)
 	if request.Manifest != nil && client.IgnoreNotFound(err) == nil {
 		return h.plannedManifest(ctx, request, stored, err == nil)
@@ -259,7 +267,7 @@ func (h *handler[T]) planned(ctx context.Context, request PlanRequest[T]) (obj T
 }
 
 // plannedManifest is planned for an edited component as a file has it.
-func (h *handler[T]) plannedManifest(ctx context.Context, request PlanRequest[T], stored T, exists bool) (obj T, incomplete string, err error) {
+func (h *handler) plannedManifest(ctx context.Context, request planRequest, stored Component, exists bool) (obj Component, incomplete string, err error) {
 	if got := request.Manifest.GroupVersionKind(); got != h.kind {
 		return stored, "", fmt.Errorf("the edited object is a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), h.kind.Kind, h.kind.GroupVersion())
 	}
@@ -300,7 +308,7 @@ func (h *handler[T]) plannedManifest(ctx context.Context, request PlanRequest[T]
 	if request.mustBeAdmitted && incomplete != "" {
 		return stored, "", h.about(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
 	}
-	obj = newComponent[T]()
+	obj = h.author.new()
 	unstructured.RemoveNestedField(asked.Object, "status")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asked.Object, obj); err != nil {
 		return stored, "", fmt.Errorf("the edited %s %s: %w", h.kind.Kind, request.Key, err)
@@ -328,7 +336,7 @@ func mergedMaps(a, b map[string]string) map[string]string {
 // completed returns what became of the dry run by which the server completes and checks an edited
 // component. Without the right to that, or if a webhook allows no dry run, the component counts as
 // it is.
-func (h *handler[T]) completed(edited T, err error) (incomplete string, _ error) {
+func (h *handler) completed(edited Component, err error) (incomplete string, _ error) {
 	switch {
 	case err == nil:
 		return "", nil
@@ -340,7 +348,7 @@ func (h *handler[T]) completed(edited T, err error) (incomplete string, _ error)
 }
 
 // planApply plans what createOrUpdate does.
-func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.Generator, p *Plan) error {
+func (h *handler) planApply(ctx context.Context, obj Component, generator manifests.Generator, p *Plan) error {
 	resolved, t, err := h.planTarget(ctx, obj, p)
 	if err != nil {
 		return err
@@ -412,7 +420,7 @@ func (h *handler[T]) planApply(ctx context.Context, obj T, generator manifests.G
 }
 
 // planRendered plans what apply does with what was rendered.
-func (h *handler[T]) planRendered(ctx context.Context, obj T, t targets.Connection, known prepared, rendered rendering.Rendering, digests digests, p *Plan) error {
+func (h *handler) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests digests, p *Plan) error {
 	inventory, err := h.readInventory(ctx, obj)
 	if err != nil {
 		return err
@@ -430,7 +438,7 @@ func (h *handler[T]) planRendered(ctx context.Context, obj T, t targets.Connecti
 }
 
 // planDeletion plans what delete does.
-func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
+func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) error {
 	resolved, t, err := h.planTarget(ctx, obj, p)
 	if err != nil {
 		return err
@@ -472,7 +480,7 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
 	}
 	for _, point := range []hookPoint{preDelete, postDelete} {
 		for i, hook := range h.code.hooks[point] {
-			if !isPreviewSafe(hook) {
+			if !hook.previewSafe {
 				left = append(left, fmt.Sprintf("%s hook %d", point, i+1))
 			}
 		}
@@ -484,7 +492,7 @@ func (h *handler[T]) planDeletion(ctx context.Context, obj T, p *Plan) error {
 }
 
 // blockedDeletion returns what blocks the deletion of the component, before anything of it is deleted.
-func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Connection, request reconciler.DeleteRequest) ([]report.PlannedChange, error) {
+func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.Connection, request reconciler.DeleteRequest) ([]report.PlannedChange, error) {
 	var blockers []report.Blocker
 	var err error
 	if !isEmpty(obj) {
@@ -512,8 +520,8 @@ func (h *handler[T]) blockedDeletion(ctx context.Context, obj T, t targets.Conne
 
 // planTarget returns the configuration of the component and a connection to its target. The
 // references are loaded, and not watched.
-func (h *handler[T]) planTarget(ctx context.Context, obj T, p *Plan) (resolvedConfig, targets.Connection, error) {
-	resolved, access, absent, err := h.resolve(ctx, obj, func(ctx context.Context, obj T) references.Absence {
+func (h *handler) planTarget(ctx context.Context, obj Component, p *Plan) (resolvedConfig, targets.Connection, error) {
+	resolved, access, absent, err := h.resolve(ctx, obj, func(ctx context.Context, obj Component) references.Absence {
 		absent, _ := h.readReferences(ctx, obj)
 		return absent
 	})
@@ -546,7 +554,7 @@ const (
 )
 
 // readInventory reads the inventory and changes nothing in it.
-func (h *handler[T]) readInventory(ctx context.Context, obj T) (v1alpha1.Inventory, error) {
+func (h *handler) readInventory(ctx context.Context, obj Component) (v1alpha1.Inventory, error) {
 	snapshot, err := h.openSnapshot(ctx, obj, false)
 	if err != nil {
 		return v1alpha1.Inventory{}, h.about(obj, err)
@@ -565,7 +573,7 @@ func (h *handler[T]) readInventory(ctx context.Context, obj T) (v1alpha1.Invento
 
 // hashed returns the digest of manifests with the key of the operator: they may hold secrets. The key
 // was read before.
-func (h *handler[T]) hashed(ctx context.Context, digestOfManifests string) string {
+func (h *handler) hashed(ctx context.Context, digestOfManifests string) string {
 	key, err := h.digestKey.Get(ctx)
 	if err != nil {
 		return ""

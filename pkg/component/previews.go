@@ -61,8 +61,8 @@ const (
 )
 
 // previews answers requests for previews.
-type previews[T Component] struct {
-	handler *handler[T]
+type previews struct {
+	handler *handler
 	life    time.Duration
 	// leads is closed when this process leads.
 	leads <-chan struct{}
@@ -99,8 +99,8 @@ type keptPreview struct {
 	due  time.Time
 }
 
-func newPreviews[T Component](h *handler[T], leads <-chan struct{}) *previews[T] {
-	return &previews[T]{
+func newPreviews(h *handler, leads <-chan struct{}) *previews {
+	return &previews{
 		handler: h, leads: leads, life: preview.Life, about: map[client.ObjectKey]*previewsOf{},
 		components: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[client.ObjectKey]{}),
 	}
@@ -115,7 +115,7 @@ func withoutPreview(name string, annotations map[string]string) map[string]strin
 }
 
 // events takes the requests from the events about components. It requeues no component.
-func (p *previews[T]) events() ctrlhandler.EventHandler {
+func (p *previews) events() ctrlhandler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	annotation := p.handler.settings.name + "/" + vocabulary.AnnotationPreview
 	return ctrlhandler.Funcs{
@@ -132,7 +132,7 @@ func (p *previews[T]) events() ctrlhandler.EventHandler {
 }
 
 // see takes a request. One that the component has had since before this process may be old, or answered.
-func (p *previews[T]) see(ctx context.Context, obj client.Object, asked string, before bool) {
+func (p *previews) see(ctx context.Context, obj client.Object, asked string, before bool) {
 	standsBy := false
 	select {
 	case <-p.leads:
@@ -170,13 +170,13 @@ func (p *previews[T]) see(ctx context.Context, obj client.Object, asked string, 
 }
 
 // forget drops what is known about a component that is gone. The garbage collector removes its Secrets.
-func (p *previews[T]) forget(key client.ObjectKey) {
+func (p *previews) forget(key client.ObjectKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(key)
 }
 
-func (p *previews[T]) drop(key client.ObjectKey) {
+func (p *previews) drop(key client.ObjectKey) {
 	if of := p.about[key]; of != nil {
 		p.queued -= len(of.waiting)
 		delete(p.about, key)
@@ -184,7 +184,7 @@ func (p *previews[T]) drop(key client.ObjectKey) {
 }
 
 // run answers requests and deletes answers until the context ends. The manager runs it in the leader.
-func (p *previews[T]) run(ctx context.Context) error {
+func (p *previews) run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range previewWorkers {
 		workers.Go(func() {
@@ -207,7 +207,7 @@ func (p *previews[T]) run(ctx context.Context) error {
 }
 
 // work does what is to be done about one component. Its queue works on each component once at a time.
-func (p *previews[T]) work(ctx context.Context, key client.ObjectKey) {
+func (p *previews) work(ctx context.Context, key client.ObjectKey) {
 	log := logf.FromContext(ctx).WithValues("namespace", key.Namespace, "name", key.Name)
 	ctx = logf.IntoContext(ctx, log)
 	if err := p.handler.settings.leaderLock.leading(); err != nil {
@@ -234,7 +234,7 @@ func (p *previews[T]) work(ctx context.Context, key client.ObjectKey) {
 }
 
 // next takes the next request about a component.
-func (p *previews[T]) next(key client.ObjectKey) (owner preview.Owner, request *previewRequest, unknown, ok bool) {
+func (p *previews) next(key client.ObjectKey) (owner preview.Owner, request *previewRequest, unknown, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.about[key]
@@ -260,7 +260,7 @@ func (p *previews[T]) next(key client.ObjectKey) (owner preview.Owner, request *
 }
 
 // keep has a Secret deleted when it is due. Beyond some of them, the oldest are due at once.
-func (p *previews[T]) keep(key client.ObjectKey, uid types.UID, secrets ...keptPreview) {
+func (p *previews) keep(key client.ObjectKey, uid types.UID, secrets ...keptPreview) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.about[key]
@@ -278,7 +278,7 @@ func (p *previews[T]) keep(key client.ObjectKey, uid types.UID, secrets ...keptP
 }
 
 // takeOver finds the Secrets that the process before this one has left.
-func (p *previews[T]) takeOver(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
+func (p *previews) takeOver(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := p.handler.local.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels(owner.Labels()), client.MatchingFields{"type": string(owner.SecretType())}); err != nil {
@@ -296,7 +296,7 @@ func (p *previews[T]) takeOver(ctx context.Context, key client.ObjectKey, owner 
 }
 
 // deleteDue deletes the Secrets that are due, and the annotation if nothing is left that it is about.
-func (p *previews[T]) deleteDue(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
+func (p *previews) deleteDue(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
 	now, log := p.handler.now(), logf.FromContext(ctx)
 	due := p.takeDue(key, owner.UID, now)
 	for _, secret := range due {
@@ -321,7 +321,7 @@ func (p *previews[T]) deleteDue(ctx context.Context, key client.ObjectKey, owner
 const previewRetry = time.Minute
 
 // takeDue returns the Secrets of a component that are due, and forgets them.
-func (p *previews[T]) takeDue(key client.ObjectKey, uid types.UID, now time.Time) (due []keptPreview) {
+func (p *previews) takeDue(key client.ObjectKey, uid types.UID, now time.Time) (due []keptPreview) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.about[key]
@@ -340,7 +340,7 @@ func (p *previews[T]) takeDue(key client.ObjectKey, uid types.UID, now time.Time
 
 // finish forgets a component with nothing left to do, and returns the annotation to remove. If nothing was deleted
 // and the request is no old one, another operator has answered it.
-func (p *previews[T]) finish(key client.ObjectKey, uid types.UID, deleted bool, now time.Time) (asked string, done bool) {
+func (p *previews) finish(key client.ObjectKey, uid types.UID, deleted bool, now time.Time) (asked string, done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.about[key]
@@ -353,7 +353,7 @@ func (p *previews[T]) finish(key client.ObjectKey, uid types.UID, deleted bool, 
 }
 
 // removeAnnotation removes the annotation of a component if it is still the one that is named.
-func (p *previews[T]) removeAnnotation(ctx context.Context, key client.ObjectKey, uid types.UID, asked string) error {
+func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, uid types.UID, asked string) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(p.handler.settings.name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": uid},
@@ -373,7 +373,7 @@ func (p *previews[T]) removeAnnotation(ctx context.Context, key client.ObjectKey
 }
 
 // answer answers a request, and returns the Secret to delete. There is none if another operator answers.
-func (p *previews[T]) answer(ctx context.Context, key client.ObjectKey, owner preview.Owner, request previewRequest) (*keptPreview, error) {
+func (p *previews) answer(ctx context.Context, key client.ObjectKey, owner preview.Owner, request previewRequest) (*keptPreview, error) {
 	answered, secret := owner.Secret(request.Request), &corev1.Secret{}
 	due := p.handler.now().Add(p.life)
 	var read bool
@@ -425,12 +425,12 @@ func (p *previews[T]) answer(ctx context.Context, key client.ObjectKey, owner pr
 }
 
 // compute makes the answer. Its error is one for the user.
-func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner preview.Owner, request preview.Request, secret *corev1.Secret) (answer preview.Answer, err error) {
+func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner preview.Owner, request preview.Request, secret *corev1.Secret) (answer preview.Answer, err error) {
 	defer guard.Into(&err) // an edited component can be one that no code has met
 	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
 	h := p.handler
-	check := func(obj T) error {
+	check := func(obj Component) error {
 		if obj.GetUID() != owner.UID {
 			return fmt.Errorf("%s %s was replaced by another one", h.kind.Kind, key)
 		}
@@ -445,7 +445,7 @@ func (p *previews[T]) compute(ctx context.Context, key client.ObjectKey, owner p
 		text, err := json.Marshal(append([]report.PlannedChange{}, changes...)) // a list, also if nothing differs
 		return preview.Answer{Changes: text, Hidden: hidden}, err
 	}
-	asked := PlanRequest[T]{Key: key, Delete: request.Action == preview.ActionDelete, withManifests: request.Action == preview.ActionManifests}
+	asked := planRequest{PlanRequest: PlanRequest[Component]{Key: key, Delete: request.Action == preview.ActionDelete}, withManifests: request.Action == preview.ActionManifests}
 	if request.Action == preview.ActionEdited {
 		object, err := preview.EditedIn(secret)
 		if err != nil {
@@ -492,7 +492,7 @@ func manifestsOf(obj Component, name string, rendered rendering.Rendering, origi
 }
 
 // beside returns what reports whether an object is in a namespace, with a component that deploys into others.
-func (h *handler[T]) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
+func (h *handler) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
 	return func(object report.Key) bool {
 		if object.Namespace != "" || remote {
 			return object.Namespace == namespace && !remote

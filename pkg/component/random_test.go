@@ -43,7 +43,7 @@ data:
 // process is an operator that renders a widget.
 type process struct {
 	*testing.T
-	*handler[*widget]
+	*handler
 	log    *eventLog
 	target client.Client
 	digest string // of the component

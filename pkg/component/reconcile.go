@@ -23,7 +23,7 @@ import (
 
 // reconcile reconciles one component: it reads the component, does what its phase asks for,
 // and writes its status.
-func (h *handler[T]) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	s, err := h.sessions.Open(ctx, key, h.settingsOf)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -128,12 +128,12 @@ const transientFor = time.Second
 
 // settingsOf returns what the component says about its reconcile. One that is abandoned can be
 // deleted, whatever else is wrong with it.
-func (h *handler[T]) settingsOf(obj T) session.Settings {
+func (h *handler) settingsOf(obj Component) session.Settings {
 	return session.Settings{Suspended: h.isSuspended(obj), Orphan: h.isAbandoned(obj)}
 }
 
 // noteFirstSeen records in the status of a new component that it is reconciled.
-func (h *handler[T]) noteFirstSeen(obj T) {
+func (h *handler) noteFirstSeen(obj Component) {
 	if status := obj.GetStatus(); status.State == "" {
 		status.Inventory.Format = cmp.Or(status.Inventory.Format, v1alpha1.InventoryFormat) // nothing was lost
 		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}))
@@ -142,7 +142,7 @@ func (h *handler[T]) noteFirstSeen(obj T) {
 
 // suspend is for a component that is suspended: its dependents are not reconciled, their
 // changes do not requeue it, and its timeout does not go on.
-func (h *handler[T]) suspend(obj T) {
+func (h *handler) suspend(obj Component) {
 	h.watches.ForgetComponent(client.ObjectKeyFromObject(obj))
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	h.targets.ForgetOwner(h.ownerNamed(client.ObjectKeyFromObject(obj)))
@@ -153,7 +153,7 @@ func (h *handler[T]) suspend(obj T) {
 
 // eraseLateRevisions is for a component that is gone. If a creation of the Secret of its revisions may arrive yet, the Secret is
 // deleted once none can be under way any more.
-func (h *handler[T]) eraseLateRevisions(ctx context.Context, key client.ObjectKey, sent creations) {
+func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, sent creations) {
 	if !sent.ended { // perhaps it only belongs to another process
 		return
 	}
@@ -171,7 +171,7 @@ func (h *handler[T]) eraseLateRevisions(ctx context.Context, key client.ObjectKe
 
 // forgetComponent drops what is kept about a component that is gone, or does not belong to this
 // process any more.
-func (h *handler[T]) forgetComponent(ctx context.Context, key client.ObjectKey) {
+func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
 	h.cleanUpInventory(ctx, key)
 	h.telemetry.ForgetComponent(ctx, key)
 	h.triggers.StartReconcile(key)

@@ -78,7 +78,7 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 }
 
 // reconcileOnce runs CreateOrUpdate or Delete and report, as reconcile does.
-func reconcileOnce(t *testing.T, h *handler[*widget], obj *widget) result.Verdict {
+func reconcileOnce(t *testing.T, h *handler, obj *widget) result.Verdict {
 	t.Helper()
 	outcome := session.Outcome{Phase: session.PhaseApply}
 	if obj.DeletionTimestamp.IsZero() {

@@ -33,16 +33,16 @@ type Reconciler[T Component] struct {
 	inventoryThreshold int
 
 	mu       sync.Mutex // guards hooks, mistakes and the setup
-	hooks    map[hookPoint][]HookFunc[T]
+	hooks    map[hookPoint][]hook
 	mistakes []error // of the wiring; reported by the setup
 
-	running atomic.Pointer[running[T]] // nil before the setup
-	late    atomic.Pointer[error]      // a mistake that was made after the setup
+	running atomic.Pointer[running] // nil before the setup
+	late    atomic.Pointer[error]   // a mistake that was made after the setup
 }
 
 // running is what a setup brings into being.
-type running[T Component] struct {
-	handler  *handler[T]
+type running struct {
+	handler  *handler
 	triggers *trigger.Queue
 	client   client.Client // of the operator; reads from the server
 	cache    client.Reader // of the manager; has the metadata of the components
@@ -63,7 +63,7 @@ func NewReconciler[T Component](name string, resourceGenerator manifests.Generat
 	r := &Reconciler[T]{
 		generator: resourceGenerator,
 		now:       time.Now,
-		hooks:     map[hookPoint][]HookFunc[T]{},
+		hooks:     map[hookPoint][]hook{},
 	}
 	var err error
 	r.settings, err = resolveOptions(name, options)
@@ -195,6 +195,6 @@ func (r *Reconciler[T]) addHook(point hookPoint, hook HookFunc[T]) *Reconciler[T
 	if r.running.Load() != nil {
 		r.late.Store(new(fmt.Errorf("a %s hook was registered after the setup", point)))
 	}
-	r.hooks[point] = append(r.hooks[point], hook)
+	r.hooks[point] = append(r.hooks[point], hookOf(hook))
 	return r
 }

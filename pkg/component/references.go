@@ -150,6 +150,29 @@ func (r *SecretKeyReference) Value() []byte {
 	return r.value
 }
 
+// authorType is the type of component that the author of the operator has declared.
+type authorType struct {
+	new    func() Component
+	finder *references.Finder
+	// isCustom reports whether a reference is of the author's own making; load loads such a reference.
+	isCustom func(references.Found) bool
+	load     func(ctx context.Context, clnt client.Client, reference references.Found, component Component) error
+}
+
+func authorTypeOf[T Component]() authorType {
+	return authorType{
+		new:    func() Component { return newComponent[T]() },
+		finder: finderFor[T](),
+		isCustom: func(found references.Found) bool {
+			_, custom := found.Pointer.(Reference[T])
+			return custom
+		},
+		load: func(ctx context.Context, clnt client.Client, reference references.Found, component Component) error {
+			return reference.Pointer.(Reference[T]).Load(ctx, clnt, component.(T))
+		},
+	}
+}
+
 // finderFor returns a finder for the references in specs of components of type T.
 func finderFor[T Component]() *references.Finder {
 	return &references.Finder{
@@ -230,7 +253,7 @@ func sourceOf(pointer any) *references.Source {
 
 // loadReferences loads what the spec refers to, for a reconcile that renders from it: from
 // then on, only newer versions requeue the component.
-func (h *handler[T]) loadReferences(ctx context.Context, obj T) references.Absence {
+func (h *handler) loadReferences(ctx context.Context, obj Component) references.Absence {
 	absent, versions := h.readReferences(ctx, obj)
 	h.watches.SetReferences(client.ObjectKeyFromObject(obj), versions)
 	return absent
@@ -238,8 +261,8 @@ func (h *handler[T]) loadReferences(ctx context.Context, obj T) references.Absen
 
 // readReferences loads what the spec refers to, and returns which versions it has read. What
 // is missing is no absence if the component is being deleted and does not wait for it.
-func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Absence, []informer.Reference) {
-	found, keep := h.finder.Find(obj.GetSpec())
+func (h *handler) readReferences(ctx context.Context, obj Component) (references.Absence, []informer.Reference) {
+	found, keep := h.author.finder.Find(obj.GetSpec())
 	if len(found) == 0 {
 		return references.Absence{}, nil
 	}
@@ -250,7 +273,7 @@ func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Abse
 	if h.holdsSecret(obj, found) {
 		confidential.Note(ctx)
 	}
-	if slices.ContainsFunc(found, isCustom[T]) {
+	if slices.ContainsFunc(found, h.author.isCustom) {
 		custom, err := h.loadCustomReferences(ctx, obj)
 		absent.Missing, absent.Failed = append(absent.Missing, custom.Missing...), append(absent.Failed, custom.Failed...)
 		if err != nil {
@@ -262,7 +285,7 @@ func (h *handler[T]) readReferences(ctx context.Context, obj T) (references.Abse
 
 // holdsSecret reports whether a reference has loaded a Secret. The kubeconfig of the component does not count: nothing of it
 // gets into manifests.
-func (h *handler[T]) holdsSecret(obj T, found []references.Found) bool {
+func (h *handler) holdsSecret(obj Component, found []references.Found) bool {
 	var kubeConfig []byte
 	if own, ok := configurationOf[ClientConfiguration](obj); ok {
 		kubeConfig = own.GetKubeConfig()
@@ -276,14 +299,9 @@ func (h *handler[T]) holdsSecret(obj T, found []references.Found) bool {
 	})
 }
 
-func isCustom[T Component](found references.Found) bool {
-	_, custom := found.Pointer.(Reference[T])
-	return custom
-}
-
 // loadCustomReferences loads the references of types that the author of the operator wrote.
 // Their code gets a copy, because it may run on after the deadline.
-func (h *handler[T]) loadCustomReferences(ctx context.Context, obj T) (references.Absence, error) {
+func (h *handler) loadCustomReferences(ctx context.Context, obj Component) (references.Absence, error) {
 	theirs, err := copyOf(obj)
 	if err != nil {
 		return references.Absence{}, err
@@ -293,10 +311,10 @@ func (h *handler[T]) loadCustomReferences(ctx context.Context, obj T) (reference
 	known.Component = theirs
 	absent, err := callUserCode(known.In(ctx), h.code, client.ObjectKeyFromObject(obj), what, h.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
 		var absent references.Absence
-		found, keep := h.finder.Find(theirs.GetSpec())
+		found, keep := h.author.finder.Find(theirs.GetSpec())
 		for _, reference := range found {
-			if custom, ok := reference.Pointer.(Reference[T]); ok {
-				absent.Add(theirs, reference, confidential.Failure(ctx, custom.Load(ctx, confidential.NotingClient(h.local), theirs)))
+			if h.author.isCustom(reference) {
+				absent.Add(theirs, reference, confidential.Failure(ctx, h.author.load(ctx, confidential.NotingClient(h.local), reference, theirs)))
 			}
 		}
 		keep()

@@ -37,7 +37,7 @@ const reasonIdentityGone = "IdentityGone"
 // releaseTerminating empties the inventory of a component in a deletion that is forbidden, if all objects in it live in
 // namespaces of the local cluster that are being deleted, or if the identity will not come back. Otherwise it reports
 // false.
-func (h *handler[T]) releaseTerminating(ctx context.Context, obj T, t targets.Connection, commit session.Commit) (bool, error) {
+func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targets.Connection, commit session.Commit) (bool, error) {
 	access, err := accessOf(obj, h.settings)
 	if err != nil || access.Kubeconfig != nil {
 		return false, nil
@@ -79,7 +79,7 @@ func (h *handler[T]) releaseTerminating(ctx context.Context, obj T, t targets.Co
 }
 
 // terminating returns a namespace of the local cluster that is being deleted, or is gone; else nil.
-func (h *handler[T]) terminating(ctx context.Context, name string) *metav1.PartialObjectMetadata {
+func (h *handler) terminating(ctx context.Context, name string) *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := h.local.Get(ctx, client.ObjectKey{Name: name}, namespace)

@@ -28,10 +28,11 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 	if err := errors.Join(r.wiring()...); err != nil {
 		return nil, nil, r.setupError(err)
 	}
-	obj, err = copyOf(obj)
+	duplicate, err := copyOf(obj)
 	if err != nil {
 		return nil, nil, err
 	}
+	obj = duplicate.(T)
 	found, _ := finderFor[T]().Find(obj.GetSpec())
 	resolved, configErr := resolveConfig(obj, r.settings)
 	if err := errors.Join(configErr, references.Mistakes(found, obj.GetNamespace())); err != nil {

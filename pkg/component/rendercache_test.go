@@ -142,10 +142,10 @@ func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
 	}
 	t.Cleanup(h.watches.Close)
 	seen := ""
-	h.code.hooks[postReconcile] = []HookFunc[*widget]{func(_ context.Context, _ client.Client, w *widget) error {
+	h.code.hooks[postReconcile] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
 		seen = w.Spec.Refs.Settings.Data()["a"]
 		return nil
-	}}
+	})
 	obj := withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
 	if err := h.hooksAfterFastPath(h.basicContext(t.Context()), obj); err != nil || seen != "1" {
 		t.Errorf("the hook saw %q, %v", seen, err)

@@ -38,7 +38,7 @@ func valueOf(objects []client.Object) string {
 }
 
 // render renders the dependents of a new widget.
-func render(ctx context.Context, h *handler[*widget]) ([]client.Object, error) {
+func render(ctx context.Context, h *handler) ([]client.Object, error) {
 	w := newWidget()
 	rendered, err := h.renderer.Render(ctx, rendering.Request{Component: w}, &h.remembered(w).rendering)
 	return rendered.Objects, err
@@ -60,7 +60,7 @@ func (p *playback) Generate(context.Context, string, string, types.Unstructurabl
 }
 
 // play renders once for each digest and returns the values to apply.
-func play(t *testing.T, h *handler[*widget], digests ...string) []string {
+func play(t *testing.T, h *handler, digests ...string) []string {
 	t.Helper()
 	var values []string
 	for _, digest := range digests {
@@ -154,7 +154,7 @@ func counting() template.FuncMap {
 
 // fromTemplate returns a handler with a generator of one template and a target that holds the
 // objects. It renders into the values of an object.
-func fromTemplate(t *testing.T, text string, objects ...client.Object) (*handler[*widget], *eventLog, client.Client, func(digest string) *unstructured.Unstructured) {
+func fromTemplate(t *testing.T, text string, objects ...client.Object) (*handler, *eventLog, client.Client, func(digest string) *unstructured.Unstructured) {
 	t.Helper()
 	h, log := testHandler(t, &fakeEngine{})
 	generator, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(text)}}, "t", gotemplate.Options{Functions: counting()})

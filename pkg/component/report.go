@@ -36,7 +36,7 @@ import (
 
 // report writes the verdict about the reconcile into the status, the events and the log. The panic of a
 // method of the component decides the verdict, whatever else happened.
-func (h *handler[T]) report(ctx context.Context, obj T, outcome session.Outcome) result.Verdict {
+func (h *handler) report(ctx context.Context, obj Component, outcome session.Outcome) result.Verdict {
 	var before telemetry.Summary
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
 	var v verdict.Verdict
@@ -58,7 +58,7 @@ func (h *handler[T]) report(ctx context.Context, obj T, outcome session.Outcome)
 }
 
 // factsOf collects what the verdict depends on.
-func (h *handler[T]) factsOf(obj T, outcome session.Outcome) verdict.Facts {
+func (h *handler) factsOf(obj Component, outcome session.Outcome) verdict.Facts {
 	var f verdict.Facts
 	unfinished, isUnfinished := errors.AsType[*verdict.UnfinishedError](outcome.Err)
 	if isUnfinished {
@@ -117,7 +117,7 @@ func (h *handler[T]) factsOf(obj T, outcome session.Outcome) verdict.Facts {
 
 // factsOfRollback starts a rollback if the facts say that the revision failed, and adds to them that
 // the component is rolled back.
-func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
+func (h *handler) factsOfRollback(obj Component, f *verdict.Facts, now time.Time) {
 	status, planned := obj.GetStatus(), h.remembered(obj).planned
 	if rollback := status.Rollback; rollback != nil {
 		why := fmt.Sprintf("revision %d failed: %s", rollback.From, rollback.Message)
@@ -150,7 +150,7 @@ func (h *handler[T]) factsOfRollback(obj T, f *verdict.Facts, now time.Time) {
 }
 
 // skipOf returns why a reconcile did not touch the dependents, and when to look again.
-func (h *handler[T]) skipOf(obj T, outcome session.Outcome, regular time.Duration) (message string, after time.Duration) {
+func (h *handler) skipOf(obj Component, outcome session.Outcome, regular time.Duration) (message string, after time.Duration) {
 	if outcome.Policy == v1alpha1.ManagementPolicySkip {
 		return "the management policy of the component is skip", regular
 	}
@@ -167,7 +167,7 @@ func said(status *Status) string {
 }
 
 // setVerdict brings state and conditions in line with the verdict.
-func (h *handler[T]) setVerdict(obj T, v verdict.Verdict) {
+func (h *handler) setVerdict(obj Component, v verdict.Verdict) {
 	obj.GetStatus().State = v.State
 	conditions.Delete(conditionsOf(obj), "OperatorConflict") // an earlier version set it
 	v.SetConditions(conditionsOf(obj))
@@ -175,7 +175,7 @@ func (h *handler[T]) setVerdict(obj T, v verdict.Verdict) {
 
 // intervals returns the intervals of the component. The fast path does not put off the
 // next full one.
-func (h *handler[T]) intervals(obj T) verdict.Intervals {
+func (h *handler) intervals(obj Component) verdict.Intervals {
 	all := intervalsOf(obj)
 	if due, known := h.memory.dueIn(client.ObjectKeyFromObject(obj), h.now()); known {
 		all.Requeue = min(all.Requeue, due)
@@ -189,7 +189,7 @@ const minFallback = 50 * time.Millisecond
 // fallback returns the delay after which a waiting component is requeued if nothing else
 // requeues it. The delay grows as long as there is no progress, but ends when the readiness of
 // an object changes by itself.
-func (h *handler[T]) fallback(known *remembered, waits []report.Wait) time.Duration {
+func (h *handler) fallback(known *remembered, waits []report.Wait) time.Duration {
 	delay := known.idle.Idle()
 	now := h.now()
 	if len(waits) > 0 && !slices.ContainsFunc(waits, func(wait report.Wait) bool { return wait.Reason != report.WaitConflict }) {
@@ -204,7 +204,7 @@ func (h *handler[T]) fallback(known *remembered, waits []report.Wait) time.Durat
 // noteDrift brings condition Drifted in line with the objects that differ from
 // their manifests and are left as they are. It returns the notes about them, if
 // they are new.
-func (h *handler[T]) noteDrift(obj T, drifted []report.Deviation) []report.Note {
+func (h *handler) noteDrift(obj Component, drifted []report.Deviation) []report.Note {
 	setter := conditionsOf(obj)
 	if len(drifted) == 0 {
 		conditions.Delete(setter, v1alpha1.ConditionDrifted)
@@ -257,7 +257,7 @@ var componentAnnotations = []string{
 
 // warnOfUnknownAnnotations sends an event about annotations with our prefix that do nothing, until others do. A component that is itself
 // a dependent of the same reconciler has those of dependents, too.
-func (h *handler[T]) warnOfUnknownAnnotations(obj T) {
+func (h *handler) warnOfUnknownAnnotations(obj Component) {
 	if _, dependent := obj.GetLabels()[h.settings.name+"/"+vocabulary.LabelOwnerID]; dependent {
 		return
 	}
@@ -281,7 +281,7 @@ const maxRules = 640
 
 // nameMissing adds to an error about missing rights which rights the user of the component
 // lacks. The log has them once, until other rights are missing.
-func (h *handler[T]) nameMissing(ctx context.Context, obj T, outcome reconciler.Outcome, err error) error {
+func (h *handler) nameMissing(ctx context.Context, obj Component, outcome reconciler.Outcome, err error) error {
 	missing, known := outcome.Missing, h.remembered(obj)
 	if !verdict.IsForbidden(err) {
 		known.missing = ""

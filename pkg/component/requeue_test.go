@@ -72,7 +72,7 @@ func TestPostReconcileHooksRunAlthoughAnEarlierStateWasReady(t *testing.T) {
 		}
 		conditionstest.Check(t, conditionsOf(obj))
 		runs := 0
-		h.code.hooks[postReconcile] = []HookFunc[*widget]{func(context.Context, client.Client, *widget) error { runs++; return nil }}
+		h.code.hooks[postReconcile] = hooksOf(func(context.Context, client.Client, *widget) error { runs++; return nil })
 		tc.change(obj.GetStatus())
 		if err := h.hooksAfterFastPath(h.basicContext(t.Context()), obj); err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func (p pin) isSet() bool { return p.to != 0 }
 // pinOf returns the revision that the component is pinned to. The digests are those of what the
 // spec leads to: a component is rolled back until they change. It is an error if a rollback cannot start:
 // no revision is counted for it then.
-func (h *handler[T]) pinOf(ctx context.Context, obj T, spec digests) (pin, error) {
+func (h *handler) pinOf(ctx context.Context, obj Component, spec digests) (pin, error) {
 	status, annotation := obj.GetStatus(), h.settings.name+"/"+vocabulary.AnnotationRollbackTo
 	if value := obj.GetAnnotations()[annotation]; value != "" {
 		to, err := strconv.ParseInt(value, 10, 64)
@@ -64,7 +64,7 @@ func (h *handler[T]) pinOf(ctx context.Context, obj T, spec digests) (pin, error
 }
 
 // checkKept returns an error if the rollback is to start and the manifests of the revision are not kept.
-func (h *handler[T]) checkKept(ctx context.Context, obj T, p pin) error {
+func (h *handler) checkKept(ctx context.Context, obj Component, p pin) error {
 	status := obj.GetStatus()
 	if current := status.currentRevision(); current != nil && current.RollbackTo == p.to {
 		return nil
@@ -90,7 +90,7 @@ func (h *handler[T]) checkKept(ctx context.Context, obj T, p pin) error {
 
 // notKept returns the error of a component whose rollback cannot be done for this reason. If the operator had started it, the
 // failed revision is applied again, and is not rolled back.
-func (h *handler[T]) notKept(obj T, p pin, err error) error {
+func (h *handler) notKept(obj Component, p pin, err error) error {
 	_, missing := errors.AsType[*rendering.MissingRevisionError](err)
 	switch {
 	case h.settings.historyLimit == 0: // the option may have changed
@@ -124,7 +124,7 @@ func (p pin) digests(spec digests) digests {
 }
 
 // restore returns the manifests of the revision that the component is pinned to.
-func (h *handler[T]) restore(ctx context.Context, renderer *rendering.Renderer, obj T, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
+func (h *handler) restore(ctx context.Context, renderer *rendering.Renderer, obj Component, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
 	from := rendering.Pin{Revision: p.to}
 	if entry := obj.GetStatus().revisionInHistory(p.to); entry != nil {
 		from.Digest = entry.Digest
@@ -181,7 +181,7 @@ func (p pin) describe(reconcilerName string, pinned rendering.Pinned, kept []rep
 // rollBackFailed records that the revision failed and, if the component is to be rolled back, that it
 // is. It reports whether it is. The status is written before the earlier revision is applied. A
 // revision that was ready before, a rollback, and one that the next version is to replace are not rolled back.
-func (h *handler[T]) rollBackFailed(obj T, message string) bool {
+func (h *handler) rollBackFailed(obj Component, message string) bool {
 	status := obj.GetStatus()
 	status.noteFailed()
 	current, last := status.currentRevision(), status.lastReady()
@@ -195,7 +195,7 @@ func (h *handler[T]) rollBackFailed(obj T, message string) bool {
 }
 
 // rollsBack reports whether the component is rolled back when a revision fails.
-func (h *handler[T]) rollsBack(obj T) bool {
+func (h *handler) rollsBack(obj Component) bool {
 	if own, ok := configurationOf[RollbackConfiguration](obj); ok {
 		if value := own.GetRollbackOnFailure(); value != nil {
 			return *value
@@ -206,7 +206,7 @@ func (h *handler[T]) rollsBack(obj T) bool {
 
 // changedBy returns the field manager that changed the spec of the component last, or anything of it if the
 // spec has none; that of a rollback has set its annotation. It is empty if it is not known.
-func (h *handler[T]) changedBy(obj T, pinned pin) string {
+func (h *handler) changedBy(obj Component, pinned pin) string {
 	var last, ofSpec metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
 		if entry.Subresource != "" || entry.Manager == h.settings.fieldOwner || entry.Time == nil {

@@ -114,7 +114,7 @@ func (r Rollout) canarySelector() labels.Selector {
 }
 
 // rolloutOf returns the annotation rollout of a component; empty if there is none.
-func (h *handler[T]) rolloutOf(obj T) (string, error) {
+func (h *handler) rolloutOf(obj Component) (string, error) {
 	annotation := h.settings.name + "/" + vocabulary.AnnotationRollout
 	switch value := obj.GetAnnotations()[annotation]; value {
 	case "", rolloutPromote, rolloutIgnore:
@@ -143,7 +143,7 @@ func generatorID(sum string) string {
 
 // turnOf says why a component may have to keep its version: a revision would start only because the operator has another
 // generator. It is empty if the revision starts in any case.
-func (h *handler[T]) turnOf(obj T, next digests, pinned pin) string {
+func (h *handler) turnOf(obj Component, next digests, pinned pin) string {
 	status, id := obj.GetStatus(), next.generator
 	current, recorded := status.currentRevision(), status.processing()
 	asked, _ := h.rolloutOf(obj) // a mistake was reported
@@ -160,7 +160,7 @@ func (h *handler[T]) turnOf(obj T, next digests, pinned pin) string {
 }
 
 // plannedTurn says why what is planned is not applied yet; empty if it is. A plan takes no turn, so what the status says counts.
-func (h *handler[T]) plannedTurn(obj T, next digests, pinned pin) string {
+func (h *handler) plannedTurn(obj Component, next digests, pinned pin) string {
 	turn := h.turnOf(obj, next, pinned)
 	if turn == waitsForTurn && !strings.Contains(said(obj.GetStatus()), waitsForTurn) {
 		return ""
@@ -169,7 +169,7 @@ func (h *handler[T]) plannedTurn(obj T, next digests, pinned pin) string {
 }
 
 // isHeld reports whether a component keeps its version, because it is not its turn. One that is admitted counts from now on.
-func (h *handler[T]) isHeld(ctx context.Context, obj T, next digests, pinned pin) (bool, error) {
+func (h *handler) isHeld(ctx context.Context, obj Component, next digests, pinned pin) (bool, error) {
 	turn := h.turnOf(obj, next, pinned)
 	if turn == "" {
 		return false, nil
@@ -195,7 +195,7 @@ const waitsForTurn = "the next version waits for its turn"
 
 // applyHeld keeps the current revision as it is while the next one waits for its turn. If it is there because
 // a later one failed, that stays so.
-func (h *handler[T]) applyHeld(ctx context.Context, obj T, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, rolledBack *v1alpha1.Rollback) (result.Result, error) {
+func (h *handler) applyHeld(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, rolledBack *v1alpha1.Rollback) (result.Result, error) {
 	status := obj.GetStatus()
 	current := status.currentRevision()
 	known.digest, known.held = status.processing().component, true
@@ -254,7 +254,7 @@ func (s *Status) attemptOf(generator string) (a attempt) {
 }
 
 // reconciledMember is fleetMember for a component that is being reconciled.
-func (h *handler[T]) reconciledMember(obj T, skipped bool) rollout.Component {
+func (h *handler) reconciledMember(obj Component, skipped bool) rollout.Component {
 	known := h.remembered(obj)
 	c := h.fleetMember(obj, h.generatorOf(known), skipped)
 	// One that asks may have been ready with the version, and was rolled back by hand since.
@@ -268,13 +268,13 @@ func (h *handler[T]) reconciledMember(obj T, skipped bool) rollout.Component {
 }
 
 // generatorOf identifies the generator that a component is, or was last, reconciled with.
-func (h *handler[T]) generatorOf(known *remembered) string {
+func (h *handler) generatorOf(known *remembered) string {
 	return cmp.Or(known.generator, generatorID(renders.Digest(h.renderer.Generator)))
 }
 
 // fleetMember returns what a roll-out of a generator has to know of a component, by its status alone. Skipped says
 // that it is not reconciled.
-func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollout.Component) {
+func (h *handler) fleetMember(obj Component, generator string, skipped bool) (c rollout.Component) {
 	status := obj.GetStatus()
 	c.Canary = h.fleet.canaries.Matches(labels.Set(obj.GetLabels()))
 	asked, _ := h.rolloutOf(obj)
@@ -314,7 +314,7 @@ func (h *handler[T]) fleetMember(obj T, generator string, skipped bool) (c rollo
 }
 
 // isStuck reports whether a revision that is applied does not become ready by itself.
-func (h *handler[T]) isStuck(obj T) bool {
+func (h *handler) isStuck(obj Component) bool {
 	timedOut := obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
 	_, reason, _ := obj.GetStatus().GetState() // Processing after the timeout: see Facts.Settling
 	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || timedOut && reason != vocabulary.ReasonProcessing
@@ -341,7 +341,7 @@ func failureOf(obj Component) string {
 
 // noteTurn notes what became of a component for the roll-out, and brings condition RolloutStopped in line
 // with it.
-func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
+func (h *handler) noteTurn(ctx context.Context, obj Component, skipped bool) {
 	key, setter := client.ObjectKeyFromObject(obj), conditionsOf(obj)
 	condition := conditions.Get(setter, v1alpha1.ConditionRolloutStopped)
 	if h.fleet == nil || obj.GetDeletionTimestamp() != nil {
@@ -379,7 +379,7 @@ func (h *handler[T]) noteTurn(ctx context.Context, obj T, skipped bool) {
 }
 
 // noteUpdated notes that a component takes no place any more, if its status was written.
-func (h *handler[T]) noteUpdated(key client.ObjectKey, err error) {
+func (h *handler) noteUpdated(key client.ObjectKey, err error) {
 	if h.fleet == nil {
 		return
 	}
@@ -390,7 +390,7 @@ func (h *handler[T]) noteUpdated(key client.ObjectKey, err error) {
 }
 
 // isSkipped reports whether a component that was listed is not reconciled.
-func (h *handler[T]) isSkipped(obj T) bool {
+func (h *handler) isSkipped(obj Component) bool {
 	policy := h.settings.management
 	if own := obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationManagementPolicy]; own != "" {
 		policy = v1alpha1.ManagementPolicy(own)

@@ -22,7 +22,7 @@ import (
 
 // withEarlierGenerator returns the digests that the component would have with the generator that its status was made with, and the
 // revision that this one has rendered, if nothing else has changed since. Otherwise the revision is nil.
-func (h *handler[T]) withEarlierGenerator(ctx context.Context, obj T, now digests) (digests, *v1alpha1.RevisionStatus, error) {
+func (h *handler) withEarlierGenerator(ctx context.Context, obj Component, now digests) (digests, *v1alpha1.RevisionStatus, error) {
 	status := obj.GetStatus()
 	recorded, current, rollback := status.processing(), status.currentRevision(), status.Rollback
 	candidates := []string{recorded.generator}
@@ -52,7 +52,7 @@ func (h *handler[T]) withEarlierGenerator(ctx context.Context, obj T, now digest
 }
 
 // sameRevision returns the digests that the component goes on with. An error of the generator is for the start of its revision.
-func (h *handler[T]) sameRevision(ctx context.Context, obj T, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, now digests) (digests, error) {
+func (h *handler) sameRevision(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, now digests) (digests, error) {
 	earlier, of, err := h.withEarlierGenerator(ctx, obj, now)
 	if err != nil || of == nil {
 		return now, err
@@ -75,7 +75,7 @@ func isServerFailure(err error) bool {
 }
 
 // rendersSame compares what the generator renders with what is known of a revision: in the history, or else in the status.
-func (h *handler[T]) rendersSame(ctx context.Context, obj T, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, earlier digests, of *v1alpha1.RevisionStatus) (bool, error) {
+func (h *handler) rendersSame(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, earlier digests, of *v1alpha1.RevisionStatus) (bool, error) {
 	next, err := copyOf(obj)
 	if err != nil {
 		return false, err

@@ -65,7 +65,7 @@ func (v version) Generate(ctx context.Context, _, _ string, parameters types.Uns
 // operated is a widget, and the operator that it was reconciled by before.
 type operated struct {
 	*testing.T
-	*handler[*widget]
+	*handler
 	engine  *fakeEngine
 	events  *eventLog
 	obj     *widget
@@ -151,17 +151,17 @@ func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
 			o.obj.Status.setProcessing(recorded)
 		}, revision: 2, another: true, renders: 2},
 		"a hook changes what is rendered": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
-			o.code.hooks[preReconcile] = []HookFunc[*widget]{PreviewSafe(noteHook("hook"))}
+			o.code.hooks[preReconcile] = hooksOf(PreviewSafe(noteHook("hook")))
 		}, revision: 2, another: true, renders: 2},
 		"a hook changes nothing": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
-			o.code.hooks[preReconcile] = []HookFunc[*widget]{PreviewSafe(noteHook(""))}
+			o.code.hooks[preReconcile] = hooksOf(PreviewSafe(noteHook("")))
 		}, revision: 1, renders: 2},
 		"a hook does not run for the comparison": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
-			o.code.hooks[preReconcile] = []HookFunc[*widget]{noteHook("hook")}
+			o.code.hooks[preReconcile] = hooksOf(noteHook("hook"))
 		}, revision: 2, another: true, renders: 1},
 		"a hook does not run for the comparison with an old build": {after: version{digest: "2"}, change: func(o *operated) {
 			earlierBuild(o)
-			o.code.hooks[preReconcile] = []HookFunc[*widget]{noteHook("")}
+			o.code.hooks[preReconcile] = hooksOf(noteHook(""))
 		}, revision: 1, renders: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
 		if _, err := o.reconcile(version{digest: "1"}); err != nil {
 			t.Fatal(err)
 		}
-		o.settings.requireApproval, o.code.hooks[preReconcile] = true, test.hooks
+		o.settings.requireApproval, o.code.hooks[preReconcile] = true, hooksOf(test.hooks...)
 		_, err := o.reconcile(version{digest: "2", text: test.text})
 		if got := o.obj.Status.Approval != nil; got != test.asked || (err != nil) != test.asked || o.obj.Status.Revision != 1 || o.obj.Status.Note != "" {
 			t.Errorf("%s: asked %t, %v, revision %d, note %q", name, got, err, o.obj.Status.Revision, o.obj.Status.Note)
@@ -353,7 +353,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 			current.ReadyAt, current.Result = nil, v1alpha1.RevisionFailed
 			o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
-		o.code.hooks[preReconcile] = test.hooks
+		o.code.hooks[preReconcile] = hooksOf(test.hooks...)
 		o.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, o.now, func(client.ObjectKey) {}, func(context.Context, string) (map[client.ObjectKey]listed, error) {
 			return map[client.ObjectKey]listed{key("other"): {Component: rollout.Component{State: rollout.Updating}}}, nil
 		})

@@ -107,7 +107,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running[T]{triggers: triggers, client: confidential.Client(uncached), cache: mgr.GetCache()}
+	running := &running{triggers: triggers, client: confidential.Client(uncached), cache: mgr.GetCache()}
 	if running.handler, err = r.connect(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
@@ -273,7 +273,7 @@ func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Gene
 }
 
 // connect makes the handler of what is about to run, and adds to the manager what runs beside it.
-func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.GroupVersionKind, workers int) (*handler[T], error) {
+func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.GroupVersionKind, workers int) (*handler, error) {
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
 		return nil, fmt.Errorf("scheme for the target cluster: %w", err)
@@ -343,11 +343,11 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running[T], gvk schema.
 }
 
 // newHandler returns a handler without what the manager has for it.
-func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKind) *handler[T] {
-	return &handler[T]{
+func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) *handler {
+	return &handler{
 		settings: r.settings,
 		kind:     gvk,
-		finder:   finderFor[T](),
+		author:   authorTypeOf[T](),
 		local:    about.client,
 		memory:   newMemory(),
 		cleanups: backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
@@ -360,8 +360,8 @@ func (r *Reconciler[T]) newHandler(about *running[T], gvk schema.GroupVersionKin
 	}
 }
 
-func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) session.Options[T] {
-	options := session.Options[T]{
+func (r *Reconciler[T]) sessionOptions(about *running, h *handler) session.Options[Component] {
+	options := session.Options[Component]{
 		Version: func(ctx context.Context, key client.ObjectKey) (string, bool) {
 			shown := &metav1.PartialObjectMetadata{}
 			shown.SetGroupVersionKind(h.kind)
@@ -369,7 +369,7 @@ func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) session
 			return shown.ResourceVersion, err == nil
 		},
 
-		Elsewhere: func(obj T) string { return h.settings.claimText(obj, obj.GetStatus().Reconciler) },
+		Elsewhere: func(obj Component) string { return h.settings.claimText(obj, obj.GetStatus().Reconciler) },
 		Former:    h.formerFinalizer,
 
 		Name:             r.settings.name,
@@ -380,8 +380,8 @@ func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) session
 		Finalizer:  r.settings.finalizer,
 		FieldOwner: r.settings.fieldOwner,
 		Recorder:   h.telemetry.Recorder,
-		New:        newComponent[T],
-		Conditions: conditionsOf[T],
+		New:        h.author.new,
+		Conditions: conditionsOf,
 		Leading:    r.settings.leaderLock.leading,
 
 		ObservedGenerationAlways: true,
@@ -392,11 +392,11 @@ func (r *Reconciler[T]) sessionOptions(about *running[T], h *handler[T]) session
 	return options
 }
 
-func conditionsOf[T Component](obj T) conditions.Setter {
+func conditionsOf(obj Component) conditions.Setter {
 	return conditions.For(obj, &obj.GetStatus().Conditions)
 }
 
-func cloneHooks[T Component](hooks map[hookPoint][]HookFunc[T]) map[hookPoint][]HookFunc[T] {
+func cloneHooks(hooks map[hookPoint][]hook) map[hookPoint][]hook {
 	clone := maps.Clone(hooks)
 	for point := range clone {
 		clone[point] = slices.Clone(clone[point])

@@ -27,7 +27,7 @@ type suspension struct {
 // suspensionOf returns the suspension of a component: of those that its spec and its
 // annotations ask for, the one that remains longer. That its management policy may suspend it,
 // too, is found out by the session. The error is about the annotation alone.
-func (h *handler[T]) suspensionOf(obj T) (suspension, error) {
+func (h *handler) suspensionOf(obj Component) (suspension, error) {
 	annotated, err := h.annotatedSuspension(obj)
 	if own := specSuspension(obj); own.remains(h.now()) > annotated.remains(h.now()) {
 		return own, err
@@ -36,7 +36,7 @@ func (h *handler[T]) suspensionOf(obj T) (suspension, error) {
 }
 
 // annotatedSuspension returns the suspension that the annotations ask for.
-func (h *handler[T]) annotatedSuspension(obj T) (suspension, error) {
+func (h *handler) annotatedSuspension(obj Component) (suspension, error) {
 	name, annotations := h.settings.name+"/"+vocabulary.AnnotationSuspend, obj.GetAnnotations()
 	s := suspension{asked: true, reason: annotations[h.settings.name+"/"+vocabulary.AnnotationSuspendReason]}
 	switch value := annotations[name]; value {
@@ -71,7 +71,7 @@ func specSuspension(c Component) suspension {
 // isSuspended reports whether the component is to be left as it is. A mistake in the
 // annotation does not suspend it: then a full reconcile reports the mistake, and does nothing
 // else.
-func (h *handler[T]) isSuspended(obj T) bool {
+func (h *handler) isSuspended(obj Component) bool {
 	s, _ := h.suspensionOf(obj)
 	return s.remains(h.now()) > 0
 }

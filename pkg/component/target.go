@@ -42,7 +42,7 @@ const (
 // connect returns a connection to the target cluster; release it at the end of the
 // reconcile. If the cluster is busy, the reconcile ends here: no worker waits. The engine of
 // the target makes digests, so the key has to be there.
-func (h *handler[T]) connect(ctx context.Context, obj T, access target.Access) (targets.Connection, error) {
+func (h *handler) connect(ctx context.Context, obj Component, access target.Access) (targets.Connection, error) {
 	if _, err := h.digestKey.Get(ctx); err != nil {
 		return targets.Connection{}, err
 	}
@@ -69,7 +69,7 @@ func (h *handler[T]) connect(ctx context.Context, obj T, access target.Access) (
 
 // aboutTarget names the kubeconfig that leads to a target which cannot be identified.
 // Other errors stay as they are.
-func (h *handler[T]) aboutTarget(obj T, err error) error {
+func (h *handler) aboutTarget(obj Component, err error) error {
 	if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); !refused {
 		return err
 	}
@@ -78,7 +78,7 @@ func (h *handler[T]) aboutTarget(obj T, err error) error {
 		return h.about(obj, err)
 	}
 	name := "its kubeconfig"
-	found, _ := h.finder.Find(obj.GetSpec())
+	found, _ := h.author.finder.Find(obj.GetSpec())
 	for _, reference := range found {
 		if secret, ok := reference.Pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), own.GetKubeConfig()) {
 			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.Path)
@@ -91,12 +91,12 @@ func (h *handler[T]) aboutTarget(obj T, err error) error {
 // time ago: it reports whether the component is still as this reconcile read it, and whether
 // this process still leads. The server cannot refuse a stale creation, as it refuses a stale
 // update.
-func (h *handler[T]) confirm(obj T) func(context.Context) error {
+func (h *handler) confirm(obj Component) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := h.settings.leaderLock.leadingFor(creating); err != nil {
 			return err
 		}
-		current := newComponent[T]()
+		current := h.author.new()
 		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
 		case types.IsGone(err, obj.GetName()):
 			return superseded("it is not there any more")
@@ -129,7 +129,7 @@ var errNotSelected = superseded("its labels do not match the selector of the ope
 
 // instructions are the annotations that say what is to be done with the component. They
 // belong to no generation. Others may be a hook's, in memory.
-func (h *handler[T]) instructions(obj T) map[string]string {
+func (h *handler) instructions(obj Component) map[string]string {
 	own := withoutPreview(h.settings.name, obj.GetAnnotations())
 	maps.DeleteFunc(own, func(key, _ string) bool { return !strings.HasPrefix(key, h.settings.name+"/") })
 	return own
@@ -137,7 +137,7 @@ func (h *handler[T]) instructions(obj T) map[string]string {
 
 // protected returns what the component, and its operator, cannot live without. In
 // another cluster objects of the same names are other objects.
-func (h *handler[T]) protected(obj T) ([]report.Key, error) {
+func (h *handler) protected(obj Component) ([]report.Key, error) {
 	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
 		return nil, nil
 	}

@@ -64,10 +64,23 @@ const (
 	postDelete    hookPoint = "post-delete"
 )
 
+// hook is a HookFunc of an author, for components of any type.
+type hook struct {
+	call        HookFunc[Component]
+	previewSafe bool
+}
+
+// hookOf returns a HookFunc as a hook. The reconciler calls it with components of type T only.
+func hookOf[T Component](f HookFunc[T]) hook {
+	return hook{previewSafe: isPreviewSafe(f), call: func(ctx context.Context, client client.Client, component Component) error {
+		return f(ctx, client, component.(T))
+	}}
+}
+
 // userCode calls code of the author of the operator: hooks, generators and references. While
 // a call for a component still runs after its deadline, no other one is made for it.
-type userCode[T Component] struct {
-	hooks map[hookPoint][]HookFunc[T]
+type userCode struct {
+	hooks map[hookPoint][]hook
 	// client is what hooks get: that of the manager.
 	client     client.Client
 	leaderLock *LeaderLock // may be nil
@@ -78,8 +91,8 @@ type userCode[T Component] struct {
 	slowAfter time.Duration
 }
 
-func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client.Client, lock *LeaderLock) *userCode[T] {
-	return &userCode[T]{
+func newUserCode(hooks map[hookPoint][]hook, managers client.Client, lock *LeaderLock) *userCode {
+	return &userCode{
 		hooks: hooks, client: managers, leaderLock: lock,
 		// The grace period is for code that notices the deadline and returns an error about it.
 		guard:       guard.New(2 * time.Second),
@@ -89,7 +102,7 @@ func newUserCode[T Component](hooks map[hookPoint][]HookFunc[T], managers client
 
 // callUserCode calls f with a deadline and returns what it returns. Since f may run on after
 // the deadline, it must not share with the caller what the caller goes on to use.
-func callUserCode[R any, T Component](ctx context.Context, code *userCode[T], key client.ObjectKey, what string, timeout time.Duration, f func(context.Context) (R, error)) (R, error) {
+func callUserCode[R any](ctx context.Context, code *userCode, key client.ObjectKey, what string, timeout time.Duration, f func(context.Context) (R, error)) (R, error) {
 	var guarded any = key
 	if manifests.FromContext(ctx).Preview {
 		guarded = previewOf{key} // code that never returns in a preview does not stop reconciles
@@ -104,21 +117,21 @@ func callUserCode[R any, T Component](ctx context.Context, code *userCode[T], ke
 // previewOf is the key of calls for a preview of a component.
 type previewOf struct{ client.ObjectKey }
 
-func copyOf[T Component](obj T) (T, error) {
-	duplicate, ok := obj.DeepCopyObject().(T)
-	if !ok {
-		return duplicate, fmt.Errorf("DeepCopyObject of %T returns %T", obj, obj.DeepCopyObject())
+func copyOf(obj Component) (Component, error) {
+	duplicate := obj.DeepCopyObject()
+	if reflect.TypeOf(duplicate) != reflect.TypeOf(obj) {
+		return nil, fmt.Errorf("DeepCopyObject of %T returns %T", obj, duplicate)
 	}
-	return duplicate, nil
+	return duplicate.(Component), nil
 }
 
-func (c *userCode[T]) runHooks(ctx context.Context, point hookPoint, obj T) error {
+func (c *userCode) runHooks(ctx context.Context, point hookPoint, obj Component) error {
 	for i, hook := range c.hooks[point] {
 		if err := c.leaderLock.leading(); err != nil {
 			return err
 		}
 		what := fmt.Sprintf("%s hook %d", point, i+1)
-		err := c.runHook(ctx, what, hook, obj)
+		err := c.runHook(ctx, what, hook.call, obj)
 		if err != nil && result.Compute(result.Empty, err, nil).Outcome == result.Ignored {
 			logf.FromContext(ctx).Info("the error of a hook is ignored", "hook", what, "error", err.Error())
 			continue
@@ -153,14 +166,14 @@ func isPreviewSafe[T Component](hook HookFunc[T]) bool {
 }
 
 // previewHooks runs the hooks that are marked as safe, and names those that are not.
-func (c *userCode[T]) previewHooks(ctx context.Context, point hookPoint, obj T) (left []string, err error) {
+func (c *userCode) previewHooks(ctx context.Context, point hookPoint, obj Component) (left []string, err error) {
 	for i, hook := range c.hooks[point] {
 		what := fmt.Sprintf("%s hook %d", point, i+1)
-		if !isPreviewSafe(hook) {
+		if !hook.previewSafe {
 			left = append(left, what)
 			continue
 		}
-		if err := c.runHook(ctx, what, hook, obj); err != nil && result.Compute(result.Empty, err, nil).Outcome != result.Ignored {
+		if err := c.runHook(ctx, what, hook.call, obj); err != nil && result.Compute(result.Empty, err, nil).Outcome != result.Ignored {
 			return left, err
 		}
 	}
@@ -169,7 +182,7 @@ func (c *userCode[T]) previewHooks(ctx context.Context, point hookPoint, obj T) 
 
 // runHook gives the hook a copy, so that a hook that exceeds its deadline can do no
 // harm, and copies the status of the hook back.
-func (c *userCode[T]) runHook(ctx context.Context, what string, hook HookFunc[T], obj T) error {
+func (c *userCode) runHook(ctx context.Context, what string, hook HookFunc[Component], obj Component) error {
 	theirs, err := copyOf(obj)
 	if err != nil {
 		return err
@@ -190,7 +203,7 @@ func (c *userCode[T]) runHook(ctx context.Context, what string, hook HookFunc[T]
 
 // takeOver makes theirs, a copy that code which is not ours has worked on, the
 // component, provided that only the status was changed.
-func takeOver[T Component](what string, obj, theirs T) error {
+func takeOver(what string, obj, theirs Component) error {
 	if err := onlyStatusDiffers(obj, theirs); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -250,7 +263,7 @@ func onlyStatusDiffers(before, after Component) error {
 	return nil
 }
 
-func newRenderer[T Component](generator manifests.Generator, s settings, code *userCode[T], t *telemetry.Telemetry, now func() time.Time) *rendering.Renderer {
+func newRenderer(generator manifests.Generator, s settings, code *userCode, t *telemetry.Telemetry, now func() time.Time) *rendering.Renderer {
 	return &rendering.Renderer{
 		Generator: generator, Name: s.name, Patches: patchesOf, SecretPatches: s.secretPatches, Telemetry: t, Now: now,
 		Leading: code.leaderLock.leading, Scheme: scheme.Scheme,

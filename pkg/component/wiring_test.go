@@ -85,7 +85,7 @@ func TestBeforeTheSetup(t *testing.T) {
 
 func TestHookAfterTheSetup(t *testing.T) {
 	r := NewReconciler[*widget]("a", manifests.GeneratorFunc(nothing), ReconcilerOptions{})
-	r.running.Store(&running[*widget]{})
+	r.running.Store(&running{})
 	r.WithPreDeleteHook(func(context.Context, client.Client, *widget) error { return nil })
 	_, err := r.Reconcile(t.Context(), ctrl.Request{})
 	if !errors.Is(err, reconcile.TerminalError(nil)) {
@@ -96,7 +96,7 @@ func TestHookAfterTheSetup(t *testing.T) {
 
 func TestTriggerNeverBlocks(t *testing.T) {
 	r := NewReconciler[*widget]("a", manifests.GeneratorFunc(nothing), ReconcilerOptions{})
-	r.running.Store(&running[*widget]{triggers: trigger.New()})
+	r.running.Store(&running{triggers: trigger.New()})
 	for i := range trigger.MaxWaiting {
 		if err := r.Trigger("shop", strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
