@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -82,7 +83,7 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 	if err != nil {
 		return result.Empty, err
 	}
-	h.remembered(obj).generator = digests.generator
+	h.remembered(obj).generator = digests.Generator
 	if err := h.keepRevision(ctx, obj, digests); err != nil {
 		return result.Empty, err
 	}
@@ -94,7 +95,7 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 	if err != nil {
 		return result.Empty, err
 	}
-	digests = pinned.digests(digests)
+	digests = pinned.Digests(digests)
 	allowEmpty, err := flagOf(obj, h.settings.name+"/"+vocabulary.AnnotationAllowEmpty)
 	if err != nil {
 		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
@@ -111,23 +112,23 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 			return h.repairLast(ctx, obj, commit, t, resolved, before, nil, err)
 		}
 		if approved == nil {
-			return h.applyUnapproved(fullContext(ctx, t, obj.GetStatus().processing().component, obj.GetStatus()), obj, commit, t, known, before.desired)
+			return h.applyUnapproved(fullContext(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired)
 		}
 	}
 	if held, err := h.isHeld(ctx, obj, digests, pinned); err != nil {
 		return result.Empty, err
 	} else if held {
-		return h.applyHeld(fullContext(ctx, t, obj.GetStatus().processing().component, obj.GetStatus()), obj, commit, t, known, before.desired, rolledBack)
+		return h.applyHeld(fullContext(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired, rolledBack)
 	}
 	rendered, err := h.startRevision(ctx, obj, commit, digests, pinned, needsApproval)
 	if err != nil {
 		return result.Empty, err
 	}
-	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
+	ctx = fullContext(ctx, t, digests.Component, revision.Of(obj))
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
 		return result.Empty, err
 	}
-	toRender := h.renderRequest(obj, resolved, digests.revision, rendered)
+	toRender := h.renderRequest(obj, resolved, digests.Revision, rendered)
 	if approved == nil {
 		var manifests rendering.Rendering
 		err := h.reportSlow(ctx, obj, commit, func(ctx context.Context) (err error) {
@@ -139,7 +140,7 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 		}
 		approved = &manifests
 	}
-	known.digest, known.pin, known.pinned, known.config.namespace = digests.component, pinned, approved.Pinned, approved.Namespace
+	known.digest, known.pin, known.pinned, known.config.namespace = digests.Component, pinned, approved.Pinned, approved.Namespace
 	outcome, err := h.applySet(ctx, obj, commit, t, known, before.desired, approved.Objects)
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
 		return h.repairLast(ctx, obj, commit, t, resolved, before, outcome.Awaited, err)
@@ -147,7 +148,7 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 	if err == nil || outcome.Total > 0 {
 		err = errors.Join(err, h.renderer.Keep(ctx, toRender, approved, &h.remembered(obj).rendering))
 	}
-	if current := obj.GetStatus().currentRevision(); current != nil { // an outdated definition drops it
+	if current := revision.Of(obj).Current(); current != nil { // an outdated definition drops it
 		current.Digest = approved.Stored
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj Component) error { return h.runHooks(ctx, postReconcile, obj) })
@@ -157,32 +158,32 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 // It reports whether the manifests of the revision were rendered before. An approved revision is
 // durable before anything else, because a part of it that was applied would not be as approved; and so is
 // one of a roll-out, because the next leader has to count it.
-func (h *handler) startRevision(ctx context.Context, obj Component, commit session.Commit, next digests, pinned pin, approved bool) (rendered bool, err error) {
-	status := obj.GetStatus()
+func (h *handler) startRevision(ctx context.Context, obj Component, commit session.Commit, next revision.Digests, pinned revision.Pin, approved bool) (rendered bool, err error) {
+	status := revision.Of(obj)
 	status.Source = h.sourceOf(obj, pinned)
-	revision, rendered := status.Revision, status.processing().manifests != ""
-	dropped := revision == 0 && status.AppliedGeneration != 0
-	changed := status.startProcessing(obj.GetGeneration(), next, h.now())
-	generator := next.generator
-	if pinned.isSet() {
+	before, rendered := status.Revision, status.Processing().Manifests != ""
+	dropped := before == 0 && status.AppliedGeneration != 0
+	changed := status.StartProcessing(obj.GetGeneration(), next, h.now())
+	generator := next.Generator
+	if pinned.IsSet() {
 		generator = ""
-		if entry := status.revisionInHistory(pinned.to); entry != nil {
+		if entry := status.Entry(pinned.To); entry != nil {
 			generator = entry.Generator
 		}
 	}
-	status.startRevision(v1alpha1.RevisionStatus{ChangedBy: h.changedBy(obj, pinned), RollbackTo: pinned.to, Generator: generator}, h.settings.historyLimit, h.now())
+	status.Start(v1alpha1.RevisionStatus{ChangedBy: revision.ChangedBy(obj, h.settings.fieldOwner, pinned), RollbackTo: pinned.To, Generator: generator}, h.settings.historyLimit, h.now())
 	known, updates := h.remembered(obj), false
-	if status.Revision != revision {
+	if status.Revision != before {
 		known.activity.StartRevision()
 		rendered = false
-		if status.IsReady() { // that was another revision, and a status may be written from now on
+		if obj.GetStatus().IsReady() { // that was another revision, and a status may be written from now on
 			h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
 		}
 		// The revision is one of a roll-out.
-		updates = h.fleet != nil && !pinned.isSet() && len(status.History) > 1 && status.History[1].Generator != generator
+		updates = h.fleet != nil && !pinned.IsSet() && len(status.History) > 1 && status.History[1].Generator != generator
 	}
 	// Nothing is written again before the definition keeps what was counted.
-	if _, reason, _ := status.GetState(); dropped || approved || updates || reason == vocabulary.ReasonCRDOutdated {
+	if _, reason, _ := obj.GetStatus().GetState(); dropped || approved || updates || reason == vocabulary.ReasonCRDOutdated {
 		if err := commit(ctx); err != nil {
 			return false, err
 		}
@@ -202,7 +203,7 @@ func (h *handler) applyFast(ctx context.Context, obj Component, commit session.C
 		return result.Empty, err
 	}
 	defer t.Release()
-	ctx = fullContext(h.basicContext(ctx), t, known.digest, obj.GetStatus())
+	ctx = fullContext(h.basicContext(ctx), t, known.digest, revision.Of(obj))
 	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
@@ -245,7 +246,7 @@ func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
 func (h *handler) repairLast(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []report.AwaitedObject, why error) (result.Result, error) {
 	h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
-	status := obj.GetStatus()
+	status := revision.Of(obj)
 	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
 	if !reflect.DeepEqual(last.config.policies, resolved.policies) {
 		last = prepared{}
@@ -255,7 +256,7 @@ func (h *handler) repairLast(ctx context.Context, obj Component, commit session.
 	}
 	var stored rendering.Rendering
 	if last.desired == nil {
-		last = prepared{config: resolved, digest: status.processing().component}
+		last = prepared{config: resolved, digest: status.Processing().Component}
 		var err error
 		stored, err = h.storedManifests(ctx, obj, &last, &status.History[at])
 		if missing, ok := errors.AsType[*rendering.MissingRevisionError](err); ok {
@@ -303,7 +304,7 @@ func (h *handler) apply(ctx context.Context, obj Component, commit session.Commi
 	remembered := h.remembered(obj)
 	remembered.planned = outcome.Total > 0
 	remembered.transient = err == nil && stored.isTransient(outcome.Inventory)
-	remembered.pin = known.pin.describe(h.settings.name, known.pinned, outcome.Retained)
+	remembered.pin = known.pin.Describe(h.settings.name, known.pinned, outcome.Retained)
 	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
 }
 
@@ -315,7 +316,7 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 		return reconciler.ApplyRequest{}, err
 	}
 	_, reason, _ := obj.GetStatus().GetState() // it was reported first, so that a rollback comes before anything is removed
-	timedOut := reason == vocabulary.ReasonTimeout && obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
+	timedOut := reason == vocabulary.ReasonTimeout && revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, h.now())
 	request := reconciler.ApplyRequest{
 		Owner:           h.owner(obj),
 		Namespace:       known.config.namespace,
@@ -329,12 +330,12 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 		AllowEmpty:      known.allowEmpty,
 		TimedOut:        timedOut,
 		RepairOnly:      known.repairs,
-		Stored:          known.repairs || known.held || known.approval != nil || known.pin.isSet(),
+		Stored:          known.repairs || known.held || known.approval != nil || known.pin.IsSet(),
 		Urgent:          h.triggers.IsUrgent(client.ObjectKeyFromObject(obj)),
 		Protected:       protected,
 	}
-	if known.pin.isSet() {
-		request.Retain = retained(inventory.Items, known.pinned.Hooks)
+	if known.pin.IsSet() {
+		request.Retain = revision.Retained(inventory.Items, known.pinned.Hooks)
 	}
 	return request, nil
 }
@@ -343,10 +344,10 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 // ready. They see what the spec refers to, as always. But nothing was rendered from it, so a
 // change meanwhile still has to requeue the component.
 func (h *handler) hooksAfterFastPath(ctx context.Context, obj Component) error {
-	status := obj.GetStatus()
-	ran := status.IsReady() && status.AppliedGeneration == obj.GetGeneration() && status.ProcessingSince == nil
+	status := revision.Of(obj)
+	ran := obj.GetStatus().IsReady() && status.AppliedGeneration == obj.GetGeneration() && status.ProcessingSince == nil
 	if status.Rollback != nil {
-		current := status.currentRevision()
+		current := status.Current()
 		ran = current != nil && current.Result == v1alpha1.RevisionReady && status.ProcessingSince == nil
 	}
 	if ran || len(h.code.hooks[postReconcile]) == 0 {
@@ -382,11 +383,11 @@ func (h *handler) resolve(ctx context.Context, obj Component, load func(context.
 
 // concludeApply copies the outcome of the engine into the status, and returns Success if nothing is left to do.
 func (h *handler) concludeApply(ctx context.Context, obj Component, t targets.Connection, outcome reconciler.Outcome, err error, after func(context.Context, Component) error) (result.Result, error) {
-	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
+	key, status, now := client.ObjectKeyFromObject(obj), revision.Of(obj), h.now()
 	known, before := h.remembered(obj), status.Progress
 	h.noteOutcome(obj, t, &outcome, err)
 	err = h.nameMissing(ctx, obj, outcome, err)
-	status.noteManifests(outcome.ManifestDigest, now)
+	status.NoteManifests(outcome.ManifestDigest, now)
 	h.noteProgress(obj, outcome, err, status.Progress != before)
 	switch {
 	case err != nil && !verdict.StillMoving(outcome.Waiting):
@@ -411,14 +412,14 @@ func (h *handler) concludeApply(ctx context.Context, obj Component, t targets.Co
 		return result.Empty, err
 	}
 	known.activity.SetInstalled(status.AppliedGeneration != 0)
-	status.noteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
+	status.NoteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
 	return result.Success, nil
 }
 
 // awaitAvailable returns an UnfinishedError as long as a container without a probe, of a revision that was not ready yet, has not run for
 // long enough.
 func (h *handler) awaitAvailable(ctx context.Context, obj Component, t targets.Connection, desired *reconciler.DesiredSet) error {
-	if !obj.GetStatus().isNew() {
+	if !revision.Of(obj).IsNew() {
 		return nil
 	}
 	facts, unread, err := verdict.Unavailable(ctx, desired.Workloads(h.settings.readyWhen), h.settings.minReady, h.now(), t.Client)

@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -33,7 +34,7 @@ import (
 // approval.
 
 // needsApproval reports whether a revision would start that has to be approved.
-func (h *handler) needsApproval(obj Component, next digests, pinned pin) (bool, error) {
+func (h *handler) needsApproval(obj Component, next revision.Digests, pinned revision.Pin) (bool, error) {
 	annotation := h.settings.name + "/" + vocabulary.AnnotationRequireApproval
 	required, err := flagOf(obj, annotation)
 	if err != nil {
@@ -44,41 +45,41 @@ func (h *handler) needsApproval(obj Component, next digests, pinned pin) (bool, 
 	}
 	status := obj.GetStatus()
 	dropped := status.Revision == 0 && status.AppliedGeneration != 0 // an outdated definition dropped it
-	if !required || pinned.isSet() || dropped {
+	if !required || pinned.IsSet() || dropped {
 		return false, nil
 	}
 	return h.startsRevision(obj, next), nil
 }
 
 // startsRevision reports whether a revision would start.
-func (h *handler) startsRevision(obj Component, next digests) bool {
-	started := obj.GetStatus().DeepCopy()
-	started.startProcessing(obj.GetGeneration(), next, h.now())
+func (h *handler) startsRevision(obj Component, next revision.Digests) bool {
+	started := (*revision.Status)(obj.GetStatus().DeepCopy())
+	started.StartProcessing(obj.GetGeneration(), next, h.now())
 	return started.Revision != obj.GetStatus().Revision
 }
 
 // approvedRendering returns what is applied for a new revision if its plan is approved. Otherwise it
 // records the plan in the status, and returns nil.
-func (h *handler) approvedRendering(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, digests digests, allowEmpty bool) (*rendering.Rendering, error) {
+func (h *handler) approvedRendering(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, digests revision.Digests, allowEmpty bool) (*rendering.Rendering, error) {
 	next, err := copyOf(obj)
 	if err != nil {
 		return nil, err
 	}
-	status := next.GetStatus()
-	status.startProcessing(next.GetGeneration(), digests, h.now())
-	ctx = fullContext(ctx, t, digests.component, status)
+	status := revision.Of(next)
+	status.StartProcessing(next.GetGeneration(), digests, h.now())
+	ctx = fullContext(ctx, t, digests.Component, status)
 	left, err := h.code.previewHooks(previewContext(ctx), preReconcile, next)
 	if err != nil {
 		return nil, err
 	}
-	request := h.renderRequest(next, resolved, digests.revision, false)
+	request := h.renderRequest(next, resolved, digests.Revision, false)
 	request.Pending = true
 	rendered, err := h.renderer.Render(ctx, request, &h.remembered(obj).rendering)
 	if err != nil {
 		return nil, err
 	}
 	plan := Plan{Revision: status.Revision}
-	known := prepared{config: resolved, digest: digests.component, allowEmpty: allowEmpty}
+	known := prepared{config: resolved, digest: digests.Component, allowEmpty: allowEmpty}
 	if err := h.planRendered(ctx, obj, t, known, rendered, digests, &plan); err != nil {
 		return nil, err
 	}
@@ -124,12 +125,12 @@ func (p Plan) summary() string {
 
 // applyUnapproved keeps the current revision as it is while the next one waits for its approval.
 func (h *handler) applyUnapproved(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet) (result.Result, error) {
-	status := obj.GetStatus()
+	status := revision.Of(obj)
 	if status.Revision == 0 {
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
 	}
-	known.digest, known.approval = status.processing().component, status.Approval.DeepCopy()
-	stored, err := h.storedManifests(ctx, obj, &known, status.currentRevision())
+	known.digest, known.approval = status.Processing().Component, status.Approval.DeepCopy()
+	stored, err := h.storedManifests(ctx, obj, &known, status.Current())
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		status.Approval.Summary += "; until then the dependent objects are not repaired: " + err.Error()
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
@@ -145,12 +146,12 @@ func (h *handler) applyUnapproved(ctx context.Context, obj Component, commit ses
 // storedManifests returns the manifests of a revision as the history has them. It notes in what is known
 // whether they are those of an earlier one.
 func (h *handler) storedManifests(ctx context.Context, obj Component, known *prepared, of *v1alpha1.RevisionStatus) (rendering.Rendering, error) {
-	request := h.renderRequest(obj, known.config, obj.GetStatus().processing().revision, true)
+	request := h.renderRequest(obj, known.config, revision.Of(obj).Processing().Revision, true)
 	if of != nil {
 		request.Revision.Number, request.Stored = of.Revision, of.Digest
 	}
 	if of != nil && of.RollbackTo != 0 {
-		known.pin.to = of.RollbackTo
+		known.pin.To = of.RollbackTo
 		return h.restore(ctx, h.renderer, obj, request, known.pin, &rendering.Last{})
 	}
 	return h.renderer.Stored(ctx, request)

@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -60,7 +61,7 @@ func (h *handler) delete(ctx context.Context, obj Component, commit session.Comm
 	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}
-	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
+	ctx = fullContext(ctx, t, digests.Component, revision.Of(obj))
 	if t.Engine != nil {
 		empty := isEmpty(obj)
 		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests)
@@ -138,7 +139,7 @@ func (h *handler) prepareDelete(ctx context.Context, obj Component, missing erro
 }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests digests) error {
+func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests revision.Digests) error {
 	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
 	if err != nil {
 		return err
@@ -229,7 +230,7 @@ func (h *handler) blocked(obj Component, message string) error {
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
 // only if the record says that there is any, and the component does not skip it.
-func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Renderer, obj Component, request *reconciler.DeleteRequest, digests digests, last *rendering.Last) error {
+func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Renderer, obj Component, request *reconciler.DeleteRequest, digests revision.Digests, last *rendering.Last) error {
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
@@ -245,14 +246,14 @@ func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Render
 	if err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	var pinned pin
-	if current := obj.GetStatus().currentRevision(); current != nil {
-		pinned.to = current.RollbackTo
+	var pinned revision.Pin
+	if current := revision.Of(obj).Current(); current != nil {
+		pinned.To = current.RollbackTo
 	}
-	manifests, err := h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.revision, false), pinned, last)
+	manifests, err := h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.Revision, false), pinned, last)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		// The Secret of the revisions may go before the component does.
-		manifests, err = h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.revision, false), pin{}, last)
+		manifests, err = h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.Revision, false), revision.Pin{}, last)
 	}
 	if err != nil {
 		delay := h.remembered(obj).idle.Idle()
@@ -260,7 +261,7 @@ func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Render
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
 	request.Objects, request.Namespace, request.Policies = manifests.Objects, manifests.Namespace, resolved.policies
-	request.ComponentDigest = digests.component
+	request.ComponentDigest = digests.Component
 	return nil
 }
 

@@ -21,22 +21,29 @@ import (
 	hash "github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
+func digestsOf(obj Component, found []references.Found, generator, key string) (revision.Digests, error) {
+	patches, images := patchesOf(obj)
+	return revision.DigestsOf(obj, "test.corbel.run", found, patches, images, generator, hash.Hasher{Key: []byte(key)})
+}
+
 func TestDigest(t *testing.T) {
 	key, generator := "key", ""
-	digest := func(t *testing.T, change func(*widget)) digests {
+	digest := func(t *testing.T, change func(*widget)) revision.Digests {
 		t.Helper()
 		obj := newWidget()
 		obj.Annotations = map[string]string{"a": "1"}
 		obj.Spec.Refs = &widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Own: &ownReference{}}
 		change(obj)
 		found, _ := finderFor[*widget]().Find(obj.GetSpec())
-		after, err := digestsOf(obj, "test.corbel.run", found, generator, hash.Hasher{Key: []byte(key)})
-		if err != nil || after.component == "" || after.revision == "" {
+		after, err := digestsOf(obj, found, generator, key)
+		if err != nil || after.Component == "" || after.Revision == "" {
 			t.Fatalf("digests %+v, error %v", after, err)
 		}
 		return after
@@ -75,10 +82,10 @@ func TestDigest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			generator = ""
 			after := digest(t, test.change)
-			if changed := after.component != before.component; changed != test.component {
+			if changed := after.Component != before.Component; changed != test.component {
 				t.Errorf("the component is another one: %v, want %v", changed, test.component)
 			}
-			if changed := after.revision != before.revision; changed != test.revision {
+			if changed := after.Revision != before.Revision; changed != test.revision {
 				t.Errorf("the revision is another one: %v, want %v", changed, test.revision)
 			}
 		})
@@ -184,70 +191,8 @@ func TestASpecThatIsNoParametersRendersNothing(t *testing.T) {
 
 func TestDigestOfWhatIsNoJSONIsAnError(t *testing.T) {
 	obj := &specless{widget: *newWidget(), spec: types.UnstructurableMap{"f": func() {}}}
-	if _, err := digestsOf(obj, "test.corbel.run", nil, "", hash.Hasher{}); err == nil {
+	if _, err := digestsOf(obj, nil, "", ""); err == nil {
 		t.Error("no error")
-	}
-}
-
-func TestProcessing(t *testing.T) {
-	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 999) }
-	since := func(t *testing.T, s *Status, want *time.Time) {
-		t.Helper()
-		switch {
-		case want == nil && s.ProcessingSince != nil:
-			t.Errorf("processing since %s", s.ProcessingSince)
-		case want != nil && (s.ProcessingSince == nil || s.ProcessingSince.Unix() != want.Unix()+1):
-			t.Errorf("processing since %v, want the second after %s", s.ProcessingSince, want)
-		}
-	}
-	s := &Status{}
-	if !s.startProcessing(1, digests{component: "c1", revision: "r1"}, at(0)) || s.Revision != 1 {
-		t.Errorf("a new component is not revision 1 but %d", s.Revision)
-	}
-	s.noteManifests("m1", at(1))
-	since(t, s, new(at(0)))
-	if s.startProcessing(1, digests{component: "c1", revision: "r1"}, at(2)) || s.Revision != 1 {
-		t.Error("the same component is a new revision")
-	}
-	s.noteManifests("m2", at(3))
-	since(t, s, new(at(3)))
-	s.noteManifests("m2", at(4))
-	s.noteManifests("", at(4))
-	s.startTimeout(at(5), 0)
-	since(t, s, new(at(3)))
-	if s.timedOut(10*time.Second, at(13)) || !s.timedOut(10*time.Second, at(14)) {
-		t.Error("the timeout does not count from the last change, or ends early")
-	}
-	passed, _ := s.stopTimeout(at(8))
-	s.startTimeout(at(50), passed)
-	if s.timedOut(10*time.Second, at(55)) || !s.timedOut(10*time.Second, at(57)) {
-		t.Error("the timeout ends early after it was stopped")
-	}
-	s.noteApplied(4, true, at(20))
-	since(t, s, nil)
-	if s.timedOut(time.Second, at(1000)) {
-		t.Error("a ready component times out")
-	}
-	s.noteApplied(4, false, at(30))
-	if s.LastAppliedAt.Unix() != at(20).Unix() || s.AppliedGeneration != 4 {
-		t.Error("a reconcile that wrote nothing changes the status")
-	}
-	s.startTimeout(at(40), 0)
-	since(t, s, new(at(40)))
-	if !s.startProcessing(1, digests{component: "c2", revision: "r2"}, at(50)) || s.Revision != 2 || s.ProcessingDigest != "c2//r2/1/" {
-		t.Errorf("revision %d, digest %q", s.Revision, s.ProcessingDigest)
-	}
-	since(t, s, new(at(50)))
-	s.noteManifests("m3", at(51))
-	if !s.startProcessing(1, digests{component: "c3", revision: "r2"}, at(52)) || s.Revision != 2 || s.ProcessingDigest != "c3//r2/1/" {
-		t.Errorf("a change that is no new revision: revision %d, digest %q", s.Revision, s.ProcessingDigest)
-	}
-	since(t, s, new(at(52)))
-	s.ProcessingSince = new(metav1.NewTime(at(100000)))
-	s.startTimeout(at(60), 0)
-	since(t, s, new(at(60)))
-	if s.ProcessingSince.Nanosecond() != 0 {
-		t.Error("the time has a fraction that its serialised form has not")
 	}
 }
 
@@ -283,39 +228,15 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 		t.Errorf("the installed revision is %d; rendered (-want +got):\n%s", obj.Status.InstalledRevision, diff)
 	}
 	for _, test := range []struct {
-		status Status
+		status revision.Status
 		want   bool
 	}{
-		{Status{Revision: 1, AppliedGeneration: 1, InstalledRevision: 1}, true},
-		{Status{Revision: 2, AppliedGeneration: 1, InstalledRevision: 1}, false},
-		{Status{Revision: 2}, true},
+		{revision.Status{Revision: 1, AppliedGeneration: 1, InstalledRevision: 1}, true},
+		{revision.Status{Revision: 2, AppliedGeneration: 1, InstalledRevision: 1}, false},
+		{revision.Status{Revision: 2}, true},
 	} {
-		if got := test.status.installs(); got != test.want {
+		if got := test.status.Installs(); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test.status, got, test.want)
-		}
-	}
-}
-
-func TestARevisionThatTheDefinitionDropsIsSentAgain(t *testing.T) {
-	applied := Status{AppliedGeneration: 1, InstalledRevision: 1, ProcessingDigest: "c1/m1/r1"}
-	for _, test := range []struct {
-		name     string
-		status   Status
-		now      digests
-		want     int64
-		installs bool
-	}{
-		{"nothing was applied", Status{}, digests{component: "c1", revision: "r1"}, 1, true},
-		{"nothing has changed since", applied, digests{component: "c1", revision: "r1"}, 2, false},
-		{"the spec has changed since", applied, digests{component: "c2", revision: "r2"}, 2, false},
-	} {
-		s := test.status
-		for range 3 {
-			s.Revision = 0 // the other fields are kept
-			s.startProcessing(1, test.now, time.Unix(1000, 0))
-		}
-		if s.Revision != test.want || s.installs() != test.installs {
-			t.Errorf("%s: revision %d, installation %v, want %d, %v", test.name, s.Revision, s.installs(), test.want, test.installs)
 		}
 	}
 }
@@ -336,32 +257,5 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 		if !errors.Is(err, dropped) || len(engine.applied) > 0 {
 			t.Errorf("%s: got %v, and %d calls of the engine", name, err, len(engine.applied))
 		}
-	}
-}
-
-func TestARevisionIsCountedWithEachChangeOfItsParameters(t *testing.T) {
-	now := time.Unix(1000, 0)
-	tests := []struct {
-		name, recorded string
-		want           int64
-		wantChanged    bool
-	}{
-		{"the status was emptied", "", 5, true},
-		{"nothing has changed", "c/m/r", 4, false},
-		{"nothing was rendered yet", "c//r", 4, false},
-		{"the component has changed", "before/m/r", 4, true},
-		{"the parameters have changed", "before/m/before", 5, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			s := &Status{Revision: 4, ProcessingDigest: test.recorded}
-			if changed := s.startProcessing(1, digests{component: "c", revision: "r"}, now); changed != test.wantChanged || s.Revision != test.want {
-				t.Errorf("revision %d, changed %v; want %d, %v", s.Revision, changed, test.want, test.wantChanged)
-			}
-			s.noteManifests("m", now)
-			if s.startProcessing(1, digests{component: "c", revision: "r"}, now) || s.Revision != test.want || s.ProcessingDigest != "c/m/r/1/" {
-				t.Errorf("afterwards: revision %d, digest %q", s.Revision, s.ProcessingDigest)
-			}
-		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -42,13 +43,13 @@ func (h *handler) diffRevisions(ctx context.Context, key client.ObjectKey, from,
 		return nil, nil, err
 	}
 	var sets [2]rendering.Rendering
-	for i, revision := range []int64{from, to} {
-		entry := obj.GetStatus().revisionInHistory(revision)
+	for i, number := range []int64{from, to} {
+		entry := revision.Of(obj).Entry(number)
 		if entry == nil {
-			return nil, nil, h.about(obj, fmt.Errorf("revision %d is not in its history", revision))
+			return nil, nil, h.about(obj, fmt.Errorf("revision %d is not in its history", number))
 		}
 		request := h.renderRequest(obj, resolvedConfig{}, "", true)
-		request.Revision.Number, request.Stored = revision, entry.Digest
+		request.Revision.Number, request.Stored = number, entry.Digest
 		stored, err := h.renderer.Stored(ctx, request)
 		if err != nil {
 			return nil, nil, h.about(obj, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -55,7 +56,7 @@ func (h *handler) basicContext(ctx context.Context) context.Context {
 }
 
 // fullContext adds what generators and the hooks around apply and delete get.
-func fullContext(ctx context.Context, t targets.Connection, componentDigest string, status *Status) context.Context {
+func fullContext(ctx context.Context, t targets.Connection, componentDigest string, status *revision.Status) context.Context {
 	if t.Target != nil {
 		ctx = renders.WithTarget(ctx, t.Target)
 	}
@@ -63,7 +64,7 @@ func fullContext(ctx context.Context, t targets.Connection, componentDigest stri
 	if t.Client != nil {
 		known.Client = confidential.NotingClient(t.Client)
 	}
-	known.Digest, known.Revision, known.Upgrade = componentDigest, status.Revision, !status.installs()
+	known.Digest, known.Revision, known.Upgrade = componentDigest, status.Revision, !status.Installs()
 	return known.In(ctx)
 }
 
@@ -76,8 +77,8 @@ func previewContext(ctx context.Context) context.Context {
 
 // render renders the dependent objects, and returns those to apply: those of the revision that
 // the component is pinned to, if it is.
-func (h *handler) render(ctx context.Context, renderer *rendering.Renderer, obj Component, request rendering.Request, p pin, last *rendering.Last) (rendering.Rendering, error) {
-	if p.isSet() {
+func (h *handler) render(ctx context.Context, renderer *rendering.Renderer, obj Component, request rendering.Request, p revision.Pin, last *rendering.Last) (rendering.Rendering, error) {
+	if p.IsSet() {
 		return h.restore(ctx, renderer, obj, request, p, last)
 	}
 	return renderer.Render(ctx, request, last)
@@ -109,17 +110,17 @@ func (h *handler) reportSlow(ctx context.Context, obj Component, commit session.
 // renderRequest returns what is rendered for a component. The digest is that of the revision;
 // rendered says that the revision was rendered before.
 func (h *handler) renderRequest(obj Component, resolved resolvedConfig, digest string, rendered bool) rendering.Request {
-	status := obj.GetStatus()
+	status := revision.Of(obj)
 	request := rendering.Request{
 		Component: obj, Namespace: resolved.namespace, Name: resolved.name,
 		Revision: revisions.Revision{Number: status.Revision, Digest: digest}, Rendered: rendered,
-		Adopted: resolved.adopted, HooksRan: status.takesOver(),
+		Adopted: resolved.adopted, HooksRan: status.AdoptsRelease(),
 		Retention: revisions.Retention{Limit: h.settings.historyLimit},
 	}
-	if current := status.currentRevision(); current != nil {
+	if current := status.Current(); current != nil {
 		request.Stored = current.Digest
 	}
-	if ready := status.lastReady(); ready != nil {
+	if ready := status.LastReady(); ready != nil {
 		request.LastReady = ready.Revision
 	}
 	return request

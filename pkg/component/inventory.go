@@ -28,6 +28,7 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -286,7 +287,7 @@ func (i *storedInventory) saveOutcome(ctx context.Context, inventory v1alpha1.In
 // of that is found out again by a process that does not know it.
 func (i *storedInventory) isTransient(inventory v1alpha1.Inventory) bool {
 	status := i.status()
-	if current := status.currentRevision(); current != nil && current.RollbackTo != 0 {
+	if current := (*revision.Status)(status).Current(); current != nil && current.RollbackTo != 0 {
 		return false
 	}
 	if status.Inventory.Chunks != nil || status.Rollback != nil || status.Approval != nil || status.AdoptedRelease != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -173,7 +174,7 @@ type prepared struct {
 	digest     string // of the component
 	allowEmpty bool
 	// pin is the earlier revision that was applied in place of what the spec leads to.
-	pin    pin
+	pin    revision.Pin
 	pinned rendering.Pinned
 	// approval is what the next revision waits for; nil if it does not wait.
 	approval *v1alpha1.PendingApproval
@@ -233,10 +234,10 @@ func (m *memory) dropRendered(known *remembered) {
 // a full reconcile has to find it out.
 func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
-	if known.repairs || (known.pin.failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
+	if known.repairs || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
 		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
-	return known, known.root.equal(rootOf(c)) && known.digest == c.GetStatus().processing().component && now.Before(known.until)
+	return known, known.root.equal(rootOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)
 }
 
 // dueIn is how long it is until the next full reconcile is due; ok is false if that is not

@@ -35,6 +35,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -376,21 +377,21 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 	if err != nil {
 		return err
 	}
-	digests = pinned.digests(digests)
+	digests = pinned.Digests(digests)
 	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && renders.Digest(generator) != renders.Digest(h.renderer.Generator) {
 		p.Turn = ""
 	}
-	status := obj.GetStatus()
-	revision, before := status.Revision, status.processing().manifests != ""
-	status.startProcessing(obj.GetGeneration(), digests, h.now())
-	ctx = fullContext(ctx, t, digests.component, status)
+	status := revision.Of(obj)
+	number, before := status.Revision, status.Processing().Manifests != ""
+	status.StartProcessing(obj.GetGeneration(), digests, h.now())
+	ctx = fullContext(ctx, t, digests.Component, status)
 	notRun, err := h.code.previewHooks(ctx, preReconcile, obj)
 	if err != nil {
 		return err
 	}
 	renderer := *h.renderer
 	renderer.Generator, renderer.Preview = generator, true
-	toRender := h.renderRequest(obj, resolved, digests.revision, before && status.Revision == revision)
+	toRender := h.renderRequest(obj, resolved, digests.Revision, before && status.Revision == number)
 	var origins *renders.Origins
 	if p.manifests != nil {
 		ctx, origins = renders.WithOrigins(ctx)
@@ -405,11 +406,11 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
 	}
-	known := prepared{config: resolved, digest: digests.component, pin: pinned, pinned: rendered.Pinned}
+	known := prepared{config: resolved, digest: digests.Component, pin: pinned, pinned: rendered.Pinned}
 	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+vocabulary.AnnotationAllowEmpty); err != nil {
 		return &verdict.InvalidError{Err: h.about(obj, err)}
 	}
-	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.to, generatorSource(generator)
+	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.To, generatorSource(generator)
 	if err := h.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
 		return err
 	}
@@ -420,7 +421,7 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 }
 
 // planRendered plans what apply does with what was rendered.
-func (h *handler) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests digests, p *Plan) error {
+func (h *handler) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests revision.Digests, p *Plan) error {
 	inventory, err := h.readInventory(ctx, obj)
 	if err != nil {
 		return err
@@ -433,7 +434,7 @@ func (h *handler) planRendered(ctx context.Context, obj Component, t targets.Con
 	if p.Plan, err = t.Engine.Plan(ctx, request); err != nil {
 		return h.aboutTarget(obj, err)
 	}
-	p.Hash = p.hash(obj.GetUID(), digests.revision, h.hashed(ctx, rendered.Digest))
+	p.Hash = p.hash(obj.GetUID(), digests.Revision, h.hashed(ctx, rendered.Digest))
 	return nil
 }
 
@@ -453,7 +454,7 @@ func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) erro
 	if err != nil {
 		return err
 	}
-	ctx = fullContext(ctx, t, digests.component, obj.GetStatus())
+	ctx = fullContext(ctx, t, digests.Component, revision.Of(obj))
 	inventory, err := h.readInventory(ctx, obj)
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 )
 
 // Users ask the operator what it would do for a component by an annotation; package
@@ -478,7 +479,7 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 // manifestsOf returns what was rendered for an answer.
 func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
 	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
-	values, err := parametersOf(obj)
+	values, err := revision.Parameters(obj)
 	if err == nil {
 		err = utiljson.Unmarshal(values, &of.Values)
 	}

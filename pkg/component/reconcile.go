@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -30,7 +31,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	}
 	obj, sent := s.Object, creations{}
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
-		obj.GetStatus().dropForeign()
+		dropForeign(obj.GetStatus())
 		if h.former(obj) == "" {
 			obj.GetStatus().Reconciler = h.settings.name
 		}
@@ -147,7 +148,7 @@ func (h *handler) suspend(obj Component) {
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	h.targets.ForgetOwner(h.ownerNamed(client.ObjectKeyFromObject(obj)))
 	// The dependents have no chance to become ready, so the timeout starts again afterwards.
-	obj.GetStatus().stopTimeout(h.now())
+	revision.Of(obj).StopTimeout(h.now())
 	h.remembered(obj).timeoutPassed = 0
 }
 

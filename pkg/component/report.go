@@ -25,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -97,7 +98,7 @@ func (h *handler) factsOf(obj Component, outcome session.Outcome) verdict.Facts 
 			f.Err = targets.ExplainImpersonation(access, f.Err)
 		}
 		// The dependents have no chance to become ready, so the timeout goes on afterwards.
-		if passed, running := obj.GetStatus().stopTimeout(h.now()); running {
+		if passed, running := revision.Of(obj).StopTimeout(h.now()); running {
 			known.timeoutPassed = passed
 		}
 		if f.Fallback == 0 {
@@ -105,9 +106,9 @@ func (h *handler) factsOf(obj Component, outcome session.Outcome) verdict.Facts 
 		}
 	}
 	if f.Waiting != "" && !f.Deleting {
-		obj.GetStatus().startTimeout(h.now(), known.timeoutPassed)
+		revision.Of(obj).StartTimeout(h.now(), known.timeoutPassed)
 		known.timeoutPassed = 0
-		f.TimedOut = obj.GetStatus().timedOut(f.Intervals.Timeout+f.Settling, h.now())
+		f.TimedOut = revision.Of(obj).TimedOut(f.Intervals.Timeout+f.Settling, h.now())
 	}
 	if !f.Deleting {
 		h.factsOfRollback(obj, &f, h.now())
@@ -118,11 +119,11 @@ func (h *handler) factsOf(obj Component, outcome session.Outcome) verdict.Facts 
 // factsOfRollback starts a rollback if the facts say that the revision failed, and adds to them that
 // the component is rolled back.
 func (h *handler) factsOfRollback(obj Component, f *verdict.Facts, now time.Time) {
-	status, planned := obj.GetStatus(), h.remembered(obj).planned
+	status, planned := revision.Of(obj), h.remembered(obj).planned
 	if rollback := status.Rollback; rollback != nil {
 		why := fmt.Sprintf("revision %d failed: %s", rollback.From, rollback.Message)
 		if f.TimedOut || f.Failed {
-			status.noteFailed()
+			status.NoteFailed()
 		}
 		switch {
 		case f.Waiting != "":
@@ -138,7 +139,7 @@ func (h *handler) factsOfRollback(obj Component, f *verdict.Facts, now time.Time
 	message := f.Waiting
 	switch {
 	case f.Waiting != "" && (f.TimedOut || f.Failed):
-	case f.Err != nil && planned && !apierrors.IsConflict(f.Err) && status.timedOut(f.Intervals.Timeout, now):
+	case f.Err != nil && planned && !apierrors.IsConflict(f.Err) && status.TimedOut(f.Intervals.Timeout, now):
 		message = f.Err.Error()
 	default:
 		return

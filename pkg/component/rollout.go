@@ -20,12 +20,13 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/digest"
+
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -132,24 +133,15 @@ func (h *handler) rolloutOf(obj Component) (string, error) {
 	}
 }
 
-// generatorID identifies a generator by its digest, as histories do; it is empty if the generator reports none. It does
-// not depend on the digest key.
-func generatorID(sum string) string {
-	if sum == "" {
-		return ""
-	}
-	return digest.Combine("generator", sum)[:16]
-}
-
 // turnOf says why a component may have to keep its version: a revision would start only because the operator has another
 // generator. It is empty if the revision starts in any case.
-func (h *handler) turnOf(obj Component, next digests, pinned pin) string {
-	status, id := obj.GetStatus(), next.generator
-	current, recorded := status.currentRevision(), status.processing()
+func (h *handler) turnOf(obj Component, next revision.Digests, pinned revision.Pin) string {
+	status, id := revision.Of(obj), next.Generator
+	current, recorded := status.Current(), status.Processing()
 	asked, _ := h.rolloutOf(obj) // a mistake was reported
-	counted := recorded.generation == strconv.FormatInt(obj.GetGeneration(), 10)
+	counted := recorded.Generation == strconv.FormatInt(obj.GetGeneration(), 10)
 	switch {
-	case h.fleet == nil && asked != rolloutPin, asked == rolloutPromote, id == "", pinned.isSet():
+	case h.fleet == nil && asked != rolloutPin, asked == rolloutPromote, id == "", pinned.IsSet():
 		return ""
 	case current == nil || current.Generator == id || status.AppliedGeneration == 0 || !counted || !h.startsRevision(obj, next):
 		return ""
@@ -160,7 +152,7 @@ func (h *handler) turnOf(obj Component, next digests, pinned pin) string {
 }
 
 // plannedTurn says why what is planned is not applied yet; empty if it is. A plan takes no turn, so what the status says counts.
-func (h *handler) plannedTurn(obj Component, next digests, pinned pin) string {
+func (h *handler) plannedTurn(obj Component, next revision.Digests, pinned revision.Pin) string {
 	turn := h.turnOf(obj, next, pinned)
 	if turn == waitsForTurn && !strings.Contains(said(obj.GetStatus()), waitsForTurn) {
 		return ""
@@ -169,7 +161,7 @@ func (h *handler) plannedTurn(obj Component, next digests, pinned pin) string {
 }
 
 // isHeld reports whether a component keeps its version, because it is not its turn. One that is admitted counts from now on.
-func (h *handler) isHeld(ctx context.Context, obj Component, next digests, pinned pin) (bool, error) {
+func (h *handler) isHeld(ctx context.Context, obj Component, next revision.Digests, pinned revision.Pin) (bool, error) {
 	turn := h.turnOf(obj, next, pinned)
 	if turn == "" {
 		return false, nil
@@ -179,7 +171,7 @@ func (h *handler) isHeld(ctx context.Context, obj Component, next digests, pinne
 		return true, nil
 	}
 	h.remembered(obj).unasked = false
-	may, err := h.fleet.mayStart(ctx, next.generator, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
+	may, err := h.fleet.mayStart(ctx, next.Generator, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
 	if err != nil {
 		return false, h.about(obj, err)
 	}
@@ -196,11 +188,11 @@ const waitsForTurn = "the next version waits for its turn"
 // applyHeld keeps the current revision as it is while the next one waits for its turn. If it is there because
 // a later one failed, that stays so.
 func (h *handler) applyHeld(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, rolledBack *v1alpha1.Rollback) (result.Result, error) {
-	status := obj.GetStatus()
-	current := status.currentRevision()
-	known.digest, known.held = status.processing().component, true
+	status := revision.Of(obj)
+	current := status.Current()
+	known.digest, known.held = status.Processing().Component, true
 	if rolledBack != nil && current.RollbackTo == rolledBack.To {
-		status.Rollback, known.pin.failed = rolledBack, rolledBack.From
+		status.Rollback, known.pin.Failed = rolledBack, rolledBack.From
 	}
 	stored, err := h.storedManifests(ctx, obj, &known, current)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
@@ -221,38 +213,6 @@ func (h *handler) applyHeld(ctx context.Context, obj Component, commit session.C
 // noHooks runs none: hooks belong to the version that has not started.
 func noHooks[T any](context.Context, T) error { return nil }
 
-// attempt is what came of the current generator for a component.
-type attempt struct {
-	// last is the last revision that it rendered; nil if it rendered none.
-	last *v1alpha1.RevisionStatus
-	// ready is the first of its revisions that was ready, as far as they are known; nil if none was.
-	ready *v1alpha1.RevisionStatus
-	// before is the last revision of another generator; nil if none is known.
-	before *v1alpha1.RevisionStatus
-}
-
-// attemptOf returns what came of a generator. Rollbacks are no revisions of a generator, but
-// leave what came of it as it is.
-func (s *Status) attemptOf(generator string) (a attempt) {
-	for i := range s.History {
-		switch entry := &s.History[i]; {
-		case entry.Generator == generator && entry.RollbackTo == 0:
-			if a.last == nil {
-				a.last = entry
-			}
-			if entry.ReadyAt != nil {
-				a.ready = entry
-			}
-		case a.last != nil:
-			a.before = entry
-			return a
-		case entry.RollbackTo == 0:
-			return a
-		}
-	}
-	return a
-}
-
 // reconciledMember is fleetMember for a component that is being reconciled.
 func (h *handler) reconciledMember(obj Component, skipped bool) rollout.Component {
 	known := h.remembered(obj)
@@ -269,43 +229,43 @@ func (h *handler) reconciledMember(obj Component, skipped bool) rollout.Componen
 
 // generatorOf identifies the generator that a component is, or was last, reconciled with.
 func (h *handler) generatorOf(known *remembered) string {
-	return cmp.Or(known.generator, generatorID(renders.Digest(h.renderer.Generator)))
+	return cmp.Or(known.generator, revision.GeneratorID(renders.Digest(h.renderer.Generator)))
 }
 
 // fleetMember returns what a roll-out of a generator has to know of a component, by its status alone. Skipped says
 // that it is not reconciled.
 func (h *handler) fleetMember(obj Component, generator string, skipped bool) (c rollout.Component) {
-	status := obj.GetStatus()
+	status := revision.Of(obj)
 	c.Canary = h.fleet.canaries.Matches(labels.Set(obj.GetLabels()))
 	asked, _ := h.rolloutOf(obj)
-	a := status.attemptOf(generator)
+	a := status.RenderedBy(generator)
 	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationRollbackTo] != ""
 	madeWith := ""
-	if of := status.processing().generator; of != "" {
-		madeWith = generatorID(of[1:])
+	if of := status.Processing().Generator; of != "" {
+		madeWith = revision.GeneratorID(of[1:])
 	}
-	neverApplied := status.currentRevision() == nil || status.AppliedGeneration == 0
+	neverApplied := status.Current() == nil || status.AppliedGeneration == 0
 	switch {
-	case a.ready != nil:
+	case a.Ready != nil:
 		c.State = rollout.Done
-		if a.before != nil {
-			c.ReadyAt = a.ready.ReadyAt.Add(time.Second) // which has lost its fraction, and no pause ends early
+		if a.Before != nil {
+			c.ReadyAt = a.Ready.ReadyAt.Add(time.Second) // which has lost its fraction, and no pause ends early
 		}
 	case skipped:
 		c.State = rollout.Pinned
-	case a.last == nil && neverApplied:
+	case a.Last == nil && neverApplied:
 		c.State = rollout.Done // it is installed with the version, at once
-	case a.last == nil && pinned:
+	case a.Last == nil && pinned:
 		c.State = rollout.Pinned
-	case a.last == nil && madeWith == generator:
+	case a.Last == nil && madeWith == generator:
 		c.State = rollout.Done // the version that it leaves renders the same
-	case a.last == nil:
+	case a.Last == nil:
 		c.State = rollout.Waiting
-	case a.before == nil, madeWith != "" && madeWith != generator: // the version renders the same
+	case a.Before == nil, madeWith != "" && madeWith != generator: // the version renders the same
 		c.State = rollout.Done
-	case a.last.Revision == status.Revision && a.last.Result == v1alpha1.RevisionProcessing && !h.isStuck(obj):
+	case a.Last.Revision == status.Revision && a.Last.Result == v1alpha1.RevisionProcessing && !h.isStuck(obj):
 		c.State = rollout.Updating
-	case asked == rolloutIgnore || a.before.Result != v1alpha1.RevisionReady:
+	case asked == rolloutIgnore || a.Before.Result != v1alpha1.RevisionReady:
 		c.State = rollout.Done
 	default:
 		c.State, c.Why = rollout.Failed, failureOf(obj)
@@ -315,7 +275,7 @@ func (h *handler) fleetMember(obj Component, generator string, skipped bool) (c 
 
 // isStuck reports whether a revision that is applied does not become ready by itself.
 func (h *handler) isStuck(obj Component) bool {
-	timedOut := obj.GetStatus().timedOut(intervalsOf(obj).Timeout, h.now())
+	timedOut := revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, h.now())
 	_, reason, _ := obj.GetStatus().GetState() // Processing after the timeout: see Facts.Settling
 	return conditions.IsTrue(conditionsOf(obj), v1alpha1.ConditionStalled) || timedOut && reason != vocabulary.ReasonProcessing
 }

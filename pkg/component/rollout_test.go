@@ -24,6 +24,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -122,9 +123,9 @@ func TestARolloutGoesBackFromAVersionThatRendersTheSame(t *testing.T) {
 	h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
 	w := newWidget()
 	w.Status.History, w.Status.AppliedGeneration, w.Status.Revision = historyFrom("1 other Ready"), 1, 1
-	w.Status.setProcessing(processing{generator: "=first"})
+	revision.Of(w).SetProcessing(revision.Processing{Generator: "=first"})
 	for generator, want := range map[string]rollout.State{"first": rollout.Done, "third": rollout.Waiting} {
-		if got := h.fleetMember(w, generatorID(generator), false); got.State != want {
+		if got := h.fleetMember(w, revision.GeneratorID(generator), false); got.State != want {
 			t.Errorf("%s: %s, want %s", generator, got.State, want)
 		}
 	}

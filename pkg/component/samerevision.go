@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -22,37 +23,37 @@ import (
 
 // withEarlierGenerator returns the digests that the component would have with the generator that its status was made with, and the
 // revision that this one has rendered, if nothing else has changed since. Otherwise the revision is nil.
-func (h *handler) withEarlierGenerator(ctx context.Context, obj Component, now digests) (digests, *v1alpha1.RevisionStatus, error) {
-	status := obj.GetStatus()
-	recorded, current, rollback := status.processing(), status.currentRevision(), status.Rollback
-	candidates := []string{recorded.generator}
-	if recorded.generator == "" { // it is of an earlier build, in which fewer generators had a digest
-		before, _, _ := strings.Cut(now.from, "+")
+func (h *handler) withEarlierGenerator(ctx context.Context, obj Component, now revision.Digests) (revision.Digests, *v1alpha1.RevisionStatus, error) {
+	status := revision.Of(obj)
+	recorded, current, rollback := status.Processing(), status.Current(), status.Rollback
+	candidates := []string{recorded.Generator}
+	if recorded.Generator == "" { // it is of an earlier build, in which fewer generators had a digest
+		before, _, _ := strings.Cut(now.From, "+")
 		candidates = []string{"=", before}
 	}
 	for _, before := range candidates {
-		if current == nil || before == now.from {
+		if current == nil || before == now.From {
 			continue
 		}
 		earlier, err := h.digestsWith(ctx, obj, before[1:])
 		if err != nil {
 			return now, nil, err
 		}
-		earlier.generator = now.generator
+		earlier.Generator = now.Generator
 		switch {
-		case rollback != nil && earlier.revision == rollback.Digest:
-			return earlier, status.revisionInHistory(rollback.From), nil
-		case rollback == nil && earlier.revision == recorded.revision:
+		case rollback != nil && earlier.Revision == rollback.Digest:
+			return earlier, status.Entry(rollback.From), nil
+		case rollback == nil && earlier.Revision == recorded.Revision:
 			return earlier, current, nil
-		case rollback == nil && current.RollbackTo != 0 && earlier.component == recorded.component: // it is pinned, so nothing is rendered
-			return earlier, &v1alpha1.RevisionStatus{Generator: now.generator}, nil
+		case rollback == nil && current.RollbackTo != 0 && earlier.Component == recorded.Component: // it is pinned, so nothing is rendered
+			return earlier, &v1alpha1.RevisionStatus{Generator: now.Generator}, nil
 		}
 	}
 	return now, nil, nil
 }
 
 // sameRevision returns the digests that the component goes on with. An error of the generator is for the start of its revision.
-func (h *handler) sameRevision(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, now digests) (digests, error) {
+func (h *handler) sameRevision(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, now revision.Digests) (revision.Digests, error) {
 	earlier, of, err := h.withEarlierGenerator(ctx, obj, now)
 	if err != nil || of == nil {
 		return now, err
@@ -64,7 +65,7 @@ func (h *handler) sameRevision(ctx context.Context, obj Component, t targets.Con
 	case err != nil || !same:
 		return now, nil
 	}
-	of.Generator = now.generator
+	of.Generator = now.Generator
 	return earlier, nil
 }
 
@@ -75,20 +76,20 @@ func isServerFailure(err error) bool {
 }
 
 // rendersSame compares what the generator renders with what is known of a revision: in the history, or else in the status.
-func (h *handler) rendersSame(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, earlier digests, of *v1alpha1.RevisionStatus) (bool, error) {
+func (h *handler) rendersSame(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, earlier revision.Digests, of *v1alpha1.RevisionStatus) (bool, error) {
 	next, err := copyOf(obj)
 	if err != nil {
 		return false, err
 	}
 	next.GetStatus().Revision = of.Revision
-	ctx = previewContext(fullContext(ctx, t, earlier.component, next.GetStatus()))
-	recorded := obj.GetStatus().processing()
-	if left, err := h.code.previewHooks(ctx, preReconcile, next); err != nil || len(left) > 0 && recorded.generator != "" {
+	ctx = previewContext(fullContext(ctx, t, earlier.Component, revision.Of(next)))
+	recorded := revision.Of(obj).Processing()
+	if left, err := h.code.previewHooks(ctx, preReconcile, next); err != nil || len(left) > 0 && recorded.Generator != "" {
 		return false, err // a hook that does not run here may make another rendering
 	}
 	renderer := *h.renderer
 	renderer.Generator, renderer.Preview = generator, true
-	rendered, err := renderer.Render(ctx, h.renderRequest(next, resolved, earlier.revision, true), &rendering.Last{})
+	rendered, err := renderer.Render(ctx, h.renderRequest(next, resolved, earlier.Revision, true), &rendering.Last{})
 	if err != nil {
 		return false, err
 	}
@@ -97,10 +98,10 @@ func (h *handler) rendersSame(ctx context.Context, obj Component, t targets.Conn
 			return err == nil, err
 		}
 	}
-	apply, err := h.applyRequest(next, prepared{config: resolved, digest: recorded.component, allowEmpty: true}, rendered.Objects, v1alpha1.Inventory{})
-	if err != nil || recorded.revision != earlier.revision || recorded.manifests == "" {
+	apply, err := h.applyRequest(next, prepared{config: resolved, digest: recorded.Component, allowEmpty: true}, rendered.Objects, v1alpha1.Inventory{})
+	if err != nil || recorded.Revision != earlier.Revision || recorded.Manifests == "" {
 		return false, err
 	}
 	manifest, err := t.Engine.ManifestDigest(ctx, apply)
-	return manifest == recorded.manifests, err
+	return manifest == recorded.Manifests, err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -107,9 +108,9 @@ func noteHook(note string) HookFunc[*widget] {
 
 // earlierBuild makes the status that of a build that did not record the digest of the generator.
 func earlierBuild(o *operated) {
-	recorded := o.obj.Status.processing()
-	recorded.generator = ""
-	o.obj.Status.setProcessing(recorded)
+	recorded := revision.Of(o.obj).Processing()
+	recorded.Generator = ""
+	revision.Of(o.obj).SetProcessing(recorded)
 }
 
 func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
@@ -146,9 +147,9 @@ func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
 		"the generator fails": {before: version{digest: "1"}, after: version{digest: "2", err: errors.New("no")}, change: none, revision: 2, another: true, renders: 2},
 		"nothing was rendered before": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
 			o.obj.Status.History[0].Digest = ""
-			recorded := o.obj.Status.processing()
-			recorded.manifests = ""
-			o.obj.Status.setProcessing(recorded)
+			recorded := revision.Of(o.obj).Processing()
+			recorded.Manifests = ""
+			revision.Of(o.obj).SetProcessing(recorded)
 		}, revision: 2, another: true, renders: 2},
 		"a hook changes what is rendered": {before: version{digest: "1"}, after: version{digest: "2"}, change: func(o *operated) {
 			o.code.hooks[preReconcile] = hooksOf(PreviewSafe(noteHook("hook")))
@@ -178,10 +179,10 @@ func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
 			if got := o.obj.Status.Revision; got != test.revision {
 				t.Errorf("revision %d, want %d", got, test.revision)
 			}
-			if got := o.obj.Status.processing().component; got != first.ComponentDigest != test.another {
+			if got := revision.Of(o.obj).Processing().Component; got != first.ComponentDigest != test.another {
 				t.Errorf("the digest of the component was %s and is %s", first.ComponentDigest, got)
 			}
-			if err == nil && request.ComponentDigest != o.obj.Status.processing().component {
+			if err == nil && request.ComponentDigest != revision.Of(o.obj).Processing().Component {
 				t.Errorf("the engine gets the digest %s", request.ComponentDigest)
 			}
 			if o.renders != test.renders {
@@ -195,7 +196,7 @@ func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
 			if _, err := o.reconcile(test.after); err != nil || o.renders != 1 || o.obj.Status.Revision != before.Revision || o.obj.Status.ProcessingDigest != before.ProcessingDigest {
 				t.Errorf("then: %v, rendered %d times, revision %d, digest %s, was %s", err, o.renders, o.obj.Status.Revision, o.obj.Status.ProcessingDigest, before.ProcessingDigest)
 			}
-			if got := o.obj.Status.History[0].Generator; got != generatorID(test.after.digest) {
+			if got := o.obj.Status.History[0].Generator; got != revision.GeneratorID(test.after.digest) {
 				t.Errorf("the history names the generator %q", got)
 			}
 		})
@@ -210,8 +211,8 @@ func TestAComponentGoesOnWithTheDigestsOfTheEarlierGenerator(t *testing.T) {
 			t.Fatalf("%s: %v, revision %d", v.digest, err, o.obj.Status.Revision)
 		}
 	}
-	component := o.obj.Status.processing().component
-	if _, err := o.reconcile(version{digest: "4"}); err != nil || o.obj.Status.processing().component != component {
+	component := revision.Of(o.obj).Processing().Component
+	if _, err := o.reconcile(version{digest: "4"}); err != nil || revision.Of(o.obj).Processing().Component != component {
 		t.Fatal(err, "another component")
 	}
 	o.obj.Spec.Size, o.obj.Generation = 7, 2
@@ -265,10 +266,10 @@ func TestAPinnedComponentIsNotChangedByAnotherGenerator(t *testing.T) {
 	reconcile("1", 2)
 	o.obj.Annotations = map[string]string{"test.corbel.run/rollback-to": "1"}
 	reconcile("1", 3)
-	component := o.obj.Status.processing().component
+	component := revision.Of(o.obj).Processing().Component
 	for range 2 {
 		reconcile("2", 3)
-		if got := o.obj.Status.processing().component; got != component {
+		if got := revision.Of(o.obj).Processing().Component; got != component {
 			t.Errorf("the digest of the component was %s and is %s", component, got)
 		}
 	}
@@ -277,7 +278,7 @@ func TestAPinnedComponentIsNotChangedByAnotherGenerator(t *testing.T) {
 }
 
 func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T) {
-	for text, revision := range map[string]int64{"": 3, "other": 4} {
+	for text, number := range map[string]int64{"": 3, "other": 4} {
 		o := operate(t, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
 		if _, err := o.reconcile(version{digest: "1"}); err != nil {
 			t.Fatal(err)
@@ -294,13 +295,13 @@ func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T
 		if _, err := o.reconcile(version{digest: "1"}); err != nil || status.Revision != 3 {
 			t.Fatalf("%v, revision %d", err, status.Revision)
 		}
-		component := status.processing().component
+		component := revision.Of(o.obj).Processing().Component
 		for range 2 {
-			if _, err := o.reconcile(version{digest: "2", text: text}); err != nil || status.Revision != revision {
-				t.Errorf("%q: %v, revision %d, want %d", text, err, status.Revision, revision)
+			if _, err := o.reconcile(version{digest: "2", text: text}); err != nil || status.Revision != number {
+				t.Errorf("%q: %v, revision %d, want %d", text, err, status.Revision, number)
 			}
 		}
-		if rolledBack := status.Rollback != nil && status.processing().component == component; rolledBack != (text == "") {
+		if rolledBack := status.Rollback != nil && revision.Of(o.obj).Processing().Component == component; rolledBack != (text == "") {
 			t.Errorf("%q: rolled back %+v", text, status.Rollback)
 		}
 	}
@@ -349,7 +350,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if current := o.obj.Status.currentRevision(); !test.ready {
+		if current := revision.Of(o.obj).Current(); !test.ready {
 			current.ReadyAt, current.Result = nil, v1alpha1.RevisionFailed
 			o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
@@ -363,7 +364,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		if held := o.remembered(o.obj).turn != ""; held != test.held || o.obj.Status.Revision != 2 {
 			t.Errorf("%s: held %t, revision %d", name, held, o.obj.Status.Revision)
 		}
-		if got := o.fleetMember(o.obj, generatorID("2"), false); got.State != test.want {
+		if got := o.fleetMember(o.obj, revision.GeneratorID("2"), false); got.State != test.want {
 			t.Errorf("%s: %s, want %s", name, got.State, test.want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -53,7 +54,7 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					obj.Status.startProcessing(obj.Generation, digests, h.now())
+					revision.Of(obj).StartProcessing(obj.Generation, digests, h.now())
 				}
 				var said []string
 				commit := func(context.Context) error {

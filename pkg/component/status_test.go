@@ -6,7 +6,6 @@ package component
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,60 +17,19 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
-
-func TestTheHistoryHasTheLastRevisions(t *testing.T) {
-	many := make([]int64, 25)
-	for i := range many {
-		many[i] = int64(i + 1)
-	}
-	for name, test := range map[string]struct {
-		revisions []int64
-		want      string
-	}{
-		"one":                   {[]int64{1}, "1"},
-		"the same again":        {[]int64{1, 1, 1}, "1"},
-		"the newest first":      {[]int64{1, 2, 4}, "4 2 1"},
-		"no more than the last": {many, "25 24 23 22 21 20 19 18 17 16"},
-		"counted anew":          {[]int64{1, 2, 3, 2}, "2 1"},
-	} {
-		status, start := &Status{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		for i, revision := range test.revisions {
-			status.Revision, status.Source = revision, &v1alpha1.Source{Version: fmt.Sprint("v", revision)}
-			at := start.Add(time.Duration(i) * time.Hour)
-			status.startRevision(v1alpha1.RevisionStatus{}, 10, at)
-			status.noteApplied(1, true, at)
-		}
-		var got []string
-		for _, applied := range status.History {
-			got = append(got, fmt.Sprint(applied.Revision))
-			if applied.Source.Version != fmt.Sprint("v", applied.Revision) || applied.AppliedAt.IsZero() {
-				t.Errorf("%s: %+v", name, applied)
-			}
-		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
-	}
-	status := &Status{Revision: 1}
-	status.startRevision(v1alpha1.RevisionStatus{}, 10, time.Unix(500, 0))
-	status.noteApplied(1, true, time.Unix(1000, 0))
-	status.noteApplied(1, true, time.Unix(2000, 0))
-	if at := status.History[0].ReadyAt; at.Unix() != 1000 {
-		t.Errorf("the revision was applied at %s, not at the repair", at)
-	}
-}
 
 func TestARevisionIsNewUntilItWasReady(t *testing.T) {
 	for history, want := range map[string]bool{
 		"2 new Processing, 1 old Ready": true, "2 new Failed, 1 old Ready": true, "3 old Processing to 1, 2 new Failed, 1 old Ready": true, "2 new Ready, 1 old Ready": false, "": false,
 	} {
-		s := Status{History: historyFrom(history)}
+		s := revision.Status{History: historyFrom(history)}
 		if len(s.History) > 0 {
 			s.Revision = s.History[0].Revision
 		}
-		if got := s.isNew(); got != want {
+		if got := s.IsNew(); got != want {
 			t.Errorf("%s: %t", history, got)
 		}
 	}

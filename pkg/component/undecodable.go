@@ -114,7 +114,7 @@ func (e *undecodableError) mendStatus() bool {
 }
 
 // dropForeign drops values of the fields of this package that another writer has stored, and that the schema refuses.
-func (s *Status) dropForeign() {
+func dropForeign(s *Status) {
 	switch s.State {
 	case v1alpha1.StateReady, v1alpha1.StatePending, v1alpha1.StateProcessing, v1alpha1.StateSuspended, v1alpha1.StateDeletionPending, v1alpha1.StateDeleting, v1alpha1.StateError:
 	default:

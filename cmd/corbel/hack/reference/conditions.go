@@ -69,7 +69,7 @@ var statusTypes = []string{"Source", "RevisionStatus", "Rollback", "PendingAppro
 
 // status writes the page of the status.
 func (r *reference) status() (*page, error) {
-	status, err := r.typ("pkg/component", "Status")
+	status, err := r.typ("api/v1alpha1", "ComponentStatus")
 	if err != nil {
 		return nil, err
 	}
