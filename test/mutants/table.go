@@ -175,7 +175,7 @@ var mutants = []mutant{
 	{"the log has bodies that are cut off", "internal/confidential/log.go", `content["kind"] == nil {
 		return true`, `content["kind"] == nil {
 		return false`, []string{secretsTests}},
-	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_ = hiddenValue", []string{"./pkg/status"}},
+	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_, _ = key, hiddenValue", []string{"./pkg/status"}},
 
 	// When a new revision is ready.
 	{"a container that was started a moment ago is available", "internal/pods/available.go", "!now.Before(available) ||", "true ||", []string{podsTests}},
