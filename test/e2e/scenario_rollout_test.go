@@ -5,8 +5,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 // oneAtATime is the option of the operators that roll out.
@@ -129,4 +133,78 @@ var rolloutScenarios = []*scenario{
 		ends:  map[string]string{"main": vocabulary.ReasonTimeout},
 		owned: ownedByFleet,
 	},
+}
+
+// TestTwoLeadersOfARollout lets an operator stand still before every request of a roll-out, while another
+// one is elected and brings the roll-out to its end. Never are more components unavailable than may be.
+func TestTwoLeadersOfARollout(t *testing.T) {
+	t.Parallel()
+	s, total := rolloutScenarios[0], 0
+	t.Run("without a stop", func(t *testing.T) { total = s.playTwoLeaders(t, newBarrier(0)) })
+	if t.Failed() {
+		return
+	}
+	cases, ran, met := slice.FromEnvironment(t), 0, atomic.Int64{}
+	t.Run("stop", func(t *testing.T) {
+		for at := 1; at <= total; at++ {
+			if !cases.Has(at) {
+				continue
+			}
+			ran++
+			t.Run(fmt.Sprintf("before request %d", at), func(t *testing.T) {
+				t.Parallel()
+				b := newBarrier(at)
+				if s.playTwoLeaders(t, b); b.isDown() {
+					met.Add(1)
+				}
+			})
+		}
+	})
+	t.Logf("%d points, %d of them run, %d stopped", total, ran, met.Load())
+}
+
+// playTwoLeaders returns the number of requests of the first operator.
+func (s *scenario) playTwoLeaders(t *testing.T, b *barrier) int {
+	t.Helper()
+	f := newFixture(t)
+	newCast(t, f, f.objects(t, s.texts()))
+	f.rollout, f.mayBeIdle = oneAtATime, true
+	one := f.startWith(t, s.generator(t, f), func(next http.RoundTripper) http.RoundTripper { return b.wrap(next) })
+	s.prepare(t, f)
+	defer f.watchRollout(t)()
+	b.arm()
+	s.proceed(t, f)
+	eventually(t, "the first operator to stop or to be done", func(ctx context.Context) error {
+		if b.isDown() {
+			return nil
+		}
+		return s.isRolledOut(ctx, f)
+	})
+	total := b.requests()
+	two := f.startWith(t, s.generator(t, f), nil)
+	defer two.stop(t)
+	eventually(t, "the end of the roll-out", func(ctx context.Context) error { return s.isRolledOut(ctx, f) })
+	close(b.resume)
+	b.await(t)
+	one.stop(t)
+	f.reconcileAll(t)
+	eventually(t, "the roll-out to stay at its end", func(ctx context.Context) error {
+		return errors.Join(s.isRolledOut(ctx, f), s.content(ctx, t, f))
+	})
+	return total
+}
+
+// isRolledOut returns an error as long as a component has not exactly one revision of the second version, which is ready.
+func (s *scenario) isRolledOut(ctx context.Context, f *fixture) error {
+	for _, name := range s.names() {
+		bundle := f.named(name)
+		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
+			return err
+		}
+		if got := historyOf(bundle); !bundle.Status.IsReady() || strings.Join(got, ", ") != strings.Join(s.history, ", ") {
+			_, reason, message := bundle.Status.GetState()
+			return fmt.Errorf("component %s: %q, %s: %s", name, got, reason, message)
+		}
+	}
+	return nil
 }
