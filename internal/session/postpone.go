@@ -25,8 +25,8 @@ type postponed struct {
 
 // Postpone is called while a session is assessed. It puts off the write of the status for at most d, counted from the
 // first of several sessions in a row that did. The next session goes on with the object as this one left it, and
-// without a read, unless the watch shows another version of it. So a status that is outdated in a moment costs no request.
-// It reads the object if the last answer about it is more than five seconds old.
+// without a read, unless the watch shows another version of it, or the last answer about it is more than five seconds
+// old. So a status that is outdated in a moment costs no request.
 // If the process ends before, the status is lost, as in a crash: nothing that the next process must know may be in it.
 //
 // Without the option Version nothing is postponed.

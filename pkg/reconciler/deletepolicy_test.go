@@ -12,13 +12,72 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *testing.T) {
+	for _, test := range []struct {
+		policy                    string
+		keptOnApply, keptOnDelete bool
+	}{
+		{"delete", false, false},
+		{"orphan", true, true},
+		{"orphan-on-apply", true, false},
+		{"orphan-on-delete", false, true},
+	} {
+		t.Run(test.policy, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(config("a", "1", "delete-policy", test.policy), config("b", "1", "delete-policy", test.policy))
+			b.mustApply(config("b", "1", "delete-policy", test.policy))
+			b.checkLeft("a", test.keptOnApply)
+			if outcome, err := b.delete(); err != nil || !outcome.Done() {
+				t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+			}
+			b.checkLeft("b", test.keptOnDelete)
+		})
+	}
+}
+
+// TestKeepAnnotationsOfOtherToolsAreDeletePolicies: a live object that has one which
+// its manifest does not have is deleted like any other.
+func TestKeepAnnotationsOfOtherToolsAreDeletePolicies(t *testing.T) {
+	tools := []struct {
+		name, annotation, value string
+		onApply, onDelete       bool
+	}{
+		{"helm", "helm.sh/resource-policy", "keep", true, true},
+		{"lifecycle", "client.lifecycle.config.k8s.io/deletion", "detach", true, true},
+		{"cliutils", "cli-utils.sigs.k8s.io/on-remove", "keep", true, true},
+		{"flux", "kustomize.toolkit.fluxcd.io/prune", "disabled", true, true},
+		{"argoprune", "argocd.argoproj.io/sync-options", "Prune=false", true, false},
+		{"argodelete", "argocd.argoproj.io/sync-options", "Delete=false", false, true},
+		{"byhand", "", "", false, false},
+	}
+	for _, dropped := range []bool{true, false} {
+		b := newBench(t)
+		objects := []client.Object{config("stays", "1")}
+		for _, tool := range tools {
+			object := config(tool.name, "1")
+			if tool.annotation != "" {
+				object.SetAnnotations(map[string]string{tool.annotation: tool.value})
+			}
+			objects = append(objects, object)
+		}
+		b.mustApply(objects...)
+		b.change("byhand", func(c *corev1.ConfigMap) { c.Annotations["helm.sh/resource-policy"] = "keep" })
+		if dropped {
+			b.mustApply(objects[0])
+		} else if outcome, err := b.delete(); err != nil || !outcome.Done() {
+			t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+		}
+		for _, tool := range tools {
+			b.checkLeft(tool.name, dropped && tool.onApply || !dropped && tool.onDelete)
+		}
+	}
+}
+
 func TestADroppedObjectIsOrphanedAlsoIfItsComponentIsDeletedBeforeItsWave(t *testing.T) {
 	b := newBench(t)
 	stays := config("stays", "1")
 	b.mustApply(stays, config("first", "1"), config("a", "1", "delete-policy", "orphan-on-apply", "delete-order", "1"))
 	b.change("first", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/hold"} })
-	// An annotation of another tool on the live object alone means nothing.
-	b.change("stays", func(c *corev1.ConfigMap) { c.Annotations["helm.sh/resource-policy"] = "keep" })
 	if outcome, err := b.apply(stays); err != nil || outcome.Done() {
 		t.Fatalf("nothing is waited for (%v)", err)
 	}

@@ -39,7 +39,8 @@ type Digests struct {
 	Revision string
 	// Generator identifies the generator as histories do.
 	Generator string
-	// From is "=" and the digest of the generator in the others, which may be an earlier one: see samerevision.go.
+	// From is "=" and the digest of the generator in Component and Revision. The generator may be an earlier one: see
+	// samerevision.go of pkg/component.
 	From string
 }
 

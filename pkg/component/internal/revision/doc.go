@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revision counts the revisions of a component in its status: which one is applied, which one its spec leads
-// to, and which one it is pinned to by a rollback.
+// Package revision keeps the revisions in the status of a component: it makes the digests by which they are counted,
+// adds them to the history, runs the timeout of the current one, and knows the earlier one that a rollback pins.
 package revision

@@ -23,11 +23,13 @@ import (
 
 // Pin is the revision that a component is pinned to; the zero value is none.
 type Pin struct {
+	// To is the earlier revision.
 	To int64
 	// Failed is the revision that failed; 0 if the annotation asks for the rollback.
 	Failed int64
 }
 
+// IsSet reports whether the component is pinned.
 func (p Pin) IsSet() bool { return p.To != 0 }
 
 // Digests returns the digests of a component that is pinned: its revision does not follow from its

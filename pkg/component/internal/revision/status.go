@@ -38,11 +38,13 @@ type Processing struct {
 	Generator string
 }
 
+// Processing returns what ProcessingDigest holds.
 func (s *Status) Processing() Processing {
 	parts := append(strings.SplitN(s.ProcessingDigest, digestSeparator, 5), "", "", "", "")
 	return Processing{Component: parts[0], Manifests: parts[1], Revision: parts[2], Generation: parts[3], Generator: parts[4]}
 }
 
+// SetProcessing sets ProcessingDigest.
 func (s *Status) SetProcessing(p Processing) {
 	s.ProcessingDigest = strings.Join([]string{p.Component, p.Manifests, p.Revision, p.Generation, p.Generator}, digestSeparator)
 }
