@@ -40,6 +40,8 @@ type scenario struct {
 	message, heldBack      string
 	// pod: the condition Ready has the same words about a pod.
 	pod bool
+	// describe: the cause is a row of the document.
+	describe bool
 }
 
 // fixed are manifests that do not depend on the spec.
@@ -319,6 +321,7 @@ spec:
 	}
 	for i := range all {
 		all[i].namespace = fmt.Sprintf("s%02d", i+1)
+		all[i].describe = true
 	}
 	return all
 }

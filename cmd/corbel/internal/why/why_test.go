@@ -298,6 +298,7 @@ func TestTheCauseIsNamed(t *testing.T) {
 	t.Logf("all is seeded after %s", time.Since(started).Round(time.Millisecond))
 
 	right, most := 0, 0
+	var recorded []row
 	for _, s := range all {
 		chain, wrong := b.judge(s)
 		most = max(most, chain.Requests)
@@ -306,10 +307,14 @@ func TestTheCauseIsNamed(t *testing.T) {
 		} else {
 			t.Errorf("%s: %s\n%s\nReady says: %s", s.name, wrong, chain.Text(time.Now()), readyOf(b.widget(s.namespace)).Message)
 		}
+		if s.describe {
+			recorded = append(recorded, b.record(s, chain))
+		}
 	}
 	t.Logf("%d of %d causes are named, with %d requests at most, after %s", right, len(all), most, time.Since(started).Round(time.Millisecond))
 	b.checkConditions()
 	b.checkRights()
+	compareTable(t, recorded)
 }
 
 // judge waits until the explanation is as expected; it returns what is wrong if that does not come.
