@@ -58,7 +58,7 @@ var mutants = []mutant{
 	{"a generated ConfigMap is pruned while pods may use it", "pkg/reconciler/internal/plan/remove.go", "&& generated &&", "&& generated && false &&", []string{planTests}},
 	{"the manifest of a creation is not forgotten before another one is sent", "pkg/reconciler/internal/plan/record.go", `other := u.item.Intended != "" && u.item.Intended != u.desired.Digest`, "other := false", []string{planTests}},
 	{"a generated ConfigMap waits for ever for a workload", "pkg/reconciler/internal/plan/remove.go", "&& !w.in.TimedOut &&", "&&", []string{planTests}},
-	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "false", []string{componentTests}},
+	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents)", []string{componentTests}},
 	{"the Secret of the revisions outlives its component", "pkg/component/delete.go", "if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil {", "if false {", []string{componentTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
 	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(e.withoutForeign(step), object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
