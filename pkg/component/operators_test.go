@@ -106,3 +106,33 @@ func TestWithoutADigestKeyNothingIsApplied(t *testing.T) {
 		t.Errorf("in the deletion of an empty component: %v", err)
 	}
 }
+
+func TestAComponentBelongsToTheOperatorThatStatusAndFinalizerName(t *testing.T) {
+	const other = "other.corbel.run"
+	for name, test := range map[string]struct {
+		reconciler, adopted string
+		finalizers          []string
+		claimed             bool
+		former              string
+	}{
+		"a new component":                                {},
+		"our own component":                              {reconciler: "test.corbel.run", finalizers: []string{"test.corbel.run"}},
+		"another operator has claimed it":                {reconciler: other, finalizers: []string{other}, claimed: true},
+		"the other operator has left":                    {reconciler: other},
+		"the annotation names the other operator":        {reconciler: other, adopted: other, finalizers: []string{other}, former: other},
+		"the annotation names an operator without claim": {reconciler: "test.corbel.run", adopted: other, finalizers: []string{other}},
+	} {
+		h, _ := testHandler(t, &fakeEngine{})
+		obj := newWidget()
+		obj.Status.Reconciler, obj.Finalizers = test.reconciler, test.finalizers
+		if test.adopted != "" {
+			obj.Annotations = map[string]string{"test.corbel.run/adopt-operator": test.adopted}
+		}
+		if claim := h.settings.claimText(obj, obj.Status.Reconciler); claim != "" != test.claimed {
+			t.Errorf("%s: claimed by another operator: %q", name, claim)
+		}
+		if got := h.former(obj); got != test.former {
+			t.Errorf("%s: the former operator is %q, want %q", name, got, test.former)
+		}
+	}
+}

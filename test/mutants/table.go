@@ -74,7 +74,7 @@ var mutants = []mutant{
 	{"a part of an inventory is written without its resourceVersion", "internal/inventory/secret.go", `metadata["uid"], metadata["resourceVersion"] = to.uid, to.resourceVersion`, `metadata["uid"] = to.uid`, []string{inventoryTests}},
 	{"a component is written without its resourceVersion", "pkg/patch/write.go", `metadata["resourceVersion"] = resourceVersion`, "_ = resourceVersion", []string{patchTests}},
 	{"an inventory that does not decode is dropped from the status", "pkg/component/undecodable.go", `field == "inventory" || `, "", []string{componentTests}},
-	{"content of a later revision is replaced after a conflict", "internal/revisions/store.go", "number >= u.Revision.Number", "false", []string{revisionsTests}},
+	{"content of a later revision is replaced after a conflict", "internal/revisions/store.go", "number >= u.Revision.Number", "number < 0", []string{revisionsTests}},
 
 	// What counts as drift.
 	{"an empty map that is gone is no drift", "internal/digest/applied.go", "if !present && ChoosesByPresence(key) {", "if false {", []string{digestTests}},
