@@ -178,3 +178,13 @@ func TestProgressShortensTheDelayAfterAnError(t *testing.T) {
 		})
 	}
 }
+
+func TestANamespaceIsTerminatingOnceItIsBeingDeletedOrGone(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{}) // its cluster has the namespace shop
+	if h.terminating(t.Context(), "shop") != nil {
+		t.Error("a namespace that is not being deleted is terminating")
+	}
+	if gone := h.terminating(t.Context(), "gone"); gone == nil || gone.Name != "gone" {
+		t.Errorf("a namespace that is gone: %v", gone)
+	}
+}
