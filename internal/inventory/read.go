@@ -11,9 +11,10 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
 
-// Read returns the inventory whose head is in the status of a component, for a program that is not
-// its operator: nothing is written. The name is the name of the reconciler. Lost items are missing
-// in the inventory, and named by the losses; an error means that the inventory is unknown.
+// Read returns the inventory of a component for a program other than its operator: Read writes
+// nothing. The status of the component has the head of the inventory, and the name is the name of
+// the reconciler. Lost items are missing in the inventory, and named by the losses; an error means
+// that the inventory is unknown.
 func Read(ctx context.Context, reader client.Reader, name string, c Component, stored v1alpha1.Inventory) (v1alpha1.Inventory, []Loss, error) {
 	if stored.Format > v1alpha1.InventoryFormat {
 		return v1alpha1.Inventory{}, nil, &FormatError{Format: stored.Format}

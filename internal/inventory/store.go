@@ -165,8 +165,8 @@ func (s *Store) OpenCached(c Component, stored v1alpha1.Inventory) (*Snapshot, b
 	return snapshot, true
 }
 
-// Open reads the inventory whose head is in the status of a component. An inventory that is in the
-// status costs no request. A part that is lost or does not match the head is a loss of the
+// Open reads the inventory of a component, from the head in its status. An inventory in the status
+// itself costs no request. A part that is lost or does not match the head is a loss of the
 // Snapshot; an error means that the inventory is unknown, or that Secrets of an earlier component
 // of that name are still to be removed.
 func (s *Store) Open(ctx context.Context, c Component, stored v1alpha1.Inventory) (*Snapshot, error) {

@@ -75,8 +75,8 @@ func inComment(text string) string {
 // (KEP-5284): an account can be impersonated for some verbs on some resources only.
 const constrained = `semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version`
 
-// YAML returns the manifests of the service account, the roles and their bindings. Rights for kinds
-// whose definition a cluster may lack have a role of their own. Kinds without a namespace are an
+// YAML returns the manifests of the service account, the roles and their bindings. Kinds that
+// a cluster may lack have their rights in a role of their own. Kinds without a namespace are an
 // error for an operator with rights in one namespace, and for an operator that acts as accounts of
 // namespaces.
 func (o Operator) YAML(kinds []Kind) (string, error) {
@@ -158,8 +158,8 @@ func (o Operator) inOwnNamespace() []rule {
 	return rules
 }
 
-// dependents returns the rules for the objects of components, and, apart, the rules for kinds whose
-// definition a cluster may lack.
+// dependents returns the rules for the objects of components, and, apart, the rules for kinds that a
+// cluster may lack.
 func (o Operator) dependents(kinds []Kind) (required, optional []rule) {
 	namespaces := rule{"The namespaces that objects are in: while one is being deleted, nothing is created.", "", "namespaces", "", "get"}
 	if o.CreatesNamespaces {

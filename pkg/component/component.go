@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -206,7 +207,7 @@ func configurationOf[C any](c interface{ GetSpec() types.Unstructurable }) (C, b
 	}
 	spec := c.GetSpec()
 	if configuration, ok := spec.(C); ok {
-		return configuration, !isNil(spec)
+		return configuration, !renders.IsNil(spec)
 	}
 	// The methods of the ready-made specs have pointer receivers, but GetSpec may
 	// return the spec by value.
@@ -218,10 +219,4 @@ func configurationOf[C any](c interface{ GetSpec() types.Unstructurable }) (C, b
 	}
 	var none C
 	return none, false
-}
-
-// isNil reports whether the value is nil, or an interface that holds a nil pointer.
-func isNil(value any) bool {
-	v := reflect.ValueOf(value)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -207,7 +207,7 @@ func (h *handler) plan(ctx context.Context, request planRequest, check func(Comp
 		err = h.planDeletion(ctx, obj, &p)
 	} else {
 		generator := request.Generator
-		if isNil(generator) {
+		if renders.IsNil(generator) {
 			generator = h.renderer.Generator
 		}
 		err = h.planApply(ctx, obj, generator, &p)
@@ -225,7 +225,7 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 	if request.Manifest != nil && client.IgnoreNotFound(err) == nil {
 		return h.plannedManifest(ctx, request, stored, err == nil)
 	}
-	if isNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
+	if renders.IsNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
 		if err != nil {
 			err = fmt.Errorf("read %s %s: %w", h.kind.Kind, request.Key, err)
 		}

@@ -24,7 +24,7 @@
 //
 // Every case has a namespace of its own. Cases run one after the other, because they share the
 // cluster-scoped objects and objects of other namespaces. Tests of one operator can run in parallel
-// only if all dependents are in the namespace of the component, and not with TestRights, whose
+// only if all dependents are in the namespace of the component, and not with TestRights: its
 // operator sees all namespaces.
 //
 // The end of a case is the right one if

@@ -175,7 +175,7 @@ func (i *Installed[T]) normal(live *unstructured.Unstructured, words *strings.Re
 var checksum = regexp.MustCompile(`^[0-9a-f]{32,128}$`)
 
 // hideChecksums replaces the checksums in annotations, also in annotations of pod templates: they
-// may be checksums of Secrets, whose values are random and not compared. All other sources of
+// may be checksums of Secrets, and the random values of Secrets are not compared. All other sources of
 // checksums are compared themselves.
 func hideChecksums(content map[string]any) {
 	for key, value := range content {

@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -89,7 +89,7 @@ func DigestsOf(c rendering.Component, name string, found []references.Found, pat
 // of their keys, so equal content is equal text.
 func Parameters(c rendering.Component) ([]byte, error) {
 	var parameters map[string]any
-	if spec := c.GetSpec(); !isNil(spec) {
+	if spec := c.GetSpec(); !renders.IsNil(spec) {
 		parameters = spec.ToUnstructured()
 	}
 	text, err := json.Marshal(parameters)
@@ -118,10 +118,4 @@ func GeneratorID(sum string) string {
 		return ""
 	}
 	return digest.Combine("generator", sum)[:16]
-}
-
-// isNil reports whether a spec is nil, or holds a nil pointer.
-func isNil(spec any) bool {
-	v := reflect.ValueOf(spec)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
