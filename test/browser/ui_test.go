@@ -311,6 +311,10 @@ func TestARollbackIsConfirmedByTheKeyboard(t *testing.T) {
 	}
 	p.tabTo(`e.textContent === 'Roll back…'`)
 	begin()
+	// The table is drawn again while the dialog is open.
+	p.script(`document.querySelector('#panel-history table').id = 'before'`)
+	b.patch(t, branchOf("team-0", "keys"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"databaseSecret":"other"}}`)))
+	p.until(`document.querySelector('#panel-history table') && !document.querySelector('#before')`)
 	p.press(kb.Escape)
 	p.until(`!document.querySelector('#confirm').open && document.activeElement.textContent === 'Roll back…'`)
 	begin()

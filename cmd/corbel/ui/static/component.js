@@ -126,6 +126,9 @@ function confirmThen({ title: text, text: about, go, body }, phrase, send) {
     button.disabled = true;
     try { await send({ ...body, confirm: typed.value }); dialog.close(); } catch (error) { byId('error').textContent = error.message; button.disabled = false; }
   };
+  // The browser gives the focus back to the button that opened the dialog, unless the button is drawn again meanwhile.
+  const { key } = document.activeElement.dataset;
+  dialog.onclose = () => { if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus(); };
   dialog.showModal();
   typed.focus();
 }
