@@ -21,6 +21,7 @@ var staleScenarios = slices.Concat(
 // has work to do and while another client changes its objects. Each scenario has to
 // come to the end that it has when the watches are correct: without a crash, and
 // with a crash at every request; its successor starts with watches of the same fault.
+// A crash meets each fault of the watches of dependents, and one fault of the watch of components.
 // A slice has one fault for each scenario, and one for each of its crashes.
 func TestStaleWatches(t *testing.T) {
 	t.Parallel()
@@ -48,7 +49,7 @@ func TestStaleWatches(t *testing.T) {
 							return
 						}
 						for j, p := range pointsOf(requests) {
-							if !cases.Has(j+3*number) || !cases.Picks(j+number, i, len(watchFaults)) {
+							if !cases.Has(j+3*number) || !cases.Picks(j+number, i, len(watchFaults)) || !fault.meetsCrash(i+j+number) {
 								continue
 							}
 							ran.Add(1)

@@ -112,6 +112,12 @@ func (f *watchFault) meets(s *scenario) bool {
 	return !slices.Contains(f.except, "configmaps") || slices.ContainsFunc(s.texts(), other)
 }
 
+// meetsCrash reports whether the fault is combined with a crash. The faults of components take turns: consecutive faults have
+// consecutive indexes.
+func (f *watchFault) meetsCrash(index int) bool {
+	return !f.ofComponents || index%(len(watchFaults)-len(faultsOfDependents)) == 0
+}
+
 // isOfDependents reports whether a request is a watch of dependents or of shared types, or the list that
 // such a watch starts with.
 func isOfDependents(r *http.Request) bool {
