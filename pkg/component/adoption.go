@@ -29,17 +29,17 @@ func (h *handler) adopt(ctx context.Context, obj Component, t targets.Connection
 	status := obj.GetStatus()
 	reference, err := h.releaseToAdopt(obj)
 	if err != nil {
-		return &verdict.InvalidError{Err: h.about(obj, err)}
+		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	if reference == nil {
 		return nil
 	}
 	if reference.Namespace != resolved.namespace || reference.Name != resolved.name {
-		return &verdict.InvalidError{Err: h.about(obj, fmt.Errorf("%s cannot be adopted: the component is deployed as %s/%s, and both must have the same name and namespace",
+		return &verdict.InvalidError{Err: h.self.About(obj, fmt.Errorf("%s cannot be adopted: the component is deployed as %s/%s, and both must have the same name and namespace",
 			reference.Title(), resolved.namespace, resolved.name))}
 	}
 	if policy := resolved.policies.Adoption; policy == v1alpha1.AdoptionPolicyNever || policy == v1alpha1.AdoptionPolicyIgnore {
-		return &verdict.InvalidError{Err: h.about(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
+		return &verdict.InvalidError{Err: h.self.About(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
 	}
 	release, err := helmrelease.Read(ctx, confidential.NotingClient(t.Client), *reference)
 	if err == nil {
@@ -53,9 +53,9 @@ func (h *handler) adopt(ctx context.Context, obj Component, t targets.Connection
 	case missing && status.AdoptedRelease != nil && !isEmpty(obj):
 		// It was retired too early. What is needed of it was kept before the first object was recorded.
 	case missing || unusable:
-		return &verdict.InvalidError{Err: h.about(obj, err)}
+		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	case err != nil:
-		return h.about(obj, err)
+		return h.self.About(obj, err)
 	default:
 		resolved.adopted = &rendering.Adopted{Objects: release.Objects, Hooks: release.HookObjects, Time: release.DeployedAt}
 	}
@@ -71,7 +71,7 @@ func (h *handler) adopt(ctx context.Context, obj Component, t targets.Connection
 // decides, because the status may be writable for others.
 func (h *handler) releaseToAdopt(obj Component) (*helmrelease.Reference, error) {
 	status := obj.GetStatus()
-	annotation := h.settings.name + "/" + vocabulary.AnnotationAdoptHelmRelease
+	annotation := h.self.Annotation(vocabulary.AnnotationAdoptHelmRelease)
 	value, adopted := obj.GetAnnotations()[annotation], status.AdoptedRelease
 	fail := func(format string, arguments ...any) (*helmrelease.Reference, error) {
 		return nil, fmt.Errorf("annotation %s: %w", annotation, fmt.Errorf(format, arguments...))

@@ -96,14 +96,14 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 		return result.Empty, err
 	}
 	digests = pinned.Digests(digests)
-	allowEmpty, err := flagOf(obj, h.settings.name+"/"+vocabulary.AnnotationAllowEmpty)
+	allowEmpty, err := flagOf(obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty))
 	if err != nil {
-		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
+		return result.Empty, &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	known := h.preparedOf(obj, resolved, access, root, allowEmpty)
 	needsApproval, err := h.needsApproval(obj, digests, pinned)
 	if err != nil {
-		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
+		return result.Empty, &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	obj.GetStatus().Approval = nil
 	var approved *rendering.Rendering
@@ -171,7 +171,7 @@ func (h *handler) startRevision(ctx context.Context, obj Component, commit sessi
 			generator = entry.Generator
 		}
 	}
-	status.Start(v1alpha1.RevisionStatus{ChangedBy: revision.ChangedBy(obj, h.settings.fieldOwner, pinned), RollbackTo: pinned.To, Generator: generator}, h.settings.historyLimit, h.now())
+	status.Start(v1alpha1.RevisionStatus{ChangedBy: revision.ChangedBy(obj, h.self.FieldOwner, pinned), RollbackTo: pinned.To, Generator: generator}, h.settings.historyLimit, h.now())
 	known, updates := h.remembered(obj), false
 	if status.Revision != before {
 		known.activity.StartRevision()
@@ -304,7 +304,7 @@ func (h *handler) apply(ctx context.Context, obj Component, commit session.Commi
 	remembered := h.remembered(obj)
 	remembered.planned = outcome.Total > 0
 	remembered.transient = err == nil && stored.isTransient(outcome.Inventory)
-	remembered.pin = known.pin.Describe(h.settings.name, known.pinned, outcome.Retained)
+	remembered.pin = known.pin.Describe(h.self.Name, known.pinned, outcome.Retained)
 	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
 }
 
@@ -318,7 +318,7 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 	_, reason, _ := obj.GetStatus().GetState() // it was reported first, so that a rollback comes before anything is removed
 	timedOut := reason == vocabulary.ReasonTimeout && revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, h.now())
 	request := reconciler.ApplyRequest{
-		Owner:           h.owner(obj),
+		Owner:           h.self.Owner(obj),
 		Namespace:       known.config.namespace,
 		Objects:         rendered,
 		Desired:         known.desired,
@@ -372,11 +372,11 @@ func (h *handler) resolve(ctx context.Context, obj Component, load func(context.
 	_, rolloutErr := h.rolloutOf(obj)
 	found, _ := h.author.finder.Find(obj.GetSpec())
 	if err := errors.Join(configErr, suspendErr, rolloutErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
-		return resolved, access, nil, &verdict.InvalidError{Err: h.about(obj, err)}
+		return resolved, access, nil, &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	absent = load(ctx, obj).Retry()
 	if access, err = accessOf(obj, h.settings); err != nil {
-		return resolved, access, absent, cmp.Or(absent, error(&verdict.InvalidError{Err: h.about(obj, err)}))
+		return resolved, access, absent, cmp.Or(absent, error(&verdict.InvalidError{Err: h.self.About(obj, err)}))
 	}
 	return resolved, access, absent, nil
 }

@@ -35,7 +35,7 @@ import (
 
 // needsApproval reports whether a revision would start that has to be approved.
 func (h *handler) needsApproval(obj Component, next revision.Digests, pinned revision.Pin) (bool, error) {
-	annotation := h.settings.name + "/" + vocabulary.AnnotationRequireApproval
+	annotation := h.self.Annotation(vocabulary.AnnotationRequireApproval)
 	required, err := flagOf(obj, annotation)
 	if err != nil {
 		return false, err
@@ -83,7 +83,7 @@ func (h *handler) approvedRendering(ctx context.Context, obj Component, t target
 	if err := h.planRendered(ctx, obj, t, known, rendered, digests, &plan); err != nil {
 		return nil, err
 	}
-	if obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationApprove] == plan.Hash {
+	if h.self.Value(obj, vocabulary.AnnotationApprove) == plan.Hash {
 		return &rendered, nil
 	}
 	summary := plan.summary()
@@ -164,7 +164,7 @@ func (h *handler) concludeUnapproved(obj Component, t targets.Connection, outcom
 		return result.Empty, err
 	}
 	pending := obj.GetStatus().Approval
-	annotation := h.settings.name + "/" + vocabulary.AnnotationApprove
+	annotation := h.self.Annotation(vocabulary.AnnotationApprove)
 	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
 	if other := obj.GetAnnotations()[annotation]; other != "" {
 		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -94,7 +93,7 @@ func (h *handler) detachOrphans(ctx context.Context, obj Component, commit sessi
 	orphan, seen := h.cascades.of(obj)
 	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
 		var err error
-		if orphan, err = h.renderer.Revisions.IsOrphaned(ctx, h.revisionsOf(obj)); err != nil && !rendering.IsRefusal(err) {
+		if orphan, err = h.renderer.Revisions.IsOrphaned(ctx, h.self.Revisions(obj)); err != nil && !rendering.IsRefusal(err) {
 			return fmt.Errorf("find out whether the deletion orphans the dependent objects: %w", err)
 		}
 		h.cascades.note(obj, orphan)
@@ -106,15 +105,10 @@ func (h *handler) detachOrphans(ctx context.Context, obj Component, commit sessi
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[h.settings.name+"/"+v1alpha1.AnnotationManagementPolicy] = "detach-on-delete"
+	annotations[h.self.Annotation(v1alpha1.AnnotationManagementPolicy)] = "detach-on-delete"
 	obj.SetAnnotations(annotations)
 	if err := commit(ctx); err != nil {
 		return err
 	}
 	return &result.RequeueError{After: time.Millisecond, Err: errors.New("the deletion orphans the dependent objects")}
-}
-
-// revisionsOf returns the component as the store of the revisions identifies it.
-func (h *handler) revisionsOf(obj Component) revisions.Component {
-	return revisions.Component{GroupVersionKind: h.kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
 }

@@ -85,7 +85,7 @@ func newLeftovers(t *testing.T, components ...string) *leftovers {
 // spill makes the Secrets of a component, and deletes them.
 func (l *leftovers) spill(namespace, name string) {
 	l.Helper()
-	apiVersion, kind := l.handler.kind.ToAPIVersionAndKind()
+	apiVersion, kind := l.handler.self.Kind.ToAPIVersionAndKind()
 	maker := inventory.NewStore(inventory.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
 	snapshot, err := maker.Open(l.Context(), inventory.Component{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}, v1alpha1.Inventory{})
 	if err != nil {

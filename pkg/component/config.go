@@ -52,12 +52,12 @@ func resolveConfig(c Component, s settings) (resolvedConfig, error) {
 	if problems := validation.IsDNS1123Subdomain(resolved.name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("deployment name %q: %s", resolved.name, strings.Join(problems, ", ")))
 	}
-	if value, there := c.GetAnnotations()[s.name+"/"+vocabulary.AnnotationAdoptOperator]; there && !s.isOther(value) {
-		errs = append(errs, fmt.Errorf("annotation %s/%s: %q must be the name of another operator", s.name, vocabulary.AnnotationAdoptOperator, value))
+	if value, there := c.GetAnnotations()[s.Name+"/"+vocabulary.AnnotationAdoptOperator]; there && !s.IsOther(value) {
+		errs = append(errs, fmt.Errorf("annotation %s/%s: %q must be the name of another operator", s.Name, vocabulary.AnnotationAdoptOperator, value))
 	}
-	resolved.policies.AdoptOperator = s.formerName(c)
+	resolved.policies.AdoptOperator = s.FormerName(c)
 	errs = append(errs, checkPolicies("", resolved.policies)...)
-	errs = append(errs, annotateDrift(c, s.name, &resolved.policies))
+	errs = append(errs, annotateDrift(c, s.Name, &resolved.policies))
 	managedTypes, err := managedTypesOf(c)
 	resolved.managedTypes = managedTypes
 	return resolved, errors.Join(append(errs, err)...)

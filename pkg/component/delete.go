@@ -36,14 +36,14 @@ func (h *handler) delete(ctx context.Context, obj Component, commit session.Comm
 	if err := h.detachOrphans(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
-	_, abandonErr := abandonOf(obj, h.settings.name)
+	_, abandonErr := abandonOf(obj, h.self.Name)
 	managedTypes, typesErr := managedTypesOf(obj)
 	if err := errors.Join(abandonErr, typesErr); err != nil && !isEmpty(obj) {
-		return result.Empty, &verdict.InvalidError{Err: h.about(obj, err)}
+		return result.Empty, &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	absent := h.loadReferences(ctx, obj)
 	if err := errors.Join(absent.Failed...); err != nil && !isEmpty(obj) {
-		return result.Empty, h.blocked(obj, h.about(obj, err).Error()+h.abandonHint(obj))
+		return result.Empty, h.blocked(obj, h.self.About(obj, err).Error()+h.abandonHint(obj))
 	}
 	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.Missing...))
 	if _, later := errors.AsType[*result.RequeueError](err); later {
@@ -129,11 +129,11 @@ func (h *handler) prepareDelete(ctx context.Context, obj Component, missing erro
 		}
 	}()
 	if missing != nil {
-		return targets.Connection{}, h.about(obj, missing)
+		return targets.Connection{}, h.self.About(obj, missing)
 	}
 	access, err := accessOf(obj, h.settings)
 	if err != nil {
-		return targets.Connection{}, h.about(obj, err)
+		return targets.Connection{}, h.self.About(obj, err)
 	}
 	return h.connect(ctx, obj, access)
 }
@@ -149,9 +149,9 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
+		Owner: h.self.Owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
 		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj),
-		Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)},
+		Policies: reconciler.Policies{AdoptOperator: h.self.FormerName(obj)},
 	}
 	var blockers []report.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
@@ -207,21 +207,10 @@ func (h *handler) startDeletion(ctx context.Context, obj Component) error {
 // checkFinalizers lets the finalizers of other clients on the component block its deletion:
 // those clients still need what depends on it.
 func (h *handler) checkFinalizers(obj Component) error {
-	if foreign := h.foreignFinalizers(obj); foreign != "" {
-		return h.blocked(obj, objectName(h.kind.Kind, obj)+": "+foreign)
+	if foreign := h.self.ForeignFinalizers(obj); foreign != "" {
+		return h.blocked(obj, h.self.Title(obj)+": "+foreign)
 	}
 	return nil
-}
-
-// foreignFinalizers says which finalizers of other clients the component has; empty if it has none.
-func (h *handler) foreignFinalizers(obj Component) string {
-	foreign := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
-		return finalizer == h.settings.finalizer || finalizer == h.formerFinalizer(obj) || slices.Contains(serverFinalizers, finalizer)
-	})
-	if len(foreign) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("has the finalizer %s, which is not ours", strings.Join(foreign, ", "))
 }
 
 func (h *handler) blocked(obj Component, message string) error {
@@ -234,17 +223,17 @@ func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Render
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
-	annotation := h.settings.name + "/" + vocabulary.AnnotationSkipDeleteHooks
+	annotation := h.self.Annotation(vocabulary.AnnotationSkipDeleteHooks)
 	skip, err := flagOf(obj, annotation)
 	if err != nil {
-		return &verdict.InvalidError{Err: h.about(obj, err)}
+		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	if request.SkipHooks = skip; skip {
 		return nil
 	}
 	resolved, err := resolveConfig(obj, h.settings)
 	if err != nil {
-		return &verdict.InvalidError{Err: h.about(obj, err)}
+		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	var pinned revision.Pin
 	if current := revision.Of(obj).Current(); current != nil {
@@ -273,16 +262,16 @@ func (h *handler) finalize(ctx context.Context, obj Component, commit session.Co
 	} else if err := h.orphanDependents(ctx, obj, commit); err != nil {
 		return err
 	}
-	errs := []error{h.storeOf(obj).Erase(ctx, h.inventoryComponent(obj), obj.GetStatus().Inventory), h.eraseFormer(ctx, obj)}
+	errs := []error{h.storeOf(obj).Erase(ctx, h.self.Inventory(obj), obj.GetStatus().Inventory), h.eraseFormer(ctx, obj)}
 	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
-		errs = append(errs, h.renderer.Revisions.Erase(ctx, h.revisionsOf(obj), h.remembered(obj).rendering.Record()))
+		errs = append(errs, h.renderer.Revisions.Erase(ctx, h.self.Revisions(obj), h.remembered(obj).rendering.Record()))
 	}
 	failed := slices.DeleteFunc(slices.Clone(errs), rendering.IsRefusal) // one by one: a refusal must not hide another failure
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	if err := errors.Join(errs...); err != nil {
-		h.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, unerasedText(err, h.settings.name))
+		h.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, unerasedText(err, h.self.Name))
 	}
 	return nil
 }
@@ -346,7 +335,7 @@ func (h *handler) abandonHint(obj Component) string {
 	if inventory := obj.GetStatus().Inventory; !inventory.IsLost() {
 		what = verdict.ObjectCount(inventory.Count())
 	}
-	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, abandonAnnotation(h.settings.name))
+	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, abandonAnnotation(h.self.Name))
 }
 
 // orphanDependents removes our labels and annotations from everything that a component orphans
@@ -378,7 +367,7 @@ func (h *handler) orphanDependents(ctx context.Context, obj Component, commit se
 	for i := range inventory.Items {
 		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan
 	}
-	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: h.owner(obj), Inventory: inventory, SkipHooks: true, Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)}})
+	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: h.self.Owner(obj), Inventory: inventory, SkipHooks: true, Policies: reconciler.Policies{AdoptOperator: h.self.FormerName(obj)}})
 	switch {
 	case err != nil:
 		return err
@@ -389,6 +378,6 @@ func (h *handler) orphanDependents(ctx context.Context, obj Component, commit se
 }
 
 func (h *handler) isAbandoned(obj Component) bool {
-	abandoned, err := abandonOf(obj, h.settings.name)
+	abandoned, err := abandonOf(obj, h.self.Name)
 	return err == nil && abandoned
 }

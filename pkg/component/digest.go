@@ -29,7 +29,7 @@ const maxReconcileAt = 128
 // reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what
 // is no time in the form of RFC 3339 counts as earlier than any.
 func (h *handler) reconcileAt(obj Component) string {
-	own, flux := obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationReconcileAt], obj.GetAnnotations()[fluxRequestedAt]
+	own, flux := h.self.Value(obj, vocabulary.AnnotationReconcileAt), obj.GetAnnotations()[fluxRequestedAt]
 	at := func(text string) time.Time {
 		t, _ := time.Parse(time.RFC3339, text) // zero if it is none
 		return t
@@ -65,7 +65,7 @@ func (h *handler) digestsWith(ctx context.Context, obj Component, generator stri
 	}
 	found, _ := h.author.finder.Find(obj.GetSpec())
 	patches, images := patchesOf(obj)
-	return revision.DigestsOf(obj, h.settings.name, found, patches, images, generator, digest.Hasher{Key: key})
+	return revision.DigestsOf(obj, h.self.Name, found, patches, images, generator, digest.Hasher{Key: key})
 }
 
 // sourceOf returns what the component is rendered from; nil if its generator does not

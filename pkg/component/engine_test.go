@@ -122,11 +122,13 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler, *eventLog) {
 	now := func() time.Time { return time.Unix(1000, 0) }
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: widgetKind.Group, Version: "v1"}})
 	mapper.Add(widgetKind.WithVersion("v1"), meta.RESTScopeNamespace)
+	settings := testSettings(t, ReconcilerOptions{})
+	settings.Kind = widgetKind.WithVersion("v1")
 	h := &handler{
 		mapper:    mapper,
-		settings:  testSettings(t, ReconcilerOptions{}),
+		settings:  settings,
+		self:      settings.Operator,
 		local:     fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build(),
-		kind:      widgetKind.WithVersion("v1"),
 		author:    authorTypeOf[*widget](),
 		digestKey: fixedKey("0123456789abcdef"),
 		targets:   &fakeTargets{target: targets.Connection{Engine: engine}},

@@ -262,7 +262,7 @@ func (h *handler) fleetLister(cached client.Reader) fleetList {
 // cache is not started.
 func (h *handler) cachedComponents(ctx context.Context, cached client.Reader) (map[client.ObjectKey]bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(h.kind.GroupVersion().WithKind(h.kind.Kind + "List"))
+	list.SetGroupVersionKind(h.self.ListKind())
 	err := cached.List(ctx, list)
 	if _, stopped := errors.AsType[*cache.ErrCacheNotStarted](err); stopped {
 		return nil, nil
@@ -285,7 +285,7 @@ func (h *handler) listComponents(ctx context.Context, generator, namespace strin
 	}
 	for next := ""; ; {
 		page := &unstructured.UnstructuredList{}
-		page.SetGroupVersionKind(h.kind.GroupVersion().WithKind(h.kind.Kind + "List"))
+		page.SetGroupVersionKind(h.self.ListKind())
 		if err := h.local.List(ctx, page, append(options, client.Continue(next))...); err != nil {
 			return err
 		}

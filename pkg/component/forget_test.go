@@ -37,14 +37,14 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		obj := newWidget()
 		key := client.ObjectKeyFromObject(obj)
 		h.memory.keepRendered(key, prepared{size: 1})
-		queue.DependentChanged(h.owner(obj), reconciler.Change{What: reconciler.EventContent})
+		queue.DependentChanged(h.self.Owner(obj), reconciler.Change{What: reconciler.EventContent})
 		if err := tc.end(h, obj); err != nil {
 			t.Fatal(err)
 		}
 		if h.memory.cacheOf(key).size > 0 {
 			t.Errorf("%s: what was rendered is kept", name)
 		}
-		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.ownerNamed(key)); forgotten != tc.unwatched {
+		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.self.OwnerOf(key)); forgotten != tc.unwatched {
 			t.Errorf("%s: its watches have ended: %t", name, forgotten)
 		}
 		if tc.over && queue.StartReconcile(key) {

@@ -5,18 +5,16 @@ package component
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -30,8 +28,8 @@ type handler struct {
 	sessions *session.Sessions[Component]
 
 	settings  settings
+	self      identity.Operator
 	renderer  *rendering.Renderer
-	kind      schema.GroupVersionKind // of the components
 	author    authorType
 	digestKey digestKey
 	targets   targetClusters
@@ -79,34 +77,8 @@ func (h *handler) remembered(obj Component) *remembered {
 	return h.memory.entryOf(client.ObjectKeyFromObject(obj))
 }
 
-// ownerNamed returns the engine owner for key, ignoring the UID.
-func (h *handler) ownerNamed(key client.ObjectKey) reconciler.Owner {
-	return reconciler.Owner{Group: h.kind.Group, Kind: h.kind.Kind, Namespace: key.Namespace, Name: key.Name}
-}
-
-// owner returns the component as an owner of the engine.
-func (h *handler) owner(obj Component) reconciler.Owner {
-	return reconciler.Owner{
-		Group: h.kind.Group, Kind: h.kind.Kind,
-		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-	}
-}
-
 // subject returns the component as events and lines of the log name it.
 func (h *handler) subject(obj Component) telemetry.Subject {
 	status := obj.GetStatus()
-	return telemetry.Subject{Object: obj, Name: objectName(h.kind.Kind, obj), Revision: status.Revision, Progress: status.Progress}
-}
-
-// objectName is how messages name an object: "Kind namespace/name".
-func objectName(kind string, obj metav1.Object) string {
-	if obj.GetNamespace() == "" {
-		return kind + " " + obj.GetName()
-	}
-	return fmt.Sprintf("%s %s/%s", kind, obj.GetNamespace(), obj.GetName())
-}
-
-// about names the component in the messages about itself.
-func (h *handler) about(obj Component, err error) error {
-	return fmt.Errorf("%s: %w", objectName(h.kind.Kind, obj), err)
+	return telemetry.Subject{Object: obj, Name: h.self.Title(obj), Revision: status.Revision, Progress: status.Progress}
 }

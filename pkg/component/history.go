@@ -25,7 +25,7 @@ import (
 func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey, from, to int64) ([]report.PlannedChange, error) {
 	running := r.running.Load()
 	if running == nil {
-		return nil, fmt.Errorf("reconciler %s: DiffRevisions was called before SetupWithManager", r.settings.name)
+		return nil, fmt.Errorf("reconciler %s: DiffRevisions was called before SetupWithManager", r.settings.Name)
 	}
 	changes, _, err := running.handler.diffRevisions(ctx, key, from, to, func(Component) error { return nil })
 	return changes, err
@@ -37,7 +37,7 @@ func (h *handler) diffRevisions(ctx context.Context, key client.ObjectKey, from,
 	obj := h.author.new()
 	ctx = confidential.Start(ctx, false)
 	if err := h.local.Get(ctx, key, obj); err != nil {
-		return nil, nil, fmt.Errorf("read %s %s: %w", h.kind.Kind, key, err)
+		return nil, nil, fmt.Errorf("read %s %s: %w", h.self.Kind.Kind, key, err)
 	}
 	if err := check(obj); err != nil {
 		return nil, nil, err
@@ -46,13 +46,13 @@ func (h *handler) diffRevisions(ctx context.Context, key client.ObjectKey, from,
 	for i, number := range []int64{from, to} {
 		entry := revision.Of(obj).Entry(number)
 		if entry == nil {
-			return nil, nil, h.about(obj, fmt.Errorf("revision %d is not in its history", number))
+			return nil, nil, h.self.About(obj, fmt.Errorf("revision %d is not in its history", number))
 		}
 		request := h.renderRequest(obj, resolvedConfig{}, "", true)
 		request.Revision.Number, request.Stored = number, entry.Digest
 		stored, err := h.renderer.Stored(ctx, request)
 		if err != nil {
-			return nil, nil, h.about(obj, err)
+			return nil, nil, h.self.About(obj, err)
 		}
 		sets[i] = stored
 	}

@@ -51,7 +51,7 @@ func ClientFromContext(ctx context.Context) (client.Client, error) {
 // basicContext is what all hooks get.
 func (h *handler) basicContext(ctx context.Context) context.Context {
 	known := manifests.FromContext(ctx)
-	known.ReconcilerName, known.LocalClient = h.settings.name, confidential.NotingClient(h.local)
+	known.ReconcilerName, known.LocalClient = h.self.Name, confidential.NotingClient(h.local)
 	return known.In(ctx)
 }
 

@@ -53,7 +53,7 @@ func newLooped(t *testing.T, h *handler, obj *widget) *looped {
 	h.local = c
 	var err error
 	h.sessions, err = session.New(session.Options[Component]{
-		Client: c, Finalizer: h.settings.finalizer, New: h.author.new, Conditions: conditionsOf,
+		Client: c, Finalizer: h.self.Finalizer, New: h.author.new, Conditions: conditionsOf,
 		ObservedGenerationAlways: true,
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
 				}
 				h.code.hooks[position.point] = hooksOf(test.hook)
 				obj := newWidget()
-				obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
+				obj.Finalizers, obj.Status.Inventory.Format = []string{h.self.Finalizer}, v1alpha1.InventoryFormat
 				if position.deleting {
 					obj.DeletionTimestamp = new(metav1.Now())
 				}
@@ -152,7 +152,7 @@ func TestWhatAHookWritesToTheStatusIsSavedInEveryPositionAlsoIfItFails(t *testin
 				return errors.New("no licence")
 			})
 			obj := newWidget()
-			obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
+			obj.Finalizers, obj.Status.Inventory.Format = []string{h.self.Finalizer}, v1alpha1.InventoryFormat
 			if position.deleting {
 				obj.DeletionTimestamp = new(metav1.Now())
 			}
@@ -223,7 +223,7 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, deleting %v", method, deleting), func(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "x")}}})
 				obj := newWidget()
-				obj.Finalizers, obj.Status.Inventory.Format = []string{h.settings.finalizer}, v1alpha1.InventoryFormat
+				obj.Finalizers, obj.Status.Inventory.Format = []string{h.self.Finalizer}, v1alpha1.InventoryFormat
 				obj.Status.State, obj.Status.Inventory = v1alpha1.StateReady, someInventory
 				if deleting {
 					obj.DeletionTimestamp = new(metav1.Now())

@@ -68,7 +68,7 @@ func (h *handler) openInventory(ctx context.Context, obj Component, commit sessi
 	}
 	snapshot, err := h.openSnapshot(ctx, obj, fastPath)
 	if err != nil {
-		return nil, h.about(obj, err)
+		return nil, h.self.About(obj, err)
 	}
 	operator, err := h.operator(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *handler) openInventory(ctx context.Context, obj Component, commit sessi
 }
 
 func (h *handler) openSnapshot(ctx context.Context, obj Component, fastPath bool) (*inventory.Snapshot, error) {
-	store, component, stored := h.storeOf(obj), h.inventoryComponent(obj), obj.GetStatus().Inventory
+	store, component, stored := h.storeOf(obj), h.self.Inventory(obj), obj.GetStatus().Inventory
 	if fastPath {
 		if snapshot, known := store.OpenCached(component, stored); known {
 			return snapshot, nil
@@ -119,9 +119,9 @@ func (h *handler) openSnapshot(ctx context.Context, obj Component, fastPath bool
 func (h *handler) rebuild(ctx context.Context, obj Component, stored *storedInventory, t targets.Connection, policies reconciler.Policies) error {
 	loss, whole, deleting := stored.snapshot.Losses()[0], obj.GetStatus().Inventory.IsLost(), !obj.GetDeletionTimestamp().IsZero()
 	request := reconciler.RecoverRequest{
-		Owner: h.owner(obj), Inventory: stored.inventory(), Types: stored.snapshot.Types(), Namespaces: stored.snapshot.Namespaces(),
+		Owner: h.self.Owner(obj), Inventory: stored.inventory(), Types: stored.snapshot.Types(), Namespaces: stored.snapshot.Namespaces(),
 		// No other policy is part of an inventory; and a deletion ignores mistakes in them.
-		Policies: reconciler.Policies{Delete: policies.Delete, AdoptOperator: h.settings.formerName(obj)},
+		Policies: reconciler.Policies{Delete: policies.Delete, AdoptOperator: h.self.FormerName(obj)},
 	}
 	var found []v1alpha1.InventoryItem
 	var unlisted []string
@@ -135,7 +135,7 @@ func (h *handler) rebuild(ctx context.Context, obj Component, stored *storedInve
 	if err != nil {
 		err = fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", loss, err)
 		if deleting && !verdict.IsForbidden(err) {
-			err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: h.about(obj, err).Error() + h.abandonHint(obj), Fallback: h.remembered(obj).idle.Idle()}, Cause: err}
+			err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: h.self.About(obj, err).Error() + h.abandonHint(obj), Fallback: h.remembered(obj).idle.Idle()}, Cause: err}
 		}
 		return err
 	}
@@ -164,8 +164,8 @@ func (h *handler) noteLost(obj Component, claiming bool) {
 	status := obj.GetStatus()
 	known := status.Inventory.Format > 1 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()
 	applied := status.AppliedGeneration != 0 || status.LastAppliedAt != nil
-	former := h.settings.formerName(obj)
-	claimed := slices.ContainsFunc(obj.GetFinalizers(), func(finalizer string) bool { return finalizer == h.settings.finalizer || finalizer == former })
+	former := h.self.FormerName(obj)
+	claimed := slices.ContainsFunc(obj.GetFinalizers(), func(finalizer string) bool { return finalizer == h.self.Finalizer || finalizer == former })
 	if known || claiming || !claimed || status.State != "" && !applied {
 		return
 	}
@@ -214,7 +214,7 @@ func (h *handler) widen(ctx context.Context, obj Component, request *reconciler.
 	}
 	var sets []revisions.Set
 	if store := h.renderer.Revisions; store != nil {
-		record, err := store.Read(ctx, h.revisionsOf(obj))
+		record, err := store.Read(ctx, h.self.Revisions(obj))
 		if err == nil {
 			sets, err = record.Sets(ctx)
 		}
@@ -315,15 +315,6 @@ func (i *storedInventory) saveEmpty(ctx context.Context) error {
 	return i.commit(ctx, i.status().Inventory)
 }
 
-// inventoryComponent returns the component as the inventory store identifies it.
-func (h *handler) inventoryComponent(obj Component) inventory.Component {
-	apiVersion, kind := h.kind.ToAPIVersionAndKind()
-	return inventory.Component{
-		APIVersion: apiVersion, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-		Deleting: !obj.GetDeletionTimestamp().IsZero(),
-	}
-}
-
 // ordinaryPhase is the name of PhaseApplied in metrics.
 const ordinaryPhase = "Applied"
 
@@ -332,7 +323,7 @@ const ordinaryPhase = "Applied"
 // as being in the ordinary phase.
 func (h *handler) dependents(obj Component) map[string]int {
 	stored := obj.GetStatus().Inventory
-	items, known := h.inventory.Items(h.inventoryComponent(obj), stored)
+	items, known := h.inventory.Items(h.self.Inventory(obj), stored)
 	if !known {
 		return map[string]int{ordinaryPhase: stored.Count()}
 	}
@@ -363,7 +354,7 @@ func (h *handler) cleanUpOrphans(ctx context.Context) error {
 		case !meta.IsNoMatchError(err):
 			log.Error(err, "Secrets of inventories may outlive their components; will be tried again", "after", after)
 		case attempt == 0: // until the definition is installed, there is nothing new to say
-			log.Info("Secrets of inventories that outlive their component are looked for when the type is served", "type", h.kind.String())
+			log.Info("Secrets of inventories that outlive their component are looked for when the type is served", "type", h.self.Kind.String())
 		}
 		select {
 		case <-ctx.Done():
@@ -375,11 +366,11 @@ func (h *handler) cleanUpOrphans(ctx context.Context) error {
 
 // cleanUpOrphansOnce is one attempt of cleanUpOrphans.
 func (h *handler) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.Orphans) error {
-	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind(), h.kind.Version)
+	mapping, err := h.mapper.RESTMapping(h.self.Kind.GroupKind(), h.self.Kind.Version)
 	if err != nil {
-		return fmt.Errorf("find out whether the type %s has namespaces: %w", h.kind, err)
+		return fmt.Errorf("find out whether the type %s has namespaces: %w", h.self.Kind, err)
 	}
-	kind := inventory.Kind{Group: h.kind.Group, Kind: h.kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	kind := inventory.Kind{Group: h.self.Kind.Group, Kind: h.self.Kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 	return orphans.CleanUp(ctx, kind, h.componentState)
 }
 
@@ -387,7 +378,7 @@ func (h *handler) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.Orp
 // watch of this process does not cover it.
 func (h *handler) componentState(ctx context.Context, c inventory.Component) (inventory.State, error) {
 	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(h.kind)
+	obj.SetGroupVersionKind(h.self.Kind)
 	switch err := h.local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
 	case types.IsGone(err, c.Name):
 		return inventory.StateGone, nil
@@ -395,7 +386,7 @@ func (h *handler) componentState(ctx context.Context, c inventory.Component) (in
 		return "", err
 	case obj.GetUID() != c.UID:
 		return inventory.StateGone, nil
-	case !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, h.settings.finalizer):
+	case !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, h.self.Finalizer):
 		return inventory.StateWithoutFinalizer, nil
 	default:
 		return inventory.StateElsewhere, nil

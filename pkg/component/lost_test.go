@@ -40,7 +40,7 @@ func TestWhichStatusIsLost(t *testing.T) {
 			h, _ := testHandler(t, &fakeEngine{})
 			obj := newWidget()
 			if !test.unclaimed {
-				obj.Finalizers = []string{h.settings.finalizer}
+				obj.Finalizers = []string{h.self.Finalizer}
 			}
 			if test.change != nil {
 				test.change(obj)
@@ -71,7 +71,7 @@ func TestNoStatusOfAnEarlierBuildIsLost(t *testing.T) {
 		for i := range objects {
 			if obj := &objects[i]; obj.Kind == "Widget" {
 				h, _ := testHandler(t, &fakeEngine{})
-				h.settings.finalizer = obj.Finalizers[0]
+				h.self.Finalizer = obj.Finalizers[0]
 				if h.noteLost(obj, false); obj.Status.Inventory.IsLost() {
 					t.Errorf("%s: %s", file, obj.Name)
 				}

@@ -128,10 +128,10 @@ func TestAComponentBelongsToTheOperatorThatStatusAndFinalizerName(t *testing.T) 
 		if test.adopted != "" {
 			obj.Annotations = map[string]string{"test.corbel.run/adopt-operator": test.adopted}
 		}
-		if claim := h.settings.claimText(obj, obj.Status.Reconciler); claim != "" != test.claimed {
+		if claim := h.self.Claim(obj, obj.Status.Reconciler); claim != "" != test.claimed {
 			t.Errorf("%s: claimed by another operator: %q", name, claim)
 		}
-		if got := h.former(obj); got != test.former {
+		if got := h.self.Former(obj); got != test.former {
 			t.Errorf("%s: the former operator is %q, want %q", name, got, test.former)
 		}
 	}

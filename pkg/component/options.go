@@ -27,6 +27,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -292,27 +293,24 @@ type OperatorOptions struct {
 
 // settings are the options, resolved and valid.
 type settings struct {
-	name           string
-	fieldOwner     string
-	finalizer      string
-	serviceAccount string // empty: no impersonation by default
-	policies       reconciler.Policies
-	management     v1alpha1.ManagementPolicy
-	ofNamespaces   bool // management policies may stand on namespaces, too
-	readyWhen      []reconciler.ReadyWhen
-	ignoreFields   []reconciler.IgnoreFields
-	sharedTypes    []string
-	schemeBuilder  types.SchemeBuilder  // may be nil
-	leaderLock     *LeaderLock          // may be nil
-	tracerProvider trace.TracerProvider // may be nil
-	minReady       time.Duration
+	identity.Operator        // without the kind of the components
+	serviceAccount    string // empty: no impersonation by default
+	policies          reconciler.Policies
+	management        v1alpha1.ManagementPolicy
+	ofNamespaces      bool // management policies may stand on namespaces, too
+	readyWhen         []reconciler.ReadyWhen
+	ignoreFields      []reconciler.IgnoreFields
+	sharedTypes       []string
+	schemeBuilder     types.SchemeBuilder  // may be nil
+	leaderLock        *LeaderLock          // may be nil
+	tracerProvider    trace.TracerProvider // may be nil
+	minReady          time.Duration
 
 	historyLimit      int
 	rollbackOnFailure bool
 	requireApproval   bool
 	rollout           *Rollout // may be nil
 	adoptReleases     bool
-	adoptOperator     string // empty: none
 	secretPatches     bool
 	noPreviews        bool
 
@@ -346,9 +344,10 @@ const maxFieldOwner = 128
 // resolveOptions returns the settings, or every mistake.
 func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	s := settings{
-		name:           name,
-		fieldOwner:     cmp.Or(valueOr(options.FieldOwner, ""), name),
-		finalizer:      cmp.Or(valueOr(options.Finalizer, ""), name),
+		Operator: identity.Operator{
+			Name: name, FieldOwner: cmp.Or(valueOr(options.FieldOwner, ""), name), Finalizer: cmp.Or(valueOr(options.Finalizer, ""), name),
+			AdoptOperator: options.Operator.AdoptOperator,
+		},
 		serviceAccount: valueOr(options.DefaultServiceAccount, ""),
 		policies: reconciler.Policies{
 			Adoption:          valueOr(options.AdoptionPolicy, v1alpha1.AdoptionPolicyIfUnowned),
@@ -372,7 +371,6 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		requireApproval:   options.Revisions.RequireApproval,
 		rollout:           options.Revisions.Rollout,
 		adoptReleases:     options.Users.AdoptHelmReleases,
-		adoptOperator:     options.Operator.AdoptOperator,
 		secretPatches:     options.Users.AllowSecretPatches,
 		noPreviews:        options.Users.DisablePreviews,
 
@@ -399,12 +397,12 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, ", ")))
 	}
-	if s.fieldOwner == "" || len(s.fieldOwner) > maxFieldOwner {
-		errs = append(errs, fmt.Errorf("option FieldOwner %q (by default the reconciler name): must have 1 to %d characters", s.fieldOwner, maxFieldOwner))
+	if s.FieldOwner == "" || len(s.FieldOwner) > maxFieldOwner {
+		errs = append(errs, fmt.Errorf("option FieldOwner %q (by default the reconciler name): must have 1 to %d characters", s.FieldOwner, maxFieldOwner))
 	}
-	errs = append(errs, checkFinalizer(s.finalizer))
-	if s.adoptOperator != "" && !s.isOther(s.adoptOperator) {
-		errs = append(errs, fmt.Errorf("option AdoptOperator %q: must be the name of another reconciler", s.adoptOperator))
+	errs = append(errs, checkFinalizer(s.Finalizer))
+	if s.AdoptOperator != "" && !s.IsOther(s.AdoptOperator) {
+		errs = append(errs, fmt.Errorf("option AdoptOperator %q: must be the name of another reconciler", s.AdoptOperator))
 	}
 	if problems := validation.IsDNS1123Subdomain(s.serviceAccount); s.serviceAccount != "" && len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("option DefaultServiceAccount %q: %s", s.serviceAccount, strings.Join(problems, ", ")))
@@ -441,11 +439,8 @@ func checkSharedTypes(names []string) (errs []error) {
 	return errs
 }
 
-// serverFinalizers belong to the API server's own garbage collection.
-var serverFinalizers = []string{"foregroundDeletion", "orphan"}
-
 func checkFinalizer(finalizer string) error {
-	if slices.Contains(serverFinalizers, finalizer) {
+	if slices.Contains(identity.ServerFinalizers, finalizer) {
 		return fmt.Errorf("option Finalizer %q: belongs to the API server", finalizer)
 	}
 	if problems := validation.IsQualifiedName(finalizer); len(problems) > 0 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -33,7 +34,7 @@ func TestOptions(t *testing.T) {
 		err            string
 	}{
 		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
-			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", Operator: identity.Operator{Name: "shop.example.com", FieldOwner: "shop.example.com", Finalizer: "shop.example.com"},
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -41,7 +42,7 @@ func TestOptions(t *testing.T) {
 		{name: "empty is unspecified", reconcilerName: "shop.example.com", options: ReconcilerOptions{
 			FieldOwner: new(""), Finalizer: new(""), DefaultServiceAccount: new(""),
 		}, want: settings{
-			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: "shop.example.com", fieldOwner: "shop.example.com", finalizer: "shop.example.com",
+			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", Operator: identity.Operator{Name: "shop.example.com", FieldOwner: "shop.example.com", Finalizer: "shop.example.com"},
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
@@ -54,7 +55,7 @@ func TestOptions(t *testing.T) {
 			Controller: ControllerOptions{TargetConcurrency: new(3)}, Revisions: RevisionOptions{RevisionHistoryLimit: new(3), MinReadySeconds: new(0), RollbackOnFailure: true}, ManagementPolicy: new(v1alpha1.ManagementPolicySkip), Users: UserOptions{NamespaceManagementPolicies: true},
 		}, want: settings{
 			sharedTypes: []string{"shops.example.com"},
-			management:  v1alpha1.ManagementPolicySkip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", name: "shop.example.com", fieldOwner: "owner", finalizer: "shop.example.com/finalizer", serviceAccount: "deployer",
+			management:  v1alpha1.ManagementPolicySkip, ofNamespaces: true, targetConcurrency: 3, historyLimit: 3, rollbackOnFailure: true, operatorNamespace: "elsewhere", Operator: identity.Operator{Name: "shop.example.com", FieldOwner: "owner", Finalizer: "shop.example.com/finalizer"}, serviceAccount: "deployer",
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaOverride, Drift: v1alpha1.DriftPolicyReport,
 				Delete: v1alpha1.DeletePolicyOrphanOnDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyDoNotCreate,
@@ -63,7 +64,7 @@ func TestOptions(t *testing.T) {
 		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
 		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
 		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
-			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", name: long, fieldOwner: long, finalizer: long + "/f",
+			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", Operator: identity.Operator{Name: long, FieldOwner: long, Finalizer: long + "/f"},
 			policies: reconciler.Policies{
 				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
 				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,

@@ -112,7 +112,7 @@ type Plan struct {
 func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan, error) {
 	running := r.running.Load()
 	if running == nil {
-		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.name)
+		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.Name)
 	}
 	return running.handler.plan(ctx, planRequestOf(request), func(Component) error { return nil })
 }
@@ -125,7 +125,7 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generator, concurrency int, planned func(client.ObjectKey, Plan, error), namespaces ...string) error {
 	running := r.running.Load()
 	if running == nil {
-		return fmt.Errorf("reconciler %s: PlanAll was called before SetupWithManager", r.settings.name)
+		return fmt.Errorf("reconciler %s: PlanAll was called before SetupWithManager", r.settings.Name)
 	}
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -172,11 +172,11 @@ const defaultPlans = 4
 // listKeys returns the components of a namespace, or of all, that the reconciler selects.
 func (h *handler) listKeys(ctx context.Context, namespace string) ([]client.ObjectKey, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(h.kind.GroupVersion().WithKind(h.kind.Kind + "List"))
+	list.SetGroupVersionKind(h.self.ListKind())
 	var keys []client.ObjectKey
 	for {
 		if err := h.local.List(ctx, list, &client.ListOptions{Namespace: namespace, LabelSelector: h.settings.selector, Limit: 500, Continue: list.Continue}); err != nil {
-			return nil, fmt.Errorf("list the components of kind %s: %w", h.kind.Kind, err)
+			return nil, fmt.Errorf("list the components of kind %s: %w", h.self.Kind.Kind, err)
 		}
 		for _, item := range list.Items {
 			keys = append(keys, client.ObjectKeyFromObject(&item))
@@ -198,7 +198,7 @@ func (h *handler) plan(ctx context.Context, request planRequest, check func(Comp
 	if err := check(obj); err != nil {
 		return Plan{}, err
 	}
-	p := Plan{Kind: h.kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
+	p := Plan{Kind: h.self.Kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
 	if request.withManifests {
 		p.manifests = &preview.Manifests{}
 	}
@@ -227,7 +227,7 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 	}
 	if renders.IsNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
 		if err != nil {
-			err = fmt.Errorf("read %s %s: %w", h.kind.Kind, request.Key, err)
+			err = fmt.Errorf("read %s %s: %w", h.self.Kind.Kind, request.Key, err)
 		}
 		return stored, "", err
 	}
@@ -242,7 +242,7 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 		edited.SetResourceVersion("")
 		edited.SetUID("")
 		edited.SetGeneration(1)
-		incomplete, err = h.completed(edited, h.local.Create(ctx, edited, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner)))
+		incomplete, err = h.completed(edited, h.local.Create(ctx, edited, client.DryRunAll, client.FieldOwner(h.self.FieldOwner)))
 		edited.SetUID("") // each dry run has another one
 		return edited, incomplete, err
 	}
@@ -257,7 +257,7 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 			return err
 		}
 		asked.SetResourceVersion(stored.GetResourceVersion())
-		err := h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner))
+		err := h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.self.FieldOwner))
 		if apierrors.IsConflict(err) {
 			return errors.Join(err, h.local.Get(ctx, request.Key, stored))
 		}
@@ -269,8 +269,8 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 
 // plannedManifest is planned for an edited component as a file has it.
 func (h *handler) plannedManifest(ctx context.Context, request planRequest, stored Component, exists bool) (obj Component, incomplete string, err error) {
-	if got := request.Manifest.GroupVersionKind(); got != h.kind {
-		return stored, "", fmt.Errorf("the edited object is a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), h.kind.Kind, h.kind.GroupVersion())
+	if got := request.Manifest.GroupVersionKind(); got != h.self.Kind {
+		return stored, "", fmt.Errorf("the edited object is a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), h.self.Kind.Kind, h.self.Kind.GroupVersion())
 	}
 	edited := request.Manifest.DeepCopy()
 	unstructured.RemoveNestedField(edited.Object, "status")
@@ -283,7 +283,7 @@ func (h *handler) plannedManifest(ctx context.Context, request planRequest, stor
 	ask := func() (*unstructured.Unstructured, error) {
 		asked := edited.DeepCopy()
 		if !exists {
-			return asked, h.local.Create(ctx, asked, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner))
+			return asked, h.local.Create(ctx, asked, client.DryRunAll, client.FieldOwner(h.self.FieldOwner))
 		}
 		asked.SetUID(stored.GetUID())
 		asked.SetResourceVersion(stored.GetResourceVersion())
@@ -293,7 +293,7 @@ func (h *handler) plannedManifest(ctx context.Context, request planRequest, stor
 			asked.SetLabels(mergedMaps(stored.GetLabels(), asked.GetLabels()))
 			asked.SetAnnotations(mergedMaps(stored.GetAnnotations(), asked.GetAnnotations()))
 		}
-		return asked, h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.settings.fieldOwner))
+		return asked, h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.self.FieldOwner))
 	}
 	var asked *unstructured.Unstructured
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
@@ -307,12 +307,12 @@ func (h *handler) plannedManifest(ctx context.Context, request planRequest, stor
 		return stored, "", err
 	}
 	if request.mustBeAdmitted && incomplete != "" {
-		return stored, "", h.about(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
+		return stored, "", h.self.About(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
 	}
 	obj = h.author.new()
 	unstructured.RemoveNestedField(asked.Object, "status")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asked.Object, obj); err != nil {
-		return stored, "", fmt.Errorf("the edited %s %s: %w", h.kind.Kind, request.Key, err)
+		return stored, "", fmt.Errorf("the edited %s %s: %w", h.self.Kind.Kind, request.Key, err)
 	}
 	*obj.GetStatus() = *stored.GetStatus().DeepCopy()
 	if obj.SetGeneration(stored.GetGeneration() + 1); !exists {
@@ -344,7 +344,7 @@ func (h *handler) completed(edited Component, err error) (incomplete string, _ e
 	case apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		return "the defaults and the rules of the definition of the component are not applied: " + err.Error(), nil
 	default:
-		return "", h.about(edited, fmt.Errorf("the server refuses the edited component: %w", err))
+		return "", h.self.About(edited, fmt.Errorf("the server refuses the edited component: %w", err))
 	}
 }
 
@@ -402,13 +402,13 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 	}
 	if p.manifests != nil {
 		if *p.manifests, err = manifestsOf(obj, resolved.name, rendered, origins); err != nil {
-			return h.about(obj, err)
+			return h.self.About(obj, err)
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
 	}
 	known := prepared{config: resolved, digest: digests.Component, pin: pinned, pinned: rendered.Pinned}
-	if known.allowEmpty, err = flagOf(obj, h.settings.name+"/"+vocabulary.AnnotationAllowEmpty); err != nil {
-		return &verdict.InvalidError{Err: h.about(obj, err)}
+	if known.allowEmpty, err = flagOf(obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
+		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
 	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.To, generatorSource(generator)
 	if err := h.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
@@ -464,8 +464,8 @@ func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) erro
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
-		Policies: reconciler.Policies{AdoptOperator: h.settings.formerName(obj)},
+		Owner: h.self.Owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
+		Policies: reconciler.Policies{AdoptOperator: h.self.FormerName(obj)},
 	}
 	if blocked, err := h.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
 		p.Plan = report.Plan{Version: report.PlanVersion, Changes: blocked}
@@ -501,8 +501,8 @@ func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.
 			return nil, err
 		}
 	}
-	apiVersion, kind := h.kind.ToAPIVersionAndKind()
-	component := report.Key{Group: h.kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	apiVersion, kind := h.self.Kind.ToAPIVersionAndKind()
+	component := report.Key{Group: h.self.Kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	var blocked []report.PlannedChange
 	for _, blocker := range blockers {
 		change := report.PlannedChange{Key: blocker.Key, Class: report.ChangeBlocked, Reason: string(report.WaitBlocked), Message: blocker.Message}
@@ -511,7 +511,7 @@ func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.
 		}
 		blocked = append(blocked, change)
 	}
-	if foreign := h.foreignFinalizers(obj); foreign != "" {
+	if foreign := h.self.ForeignFinalizers(obj); foreign != "" {
 		blocked = append(blocked, report.PlannedChange{
 			Key: component, APIVersion: apiVersion, Class: report.ChangeBlocked, Reason: string(report.WaitBlocked), Message: foreign,
 		})
@@ -542,7 +542,7 @@ func (h *handler) planTarget(ctx context.Context, obj Component, p *Plan) (resol
 		return true, err
 	}
 	if polled := wait.PollUntilContextTimeout(ctx, targetInterval, targetPatience, true, connect); polled != nil {
-		return resolved, targets.Connection{}, h.about(obj, cmp.Or(err, polled))
+		return resolved, targets.Connection{}, h.self.About(obj, cmp.Or(err, polled))
 	}
 	return resolved, t, nil
 }
@@ -558,10 +558,10 @@ const (
 func (h *handler) readInventory(ctx context.Context, obj Component) (v1alpha1.Inventory, error) {
 	snapshot, err := h.openSnapshot(ctx, obj, false)
 	if err != nil {
-		return v1alpha1.Inventory{}, h.about(obj, err)
+		return v1alpha1.Inventory{}, h.self.About(obj, err)
 	}
 	if losses := snapshot.Losses(); len(losses) > 0 {
-		return v1alpha1.Inventory{}, h.about(obj, fmt.Errorf(
+		return v1alpha1.Inventory{}, h.self.About(obj, fmt.Errorf(
 			"a part of the inventory is lost (%s); nothing can be planned before the operator has rebuilt it in its next reconcile", losses[0]))
 	}
 	operator, err := h.operator(ctx)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -107,18 +106,10 @@ func newPreviews(h *handler, leads <-chan struct{}) *previews {
 	}
 }
 
-// withoutPreview returns annotations without the request for a preview, which is about the component and
-// no part of it.
-func withoutPreview(name string, annotations map[string]string) map[string]string {
-	own := maps.Clone(annotations)
-	delete(own, name+"/"+vocabulary.AnnotationPreview)
-	return own
-}
-
 // events takes the requests from the events about components. It requeues no component.
 func (p *previews) events() ctrlhandler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	annotation := p.handler.settings.name + "/" + vocabulary.AnnotationPreview
+	annotation := p.handler.self.Annotation(vocabulary.AnnotationPreview)
 	return ctrlhandler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			p.see(ctx, e.Object, e.Object.GetAnnotations()[annotation], true)
@@ -250,9 +241,9 @@ func (p *previews) next(key client.ObjectKey) (owner preview.Owner, request *pre
 	if len(of.waiting) > 0 {
 		p.components.Add(key)
 	}
-	apiVersion, kind := p.handler.kind.ToAPIVersionAndKind()
+	apiVersion, kind := p.handler.self.Kind.ToAPIVersionAndKind()
 	owner = preview.Owner{
-		Reconciler: p.handler.settings.name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid, Namespace: key.Namespace,
+		Reconciler: p.handler.self.Name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid, Namespace: key.Namespace,
 	}
 	if owner.Namespace == "" {
 		owner.Namespace = p.handler.settings.operatorNamespace
@@ -355,7 +346,7 @@ func (p *previews) finish(key client.ObjectKey, uid types.UID, deleted bool, now
 
 // removeAnnotation removes the annotation of a component if it is still the one that is named.
 func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, uid types.UID, asked string) error {
-	path := "/metadata/annotations/" + strings.ReplaceAll(p.handler.settings.name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
+	path := "/metadata/annotations/" + strings.ReplaceAll(p.handler.self.Name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": uid},
 		{"op": "test", "path": path, "value": asked},
@@ -365,8 +356,8 @@ func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, u
 		return err
 	}
 	component := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	component.SetGroupVersionKind(p.handler.kind)
-	err = p.handler.local.Patch(ctx, component, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(p.handler.settings.fieldOwner))
+	component.SetGroupVersionKind(p.handler.self.Kind)
+	err = p.handler.local.Patch(ctx, component, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(p.handler.settings.FieldOwner))
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or another request stands in its place
 	}
@@ -401,7 +392,7 @@ func (p *previews) answer(ctx context.Context, key client.ObjectKey, owner previ
 		if err := preview.SetAnswer(answered, answer); err != nil {
 			return nil, err
 		}
-		err := p.handler.local.Create(ctx, answered, client.FieldOwner(p.handler.settings.fieldOwner))
+		err := p.handler.local.Create(ctx, answered, client.FieldOwner(p.handler.settings.FieldOwner))
 		if apierrors.IsAlreadyExists(err) {
 			return nil, nil
 		}
@@ -415,7 +406,7 @@ func (p *previews) answer(ctx context.Context, key client.ObjectKey, owner previ
 	if err := preview.SetAnswer(secret, answer); err != nil {
 		return kept, err
 	}
-	err = p.handler.local.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.handler.settings.fieldOwner))
+	err = p.handler.local.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.handler.settings.FieldOwner))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return kept, nil // it was answered by another process, or withdrawn
 	}
@@ -433,7 +424,7 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 	h := p.handler
 	check := func(obj Component) error {
 		if obj.GetUID() != owner.UID {
-			return fmt.Errorf("%s %s was replaced by another one", h.kind.Kind, key)
+			return fmt.Errorf("%s %s was replaced by another one", h.self.Kind.Kind, key)
 		}
 		return nil
 	}

@@ -32,8 +32,8 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	obj, sent := s.Object, creations{}
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		dropForeign(obj.GetStatus())
-		if h.former(obj) == "" {
-			obj.GetStatus().Reconciler = h.settings.name
+		if h.self.Former(obj) == "" {
+			obj.GetStatus().Reconciler = h.self.Name
 		}
 		if err := adoptInventory(ctx, obj, s.Commit); err != nil {
 			return result.Empty, err
@@ -62,7 +62,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 			return h.createOrUpdate(ctx, obj, s.Commit)
 		case session.PhaseDelete:
 			// Without the lock, another process may create objects, too, and so may an operator whose place this one takes.
-			known.soleWriter = h.settings.leaderLock != nil && h.settings.formerName(obj) == "" && !sent.mayBeUnderWay(h.now())
+			known.soleWriter = h.settings.leaderLock != nil && h.self.FormerName(obj) == "" && !sent.mayBeUnderWay(h.now())
 			return h.delete(ctx, obj, s.Commit)
 		case session.PhaseSkip:
 			h.suspend(obj)
@@ -146,7 +146,7 @@ func (h *handler) noteFirstSeen(obj Component) {
 func (h *handler) suspend(obj Component) {
 	h.watches.ForgetComponent(client.ObjectKeyFromObject(obj))
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
-	h.targets.ForgetOwner(h.ownerNamed(client.ObjectKeyFromObject(obj)))
+	h.targets.ForgetOwner(h.self.OwnerOf(client.ObjectKeyFromObject(obj)))
 	// The dependents have no chance to become ready, so the timeout starts again afterwards.
 	revision.Of(obj).StopTimeout(h.now())
 	h.remembered(obj).timeoutPassed = 0
@@ -161,7 +161,7 @@ func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, 
 	if sent.mayBeUnderWay(h.now()) {
 		h.triggers.RequestFast(key, unansweredFor-h.now().Sub(sent.last))
 	} else {
-		err := h.renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component}, nil)
+		err := h.renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.self.Kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component}, nil)
 		if err == nil {
 			return
 		}
@@ -176,7 +176,7 @@ func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
 	h.cleanUpInventory(ctx, key)
 	h.telemetry.ForgetComponent(ctx, key)
 	h.triggers.StartReconcile(key)
-	h.targets.ForgetOwner(h.ownerNamed(key))
+	h.targets.ForgetOwner(h.self.OwnerOf(key))
 	h.watches.ForgetComponent(key)
 	h.memory.deleteEntry(key)
 	h.fleet.remove(key)

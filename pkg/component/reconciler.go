@@ -112,18 +112,18 @@ func newComponent[T Component]() T {
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	running := r.running.Load()
 	if running == nil {
-		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: Reconcile was called before SetupWithManager", r.settings.name))
+		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: Reconcile was called before SetupWithManager", r.settings.Name))
 	}
 	if late := r.late.Load(); late != nil {
-		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.name, *late))
+		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("reconciler %s: %w", r.settings.Name, *late))
 	}
 	return running.handler.telemetry.Reconcile(ctx, request.NamespacedName, func(ctx context.Context) (ctrl.Result, error) {
 		result, err := running.handler.reconcile(ctx, request.NamespacedName)
 		if mistake, ok := errors.AsType[*undecodableError](err); ok {
-			if other, _, _ := unstructured.NestedString(mistake.object.Object, "status", "reconciler"); r.settings.claimText(mistake.object, other) != "" {
+			if other, _, _ := unstructured.NestedString(mistake.object.Object, "status", "reconciler"); r.settings.Claim(mistake.object, other) != "" {
 				return ctrl.Result{}, nil
 			}
-			return reportUndecodable(ctx, running.client, r.settings.fieldOwner, mistake)
+			return reportUndecodable(ctx, running.client, r.settings.FieldOwner, mistake)
 		}
 		return result, err
 	})
@@ -138,7 +138,7 @@ var ErrTriggersFull = errors.New("too many triggers are waiting")
 func (r *Reconciler[T]) Trigger(namespace, name string) error {
 	running := r.running.Load()
 	if running == nil {
-		return fmt.Errorf("reconciler %s: Trigger was called before SetupWithManager", r.settings.name)
+		return fmt.Errorf("reconciler %s: Trigger was called before SetupWithManager", r.settings.Name)
 	}
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	if !running.triggers.Trigger(key) {

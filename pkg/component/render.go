@@ -42,7 +42,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 		notes = append(notes, fmt.Sprintf("%s refers to an object that is not read without a cluster", reference.Path))
 	}
 	known := manifests.FromContext(ctx)
-	known.ReconcilerName, known.Component, known.Revision, known.Preview = r.settings.name, obj, 1, true
+	known.ReconcilerName, known.Component, known.Revision, known.Preview = r.settings.Name, obj, 1, true
 	ctx = known.In(renders.WithTime(ctx, time.Unix(0, 0).UTC()))
 	ctx, randomness := renders.WithRandomness(ctx)
 	generator := rendering.Patched(r.generator, r.settings.secretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })

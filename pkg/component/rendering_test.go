@@ -193,7 +193,7 @@ func TestATemplateThatKeepsWhatItFindsIsDeterministic(t *testing.T) {
 
 func TestAnObjectThatIsAppliedOnceMayBeRenderedInAnyWay(t *testing.T) {
 	h, log, _, render := fromTemplate(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {"+
-		testSettings(t, ReconcilerOptions{}).name+"/reconcile-policy: once}}\nstringData: {p: '{{ randAlphaNum 20 }}'}\n")
+		testSettings(t, ReconcilerOptions{}).Name+"/reconcile-policy: once}}\nstringData: {p: '{{ randAlphaNum 20 }}'}\n")
 	for range 3 {
 		render("1")
 	}

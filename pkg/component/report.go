@@ -259,12 +259,12 @@ var componentAnnotations = []string{
 // warnOfUnknownAnnotations sends an event about annotations with our prefix that do nothing, until others do. A component that is itself
 // a dependent of the same reconciler has those of dependents, too.
 func (h *handler) warnOfUnknownAnnotations(obj Component) {
-	if _, dependent := obj.GetLabels()[h.settings.name+"/"+vocabulary.LabelOwnerID]; dependent {
+	if _, dependent := obj.GetLabels()[h.self.Name+"/"+vocabulary.LabelOwnerID]; dependent {
 		return
 	}
 	var unknown []string
 	for key := range obj.GetAnnotations() {
-		if name, ours := strings.CutPrefix(key, h.settings.name+"/"); ours && !slices.Contains(componentAnnotations, name) {
+		if name, ours := strings.CutPrefix(key, h.self.Name+"/"); ours && !slices.Contains(componentAnnotations, name) {
 			unknown = append(unknown, key)
 		}
 	}

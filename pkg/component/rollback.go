@@ -25,11 +25,11 @@ import (
 // spec leads to: a component is rolled back until they change. It is an error if a rollback cannot start:
 // no revision is counted for it then.
 func (h *handler) pinOf(ctx context.Context, obj Component, spec revision.Digests) (revision.Pin, error) {
-	status, annotation := obj.GetStatus(), h.settings.name+"/"+vocabulary.AnnotationRollbackTo
+	status, annotation := obj.GetStatus(), h.self.Annotation(vocabulary.AnnotationRollbackTo)
 	if value := obj.GetAnnotations()[annotation]; value != "" {
 		to, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || to < 1 {
-			return revision.Pin{}, &verdict.InvalidError{Err: h.about(obj, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, sentence.Shorten(value, 64)))}
+			return revision.Pin{}, &verdict.InvalidError{Err: h.self.About(obj, fmt.Errorf(`annotation %s: %q must be the number of an earlier revision, such as "3"`, annotation, sentence.Shorten(value, 64)))}
 		}
 		asked := revision.Pin{To: to}
 		if err := h.checkKept(ctx, obj, asked); err != nil {
@@ -79,7 +79,7 @@ func (h *handler) notKept(obj Component, p revision.Pin, err error) error {
 	_, missing := errors.AsType[*rendering.MissingRevisionError](err)
 	switch {
 	case h.settings.historyLimit == 0: // the option may have changed
-		return &verdict.InvalidError{Err: h.about(obj, fmt.Errorf("it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", p.To))}
+		return &verdict.InvalidError{Err: h.self.About(obj, fmt.Errorf("it cannot be rolled back to revision %d, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", p.To))}
 	case err == nil:
 		return nil
 	case missing && p.Failed != 0:
@@ -87,11 +87,11 @@ func (h *handler) notKept(obj Component, p revision.Pin, err error) error {
 		if entry := revision.Of(obj).Entry(p.To); entry != nil {
 			entry.Digest = ""
 		}
-		return h.about(obj, fmt.Errorf("it cannot be rolled back after the failure of revision %d: %w", p.Failed, err))
+		return h.self.About(obj, fmt.Errorf("it cannot be rolled back after the failure of revision %d: %w", p.Failed, err))
 	case missing:
-		return &verdict.InvalidError{Err: h.about(obj, err)}
+		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
-	return h.about(obj, err)
+	return h.self.About(obj, err)
 }
 
 // restore returns the manifests of the revision that the component is pinned to.

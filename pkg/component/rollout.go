@@ -116,7 +116,7 @@ func (r Rollout) canarySelector() labels.Selector {
 
 // rolloutOf returns the annotation rollout of a component; empty if there is none.
 func (h *handler) rolloutOf(obj Component) (string, error) {
-	annotation := h.settings.name + "/" + vocabulary.AnnotationRollout
+	annotation := h.self.Annotation(vocabulary.AnnotationRollout)
 	switch value := obj.GetAnnotations()[annotation]; value {
 	case "", rolloutPromote, rolloutIgnore:
 		return value, nil
@@ -146,7 +146,7 @@ func (h *handler) turnOf(obj Component, next revision.Digests, pinned revision.P
 	case current == nil || current.Generator == id || status.AppliedGeneration == 0 || !counted || !h.startsRevision(obj, next):
 		return ""
 	case asked == rolloutPin:
-		return fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.settings.name, vocabulary.AnnotationRollout, rolloutPin)
+		return fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.self.Name, vocabulary.AnnotationRollout, rolloutPin)
 	}
 	return waitsForTurn
 }
@@ -173,7 +173,7 @@ func (h *handler) isHeld(ctx context.Context, obj Component, next revision.Diges
 	h.remembered(obj).unasked = false
 	may, err := h.fleet.mayStart(ctx, next.Generator, client.ObjectKeyFromObject(obj), h.reconciledMember(obj, false))
 	if err != nil {
-		return false, h.about(obj, err)
+		return false, h.self.About(obj, err)
 	}
 	if may {
 		h.remembered(obj).turn = ""
@@ -239,7 +239,7 @@ func (h *handler) fleetMember(obj Component, generator string, skipped bool) (c 
 	c.Canary = h.fleet.canaries.Matches(labels.Set(obj.GetLabels()))
 	asked, _ := h.rolloutOf(obj)
 	a := status.RenderedBy(generator)
-	pinned := asked == rolloutPin || obj.GetAnnotations()[h.settings.name+"/"+vocabulary.AnnotationRollbackTo] != ""
+	pinned := asked == rolloutPin || h.self.Value(obj, vocabulary.AnnotationRollbackTo) != ""
 	madeWith := ""
 	if of := status.Processing().Generator; of != "" {
 		madeWith = revision.GeneratorID(of[1:])
@@ -329,7 +329,7 @@ func (h *handler) noteTurn(ctx context.Context, obj Component, skipped bool) {
 		return
 	}
 	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s/%s: %s on those that are not to count",
-		message, h.settings.name, vocabulary.AnnotationRollout, rolloutIgnore), conditions.MaxMessage)
+		message, h.self.Name, vocabulary.AnnotationRollout, rolloutIgnore), conditions.MaxMessage)
 	conditions.Set(setter, metav1.Condition{
 		Type: v1alpha1.ConditionRolloutStopped, Status: metav1.ConditionTrue, Reason: reasonRolloutStopped, Message: message,
 	})
@@ -352,7 +352,7 @@ func (h *handler) noteUpdated(key client.ObjectKey, err error) {
 // isSkipped reports whether a component that was listed is not reconciled.
 func (h *handler) isSkipped(obj Component) bool {
 	policy := h.settings.management
-	if own := obj.GetAnnotations()[h.settings.name+"/"+v1alpha1.AnnotationManagementPolicy]; own != "" {
+	if own := h.self.Value(obj, v1alpha1.AnnotationManagementPolicy); own != "" {
 		policy = v1alpha1.ManagementPolicy(own)
 	}
 	return strings.EqualFold(string(policy), string(v1alpha1.ManagementPolicySkip)) || h.isSuspended(obj)

@@ -61,7 +61,7 @@ func (h *handler) sameRevision(ctx context.Context, obj Component, t targets.Con
 	same, err := h.rendersSame(ctx, obj, t, resolved, generator, earlier, of)
 	switch {
 	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err), isServerFailure(err):
-		return now, h.about(obj, err)
+		return now, h.self.About(obj, err)
 	case err != nil || !same:
 		return now, nil
 	}

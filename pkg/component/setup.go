@@ -112,14 +112,14 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 		return r.setupError(err)
 	}
 	if r.settings.ofNamespaces {
-		session.WatchNamespaces(mgr, blder, gvk, r.settings.name)
+		session.WatchNamespaces(mgr, blder, gvk, r.settings.Name)
 	}
 	if running.handler.previews != nil {
 		blder.Watches(newComponent[T](), running.handler.previews.events(), builder.OnlyMetadata, builder.WithPredicates(inShard(r.settings.selector)))
 	}
 	// Before Complete, because in a manager that runs the controller starts at once.
 	r.running.Store(running)
-	significant := predicate.Or(session.Significant(r.settings.finalizer, r.settings.name+"/"+vocabulary.AnnotationPreview), approvalIsForeign(r.settings.fieldOwner))
+	significant := predicate.Or(session.Significant(r.settings.Finalizer, r.settings.Name+"/"+vocabulary.AnnotationPreview), approvalIsForeign(r.settings.FieldOwner))
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
 		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), significant, inShard(r.settings.selector), running.handler.cascades.noted(), running.triggers.NoteEdits())).
@@ -132,7 +132,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	}
 	if renders.LacksDigest(r.generator) {
 		mgr.GetLogger().Info("a generator or a transformer has no digest, so another version of it starts no revision; give it one by manifests.WithDigest, or set the option BuildDigest",
-			"reconciler", r.settings.name)
+			"reconciler", r.settings.Name)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (r *Reconciler[T]) wiring() []error {
 }
 
 func (r *Reconciler[T]) setupError(err error) error {
-	return fmt.Errorf("set up reconciler %s: %w", r.settings.name, err)
+	return fmt.Errorf("set up reconciler %s: %w", r.settings.Name, err)
 }
 
 // sharedTypes are the types that all components share: those that the generator has, and those with the names.
@@ -281,15 +281,15 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 	handler := r.newHandler(about, gvk)
 	handler.telemetry = telemetry.New(telemetry.Options{
 		Controller: controllerName(gvk), Tracer: trace.New(r.settings.tracerProvider),
-		Recorder: events.NewRecorder(mgr, r.settings.name), Now: r.now,
+		Recorder: events.NewRecorder(mgr, r.settings.Name), Now: r.now,
 	})
 	handler.code = newUserCode(cloneHooks(r.hooks), mgr.GetClient(), r.settings.leaderLock)
 	handler.mapper = mgr.GetRESTMapper()
-	key := targets.NewDigestKey(about.client, targets.DigestKeySecret(r.settings.operatorNamespace, r.settings.name))
+	key := targets.NewDigestKey(about.client, targets.DigestKeySecret(r.settings.operatorNamespace, r.settings.Name))
 	clusters := targets.New(mgr.GetConfig(), targets.Options{
-		Name: r.settings.name,
+		Name: r.settings.Name,
 		Engine: reconciler.ReconcilerOptions{
-			FieldOwner:              &r.settings.fieldOwner,
+			FieldOwner:              &r.settings.FieldOwner,
 			AdoptionPolicy:          &r.settings.policies.Adoption,
 			UpdatePolicy:            &r.settings.policies.Update,
 			DeletePolicy:            &r.settings.policies.Delete,
@@ -320,7 +320,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 	handler.renderer = newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
 	handler.renderer.Scheme = scheme
 	handler.renderer.Kind, handler.renderer.Revisions = gvk, revisions.NewStore(revisions.Options{
-		Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
+		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
 		return nil, err
@@ -344,9 +344,11 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 
 // newHandler returns a handler without what the manager has for it.
 func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) *handler {
+	self := r.settings.Operator
+	self.Kind = gvk
 	return &handler{
 		settings: r.settings,
-		kind:     gvk,
+		self:     self,
 		author:   authorTypeOf[T](),
 		local:    about.client,
 		memory:   newMemory(),
@@ -354,7 +356,7 @@ func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) 
 		triggers: about.triggers,
 		now:      r.now,
 		inventory: inventory.NewStore(inventory.Options{
-			Client: about.client, Name: r.settings.name, FieldOwner: r.settings.fieldOwner,
+			Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner,
 			Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
 		}),
 	}
@@ -364,21 +366,21 @@ func (r *Reconciler[T]) sessionOptions(about *running, h *handler) session.Optio
 	options := session.Options[Component]{
 		Version: func(ctx context.Context, key client.ObjectKey) (string, bool) {
 			shown := &metav1.PartialObjectMetadata{}
-			shown.SetGroupVersionKind(h.kind)
+			shown.SetGroupVersionKind(h.self.Kind)
 			err := about.cache.Get(ctx, key, shown)
 			return shown.ResourceVersion, err == nil
 		},
 
-		Elsewhere: func(obj Component) string { return h.settings.claimText(obj, obj.GetStatus().Reconciler) },
-		Former:    h.formerFinalizer,
+		Elsewhere: func(obj Component) string { return h.self.Claim(obj, obj.GetStatus().Reconciler) },
+		Former:    func(obj Component) string { return h.self.FormerFinalizer(obj) },
 
-		Name:             r.settings.name,
+		Name:             r.settings.Name,
 		ManagementPolicy: r.settings.management,
 
 		Client:     about.client,
-		Reader:     &reader{Reader: about.client, kind: h.kind, selector: r.settings.selector},
-		Finalizer:  r.settings.finalizer,
-		FieldOwner: r.settings.fieldOwner,
+		Reader:     &reader{Reader: about.client, kind: h.self.Kind, selector: r.settings.selector},
+		Finalizer:  r.settings.Finalizer,
+		FieldOwner: r.settings.FieldOwner,
 		Recorder:   h.telemetry.Recorder,
 		New:        h.author.new,
 		Conditions: conditionsOf,

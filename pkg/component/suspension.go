@@ -37,8 +37,8 @@ func (h *handler) suspensionOf(obj Component) (suspension, error) {
 
 // annotatedSuspension returns the suspension that the annotations ask for.
 func (h *handler) annotatedSuspension(obj Component) (suspension, error) {
-	name, annotations := h.settings.name+"/"+vocabulary.AnnotationSuspend, obj.GetAnnotations()
-	s := suspension{asked: true, reason: annotations[h.settings.name+"/"+vocabulary.AnnotationSuspendReason]}
+	name, annotations := h.self.Annotation(vocabulary.AnnotationSuspend), obj.GetAnnotations()
+	s := suspension{asked: true, reason: annotations[h.self.Annotation(vocabulary.AnnotationSuspendReason)]}
 	switch value := annotations[name]; value {
 	case "", "false":
 		return suspension{}, nil

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -53,10 +52,10 @@ func (h *handler) connect(ctx context.Context, obj Component, access target.Acce
 		return targets.Connection{}, &result.RequeueError{After: after, Err: err}
 	}
 	if err == nil {
-		h.targets.SetEngine(h.owner(obj), t)
+		h.targets.SetEngine(h.self.Owner(obj), t)
 		return t, nil
 	}
-	err = h.about(obj, err)
+	err = h.self.About(obj, err)
 	_, unreachable := errors.AsType[*target.UnreachableError](err)
 	_, denied := errors.AsType[*cluster.AddressDeniedError](err)
 	if unreachable && !denied {
@@ -75,7 +74,7 @@ func (h *handler) aboutTarget(obj Component, err error) error {
 	}
 	own, ok := configurationOf[ClientConfiguration](obj)
 	if !ok || own.GetKubeConfig() == nil {
-		return h.about(obj, err)
+		return h.self.About(obj, err)
 	}
 	name := "its kubeconfig"
 	found, _ := h.author.finder.Find(obj.GetSpec())
@@ -84,7 +83,7 @@ func (h *handler) aboutTarget(obj Component, err error) error {
 			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.Path)
 		}
 	}
-	return h.about(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
+	return h.self.About(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
 }
 
 // confirm returns what the engine calls before it creates objects if the last check is some
@@ -101,7 +100,7 @@ func (h *handler) confirm(obj Component) func(context.Context) error {
 		case types.IsGone(err, obj.GetName()):
 			return superseded("it is not there any more")
 		case err != nil:
-			return fmt.Errorf("read %s again: %w", objectName(h.kind.Kind, obj), err)
+			return fmt.Errorf("read %s again: %w", h.self.Title(obj), err)
 		}
 		switch {
 		case current.GetUID() != obj.GetUID():
@@ -110,14 +109,14 @@ func (h *handler) confirm(obj Component) func(context.Context) error {
 			return superseded("its spec changed")
 		case !selects(h.settings.selector, current):
 			return errNotSelected
-		case h.settings.claimText(current, current.GetStatus().Reconciler) != "":
+		case h.self.Claim(current, current.GetStatus().Reconciler) != "":
 			return superseded("another operator has claimed it")
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
 		// In the same version, the difference is what a reconcile has found out and not written yet.
 		case current.GetResourceVersion() != obj.GetResourceVersion() && !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
 			return superseded("another process writes its inventory")
-		case !maps.Equal(h.instructions(current), h.instructions(obj)):
+		case !maps.Equal(h.self.Instructions(current), h.self.Instructions(obj)):
 			return superseded("its annotations ask for something else")
 		}
 		return nil
@@ -127,25 +126,17 @@ func (h *handler) confirm(obj Component) func(context.Context) error {
 // errNotSelected ends the reconcile of a component that the selector of the operator does not select any more.
 var errNotSelected = superseded("its labels do not match the selector of the operator any more")
 
-// instructions are the annotations that say what is to be done with the component. They
-// belong to no generation. Others may be a hook's, in memory.
-func (h *handler) instructions(obj Component) map[string]string {
-	own := withoutPreview(h.settings.name, obj.GetAnnotations())
-	maps.DeleteFunc(own, func(key, _ string) bool { return !strings.HasPrefix(key, h.settings.name+"/") })
-	return own
-}
-
 // protected returns what the component, and its operator, cannot live without. In
 // another cluster objects of the same names are other objects.
 func (h *handler) protected(obj Component) ([]report.Key, error) {
 	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
 		return nil, nil
 	}
-	mapping, err := h.mapper.RESTMapping(h.kind.GroupKind())
+	mapping, err := h.mapper.RESTMapping(h.self.Kind.GroupKind())
 	if err != nil {
-		return nil, fmt.Errorf("find the definition of the type %s: %w", h.kind, err)
+		return nil, fmt.Errorf("find the definition of the type %s: %w", h.self.Kind, err)
 	}
-	key := targets.DigestKeySecret(h.settings.operatorNamespace, h.settings.name)
+	key := targets.DigestKeySecret(h.settings.operatorNamespace, h.self.Name)
 	return []report.Key{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: mapping.Resource.GroupResource().String()},
 		{Kind: "Namespace", Name: h.settings.operatorNamespace},

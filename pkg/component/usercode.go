@@ -265,7 +265,7 @@ func onlyStatusDiffers(before, after Component) error {
 
 func newRenderer(generator manifests.Generator, s settings, code *userCode, t *telemetry.Telemetry, now func() time.Time) *rendering.Renderer {
 	return &rendering.Renderer{
-		Generator: generator, Name: s.name, Patches: patchesOf, SecretPatches: s.secretPatches, Telemetry: t, Now: now,
+		Generator: generator, Name: s.Name, Patches: patchesOf, SecretPatches: s.secretPatches, Telemetry: t, Now: now,
 		Leading: code.leaderLock.leading, Scheme: scheme.Scheme,
 		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
 			return callUserCode(ctx, code, key, "generator", code.generateTimeout, generate)

@@ -132,6 +132,7 @@ var rooms = []Room{
 	{Path: "pkg/changes", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 
 	// Rooms of pkg/component: what does not depend on the type of a component.
+	{Path: "pkg/component/internal/identity", Floor: 4, Kind: Open},
 	{Path: "pkg/component/internal/references", Floor: 4, Kind: Open},
 	{Path: "pkg/component/internal/rendering", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/telemetry", "pkg/component/internal/verdict"}},
 	{Path: "pkg/component/internal/revision", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/references", "pkg/component/internal/rendering", "pkg/component/internal/verdict"}},
