@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
@@ -73,29 +74,18 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 	if absent != nil {
 		return h.repairLast(ctx, obj, commit, t, resolved, before, nil, absent)
 	}
-	if err := h.adopt(ctx, obj, t, h.renderer.Generator, &resolved); err != nil {
+	if err := h.revisions.AdoptRelease(ctx, obj, t, h.revisions.Renderer.Generator, &resolved.Deployment, &resolved.policies); err != nil {
 		return result.Empty, err
 	}
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	digests, err := h.digestsOf(ctx, obj)
+	candidate, err := h.revisions.Candidate(ctx, obj, t, resolved.Deployment, h.revisions.Renderer.Generator, h.manifestDigest(t, resolved))
+	h.remembered(obj).generator = candidate.Digests.Generator
 	if err != nil {
 		return result.Empty, err
 	}
-	h.remembered(obj).generator = digests.Generator
-	if err := h.keepRevision(ctx, obj, digests); err != nil {
-		return result.Empty, err
-	}
-	if digests, err = h.sameRevision(ctx, obj, t, resolved, h.renderer.Generator, digests); err != nil {
-		return result.Empty, err
-	}
-	rolledBack := obj.GetStatus().Rollback
-	pinned, err := h.pinOf(ctx, obj, digests)
-	if err != nil {
-		return result.Empty, err
-	}
-	digests = pinned.Digests(digests)
+	digests, pinned := candidate.Digests, candidate.Pin
 	allowEmpty, err := flagOf(obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty))
 	if err != nil {
 		return result.Empty, &verdict.InvalidError{Err: h.self.About(obj, err)}
@@ -112,27 +102,27 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 			return h.repairLast(ctx, obj, commit, t, resolved, before, nil, err)
 		}
 		if approved == nil {
-			return h.applyUnapproved(fullContext(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired)
+			return h.applyUnapproved(revision.InRevision(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired)
 		}
 	}
 	if held, err := h.isHeld(ctx, obj, digests, pinned); err != nil {
 		return result.Empty, err
 	} else if held {
-		return h.applyHeld(fullContext(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired, rolledBack)
+		return h.applyHeld(revision.InRevision(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired, candidate.RolledBack)
 	}
-	rendered, err := h.startRevision(ctx, obj, commit, digests, pinned, needsApproval)
+	rendered, err := h.startRevision(ctx, obj, commit, candidate, needsApproval)
 	if err != nil {
 		return result.Empty, err
 	}
-	ctx = fullContext(ctx, t, digests.Component, revision.Of(obj))
+	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
 	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
 		return result.Empty, err
 	}
-	toRender := h.renderRequest(obj, resolved, digests.Revision, rendered)
+	toRender := h.revisions.Request(obj, resolved.Deployment, digests.Revision, rendered)
 	if approved == nil {
 		var manifests rendering.Rendering
 		err := h.reportSlow(ctx, obj, commit, func(ctx context.Context) (err error) {
-			manifests, err = h.render(ctx, h.renderer, obj, toRender, pinned, &h.remembered(obj).rendering)
+			manifests, err = h.revisions.Objects(ctx, obj, toRender, pinned, &h.remembered(obj).rendering)
 			return err
 		})
 		if err != nil {
@@ -140,13 +130,13 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 		}
 		approved = &manifests
 	}
-	known.digest, known.pin, known.pinned, known.config.namespace = digests.Component, pinned, approved.Pinned, approved.Namespace
+	known.digest, known.pin, known.pinned, known.config.Namespace = digests.Component, pinned, approved.Pinned, approved.Namespace
 	outcome, err := h.applySet(ctx, obj, commit, t, known, before.desired, approved.Objects)
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
 		return h.repairLast(ctx, obj, commit, t, resolved, before, outcome.Awaited, err)
 	}
 	if err == nil || outcome.Total > 0 {
-		err = errors.Join(err, h.renderer.Keep(ctx, toRender, approved, &h.remembered(obj).rendering))
+		err = errors.Join(err, h.revisions.Renderer.Keep(ctx, toRender, approved, &h.remembered(obj).rendering))
 	}
 	if current := revision.Of(obj).Current(); current != nil { // an outdated definition drops it
 		current.Digest = approved.Stored
@@ -154,46 +144,29 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj Component) error { return h.runHooks(ctx, postReconcile, obj) })
 }
 
-// startRevision records the digests of the component in the status, and a revision if they start one.
-// It reports whether the manifests of the revision were rendered before. An approved revision is
-// durable before anything else, because a part of it that was applied would not be as approved; and so is
-// one of a roll-out, because the next leader has to count it.
-func (h *handler) startRevision(ctx context.Context, obj Component, commit session.Commit, next revision.Digests, pinned revision.Pin, approved bool) (rendered bool, err error) {
-	status := revision.Of(obj)
-	status.Source = h.sourceOf(obj, pinned)
-	before, rendered := status.Revision, status.Processing().Manifests != ""
-	dropped := before == 0 && status.AppliedGeneration != 0
-	changed := status.StartProcessing(obj.GetGeneration(), next, h.now())
-	generator := next.Generator
-	if pinned.IsSet() {
-		generator = ""
-		if entry := status.Entry(pinned.To); entry != nil {
-			generator = entry.Generator
-		}
-	}
-	status.Start(v1alpha1.RevisionStatus{ChangedBy: revision.ChangedBy(obj, h.self.FieldOwner, pinned), RollbackTo: pinned.To, Generator: generator}, h.settings.historyLimit, h.now())
-	known, updates := h.remembered(obj), false
-	if status.Revision != before {
+// startRevision records the candidate in the status, and reports whether the manifests of the revision were rendered before. An
+// approved revision is durable before anything else, because a part of it that was applied would not be as approved; and so is a
+// revision of a roll-out, because the next leader has to count it.
+func (h *handler) startRevision(ctx context.Context, obj Component, commit session.Commit, candidate revision.Candidate, approved bool) (rendered bool, err error) {
+	started, known := h.revisions.Start(obj, candidate), h.remembered(obj)
+	if started.New {
 		known.activity.StartRevision()
-		rendered = false
 		if obj.GetStatus().IsReady() { // that was another revision, and a status may be written from now on
-			h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
+			h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", obj.GetStatus().Revision)}))
 		}
-		// The revision is one of a roll-out.
-		updates = h.fleet != nil && !pinned.IsSet() && len(status.History) > 1 && status.History[1].Generator != generator
 	}
 	// Nothing is written again before the definition keeps what was counted.
-	if _, reason, _ := obj.GetStatus().GetState(); dropped || approved || updates || reason == vocabulary.ReasonCRDOutdated {
+	if _, reason, _ := obj.GetStatus().GetState(); started.Dropped || approved || started.Updates && h.fleet != nil || reason == vocabulary.ReasonCRDOutdated {
 		if err := commit(ctx); err != nil {
 			return false, err
 		}
 	}
-	if changed {
+	if started.Changed {
 		// What was found out about the manifests before says nothing any more.
 		known.idle.Reset()
 		known.failureReasons = nil
 	}
-	return rendered, nil
+	return started.Rendered, nil
 }
 
 // applyFast reconciles on the fast path.
@@ -203,7 +176,7 @@ func (h *handler) applyFast(ctx context.Context, obj Component, commit session.C
 		return result.Empty, err
 	}
 	defer t.Release()
-	ctx = fullContext(h.basicContext(ctx), t, known.digest, revision.Of(obj))
+	ctx = revision.InRevision(h.basicContext(ctx), t, known.digest, revision.Of(obj))
 	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
@@ -258,14 +231,14 @@ func (h *handler) repairLast(ctx context.Context, obj Component, commit session.
 	if last.desired == nil {
 		last = prepared{config: resolved, digest: status.Processing().Component}
 		var err error
-		stored, err = h.storedManifests(ctx, obj, &last, &status.History[at])
+		stored, last.pin, err = h.revisions.Stored(ctx, obj, resolved.Deployment, &status.History[at])
 		if missing, ok := errors.AsType[*rendering.MissingRevisionError](err); ok {
 			return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
 		}
 		if err != nil {
 			return result.Empty, errors.Join(why, err)
 		}
-		last.pinned, last.config.namespace = stored.Pinned, stored.Namespace
+		last.pinned, last.config.Namespace = stored.Pinned, stored.Namespace
 	}
 	last.repairs, last.until = true, time.Time{}
 	h.memory.keepRendered(client.ObjectKeyFromObject(obj), last)
@@ -288,7 +261,7 @@ func (h *handler) repairLast(ctx context.Context, obj Component, commit session.
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
 func (h *handler) apply(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
-	if err := h.noteRendered(obj, known.config.namespace, rendered); err != nil {
+	if err := h.noteRendered(obj, known.config.Namespace, rendered); err != nil {
 		return reconciler.Outcome{}, err
 	}
 	stored, err := h.openInventory(ctx, obj, commit, t, known.config.policies, known.desired != nil)
@@ -319,7 +292,7 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 	timedOut := reason == vocabulary.ReasonTimeout && revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, h.now())
 	request := reconciler.ApplyRequest{
 		Owner:           h.self.Owner(obj),
-		Namespace:       known.config.namespace,
+		Namespace:       known.config.Namespace,
 		Objects:         rendered,
 		Desired:         known.desired,
 		Inventory:       inventory,
@@ -338,6 +311,17 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 		request.Retain = revision.Retained(inventory.Items, known.pinned.Hooks)
 	}
 	return request, nil
+}
+
+// manifestDigest returns a function for the digest of the manifests that would be applied.
+func (h *handler) manifestDigest(t targets.Connection, resolved resolvedConfig) revision.ManifestDigest {
+	return func(ctx context.Context, obj identity.Component, objects []client.Object, digest string) (string, error) {
+		request, err := h.applyRequest(obj, prepared{config: resolved, digest: digest, allowEmpty: true}, objects, v1alpha1.Inventory{})
+		if err != nil {
+			return "", err
+		}
+		return t.Engine.ManifestDigest(ctx, request)
+	}
 }
 
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component

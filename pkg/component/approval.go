@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -48,33 +49,26 @@ func (h *handler) needsApproval(obj Component, next revision.Digests, pinned rev
 	if !required || pinned.IsSet() || dropped {
 		return false, nil
 	}
-	return h.startsRevision(obj, next), nil
-}
-
-// startsRevision reports whether a revision would start.
-func (h *handler) startsRevision(obj Component, next revision.Digests) bool {
-	started := (*revision.Status)(obj.GetStatus().DeepCopy())
-	started.StartProcessing(obj.GetGeneration(), next, h.now())
-	return started.Revision != obj.GetStatus().Revision
+	return h.revisions.Starts(obj, next), nil
 }
 
 // approvedRendering returns what is applied for a new revision if its plan is approved. Otherwise it
 // records the plan in the status, and returns nil.
 func (h *handler) approvedRendering(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, digests revision.Digests, allowEmpty bool) (*rendering.Rendering, error) {
-	next, err := copyOf(obj)
+	next, err := identity.Copy(obj)
 	if err != nil {
 		return nil, err
 	}
 	status := revision.Of(next)
 	status.StartProcessing(next.GetGeneration(), digests, h.now())
-	ctx = fullContext(ctx, t, digests.Component, status)
-	left, err := h.code.previewHooks(previewContext(ctx), preReconcile, next)
+	ctx = revision.InRevision(ctx, t, digests.Component, status)
+	left, err := h.code.previewHooks(revision.InPreview(ctx), preReconcile, next)
 	if err != nil {
 		return nil, err
 	}
-	request := h.renderRequest(next, resolved, digests.Revision, false)
+	request := h.revisions.Request(next, resolved.Deployment, digests.Revision, false)
 	request.Pending = true
-	rendered, err := h.renderer.Render(ctx, request, &h.remembered(obj).rendering)
+	rendered, err := h.revisions.Renderer.Render(ctx, request, &h.remembered(obj).rendering)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +124,7 @@ func (h *handler) applyUnapproved(ctx context.Context, obj Component, commit ses
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
 	}
 	known.digest, known.approval = status.Processing().Component, status.Approval.DeepCopy()
-	stored, err := h.storedManifests(ctx, obj, &known, status.Current())
+	stored, pin, err := h.revisions.Stored(ctx, obj, known.config.Deployment, status.Current())
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		status.Approval.Summary += "; until then the dependent objects are not repaired: " + err.Error()
 		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
@@ -138,23 +132,9 @@ func (h *handler) applyUnapproved(ctx context.Context, obj Component, commit ses
 	if err != nil {
 		return result.Empty, err
 	}
-	known.pinned, known.config.namespace = stored.Pinned, stored.Namespace
+	known.pin, known.pinned, known.config.Namespace = pin, stored.Pinned, stored.Namespace
 	outcome, err := h.applySet(ctx, obj, commit, t, known, before, stored.Objects)
 	return h.concludeUnapproved(obj, t, outcome, err)
-}
-
-// storedManifests returns the manifests of a revision as the history has them. It notes in what is known
-// whether they are those of an earlier one.
-func (h *handler) storedManifests(ctx context.Context, obj Component, known *prepared, of *v1alpha1.RevisionStatus) (rendering.Rendering, error) {
-	request := h.renderRequest(obj, known.config, revision.Of(obj).Processing().Revision, true)
-	if of != nil {
-		request.Revision.Number, request.Stored = of.Revision, of.Digest
-	}
-	if of != nil && of.RollbackTo != 0 {
-		known.pin.To = of.RollbackTo
-		return h.restore(ctx, h.renderer, obj, request, known.pin, &rendering.Last{})
-	}
-	return h.renderer.Stored(ctx, request)
 }
 
 // concludeUnapproved ends a reconcile of a component with a revision that waits for its approval.
@@ -184,6 +164,6 @@ func approvalIsForeign(fieldOwner string) predicate.Predicate {
 
 // preparedOf is what a full reconcile knows about a component before it renders.
 func (h *handler) preparedOf(obj Component, resolved resolvedConfig, access target.Access, root root, allowEmpty bool) prepared {
-	resolved.adopted = nil // it is large, and needed for the rendering only
+	resolved.Adopted = nil // it is large, and needed for the rendering only
 	return prepared{config: resolved, access: access, allowEmpty: allowEmpty, root: root, until: h.now().Add(intervalsOf(obj).Requeue)}
 }

@@ -19,7 +19,7 @@ import (
 // they are rendered twice and compared.
 func BenchmarkRender(b *testing.B) {
 	h, _ := testHandler(b, &fakeEngine{})
-	h.renderer.Generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	h.revisions.Renderer.Generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		objects := make([]client.Object, 1000)
 		for i := range objects {
 			objects[i] = &unstructured.Unstructured{Object: map[string]any{

@@ -93,7 +93,7 @@ func (h *handler) detachOrphans(ctx context.Context, obj Component, commit sessi
 	orphan, seen := h.cascades.of(obj)
 	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
 		var err error
-		if orphan, err = h.renderer.Revisions.IsOrphaned(ctx, h.self.Revisions(obj)); err != nil && !rendering.IsRefusal(err) {
+		if orphan, err = h.revisions.Renderer.Revisions.IsOrphaned(ctx, h.self.Revisions(obj)); err != nil && !rendering.IsRefusal(err) {
 			return fmt.Errorf("find out whether the deletion orphans the dependent objects: %w", err)
 		}
 		h.cascades.note(obj, orphan)

@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -25,32 +26,29 @@ import (
 // resolvedConfig is what a component configures: the ...Configuration interfaces, resolved over
 // the settings of the reconciler, and valid.
 type resolvedConfig struct {
-	namespace, name string // of the deployment
-	intervals       verdict.Intervals
-	policies        reconciler.Policies
-	managedTypes    []reconciler.TypeInfo
-	// adopted is what a Helm release has rendered that the component takes over; nil if there is none.
-	adopted *rendering.Adopted
+	revision.Deployment
+	intervals    verdict.Intervals
+	policies     reconciler.Policies
+	managedTypes []reconciler.TypeInfo
 }
 
 // resolveConfig resolves the configuration of a component, and returns every mistake.
 func resolveConfig(c Component, s settings) (resolvedConfig, error) {
 	resolved := resolvedConfig{
-		namespace: c.GetNamespace(),
-		name:      c.GetName(),
-		intervals: intervalsOf(c),
-		policies:  policiesOf(c, s.policies),
+		Deployment: revision.Deployment{Namespace: c.GetNamespace(), Name: c.GetName()},
+		intervals:  intervalsOf(c),
+		policies:   policiesOf(c, s.policies),
 	}
 	if placement, ok := configurationOf[PlacementConfiguration](c); ok {
-		resolved.namespace = cmp.Or(placement.GetDeploymentNamespace(), resolved.namespace)
-		resolved.name = cmp.Or(placement.GetDeploymentName(), resolved.name)
+		resolved.Namespace = cmp.Or(placement.GetDeploymentNamespace(), resolved.Namespace)
+		resolved.Name = cmp.Or(placement.GetDeploymentName(), resolved.Name)
 	}
 	var errs []error
-	if problems := validation.IsDNS1123Label(resolved.namespace); resolved.namespace != "" && len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("deployment namespace %q: %s", resolved.namespace, strings.Join(problems, ", ")))
+	if problems := validation.IsDNS1123Label(resolved.Namespace); resolved.Namespace != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("deployment namespace %q: %s", resolved.Namespace, strings.Join(problems, ", ")))
 	}
-	if problems := validation.IsDNS1123Subdomain(resolved.name); len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("deployment name %q: %s", resolved.name, strings.Join(problems, ", ")))
+	if problems := validation.IsDNS1123Subdomain(resolved.Name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("deployment name %q: %s", resolved.Name, strings.Join(problems, ", ")))
 	}
 	if value, there := c.GetAnnotations()[s.Name+"/"+vocabulary.AnnotationAdoptOperator]; there && !s.IsOther(value) {
 		errs = append(errs, fmt.Errorf("annotation %s/%s: %q must be the name of another operator", s.Name, vocabulary.AnnotationAdoptOperator, value))

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -28,9 +29,9 @@ func testSettings(t testing.TB, options ReconcilerOptions) settings {
 func TestDirectives(t *testing.T) {
 	defaults := testSettings(t, ReconcilerOptions{UpdatePolicy: new(v1alpha1.UpdatePolicySsaMerge)})
 	plain := resolvedConfig{
-		namespace: "shop", name: "main",
-		intervals: verdict.Intervals{Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute},
-		policies:  defaults.policies,
+		Deployment: revision.Deployment{Namespace: "shop", Name: "main"},
+		intervals:  verdict.Intervals{Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute},
+		policies:   defaults.policies,
 	}
 	tests := []struct {
 		name string
@@ -43,7 +44,7 @@ func TestDirectives(t *testing.T) {
 		{name: "nothing said means the defaults of the reconciler", want: func(*resolvedConfig) {}},
 		{name: "placed elsewhere",
 			spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}},
-			want: func(d *resolvedConfig) { d.namespace, d.name = "other", "renamed" }},
+			want: func(d *resolvedConfig) { d.Namespace, d.Name = "other", "renamed" }},
 		{name: "retry and timeout follow the requeue interval",
 			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("5m")}},
 			want: func(d *resolvedConfig) {

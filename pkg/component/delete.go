@@ -57,11 +57,11 @@ func (h *handler) delete(ctx context.Context, obj Component, commit session.Comm
 	if err := h.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	digests, err := h.digestsOf(ctx, obj)
+	digests, err := h.revisions.Digests(ctx, obj, h.revisions.Renderer.Generator)
 	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}
-	ctx = fullContext(ctx, t, digests.Component, revision.Of(obj))
+	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
 	if t.Engine != nil {
 		empty := isEmpty(obj)
 		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests)
@@ -171,7 +171,7 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 		return err
 	}
 	h.noteDrift(obj, nil) // what goes need not be as its manifest says
-	if err := h.addDeleteHooks(ctx, h.renderer, obj, &request, digests, &h.remembered(obj).rendering); err != nil {
+	if err := h.addDeleteHooks(ctx, h.revisions, obj, &request, digests, &h.remembered(obj).rendering); err != nil {
 		return err
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
@@ -219,7 +219,7 @@ func (h *handler) blocked(obj Component, message string) error {
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
 // only if the record says that there is any, and the component does not skip it.
-func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Renderer, obj Component, request *reconciler.DeleteRequest, digests revision.Digests, last *rendering.Last) error {
+func (h *handler) addDeleteHooks(ctx context.Context, revisions *revision.Source, obj Component, request *reconciler.DeleteRequest, digests revision.Digests, last *rendering.Last) error {
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
@@ -239,10 +239,11 @@ func (h *handler) addDeleteHooks(ctx context.Context, renderer *rendering.Render
 	if current := revision.Of(obj).Current(); current != nil {
 		pinned.To = current.RollbackTo
 	}
-	manifests, err := h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.Revision, false), pinned, last)
+	toRender := revisions.Request(obj, resolved.Deployment, digests.Revision, false)
+	manifests, err := revisions.Objects(ctx, obj, toRender, pinned, last)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		// The Secret of the revisions may go before the component does.
-		manifests, err = h.render(ctx, renderer, obj, h.renderRequest(obj, resolved, digests.Revision, false), revision.Pin{}, last)
+		manifests, err = revisions.Objects(ctx, obj, toRender, revision.Pin{}, last)
 	}
 	if err != nil {
 		delay := h.remembered(obj).idle.Idle()
@@ -264,7 +265,7 @@ func (h *handler) finalize(ctx context.Context, obj Component, commit session.Co
 	}
 	errs := []error{h.storeOf(obj).Erase(ctx, h.self.Inventory(obj), obj.GetStatus().Inventory), h.eraseFormer(ctx, obj)}
 	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
-		errs = append(errs, h.renderer.Revisions.Erase(ctx, h.self.Revisions(obj), h.remembered(obj).rendering.Record()))
+		errs = append(errs, h.revisions.Renderer.Revisions.Erase(ctx, h.self.Revisions(obj), h.remembered(obj).rendering.Record()))
 	}
 	failed := slices.DeleteFunc(slices.Clone(errs), rendering.IsRefusal) // one by one: a refusal must not hide another failure
 	if err := errors.Join(failed...); err != nil {

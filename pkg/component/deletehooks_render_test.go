@@ -43,7 +43,7 @@ func TestADeletionRendersOnlyIfSomethingRunsBeforeOrAfterIt(t *testing.T) {
 			engine := &fakeEngine{}
 			h, _ := testHandler(t, engine)
 			rendered := 0
-			h.renderer.Generator = generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			h.revisions.Renderer.Generator = generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 				rendered++
 				return nil, test.err
 			})

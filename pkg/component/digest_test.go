@@ -200,7 +200,7 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 	engine, obj := &fakeEngine{}, newWidget()
 	h, _ := testHandler(t, engine)
 	var rendered []string
-	h.renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+	h.revisions.Renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
 		known := manifests.FromContext(ctx)
 		if line := fmt.Sprint(known.Revision, !known.Upgrade); !slices.Contains(rendered, line) {
 			rendered = append(rendered, line)

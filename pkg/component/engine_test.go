@@ -116,13 +116,13 @@ func (*fakeEngine) IsWatching() bool              { return false }
 func (*fakeEngine) Close()                        {}
 
 // testHandler returns a handler without a cluster, its engine and its events.
-func testHandler(t testing.TB, engine *fakeEngine) (*handler, *eventLog) {
+func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions) (*handler, *eventLog) {
 	t.Helper()
 	log := &eventLog{}
 	now := func() time.Time { return time.Unix(1000, 0) }
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: widgetKind.Group, Version: "v1"}})
 	mapper.Add(widgetKind.WithVersion("v1"), meta.RESTScopeNamespace)
-	settings := testSettings(t, ReconcilerOptions{})
+	settings := testSettings(t, append(options, ReconcilerOptions{})[0])
 	settings.Kind = widgetKind.WithVersion("v1")
 	h := &handler{
 		mapper:    mapper,
@@ -142,7 +142,7 @@ func testHandler(t testing.TB, engine *fakeEngine) (*handler, *eventLog) {
 	h.telemetry = telemetry.New(telemetry.Options{
 		Controller: "widgets", Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
 	})
-	h.renderer = newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() })
+	h.revisions = newSource(h, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
 	return h, log
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -29,7 +29,7 @@ type handler struct {
 
 	settings  settings
 	self      identity.Operator
-	renderer  *rendering.Renderer
+	revisions *revision.Source
 	author    authorType
 	digestKey digestKey
 	targets   targetClusters

@@ -48,9 +48,7 @@ func (h *handler) diffRevisions(ctx context.Context, key client.ObjectKey, from,
 		if entry == nil {
 			return nil, nil, h.self.About(obj, fmt.Errorf("revision %d is not in its history", number))
 		}
-		request := h.renderRequest(obj, resolvedConfig{}, "", true)
-		request.Revision.Number, request.Stored = number, entry.Digest
-		stored, err := h.renderer.Stored(ctx, request)
+		stored, err := h.revisions.StoredRevision(ctx, obj, number, entry.Digest)
 		if err != nil {
 			return nil, nil, h.self.About(obj, err)
 		}

@@ -118,7 +118,7 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 	for _, point := range []hookPoint{postRead, preReconcile, postReconcile} {
 		h.code.hooks[point] = hooksOf(hook)
 	}
-	h.renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+	h.revisions.Renderer.Generator = generatorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
 		look(ctx)
 		return nil, nil
 	})

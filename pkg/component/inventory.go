@@ -209,11 +209,11 @@ func (h *handler) widen(ctx context.Context, obj Component, request *reconciler.
 	}
 	request.Since = obj.GetCreationTimestamp().Time
 	resolved, _ := resolveConfig(obj, h.settings) // other mistakes do not matter here
-	if err := errors.Join(h.seek(request, obj.GetNamespace()), h.seek(request, resolved.namespace)); err != nil {
+	if err := errors.Join(h.seek(request, obj.GetNamespace()), h.seek(request, resolved.Namespace)); err != nil {
 		return err
 	}
 	var sets []revisions.Set
-	if store := h.renderer.Revisions; store != nil {
+	if store := h.revisions.Renderer.Revisions; store != nil {
 		record, err := store.Read(ctx, h.self.Revisions(obj))
 		if err == nil {
 			sets, err = record.Sets(ctx)

@@ -24,6 +24,7 @@ func newRelease(t *testing.T, namespace, key string) (*handler, *fakeEngine) {
 	engine := &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory}}
 	h, _ := testHandler(t, engine)
 	h.digestKey, h.settings.operatorNamespace = fixedKey(key), namespace
+	h.revisions.DigestKey = h.digestKey
 	return h, engine
 }
 

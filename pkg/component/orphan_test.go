@@ -89,7 +89,7 @@ func TestARefusalToEraseTheSecretsHoldsNoDeletionUp(t *testing.T) {
 					return test.answer
 				},
 			})
-			h.renderer.Revisions = revisions.NewStore(revisions.Options{Client: refusing, Name: h.self.Name})
+			h.revisions.Renderer.Revisions = revisions.NewStore(revisions.Options{Client: refusing, Name: h.self.Name})
 			obj := deletedWidget(v1alpha1.Inventory{})
 			obj.Status.Revision = 1
 			if err := h.finalize(t.Context(), obj, noCommit); (err != nil) != test.held {

@@ -48,7 +48,7 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			engine := &fakeEngine{record: true, outcome: reconciler.Outcome{Inventory: someInventory, Settled: 1, Total: 1}}
 			h, _ := testHandler(t, engine)
-			h.renderer.Generator = generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			h.revisions.Renderer.Generator = generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}}
 				pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 				return []client.Object{pod}, nil

@@ -33,6 +33,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
@@ -202,13 +203,13 @@ func (h *handler) plan(ctx context.Context, request planRequest, check func(Comp
 	if request.withManifests {
 		p.manifests = &preview.Manifests{}
 	}
-	ctx = previewContext(ctx)
+	ctx = revision.InPreview(ctx)
 	if request.Delete || !obj.GetDeletionTimestamp().IsZero() {
 		err = h.planDeletion(ctx, obj, &p)
 	} else {
 		generator := request.Generator
 		if renders.IsNil(generator) {
-			generator = h.renderer.Generator
+			generator = h.revisions.Renderer.Generator
 		}
 		err = h.planApply(ctx, obj, generator, &p)
 	}
@@ -231,7 +232,7 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 		}
 		return stored, "", err
 	}
-	edited, copyErr := copyOf(request.Edited)
+	edited, copyErr := identity.Copy(request.Edited)
 	if copyErr != nil {
 		return stored, "", copyErr
 	}
@@ -253,7 +254,7 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 	edited.SetDeletionTimestamp(stored.GetDeletionTimestamp())
 	asked := edited
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
-		if asked, err = copyOf(edited); err != nil {
+		if asked, err = identity.Copy(edited); err != nil {
 			return err
 		}
 		asked.SetResourceVersion(stored.GetResourceVersion())
@@ -356,52 +357,40 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 	}
 	defer t.Release()
 	ctx = h.basicContext(ctx)
-	if err := h.adopt(ctx, obj, t, generator, &resolved); err != nil {
+	if err := h.revisions.AdoptRelease(ctx, obj, t, generator, &resolved.Deployment, &resolved.policies); err != nil {
 		return err
 	}
 	left, err := h.code.previewHooks(ctx, postRead, obj)
 	if err != nil {
 		return err
 	}
-	digests, err := h.digestsFrom(ctx, obj, generator)
+	candidate, err := h.revisions.Candidate(ctx, obj, t, resolved.Deployment, generator, h.manifestDigest(t, resolved))
 	if err != nil {
 		return err
 	}
-	if err := h.keepRevision(ctx, obj, digests); err != nil {
-		return err
-	}
-	if digests, err = h.sameRevision(ctx, obj, t, resolved, generator, digests); err != nil {
-		return err
-	}
-	pinned, err := h.pinOf(ctx, obj, digests)
-	if err != nil {
-		return err
-	}
-	digests = pinned.Digests(digests)
-	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && renders.Digest(generator) != renders.Digest(h.renderer.Generator) {
+	digests, pinned := candidate.Digests, candidate.Pin
+	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && renders.Digest(generator) != renders.Digest(h.revisions.Renderer.Generator) {
 		p.Turn = ""
 	}
 	status := revision.Of(obj)
 	number, before := status.Revision, status.Processing().Manifests != ""
 	status.StartProcessing(obj.GetGeneration(), digests, h.now())
-	ctx = fullContext(ctx, t, digests.Component, status)
+	ctx = revision.InRevision(ctx, t, digests.Component, status)
 	notRun, err := h.code.previewHooks(ctx, preReconcile, obj)
 	if err != nil {
 		return err
 	}
-	renderer := *h.renderer
-	renderer.Generator, renderer.Preview = generator, true
-	toRender := h.renderRequest(obj, resolved, digests.Revision, before && status.Revision == number)
+	toRender := h.revisions.Request(obj, resolved.Deployment, digests.Revision, before && status.Revision == number)
 	var origins *renders.Origins
 	if p.manifests != nil {
 		ctx, origins = renders.WithOrigins(ctx)
 	}
-	rendered, err := h.render(ctx, &renderer, obj, toRender, pinned, &rendering.Last{})
+	rendered, err := h.revisions.Preview(generator).Objects(ctx, obj, toRender, pinned, &rendering.Last{})
 	if err != nil {
 		return err
 	}
 	if p.manifests != nil {
-		if *p.manifests, err = manifestsOf(obj, resolved.name, rendered, origins); err != nil {
+		if *p.manifests, err = manifestsOf(obj, resolved.Name, rendered, origins); err != nil {
 			return h.self.About(obj, err)
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
@@ -410,7 +399,7 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 	if known.allowEmpty, err = flagOf(obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
 		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}
-	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.To, generatorSource(generator)
+	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.To, revision.GeneratorSource(generator)
 	if err := h.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
 		return err
 	}
@@ -426,7 +415,7 @@ func (h *handler) planRendered(ctx context.Context, obj Component, t targets.Con
 	if err != nil {
 		return err
 	}
-	known.config.namespace = rendered.Namespace
+	known.config.Namespace = rendered.Namespace
 	request, err := h.applyRequest(obj, known, rendered.Objects, inventory)
 	if err != nil {
 		return err
@@ -450,11 +439,11 @@ func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) erro
 	if err != nil {
 		return err
 	}
-	digests, err := h.digestsOf(ctx, obj)
+	digests, err := h.revisions.Digests(ctx, obj, h.revisions.Renderer.Generator)
 	if err != nil {
 		return err
 	}
-	ctx = fullContext(ctx, t, digests.Component, revision.Of(obj))
+	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
 	inventory, err := h.readInventory(ctx, obj)
 	if err != nil {
 		return err
@@ -471,9 +460,7 @@ func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) erro
 		p.Plan = report.Plan{Version: report.PlanVersion, Changes: blocked}
 		return err
 	}
-	renderer := *h.renderer
-	renderer.Preview = true
-	if err := h.addDeleteHooks(ctx, &renderer, obj, &request, digests, &rendering.Last{}); err != nil {
+	if err := h.addDeleteHooks(ctx, h.revisions.Preview(h.revisions.Renderer.Generator), obj, &request, digests, &rendering.Last{}); err != nil {
 		return err
 	}
 	if p.Plan, err = t.Engine.PlanDeletion(ctx, request); err != nil {

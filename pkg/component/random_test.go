@@ -55,7 +55,7 @@ type process struct {
 func processOn(t *testing.T, local, target client.Client) *process {
 	t.Helper()
 	h, log, _, _ := fromTemplate(t, random)
-	h.renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
+	h.revisions.Renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
 	processes++
 	later := time.Duration(processes) * 1000 * time.Hour
 	h.now = func() time.Time { return time.Now().Add(later) }
@@ -70,7 +70,7 @@ func (p *process) render(revision int64) (map[string]any, error) {
 	w := newWidget()
 	ctx := manifests.Context{Digest: p.digest, Client: p.target}.In(p.Context())
 	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: revision, Digest: fmt.Sprint("of revision ", revision)}, Rendered: p.before}
-	rendered, err := p.renderer.Render(ctx, request, &p.remembered(w).rendering)
+	rendered, err := p.revisions.Renderer.Render(ctx, request, &p.remembered(w).rendering)
 	if err != nil {
 		return nil, err
 	}
@@ -149,22 +149,22 @@ func drawn(values ...string) manifests.Generator {
 func TestARandomValueThatIsTheSameByChanceIsFound(t *testing.T) {
 	local := fake.NewClientBuilder().Build()
 	p := processOn(t, local, local)
-	p.renderer.Generator = drawn("3", "3", "7", "5", "5", "5", "8", "2", "9")
+	p.revisions.Renderer.Generator = drawn("3", "3", "7", "5", "5", "5", "8", "2", "9")
 	want := map[string]any{"value": "3"}
 	p.same(want, 1) // 3, 3, 7; 5; 5
 	p.digest = "2"
 	p.same(want, 1) // 5, 8; 2; 9
 	p = processOn(t, local, local)
 	p.digest = "3"
-	p.renderer.Generator = drawn("4", "4", "6", "1", "1")
+	p.revisions.Renderer.Generator = drawn("4", "4", "6", "1", "1")
 	p.same(want, 1) // 4, 4, 6; 1; 1
 }
 
 func TestARenderingThatFailsLosesNoRandomValue(t *testing.T) {
 	local := fake.NewClientBuilder().Build()
 	p := processOn(t, local, local)
-	p.renderer.Revisions = nil
-	p.renderer.Generator = drawn("3", "4", "5", "6", "", "7", "8", "9", "10")
+	p.revisions.Renderer.Revisions = nil
+	p.revisions.Renderer.Generator = drawn("3", "4", "5", "6", "", "7", "8", "9", "10")
 	want := p.rendered(1)
 	p.digest = "2"
 	if data, err := p.render(1); err == nil {
@@ -263,7 +263,7 @@ func TestARandomValueThatIsNotUsedIsNotMissed(t *testing.T) {
 	for range 2 {
 		p := processOn(t, local, local)
 		p.before = true
-		p.renderer.Generator = drawn("found", "found", "found")
+		p.revisions.Renderer.Generator = drawn("found", "found", "found")
 		p.rendered(1)
 		if p.log.lines != nil {
 			t.Errorf("events %q", p.log.lines)
@@ -307,7 +307,7 @@ func TestAHistoryThatCannotBeWrittenFailsAComponentOnce(t *testing.T) {
 		},
 	})
 	p := processOn(t, local, local)
-	p.renderer.Generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+	p.revisions.Renderer.Generator = manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 		return oneConfigMap("1"), nil
 	})
 	w := newWidget()
@@ -315,11 +315,11 @@ func TestAHistoryThatCannotBeWrittenFailsAComponentOnce(t *testing.T) {
 	request := rendering.Request{Component: w, Revision: revisions.Revision{Number: 1, Digest: "a"}, Retention: revisions.Retention{Limit: 10}}
 	last := &p.remembered(w).rendering
 	keep := func() (string, error) {
-		rendered, err := p.renderer.Render(ctx, request, last)
+		rendered, err := p.revisions.Renderer.Render(ctx, request, last)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.renderer.Keep(ctx, request, &rendered, last)
+		err = p.revisions.Renderer.Keep(ctx, request, &rendered, last)
 		return rendered.Stored, err
 	}
 	for _, test := range []struct {

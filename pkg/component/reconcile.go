@@ -161,7 +161,7 @@ func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, 
 	if sent.mayBeUnderWay(h.now()) {
 		h.triggers.RequestFast(key, unansweredFor-h.now().Sub(sent.last))
 	} else {
-		err := h.renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.self.Kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component}, nil)
+		err := h.revisions.Renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.self.Kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component}, nil)
 		if err == nil {
 			return
 		}

@@ -35,7 +35,7 @@ func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 	h, _ := testHandler(t, engine)
 	var parameters map[string]any
 	var where string
-	h.renderer.Generator = generatorFunc(func(_ context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
+	h.revisions.Renderer.Generator = generatorFunc(func(_ context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
 		where, parameters = namespace+"/"+name, p.ToUnstructured()
 		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, nil
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/informer"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -302,7 +303,7 @@ func (h *handler) holdsSecret(obj Component, found []references.Found) bool {
 // loadCustomReferences loads the references of types that the author of the operator wrote.
 // Their code gets a copy, because it may run on after the deadline.
 func (h *handler) loadCustomReferences(ctx context.Context, obj Component) (references.Absence, error) {
-	theirs, err := copyOf(obj)
+	theirs, err := identity.Copy(obj)
 	if err != nil {
 		return references.Absence{}, err
 	}

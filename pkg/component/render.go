@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -28,7 +29,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 	if err := errors.Join(r.wiring()...); err != nil {
 		return nil, nil, r.setupError(err)
 	}
-	duplicate, err := copyOf(obj)
+	duplicate, err := identity.Copy(obj)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +47,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 	ctx = known.In(renders.WithTime(ctx, time.Unix(0, 0).UTC()))
 	ctx, randomness := renders.WithRandomness(ctx)
 	generator := rendering.Patched(r.generator, r.settings.secretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
-	objects, err = manifests.Generate(ctx, generator, resolved.namespace, resolved.name, obj.GetSpec())
+	objects, err = manifests.Generate(ctx, generator, resolved.Namespace, resolved.Name, obj.GetSpec())
 	if randomness.Used() {
 		notes = append(notes, "a template uses random values or the time, so another rendering may differ")
 	}

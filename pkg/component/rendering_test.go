@@ -40,7 +40,7 @@ func valueOf(objects []client.Object) string {
 // render renders the dependents of a new widget.
 func render(ctx context.Context, h *handler) ([]client.Object, error) {
 	w := newWidget()
-	rendered, err := h.renderer.Render(ctx, rendering.Request{Component: w}, &h.remembered(w).rendering)
+	rendered, err := h.revisions.Renderer.Render(ctx, rendering.Request{Component: w}, &h.remembered(w).rendering)
 	return rendered.Objects, err
 }
 
@@ -93,7 +93,7 @@ func TestManifestsThatChangeForNoReasonAreRenderedAgain(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h, log := testHandler(t, &fakeEngine{})
 			generator := &playback{values: test.rendered}
-			h.renderer.Generator = generator
+			h.revisions.Renderer.Generator = generator
 			values := play(t, h, test.digests...)
 			if diff := cmp.Diff(test.wantValues, values); diff != "" {
 				t.Errorf("applied (-want +got):\n%s", diff)
@@ -116,7 +116,7 @@ func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.renderer.Generator = generator
+	h.revisions.Renderer.Generator = generator
 	for range 2 {
 		if _, err := render(manifests.Context{Digest: "1"}.In(t.Context()), h); err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func fromTemplate(t *testing.T, text string, objects ...client.Object) (*handler
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.renderer.Generator = generator
+	h.revisions.Renderer.Generator = generator
 	target := fake.NewClientBuilder().WithObjects(objects...).Build()
 	return h, log, target, func(digest string) *unstructured.Unstructured {
 		t.Helper()
@@ -250,7 +250,7 @@ func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
 		return http.StatusOK, map[string]any{"gitVersion": version}
 	}
 	h, _ := testHandler(t, &fakeEngine{})
-	h.renderer.Generator = manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
+	h.revisions.Renderer.Generator = manifests.GeneratorFunc(func(ctx context.Context, _, _ string, _ types.Unstructurable) ([]client.Object, error) {
 		target, _ := renders.Target(ctx)
 		served, err := target.Types().Served(ctx)
 		return oneConfigMap(served.Version), err

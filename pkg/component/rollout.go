@@ -124,7 +124,7 @@ func (h *handler) rolloutOf(obj Component) (string, error) {
 		if h.settings.historyLimit == 0 {
 			return "", fmt.Errorf("annotation %s: %q is not possible, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", annotation, value)
 		}
-		if renders.Digest(h.renderer.Generator) == "" {
+		if renders.Digest(h.revisions.Renderer.Generator) == "" {
 			return "", fmt.Errorf("annotation %s: %q is not possible, because the generator of the operator reports no digest", annotation, value)
 		}
 		return value, nil
@@ -143,7 +143,7 @@ func (h *handler) turnOf(obj Component, next revision.Digests, pinned revision.P
 	switch {
 	case h.fleet == nil && asked != rolloutPin, asked == rolloutPromote, id == "", pinned.IsSet():
 		return ""
-	case current == nil || current.Generator == id || status.AppliedGeneration == 0 || !counted || !h.startsRevision(obj, next):
+	case current == nil || current.Generator == id || status.AppliedGeneration == 0 || !counted || !h.revisions.Starts(obj, next):
 		return ""
 	case asked == rolloutPin:
 		return fmt.Sprintf("the next version is not applied, because the annotation %s/%s is %s", h.self.Name, vocabulary.AnnotationRollout, rolloutPin)
@@ -194,7 +194,8 @@ func (h *handler) applyHeld(ctx context.Context, obj Component, commit session.C
 	if rolledBack != nil && current.RollbackTo == rolledBack.To {
 		status.Rollback, known.pin.Failed = rolledBack, rolledBack.From
 	}
-	stored, err := h.storedManifests(ctx, obj, &known, current)
+	stored, pin, err := h.revisions.Stored(ctx, obj, known.config.Deployment, current)
+	known.pin.To = pin.To
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		h.remembered(obj).turn += "; until then the dependent objects are not repaired: " + err.Error()
 		if current.Result == v1alpha1.RevisionReady {
@@ -205,7 +206,7 @@ func (h *handler) applyHeld(ctx context.Context, obj Component, commit session.C
 	if err != nil {
 		return result.Empty, err
 	}
-	known.pinned, known.config.namespace = stored.Pinned, stored.Namespace
+	known.pinned, known.config.Namespace = stored.Pinned, stored.Namespace
 	outcome, err := h.applySet(ctx, obj, commit, t, known, before, stored.Objects)
 	return h.concludeApply(ctx, obj, t, outcome, err, noHooks)
 }
@@ -229,7 +230,7 @@ func (h *handler) reconciledMember(obj Component, skipped bool) rollout.Componen
 
 // generatorOf identifies the generator that a component is, or was last, reconciled with.
 func (h *handler) generatorOf(known *remembered) string {
-	return cmp.Or(known.generator, revision.GeneratorID(renders.Digest(h.renderer.Generator)))
+	return cmp.Or(known.generator, revision.GeneratorID(renders.Digest(h.revisions.Renderer.Generator)))
 }
 
 // fleetMember returns what a roll-out of a generator has to know of a component, by its status alone. Skipped says

@@ -110,7 +110,7 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 			test.change(w)
 		}
 		// The annotation pin needs a digest.
-		h.renderer.Generator = digested{nothing}
+		h.revisions.Renderer.Generator = digested{nothing}
 		if got := h.fleetMember(w, "new", test.skipped); got.State != test.want {
 			t.Errorf("%s: %s, want %s", name, got.State, test.want)
 		}
@@ -340,7 +340,7 @@ func TestMistakesInTheAnnotationRollout(t *testing.T) {
 		"Pin": `annotation test.corbel.run/rollout: "Pin" must be "pin", "promote" or "ignore"`,
 	} {
 		h, _ := testHandler(t, &fakeEngine{})
-		h.renderer.Generator = digested{nothing}
+		h.revisions.Renderer.Generator = digested{nothing}
 		w := newWidget()
 		w.Annotations = map[string]string{"test.corbel.run/rollout": value}
 		_, err := h.rolloutOf(w)
@@ -350,7 +350,7 @@ func TestMistakesInTheAnnotationRollout(t *testing.T) {
 		if value != "pin" {
 			continue
 		}
-		h.renderer.Generator = manifests.GeneratorFunc(nothing)
+		h.revisions.Renderer.Generator = manifests.GeneratorFunc(nothing)
 		if _, err := h.rolloutOf(w); err == nil || !strings.Contains(err.Error(), "reports no digest") {
 			t.Errorf("without a digest: %v", err)
 		}

@@ -82,10 +82,9 @@ func operate(t *testing.T, options ReconcilerOptions) *operated {
 		}
 		return hash.Combine(string(text))
 	}}}
-	o.handler, o.events = testHandler(t, o.engine)
-	o.settings = testSettings(t, options)
+	o.handler, o.events = testHandler(t, o.engine, options)
 	local := fake.NewClientBuilder().Build()
-	o.renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
+	o.revisions.Renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
 	return o
 }
 
@@ -93,7 +92,7 @@ func operate(t *testing.T, options ReconcilerOptions) *operated {
 func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 	o.Helper()
 	v.renders, o.renders = &o.renders, 0
-	o.renderer.Generator, o.memory = v, newMemory()
+	o.revisions.Renderer.Generator, o.memory = v, newMemory()
 	_, err := o.createOrUpdate(o.Context(), o.obj, noCommit)
 	if len(o.engine.applied) == 0 {
 		return reconciler.ApplyRequest{}, err

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -40,6 +41,10 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
@@ -317,11 +322,11 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 		Queue:     about.triggers,
 	})
 	handler.digestKey, handler.targets = key, clusters
-	handler.renderer = newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
-	handler.renderer.Scheme = scheme
-	handler.renderer.Kind, handler.renderer.Revisions = gvk, revisions.NewStore(revisions.Options{
+	renderer := newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
+	renderer.Scheme, renderer.Kind, renderer.Revisions = scheme, gvk, revisions.NewStore(revisions.Options{
 		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})
+	handler.revisions = newSource(handler, renderer)
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
 		return nil, err
 	}
@@ -340,6 +345,21 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 	}
 	handler.sessions, err = session.New(r.sessionOptions(about, handler))
 	return handler, err
+}
+
+// newSource returns the source of the revisions of the components of a handler.
+func newSource(h *handler, renderer *rendering.Renderer) *revision.Source {
+	return &revision.Source{
+		Self: &h.self, Renderer: renderer, DigestKey: h.digestKey, HistoryLimit: h.settings.historyLimit, AdoptReleases: h.settings.adoptReleases,
+		Now: func() time.Time { return h.now() },
+		References: func(obj identity.Component) []references.Found {
+			found, _ := h.author.finder.Find(obj.GetSpec())
+			return found
+		},
+		Hooks: func(ctx context.Context, obj identity.Component) ([]string, error) {
+			return h.code.previewHooks(ctx, preReconcile, obj)
+		},
+	}
 }
 
 // newHandler returns a handler without what the manager has for it.

@@ -45,12 +45,12 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 					time.Sleep(h.code.slowAfter + time.Second/2)
 					return nil, ctx.Err()
 				})
-				h.renderer = newRenderer(generator, h.settings, h.code, h.telemetry, h.now)
+				h.revisions = newSource(h, newRenderer(generator, h.settings, h.code, h.telemetry, h.now))
 				obj := newWidget()
 				obj.Generation = 2
 				obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
 				if tc.counted {
-					digests, err := h.digestsOf(t.Context(), obj)
+					digests, err := h.revisions.Digests(t.Context(), obj, generator)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -117,14 +118,6 @@ func callUserCode[R any](ctx context.Context, code *userCode, key client.ObjectK
 // previewOf is the key of calls for a preview of a component.
 type previewOf struct{ client.ObjectKey }
 
-func copyOf(obj Component) (Component, error) {
-	duplicate := obj.DeepCopyObject()
-	if reflect.TypeOf(duplicate) != reflect.TypeOf(obj) {
-		return nil, fmt.Errorf("DeepCopyObject of %T returns %T", obj, duplicate)
-	}
-	return duplicate.(Component), nil
-}
-
 func (c *userCode) runHooks(ctx context.Context, point hookPoint, obj Component) error {
 	for i, hook := range c.hooks[point] {
 		if err := c.leaderLock.leading(); err != nil {
@@ -183,7 +176,7 @@ func (c *userCode) previewHooks(ctx context.Context, point hookPoint, obj Compon
 // runHook gives the hook a copy, so that a hook that exceeds its deadline can do no
 // harm, and copies the status of the hook back.
 func (c *userCode) runHook(ctx context.Context, what string, hook HookFunc[Component], obj Component) error {
-	theirs, err := copyOf(obj)
+	theirs, err := identity.Copy(obj)
 	if err != nil {
 		return err
 	}

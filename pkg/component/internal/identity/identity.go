@@ -7,6 +7,7 @@ package identity
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,6 +29,15 @@ type Component interface {
 	client.Object
 	GetSpec() types.Unstructurable
 	GetStatus() *v1alpha1.ComponentStatus
+}
+
+// Copy returns a deep copy of a component. It is an error of the author if the copy has another type.
+func Copy(obj Component) (Component, error) {
+	duplicate := obj.DeepCopyObject()
+	if reflect.TypeOf(duplicate) != reflect.TypeOf(obj) {
+		return nil, fmt.Errorf("DeepCopyObject of %T returns %T", obj, duplicate)
+	}
+	return duplicate.(Component), nil
 }
 
 // Operator identifies an operator and the components that it reconciles.

@@ -40,7 +40,7 @@ type Digests struct {
 	// Generator identifies the generator as histories do.
 	Generator string
 	// From is "=" and the digest of the generator in Component and Revision. The generator may be an earlier one: see
-	// samerevision.go of pkg/component.
+	// same.go.
 	From string
 }
 

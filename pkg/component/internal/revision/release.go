@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package revision
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -23,45 +24,45 @@ import (
 // objects of the release are adopted, and its record is read, because it has the random values. Afterwards
 // only the status knows of it.
 
-// adopt completes the configuration of a component that takes over a release, and notes the release in the status. If
-// the release cannot be taken over, nothing is written.
-func (h *handler) adopt(ctx context.Context, obj Component, t targets.Connection, generator manifests.Generator, resolved *resolvedConfig) error {
+// AdoptRelease completes the deployment and the policies of a component that takes over a release, and notes the release in the
+// status. If the release cannot be taken over, nothing is written.
+func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t targets.Connection, generator manifests.Generator, d *Deployment, policies *reconciler.Policies) error {
 	status := obj.GetStatus()
-	reference, err := h.releaseToAdopt(obj)
+	reference, err := s.releaseToAdopt(obj)
 	if err != nil {
-		return &verdict.InvalidError{Err: h.self.About(obj, err)}
+		return &verdict.InvalidError{Err: s.Self.About(obj, err)}
 	}
 	if reference == nil {
 		return nil
 	}
-	if reference.Namespace != resolved.namespace || reference.Name != resolved.name {
-		return &verdict.InvalidError{Err: h.self.About(obj, fmt.Errorf("%s cannot be adopted: the component is deployed as %s/%s, and both must have the same name and namespace",
-			reference.Title(), resolved.namespace, resolved.name))}
+	if reference.Namespace != d.Namespace || reference.Name != d.Name {
+		return &verdict.InvalidError{Err: s.Self.About(obj, fmt.Errorf("%s cannot be adopted: the component is deployed as %s/%s, and both must have the same name and namespace",
+			reference.Title(), d.Namespace, d.Name))}
 	}
-	if policy := resolved.policies.Adoption; policy == v1alpha1.AdoptionPolicyNever || policy == v1alpha1.AdoptionPolicyIgnore {
-		return &verdict.InvalidError{Err: h.self.About(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
+	if policy := policies.Adoption; policy == v1alpha1.AdoptionPolicyNever || policy == v1alpha1.AdoptionPolicyIgnore {
+		return &verdict.InvalidError{Err: s.Self.About(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
 	}
 	release, err := helmrelease.Read(ctx, confidential.NotingClient(t.Client), *reference)
 	if err == nil {
-		if source := generatorSource(generator); source != nil && source.Chart != "" && release.Chart != source.Chart {
+		if source := GeneratorSource(generator); source != nil && source.Chart != "" && release.Chart != source.Chart {
 			err = &helmrelease.UnusableError{Reference: *reference, Err: fmt.Errorf("it is of the chart %s, and the operator renders %s", release.Chart, source.Chart)}
 		}
 	}
 	_, missing := errors.AsType[*helmrelease.NotFoundError](err)
 	_, unusable := errors.AsType[*helmrelease.UnusableError](err)
 	switch {
-	case missing && status.AdoptedRelease != nil && !isEmpty(obj):
+	case missing && status.AdoptedRelease != nil && !status.Inventory.IsEmpty():
 		// It was retired too early. What is needed of it was kept before the first object was recorded.
 	case missing || unusable:
-		return &verdict.InvalidError{Err: h.self.About(obj, err)}
+		return &verdict.InvalidError{Err: s.Self.About(obj, err)}
 	case err != nil:
-		return h.self.About(obj, err)
+		return s.Self.About(obj, err)
 	default:
-		resolved.adopted = &rendering.Adopted{Objects: release.Objects, Hooks: release.HookObjects, Time: release.DeployedAt}
+		d.Adopted = &rendering.Adopted{Objects: release.Objects, Hooks: release.HookObjects, Time: release.DeployedAt}
 	}
-	resolved.policies.AdoptHelmRelease = &reconciler.HelmRelease{Namespace: reference.Namespace, Name: reference.Name}
+	policies.AdoptHelmRelease = &reconciler.HelmRelease{Namespace: reference.Namespace, Name: reference.Name}
 	if release != nil {
-		resolved.policies.AdoptHelmRelease.Flux = release.Flux()
+		policies.AdoptHelmRelease.Flux = release.Flux()
 	}
 	status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: reference.Revision}
 	return nil
@@ -69,9 +70,9 @@ func (h *handler) adopt(ctx context.Context, obj Component, t targets.Connection
 
 // releaseToAdopt returns the release that is being taken over; nil if there is none, or if that is done. The annotation
 // decides, because the status may be writable for others.
-func (h *handler) releaseToAdopt(obj Component) (*helmrelease.Reference, error) {
+func (s *Source) releaseToAdopt(obj identity.Component) (*helmrelease.Reference, error) {
 	status := obj.GetStatus()
-	annotation := h.self.Annotation(vocabulary.AnnotationAdoptHelmRelease)
+	annotation := s.Self.Annotation(vocabulary.AnnotationAdoptHelmRelease)
 	value, adopted := obj.GetAnnotations()[annotation], status.AdoptedRelease
 	fail := func(format string, arguments ...any) (*helmrelease.Reference, error) {
 		return nil, fmt.Errorf("annotation %s: %w", annotation, fmt.Errorf(format, arguments...))
@@ -82,13 +83,13 @@ func (h *handler) releaseToAdopt(obj Component) (*helmrelease.Reference, error) 
 		return nil, nil
 	case status.AppliedGeneration != 0:
 		return fail("the component is installed, and only a new one can take over a release")
-	case value == "" && adopted != nil && !isEmpty(obj):
+	case value == "" && adopted != nil && !status.Inventory.IsEmpty():
 		return fail("it is missing, and Helm release %s/%s is being taken over: set it to %s/%s/%d until the component is ready", adopted.Namespace, adopted.Name,
 			adopted.Namespace, adopted.Name, adopted.Revision)
 	case value == "":
 		status.AdoptedRelease = nil
 		return nil, nil
-	case !h.settings.adoptReleases:
+	case !s.AdoptReleases:
 		return fail("this operator takes over no Helm releases: its author allows it by the option AdoptHelmReleases")
 	}
 	reference, err := helmrelease.ParseReference(value)

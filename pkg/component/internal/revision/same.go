@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package revision
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
-	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -23,8 +23,8 @@ import (
 
 // withEarlierGenerator returns the digests that the component would have with the generator that its status was made with, and the
 // revision that this one has rendered, if nothing else has changed since. Otherwise the revision is nil.
-func (h *handler) withEarlierGenerator(ctx context.Context, obj Component, now revision.Digests) (revision.Digests, *v1alpha1.RevisionStatus, error) {
-	status := revision.Of(obj)
+func (s *Source) withEarlierGenerator(ctx context.Context, obj identity.Component, now Digests) (Digests, *v1alpha1.RevisionStatus, error) {
+	status := Of(obj)
 	recorded, current, rollback := status.Processing(), status.Current(), status.Rollback
 	candidates := []string{recorded.Generator}
 	if recorded.Generator == "" { // it is of an earlier build, in which fewer generators had a digest
@@ -35,7 +35,7 @@ func (h *handler) withEarlierGenerator(ctx context.Context, obj Component, now r
 		if current == nil || before == now.From {
 			continue
 		}
-		earlier, err := h.digestsWith(ctx, obj, before[1:])
+		earlier, err := s.digestsWith(ctx, obj, before[1:])
 		if err != nil {
 			return now, nil, err
 		}
@@ -53,15 +53,15 @@ func (h *handler) withEarlierGenerator(ctx context.Context, obj Component, now r
 }
 
 // sameRevision returns the digests that the component goes on with. An error of the generator is for the start of its revision.
-func (h *handler) sameRevision(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, now revision.Digests) (revision.Digests, error) {
-	earlier, of, err := h.withEarlierGenerator(ctx, obj, now)
+func (s *Source) sameRevision(ctx context.Context, obj identity.Component, t targets.Connection, d Deployment, generator manifests.Generator, now Digests, manifest ManifestDigest) (Digests, error) {
+	earlier, of, err := s.withEarlierGenerator(ctx, obj, now)
 	if err != nil || of == nil {
 		return now, err
 	}
-	same, err := h.rendersSame(ctx, obj, t, resolved, generator, earlier, of)
+	same, err := s.Preview(generator).rendersSame(ctx, obj, t, d, earlier, of, manifest)
 	switch {
 	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err), isServerFailure(err):
-		return now, h.self.About(obj, err)
+		return now, s.Self.About(obj, err)
 	case err != nil || !same:
 		return now, nil
 	}
@@ -76,32 +76,29 @@ func isServerFailure(err error) bool {
 }
 
 // rendersSame compares what the generator renders with what is known of a revision: in the history, or else in the status.
-func (h *handler) rendersSame(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, generator manifests.Generator, earlier revision.Digests, of *v1alpha1.RevisionStatus) (bool, error) {
-	next, err := copyOf(obj)
+func (s *Source) rendersSame(ctx context.Context, obj identity.Component, t targets.Connection, d Deployment, earlier Digests, of *v1alpha1.RevisionStatus, manifest ManifestDigest) (bool, error) {
+	next, err := identity.Copy(obj)
 	if err != nil {
 		return false, err
 	}
 	next.GetStatus().Revision = of.Revision
-	ctx = previewContext(fullContext(ctx, t, earlier.Component, revision.Of(next)))
-	recorded := revision.Of(obj).Processing()
-	if left, err := h.code.previewHooks(ctx, preReconcile, next); err != nil || len(left) > 0 && recorded.Generator != "" {
+	ctx = InPreview(InRevision(ctx, t, earlier.Component, Of(next)))
+	recorded := Of(obj).Processing()
+	if left, err := s.Hooks(ctx, next); err != nil || len(left) > 0 && recorded.Generator != "" {
 		return false, err // a hook that does not run here may make another rendering
 	}
-	renderer := *h.renderer
-	renderer.Generator, renderer.Preview = generator, true
-	rendered, err := renderer.Render(ctx, h.renderRequest(next, resolved, earlier.Revision, true), &rendering.Last{})
+	rendered, err := s.Renderer.Render(ctx, s.Request(next, d, earlier.Revision, true), &rendering.Last{})
 	if err != nil {
 		return false, err
 	}
 	if of.Digest != "" {
-		if stored, err := renderer.Revisions.Identify(ctx, rendered.Namespace, rendered.Digest); err != nil || stored == of.Digest {
+		if stored, err := s.Renderer.Revisions.Identify(ctx, rendered.Namespace, rendered.Digest); err != nil || stored == of.Digest {
 			return err == nil, err
 		}
 	}
-	apply, err := h.applyRequest(next, prepared{config: resolved, digest: recorded.Component, allowEmpty: true}, rendered.Objects, v1alpha1.Inventory{})
-	if err != nil || recorded.Revision != earlier.Revision || recorded.Manifests == "" {
-		return false, err
+	if recorded.Revision != earlier.Revision || recorded.Manifests == "" {
+		return false, nil
 	}
-	manifest, err := t.Engine.ManifestDigest(ctx, apply)
-	return manifest == recorded.Manifests, err
+	digest, err := manifest(ctx, next, rendered.Objects, recorded.Component)
+	return digest == recorded.Manifests, err
 }
