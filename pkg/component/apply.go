@@ -20,7 +20,6 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
-	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -58,7 +57,8 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
 	root := rootOf(obj) // a hook may change it, in memory
-	resolved, access, absent, err := h.prepareApply(ctx, obj)
+	_, rolloutErr := h.rolloutOf(obj)
+	resolved, access, absent, err := h.resolve(ctx, obj, rolloutErr, h.loadReferences)
 	if err != nil {
 		return result.Empty, err
 	}
@@ -342,27 +342,6 @@ func (h *handler) hooksAfterFastPath(ctx context.Context, obj Component) error {
 		return err
 	}
 	return h.runHooks(ctx, postReconcile, obj)
-}
-
-// prepareApply resolves the configuration and the access of the component, and loads its
-// references. Absent says which it cannot load.
-func (h *handler) prepareApply(ctx context.Context, obj Component) (resolved resolvedConfig, access target.Access, absent, err error) {
-	return h.resolve(ctx, obj, h.loadReferences)
-}
-
-func (h *handler) resolve(ctx context.Context, obj Component, load func(context.Context, Component) references.Absence) (resolved resolvedConfig, access target.Access, absent, err error) {
-	resolved, configErr := resolveConfig(obj, h.settings)
-	_, suspendErr := h.suspensionOf(obj)
-	_, rolloutErr := h.rolloutOf(obj)
-	found, _ := h.author.finder.Find(obj.GetSpec())
-	if err := errors.Join(configErr, suspendErr, rolloutErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
-		return resolved, access, nil, &verdict.InvalidError{Err: h.self.About(obj, err)}
-	}
-	absent = load(ctx, obj).Retry()
-	if access, err = accessOf(obj, h.settings); err != nil {
-		return resolved, access, absent, cmp.Or(absent, error(&verdict.InvalidError{Err: h.self.About(obj, err)}))
-	}
-	return resolved, access, absent, nil
 }
 
 // concludeApply copies the outcome of the engine into the status, and returns Success if nothing is left to do.

@@ -125,16 +125,18 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 	settings := testSettings(t, append(options, ReconcilerOptions{})[0])
 	settings.Kind = widgetKind.WithVersion("v1")
 	h := &handler{
-		mapper:    mapper,
-		settings:  settings,
-		self:      settings.Operator,
-		local:     fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build(),
-		author:    authorTypeOf[*widget](),
-		digestKey: fixedKey("0123456789abcdef"),
-		targets:   &fakeTargets{target: targets.Connection{Engine: engine}},
-		now:       now,
+		opener: &opener{
+			mapper:    mapper,
+			settings:  settings,
+			self:      settings.Operator,
+			local:     fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build(),
+			author:    authorTypeOf[*widget](),
+			digestKey: fixedKey("0123456789abcdef"),
+			targets:   &fakeTargets{target: targets.Connection{Engine: engine}},
+			now:       now,
+			code:      newUserCode(map[hookPoint][]hook{}, nil, nil),
+		},
 		inventory: inventory.NewStore(inventory.Options{Name: "test.corbel.run"}),
-		code:      newUserCode(map[hookPoint][]hook{}, nil, nil),
 		memory:    newMemory(),
 		cleanups:  backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers:  &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},

@@ -4,21 +4,15 @@
 package component
 
 import (
-	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/session"
-	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
-	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // handler reconciles components. It is immutable; what it remembers about components from
@@ -27,23 +21,14 @@ type handler struct {
 	// sessions reads components and writes their status.
 	sessions *session.Sessions[Component]
 
-	settings  settings
-	self      identity.Operator
-	revisions *revision.Source
-	author    authorType
-	digestKey digestKey
-	targets   targetClusters
-	local     client.Client // reads from the server
-	mapper    meta.RESTMapper
-	now       func() time.Time
-	inventory *inventory.Store
+	*opener
 
-	code *userCode
+	revisions *revision.Source
+	inventory *inventory.Store
 
 	memory   *memory
 	cascades cascades
 	cleanups *backoff.Activity[client.ObjectKey] // retries of cleanUpInventory
-	watches  *targets.Watches                    // may be nil
 
 	previews *previews // nil if it answers none
 
@@ -58,18 +43,6 @@ type triggers interface {
 	StartReconcile(key client.ObjectKey) (fast bool)
 	IsUrgent(key client.ObjectKey) bool
 	RequestFast(key client.ObjectKey, after time.Duration)
-}
-
-// digestKey is targets.DigestKey.
-type digestKey interface {
-	Get(ctx context.Context) ([]byte, error)
-}
-
-// targetClusters is targets.Targets.
-type targetClusters interface {
-	Connect(access target.Access, component client.ObjectKey) (targets.Connection, error)
-	SetEngine(owner reconciler.Owner, connection targets.Connection)
-	ForgetOwner(owner reconciler.Owner)
 }
 
 // remembered is what is remembered about the component.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/renders"
@@ -42,13 +41,6 @@ func ClientFromContext(ctx context.Context) (client.Client, error) {
 		return c, nil
 	}
 	return nil, errors.New("the context holds no client of the target cluster")
-}
-
-// basicContext is what all hooks get.
-func (h *handler) basicContext(ctx context.Context) context.Context {
-	known := manifests.FromContext(ctx)
-	known.ReconcilerName, known.LocalClient = h.self.Name, confidential.NotingClient(h.local)
-	return known.In(ctx)
 }
 
 // reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this

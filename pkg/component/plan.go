@@ -509,7 +509,8 @@ func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.
 // planTarget returns the configuration of the component and a connection to its target. The
 // references are loaded, and not watched.
 func (h *handler) planTarget(ctx context.Context, obj Component, p *Plan) (resolvedConfig, targets.Connection, error) {
-	resolved, access, absent, err := h.resolve(ctx, obj, func(ctx context.Context, obj Component) references.Absence {
+	_, rolloutErr := h.rolloutOf(obj)
+	resolved, access, absent, err := h.resolve(ctx, obj, rolloutErr, func(ctx context.Context, obj Component) references.Absence {
 		absent, _ := h.readReferences(ctx, obj)
 		return absent
 	})

@@ -254,28 +254,28 @@ func sourceOf(pointer any) *references.Source {
 
 // loadReferences loads what the spec refers to, for a reconcile that renders from it: from
 // then on, only newer versions requeue the component.
-func (h *handler) loadReferences(ctx context.Context, obj Component) references.Absence {
-	absent, versions := h.readReferences(ctx, obj)
-	h.watches.SetReferences(client.ObjectKeyFromObject(obj), versions)
+func (o *opener) loadReferences(ctx context.Context, obj Component) references.Absence {
+	absent, versions := o.readReferences(ctx, obj)
+	o.watches.SetReferences(client.ObjectKeyFromObject(obj), versions)
 	return absent
 }
 
 // readReferences loads what the spec refers to, and returns which versions it has read. What
 // is missing is no absence if the component is being deleted and does not wait for it.
-func (h *handler) readReferences(ctx context.Context, obj Component) (references.Absence, []informer.Reference) {
-	found, keep := h.author.finder.Find(obj.GetSpec())
+func (o *opener) readReferences(ctx context.Context, obj Component) (references.Absence, []informer.Reference) {
+	found, keep := o.author.finder.Find(obj.GetSpec())
 	if len(found) == 0 {
 		return references.Absence{}, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, h.code.loadTimeout)
+	limited, cancel := context.WithTimeout(ctx, o.code.loadTimeout)
 	defer cancel()
-	absent, versions := references.Load(limited, h.local, obj, found)
+	absent, versions := references.Load(limited, o.local, obj, found)
 	keep()
-	if h.holdsSecret(obj, found) {
+	if o.holdsSecret(obj, found) {
 		confidential.Note(ctx)
 	}
-	if slices.ContainsFunc(found, h.author.isCustom) {
-		custom, err := h.loadCustomReferences(ctx, obj)
+	if slices.ContainsFunc(found, o.author.isCustom) {
+		custom, err := o.loadCustomReferences(ctx, obj)
 		absent.Missing, absent.Failed = append(absent.Missing, custom.Missing...), append(absent.Failed, custom.Failed...)
 		if err != nil {
 			absent.Failed = append(absent.Failed, err)
@@ -286,7 +286,7 @@ func (h *handler) readReferences(ctx context.Context, obj Component) (references
 
 // holdsSecret reports whether a reference has loaded a Secret. The kubeconfig of the component does not count: nothing of it
 // gets into manifests.
-func (h *handler) holdsSecret(obj Component, found []references.Found) bool {
+func (o *opener) holdsSecret(obj Component, found []references.Found) bool {
 	var kubeConfig []byte
 	if own, ok := configurationOf[ClientConfiguration](obj); ok {
 		kubeConfig = own.GetKubeConfig()
@@ -302,20 +302,20 @@ func (h *handler) holdsSecret(obj Component, found []references.Found) bool {
 
 // loadCustomReferences loads the references of types that the author of the operator wrote.
 // Their code gets a copy, because it may run on after the deadline.
-func (h *handler) loadCustomReferences(ctx context.Context, obj Component) (references.Absence, error) {
+func (o *opener) loadCustomReferences(ctx context.Context, obj Component) (references.Absence, error) {
 	theirs, err := identity.Copy(obj)
 	if err != nil {
 		return references.Absence{}, err
 	}
 	const what = "loading references"
-	known := manifests.FromContext(h.basicContext(ctx))
+	known := manifests.FromContext(o.basicContext(ctx))
 	known.Component = theirs
-	absent, err := callUserCode(known.In(ctx), h.code, client.ObjectKeyFromObject(obj), what, h.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
+	absent, err := callUserCode(known.In(ctx), o.code, client.ObjectKeyFromObject(obj), what, o.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
 		var absent references.Absence
-		found, keep := h.author.finder.Find(theirs.GetSpec())
+		found, keep := o.author.finder.Find(theirs.GetSpec())
 		for _, reference := range found {
-			if h.author.isCustom(reference) {
-				absent.Add(theirs, reference, confidential.Failure(ctx, h.author.load(ctx, confidential.NotingClient(h.local), reference, theirs)))
+			if o.author.isCustom(reference) {
+				absent.Add(theirs, reference, confidential.Failure(ctx, o.author.load(ctx, confidential.NotingClient(o.local), reference, theirs)))
 			}
 		}
 		keep()

@@ -30,7 +30,7 @@ func setReason[R ~string](reason *R, text string) { *reason = R(text) }
 
 func TestFallback(t *testing.T) {
 	now := time.Unix(1000, 0)
-	h := &handler{now: func() time.Time { return now }}
+	h := &handler{opener: &opener{now: func() time.Time { return now }}}
 	known := &remembered{}
 	until := func(d time.Duration) report.Wait {
 		wait := waitFor("/ConfigMap a", "NotReady", "")

@@ -149,7 +149,7 @@ func TestARolloutNamesWhoWroteTheStatusOfAFailure(t *testing.T) {
 }
 
 func TestNoPauseEndsEarly(t *testing.T) {
-	h := &handler{fleet: newFleet(Rollout{}, nil, nil, nil)}
+	h := &handler{opener: &opener{}, fleet: newFleet(Rollout{}, nil, nil, nil)}
 	w := &widget{}
 	w.Status.History, w.Status.AppliedGeneration = historyFrom("2 new Ready, 1 old Ready"), 1
 	if got := h.fleetMember(w, "new", false); !got.ReadyAt.Equal(w.Status.History[0].ReadyAt.Add(time.Second)) {

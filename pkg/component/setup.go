@@ -367,14 +367,10 @@ func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) 
 	self := r.settings.Operator
 	self.Kind = gvk
 	return &handler{
-		settings: r.settings,
-		self:     self,
-		author:   authorTypeOf[T](),
-		local:    about.client,
+		opener:   &opener{settings: r.settings, self: self, author: authorTypeOf[T](), local: about.client, now: r.now},
 		memory:   newMemory(),
 		cleanups: backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers: about.triggers,
-		now:      r.now,
 		inventory: inventory.NewStore(inventory.Options{
 			Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner,
 			Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,

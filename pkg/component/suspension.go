@@ -27,18 +27,18 @@ type suspension struct {
 // suspensionOf returns the suspension of a component: of those that its spec and its
 // annotations ask for, the one that remains longer. That its management policy may suspend it,
 // too, is found out by the session. The error is about the annotation alone.
-func (h *handler) suspensionOf(obj Component) (suspension, error) {
-	annotated, err := h.annotatedSuspension(obj)
-	if own := specSuspension(obj); own.remains(h.now()) > annotated.remains(h.now()) {
+func (o *opener) suspensionOf(obj Component) (suspension, error) {
+	annotated, err := o.annotatedSuspension(obj)
+	if own := specSuspension(obj); own.remains(o.now()) > annotated.remains(o.now()) {
 		return own, err
 	}
 	return annotated, err
 }
 
 // annotatedSuspension returns the suspension that the annotations ask for.
-func (h *handler) annotatedSuspension(obj Component) (suspension, error) {
-	name, annotations := h.self.Annotation(vocabulary.AnnotationSuspend), obj.GetAnnotations()
-	s := suspension{asked: true, reason: annotations[h.self.Annotation(vocabulary.AnnotationSuspendReason)]}
+func (o *opener) annotatedSuspension(obj Component) (suspension, error) {
+	name, annotations := o.self.Annotation(vocabulary.AnnotationSuspend), obj.GetAnnotations()
+	s := suspension{asked: true, reason: annotations[o.self.Annotation(vocabulary.AnnotationSuspendReason)]}
 	switch value := annotations[name]; value {
 	case "", "false":
 		return suspension{}, nil
@@ -71,9 +71,9 @@ func specSuspension(c Component) suspension {
 // isSuspended reports whether the component is to be left as it is. A mistake in the
 // annotation does not suspend it: then a full reconcile reports the mistake, and does nothing
 // else.
-func (h *handler) isSuspended(obj Component) bool {
-	s, _ := h.suspensionOf(obj)
-	return s.remains(h.now()) > 0
+func (o *opener) isSuspended(obj Component) bool {
+	s, _ := o.suspensionOf(obj)
+	return s.remains(o.now()) > 0
 }
 
 // remains returns how long the suspension goes on; 0 if there is none.

@@ -41,21 +41,21 @@ const (
 // connect returns a connection to the target cluster; release it at the end of the
 // reconcile. If the cluster is busy, the reconcile ends here: no worker waits. The engine of
 // the target makes digests, so the key has to be there.
-func (h *handler) connect(ctx context.Context, obj Component, access target.Access) (targets.Connection, error) {
-	if _, err := h.digestKey.Get(ctx); err != nil {
+func (o *opener) connect(ctx context.Context, obj Component, access target.Access) (targets.Connection, error) {
+	if _, err := o.digestKey.Get(ctx); err != nil {
 		return targets.Connection{}, err
 	}
-	t, err := h.targets.Connect(access, client.ObjectKeyFromObject(obj))
+	t, err := o.targets.Connect(access, client.ObjectKeyFromObject(obj))
 	if errors.Is(err, target.ErrBusy) {
 		telemetry.NoteResult(ctx, metrics.ResultPending)
 		after := backoff.Jitter(busyDelay, verdict.Jitter, backoff.Random())
 		return targets.Connection{}, &result.RequeueError{After: after, Err: err}
 	}
 	if err == nil {
-		h.targets.SetEngine(h.self.Owner(obj), t)
+		o.targets.SetEngine(o.self.Owner(obj), t)
 		return t, nil
 	}
-	err = h.self.About(obj, err)
+	err = o.self.About(obj, err)
 	_, unreachable := errors.AsType[*target.UnreachableError](err)
 	_, denied := errors.AsType[*cluster.AddressDeniedError](err)
 	if unreachable && !denied {
@@ -68,55 +68,55 @@ func (h *handler) connect(ctx context.Context, obj Component, access target.Acce
 
 // aboutTarget names the kubeconfig that leads to a target which cannot be identified.
 // Other errors stay as they are.
-func (h *handler) aboutTarget(obj Component, err error) error {
+func (o *opener) aboutTarget(obj Component, err error) error {
 	if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); !refused {
 		return err
 	}
 	own, ok := configurationOf[ClientConfiguration](obj)
 	if !ok || own.GetKubeConfig() == nil {
-		return h.self.About(obj, err)
+		return o.self.About(obj, err)
 	}
 	name := "its kubeconfig"
-	found, _ := h.author.finder.Find(obj.GetSpec())
+	found, _ := o.author.finder.Find(obj.GetSpec())
 	for _, reference := range found {
 		if secret, ok := reference.Pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), own.GetKubeConfig()) {
 			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.Path)
 		}
 	}
-	return h.self.About(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
+	return o.self.About(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
 }
 
 // confirm returns what the engine calls before it creates objects if the last check is some
 // time ago: it reports whether the component is still as this reconcile read it, and whether
 // this process still leads. The server cannot refuse a stale creation, as it refuses a stale
 // update.
-func (h *handler) confirm(obj Component) func(context.Context) error {
+func (o *opener) confirm(obj Component) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := h.settings.leaderLock.leadingFor(creating); err != nil {
+		if err := o.settings.leaderLock.leadingFor(creating); err != nil {
 			return err
 		}
-		current := h.author.new()
-		switch err := h.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
+		current := o.author.new()
+		switch err := o.local.Get(ctx, client.ObjectKeyFromObject(obj), current); {
 		case types.IsGone(err, obj.GetName()):
 			return superseded("it is not there any more")
 		case err != nil:
-			return fmt.Errorf("read %s again: %w", h.self.Title(obj), err)
+			return fmt.Errorf("read %s again: %w", o.self.Title(obj), err)
 		}
 		switch {
 		case current.GetUID() != obj.GetUID():
 			return superseded("it was deleted and created again")
 		case current.GetGeneration() != obj.GetGeneration():
 			return superseded("its spec changed")
-		case !selects(h.settings.selector, current):
+		case !selects(o.settings.selector, current):
 			return errNotSelected
-		case h.self.Claim(current, current.GetStatus().Reconciler) != "":
+		case o.self.Claim(current, current.GetStatus().Reconciler) != "":
 			return superseded("another operator has claimed it")
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
 		// In the same version, the difference is what a reconcile has found out and not written yet.
 		case current.GetResourceVersion() != obj.GetResourceVersion() && !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
 			return superseded("another process writes its inventory")
-		case !maps.Equal(h.self.Instructions(current), h.self.Instructions(obj)):
+		case !maps.Equal(o.self.Instructions(current), o.self.Instructions(obj)):
 			return superseded("its annotations ask for something else")
 		}
 		return nil
@@ -128,18 +128,18 @@ var errNotSelected = superseded("its labels do not match the selector of the ope
 
 // protected returns what the component, and its operator, cannot live without. In
 // another cluster objects of the same names are other objects.
-func (h *handler) protected(obj Component) ([]report.Key, error) {
+func (o *opener) protected(obj Component) ([]report.Key, error) {
 	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
 		return nil, nil
 	}
-	mapping, err := h.mapper.RESTMapping(h.self.Kind.GroupKind())
+	mapping, err := o.mapper.RESTMapping(o.self.Kind.GroupKind())
 	if err != nil {
-		return nil, fmt.Errorf("find the definition of the type %s: %w", h.self.Kind, err)
+		return nil, fmt.Errorf("find the definition of the type %s: %w", o.self.Kind, err)
 	}
-	key := targets.DigestKeySecret(h.settings.operatorNamespace, h.self.Name)
+	key := targets.DigestKeySecret(o.settings.operatorNamespace, o.self.Name)
 	return []report.Key{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: mapping.Resource.GroupResource().String()},
-		{Kind: "Namespace", Name: h.settings.operatorNamespace},
+		{Kind: "Namespace", Name: o.settings.operatorNamespace},
 		{Kind: "Secret", Namespace: key.Namespace, Name: key.Name},
 	}, nil
 }
