@@ -34,131 +34,138 @@ import (
 // reconcile uses the fast path if nothing but dependents changed: it uses what the last full
 // one has found out.
 func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
-	key := client.ObjectKeyFromObject(obj)
-	h.remembered(obj).planned, h.remembered(obj).unasked = false, false
-	fast := h.triggers.StartReconcile(key)
-	var before prepared
-	if !fast {
-		// Even if this reconcile fails, its causes are dropped: the next one must not use what
-		// was rendered before them.
-		before = h.memory.takeRendered(key)
-	}
-	if fast {
+	key, remembered := client.ObjectKeyFromObject(obj), h.remembered(obj)
+	remembered.planned, remembered.unasked = false, false
+	if h.triggers.StartReconcile(key) {
 		if known, ok := h.memory.renderedFor(obj, h.now()); ok {
 			res, err := h.applyFast(ctx, obj, commit, known)
 			if !errors.Is(err, reconciler.ErrOutdated) {
 				return res, err
 			}
 		}
-		before = h.memory.takeRendered(key)
 	}
-	h.remembered(obj).turn, h.remembered(obj).unasked = "", true
+	remembered.turn, remembered.unasked = "", true
 	// Whatever comes out of it, the request is handled at the end.
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
-	root := rootOf(obj) // a hook may change it, in memory
-	_, rolloutErr := h.rolloutOf(obj)
-	resolved, access, absent, err := h.resolve(ctx, obj, rolloutErr, h.loadReferences)
+	// Even if this reconcile fails, its causes are dropped: the next one must not use what was rendered before them.
+	a := &attempt{obj: obj, commit: commit, before: h.memory.takeRendered(key)}
+	a.root = rootOf(obj) // a hook may change it, in memory
+	err := h.open(ctx, a)
 	if err != nil {
 		return result.Empty, err
 	}
-	t, err := h.connect(ctx, obj, access)
-	if err != nil {
-		return result.Empty, cmp.Or(absent, err)
-	}
-	defer t.Release()
-	ctx = h.basicContext(ctx)
-	if absent != nil && !mayRepairAs(obj, access, before) {
-		return result.Empty, absent
-	}
-	if absent != nil {
-		return h.repairLast(ctx, obj, commit, t, resolved, before, nil, absent)
-	}
-	if err := h.revisions.AdoptRelease(ctx, obj, t, h.revisions.Renderer.Generator, &resolved.Deployment, &resolved.policies); err != nil {
-		return result.Empty, err
-	}
-	if err := h.runHooks(ctx, postRead, obj); err != nil {
-		return result.Empty, err
-	}
-	candidate, err := h.revisions.Candidate(ctx, obj, t, resolved.Deployment, h.revisions.Renderer.Generator, h.manifestDigest(t, resolved))
-	h.remembered(obj).generator = candidate.Digests.Generator
-	if err != nil {
-		return result.Empty, err
-	}
-	digests, pinned := candidate.Digests, candidate.Pin
-	allowEmpty, err := flagOf(obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty))
-	if err != nil {
-		return result.Empty, &verdict.InvalidError{Err: h.self.About(obj, err)}
-	}
-	known := h.preparedOf(obj, resolved, access, root, allowEmpty)
-	needsApproval, err := h.needsApproval(obj, digests, pinned)
-	if err != nil {
-		return result.Empty, &verdict.InvalidError{Err: h.self.About(obj, err)}
-	}
-	obj.GetStatus().Approval = nil
-	var approved *rendering.Rendering
-	if needsApproval {
-		if approved, err = h.approvedRendering(ctx, obj, t, resolved, digests, allowEmpty); err != nil {
-			return h.repairLast(ctx, obj, commit, t, resolved, before, nil, err)
-		}
-		if approved == nil {
-			return h.applyUnapproved(revision.InRevision(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired)
-		}
-	}
-	if held, err := h.isHeld(ctx, obj, digests, pinned); err != nil {
-		return result.Empty, err
-	} else if held {
-		return h.applyHeld(revision.InRevision(ctx, t, revision.Of(obj).Processing().Component, revision.Of(obj)), obj, commit, t, known, before.desired, candidate.RolledBack)
-	}
-	rendered, err := h.startRevision(ctx, obj, commit, candidate, needsApproval)
-	if err != nil {
-		return result.Empty, err
-	}
-	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
-	if err := h.runHooks(ctx, preReconcile, obj); err != nil {
-		return result.Empty, err
-	}
-	toRender := h.revisions.Request(obj, resolved.Deployment, digests.Revision, rendered)
-	if approved == nil {
-		var manifests rendering.Rendering
-		err := h.reportSlow(ctx, obj, commit, func(ctx context.Context) (err error) {
-			manifests, err = h.revisions.Objects(ctx, obj, toRender, pinned, &h.remembered(obj).rendering)
-			return err
-		})
-		if err != nil {
-			return h.repairLast(ctx, obj, commit, t, resolved, before, nil, err)
-		}
-		approved = &manifests
-	}
-	known.digest, known.pin, known.pinned, known.config.Namespace = digests.Component, pinned, approved.Pinned, approved.Namespace
-	outcome, err := h.applySet(ctx, obj, commit, t, known, before.desired, approved.Objects)
-	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
-		return h.repairLast(ctx, obj, commit, t, resolved, before, outcome.Awaited, err)
-	}
-	if err == nil || outcome.Total > 0 {
-		err = errors.Join(err, h.revisions.Renderer.Keep(ctx, toRender, approved, &h.remembered(obj).rendering))
-	}
-	if current := revision.Of(obj).Current(); current != nil { // an outdated definition drops it
-		current.Digest = approved.Stored
-	}
-	return h.concludeApply(ctx, obj, t, outcome, err, func(ctx context.Context, obj Component) error { return h.runHooks(ctx, postReconcile, obj) })
+	defer a.target.Release()
+	return h.applyRevision(h.basicContext(ctx), a)
 }
 
-// startRevision records the candidate in the status, and reports whether the manifests of the revision were rendered before. An
-// approved revision is durable before anything else, because a part of it that was applied would not be as approved; and so is a
-// revision of a roll-out, because the next leader has to count it.
-func (h *handler) startRevision(ctx context.Context, obj Component, commit session.Commit, candidate revision.Candidate, approved bool) (rendered bool, err error) {
-	started, known := h.revisions.Start(obj, candidate), h.remembered(obj)
+// open resolves the configuration of the component, and connects to its target.
+func (h *handler) open(ctx context.Context, a *attempt) (err error) {
+	_, rolloutErr := h.rolloutOf(a.obj)
+	if a.config, a.access, a.absent, err = h.resolve(ctx, a.obj, rolloutErr, h.loadReferences); err != nil {
+		return err
+	}
+	if a.target, err = h.connect(ctx, a.obj, a.access); err != nil {
+		return cmp.Or(a.absent, err)
+	}
+	return nil
+}
+
+// applyRevision applies the revision that the component has now. It goes through the steps of a full reconcile.
+func (h *handler) applyRevision(ctx context.Context, a *attempt) (result.Result, error) {
+	if ans, err := pass(ctx, a, h.entryGates()); err != nil || ans.meanwhile != "" {
+		return h.await(ctx, a, ans, err)
+	}
+	if err := h.revisions.AdoptRelease(ctx, a.obj, a.target, h.revisions.Renderer.Generator, &a.config.Deployment, &a.config.policies); err != nil {
+		return result.Empty, err
+	}
+	if err := h.runHooks(ctx, postRead, a.obj); err != nil {
+		return result.Empty, err
+	}
+	if err := h.findRevision(ctx, a); err != nil {
+		return result.Empty, err
+	}
+	if ans, err := pass(ctx, a, h.startGates()); err != nil || ans.meanwhile != "" {
+		return h.await(ctx, a, ans, err)
+	}
+	started, err := h.startRevision(ctx, a)
+	if err != nil {
+		return result.Empty, err
+	}
+	ctx = revision.InRevision(ctx, a.target, a.candidate.Digests.Component, revision.Of(a.obj))
+	if err := h.runHooks(ctx, preReconcile, a.obj); err != nil {
+		return result.Empty, err
+	}
+	request := h.revisions.Request(a.obj, a.config.Deployment, a.candidate.Digests.Revision, started.Rendered)
+	objects, err := h.objectsOf(ctx, a, request)
+	if err != nil {
+		return h.repairLast(ctx, a, nil, err)
+	}
+	outcome, err := h.applySet(ctx, a, a.prepared(a.candidate.Digests.Component, a.candidate.Pin, objects, h.now()), objects.Objects)
+	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
+		return h.repairLast(ctx, a, outcome.Awaited, err)
+	}
+	if err == nil || outcome.Total > 0 {
+		err = errors.Join(err, h.revisions.Renderer.Keep(ctx, request, &objects, &h.remembered(a.obj).rendering))
+	}
+	if current := revision.Of(a.obj).Current(); current != nil { // an outdated definition drops it
+		current.Digest = objects.Stored
+	}
+	return h.concludeApply(ctx, a.obj, a.target, outcome, err, func(ctx context.Context, obj Component) error { return h.runHooks(ctx, postReconcile, obj) })
+}
+
+// await does what a closed gate asks for meanwhile.
+func (h *handler) await(ctx context.Context, a *attempt, ans answer, err error) (result.Result, error) {
+	switch {
+	case err != nil:
+		return result.Empty, err
+	case ans.meanwhile == repair:
+		return h.repairLast(ctx, a, nil, ans.why)
+	case ans.meanwhile == freeze:
+		return result.Empty, ans.why
+	}
+	return h.keepCurrent(revision.InRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.meanwhile)
+}
+
+// findRevision finds out which revision the component has, or would have next.
+func (h *handler) findRevision(ctx context.Context, a *attempt) (err error) {
+	a.candidate, err = h.revisions.Candidate(ctx, a.obj, a.target, a.config.Deployment, h.revisions.Renderer.Generator, h.manifestDigest(a.target, a.config))
+	h.remembered(a.obj).generator = a.candidate.Digests.Generator
+	if err != nil {
+		return err
+	}
+	if a.allowEmpty, err = flagOf(a.obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
+		return &verdict.InvalidError{Err: h.self.About(a.obj, err)}
+	}
+	return nil
+}
+
+// objectsOf returns the objects of the candidate: the approved rendering, or what is rendered now.
+func (h *handler) objectsOf(ctx context.Context, a *attempt, request rendering.Request) (objects rendering.Rendering, err error) {
+	if a.approved != nil {
+		return *a.approved, nil
+	}
+	err = h.reportSlow(ctx, a.obj, a.commit, func(ctx context.Context) (err error) {
+		objects, err = h.revisions.Objects(ctx, a.obj, request, a.candidate.Pin, &h.remembered(a.obj).rendering)
+		return err
+	})
+	return objects, err
+}
+
+// startRevision records the candidate in the status. An approved revision is durable before anything else, because a part of it
+// that was applied would not be as approved; and so is a revision of a roll-out, because the next leader has to count it.
+func (h *handler) startRevision(ctx context.Context, a *attempt) (revision.Started, error) {
+	started, known := h.revisions.Start(a.obj, a.candidate), h.remembered(a.obj)
 	if started.New {
 		known.activity.StartRevision()
-		if obj.GetStatus().IsReady() { // that was another revision, and a status may be written from now on
-			h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", obj.GetStatus().Revision)}))
+		if status := a.obj.GetStatus(); status.IsReady() { // that was another revision, and a status may be written from now on
+			h.setVerdict(a.obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
 		}
 	}
 	// Nothing is written again before the definition keeps what was counted.
-	if _, reason, _ := obj.GetStatus().GetState(); started.Dropped || approved || started.Updates && h.fleet != nil || reason == vocabulary.ReasonCRDOutdated {
-		if err := commit(ctx); err != nil {
-			return false, err
+	if _, reason, _ := a.obj.GetStatus().GetState(); started.Dropped || a.approved != nil || started.Updates && h.fleet != nil || reason == vocabulary.ReasonCRDOutdated {
+		if err := a.commit(ctx); err != nil {
+			return started, err
 		}
 	}
 	if started.Changed {
@@ -166,7 +173,7 @@ func (h *handler) startRevision(ctx context.Context, obj Component, commit sessi
 		known.idle.Reset()
 		known.failureReasons = nil
 	}
-	return started.Rendered, nil
+	return started, nil
 }
 
 // applyFast reconciles on the fast path.
@@ -181,21 +188,21 @@ func (h *handler) applyFast(ctx context.Context, obj Component, commit session.C
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
 	}
-	switch {
-	case known.approval != nil:
+	switch known.waits {
+	case keepUnapproved:
 		return h.concludeUnapproved(obj, t, outcome, err)
-	case known.held:
+	case keepVersion:
 		return h.concludeApply(ctx, obj, t, outcome, err, noHooks)
 	}
 	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterFastPath)
 }
 
-// applySet applies a set, and remembers it. Before is what was remembered.
-func (h *handler) applySet(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, objects []client.Object) (reconciler.Outcome, error) {
-	outcome, err := h.apply(ctx, obj, commit, t, known, objects)
-	if known.desired = outcome.Desired.Pack(before); known.desired != nil {
+// applySet applies a set, and remembers it.
+func (h *handler) applySet(ctx context.Context, a *attempt, known prepared, objects []client.Object) (reconciler.Outcome, error) {
+	outcome, err := h.apply(ctx, a.obj, a.commit, a.target, known, objects)
+	if known.desired = outcome.Desired.Pack(a.before.desired); known.desired != nil {
 		known.size = known.desired.Size()
-		h.memory.keepRendered(client.ObjectKeyFromObject(obj), known)
+		h.memory.keepRendered(client.ObjectKeyFromObject(a.obj), known)
 	}
 	return outcome, err
 }
@@ -203,7 +210,7 @@ func (h *handler) applySet(ctx context.Context, obj Component, commit session.Co
 // mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it, but
 // not that of an ImpersonationSpec.
 func mayRepairAs(obj Component, access target.Access, before prepared) bool {
-	if before.desired != nil && !before.repairs {
+	if before.desired != nil && before.waits != repair {
 		return reflect.DeepEqual(access, before.access)
 	}
 	if own, ok := configurationOf[ImpersonationConfiguration](obj); !ok || own.GetImpersonationUser() != "" {
@@ -217,45 +224,86 @@ func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
-func (h *handler) repairLast(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, resolved resolvedConfig, last prepared, awaited []report.AwaitedObject, why error) (result.Result, error) {
-	h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
-	status := revision.Of(obj)
+func (h *handler) repairLast(ctx context.Context, a *attempt, awaited []report.AwaitedObject, why error) (result.Result, error) {
+	key, last := client.ObjectKeyFromObject(a.obj), a.before
+	h.watches.SetAwaited(key, a.target.Target, awaited)
+	status := revision.Of(a.obj)
 	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
-	if !reflect.DeepEqual(last.config.policies, resolved.policies) {
+	if !reflect.DeepEqual(last.config.policies, a.config.policies) {
 		last = prepared{}
 	}
-	if isEmpty(obj) || last.desired == nil && (at < 0 || h.settings.historyLimit == 0) {
+	if isEmpty(a.obj) || last.desired == nil && (at < 0 || h.settings.historyLimit == 0) {
 		return result.Empty, why
 	}
 	var stored rendering.Rendering
 	if last.desired == nil {
-		last = prepared{config: resolved, digest: status.Processing().Component}
+		var pin revision.Pin
 		var err error
-		stored, last.pin, err = h.revisions.Stored(ctx, obj, resolved.Deployment, &status.History[at])
+		stored, pin, err = h.revisions.Stored(ctx, a.obj, a.config.Deployment, &status.History[at], 0)
 		if missing, ok := errors.AsType[*rendering.MissingRevisionError](err); ok {
 			return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
 		}
 		if err != nil {
 			return result.Empty, errors.Join(why, err)
 		}
-		last.pinned, last.config.Namespace = stored.Pinned, stored.Namespace
+		last = prepared{directives: directives{config: a.config}, set: set{digest: status.Processing().Component, pin: pin, pinned: stored.Pinned}}
+		last.config.Namespace = stored.Namespace
 	}
-	last.repairs, last.until = true, time.Time{}
-	h.memory.keepRendered(client.ObjectKeyFromObject(obj), last)
-	outcome, err := h.applySet(ctx, obj, commit, t, last, last.desired, stored.Objects)
+	last.waits, last.until = repair, time.Time{}
+	h.memory.keepRendered(key, last)
+	again := *a
+	again.before = last
+	outcome, err := h.applySet(ctx, &again, last, stored.Objects)
 	if errors.Is(err, reconciler.ErrOutdated) {
-		return h.repairLast(ctx, obj, commit, t, resolved, prepared{}, awaited, why)
+		again.before = prepared{}
+		return h.repairLast(ctx, &again, awaited, why)
 	}
-	h.remembered(obj).planned = false // what is planned for the new set decides whether it failed
+	h.remembered(a.obj).planned = false // what is planned for the new set decides whether it failed
 	outcome.Awaited = append(outcome.Awaited, awaited...)
-	h.noteOutcome(obj, t, &outcome, err)
+	h.noteOutcome(a.obj, a.target, &outcome, err)
 	if next := verdict.NextChange(outcome.Waiting); !next.IsZero() {
-		h.triggers.RequestFast(client.ObjectKeyFromObject(obj), max(next.Sub(h.now()), minFallback))
+		h.triggers.RequestFast(key, max(next.Sub(h.now()), minFallback))
 	}
 	if err != nil || outcome.Total == 0 {
 		return result.Empty, errors.Join(why, err)
 	}
 	return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
+}
+
+// keepCurrent goes on applying the current revision, from its set in the history, while the next one waits.
+func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) (result.Result, error) {
+	status, known := revision.Of(a.obj), h.remembered(a.obj)
+	conclude := func(outcome reconciler.Outcome, err error) (result.Result, error) {
+		if waits == keepUnapproved {
+			return h.concludeUnapproved(a.obj, a.target, outcome, err)
+		}
+		return h.concludeApply(ctx, a.obj, a.target, outcome, err, noHooks)
+	}
+	if status.Revision == 0 {
+		return conclude(reconciler.Outcome{}, nil)
+	}
+	failed := int64(0)
+	if back := a.candidate.RolledBack; waits == keepVersion && back != nil && status.Current().RollbackTo == back.To {
+		status.Rollback, failed = back, back.From // it is there because a later one failed: that stays so
+	}
+	stored, pin, err := h.revisions.Stored(ctx, a.obj, a.config.Deployment, status.Current(), failed)
+	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
+		unrepaired := "; until then the dependent objects are not repaired: " + err.Error()
+		if waits == keepUnapproved {
+			status.Approval.Summary += unrepaired
+			return conclude(reconciler.Outcome{}, nil)
+		}
+		if known.turn += unrepaired; status.Current().Result == v1alpha1.RevisionReady {
+			return result.Success, nil
+		}
+		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: known.turn, Fallback: defaultRequeueInterval}}
+	}
+	if err != nil {
+		return result.Empty, err
+	}
+	current := a.prepared(status.Processing().Component, pin, stored, h.now())
+	current.waits, current.approval = waits, status.Approval.DeepCopy()
+	return conclude(h.applySet(ctx, a, current, stored.Objects))
 }
 
 // apply lets the engine bring the dependent objects closer to what is desired: those
@@ -302,8 +350,8 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
 		TimedOut:        timedOut,
-		RepairOnly:      known.repairs,
-		Stored:          known.repairs || known.held || known.approval != nil || known.pin.IsSet(),
+		RepairOnly:      known.waits == repair,
+		Stored:          known.waits != "" || known.pin.IsSet(),
 		Urgent:          h.triggers.IsUrgent(client.ObjectKeyFromObject(obj)),
 		Protected:       protected,
 	}
@@ -316,7 +364,7 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 // manifestDigest returns a function for the digest of the manifests that would be applied.
 func (h *handler) manifestDigest(t targets.Connection, resolved resolvedConfig) revision.ManifestDigest {
 	return func(ctx context.Context, obj identity.Component, objects []client.Object, digest string) (string, error) {
-		request, err := h.applyRequest(obj, prepared{config: resolved, digest: digest, allowEmpty: true}, objects, v1alpha1.Inventory{})
+		request, err := h.applyRequest(obj, prepared{directives: directives{config: resolved, allowEmpty: true}, set: set{digest: digest}}, objects, v1alpha1.Inventory{})
 		if err != nil {
 			return "", err
 		}

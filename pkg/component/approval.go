@@ -6,7 +6,6 @@ package component
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,11 +17,8 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
-	"github.com/corbel-run/corbel/internal/session"
-	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -34,58 +30,73 @@ import (
 // the annotation approve, the revision before is kept as it is. Rollbacks and deletions need no
 // approval.
 
+// approvalGiven is closed while the candidate is another revision that has to be approved. It renders the candidate once, and records
+// the plan in the status.
+func (h *handler) approvalGiven(ctx context.Context, a *attempt) (answer, error) {
+	needed, err := h.needsApproval(a)
+	if err != nil {
+		return answer{}, &verdict.InvalidError{Err: h.self.About(a.obj, err)}
+	}
+	a.obj.GetStatus().Approval = nil
+	if !needed {
+		return answer{}, nil
+	}
+	pending, err := h.planNext(ctx, a)
+	if err != nil {
+		return answer{repair, err}, nil
+	}
+	if h.self.Value(a.obj, vocabulary.AnnotationApprove) == pending.Hash {
+		return answer{}, nil
+	}
+	a.obj.GetStatus().Approval, a.approved = pending, nil
+	return answer{meanwhile: keepUnapproved}, nil
+}
+
 // needsApproval reports whether a revision would start that has to be approved.
-func (h *handler) needsApproval(obj Component, next revision.Digests, pinned revision.Pin) (bool, error) {
+func (h *handler) needsApproval(a *attempt) (bool, error) {
 	annotation := h.self.Annotation(vocabulary.AnnotationRequireApproval)
-	required, err := flagOf(obj, annotation)
+	required, err := flagOf(a.obj, annotation)
 	if err != nil {
 		return false, err
 	}
-	if _, annotated := obj.GetAnnotations()[annotation]; !annotated {
+	if _, annotated := a.obj.GetAnnotations()[annotation]; !annotated {
 		required = h.settings.requireApproval
 	}
-	status := obj.GetStatus()
+	status := a.obj.GetStatus()
 	dropped := status.Revision == 0 && status.AppliedGeneration != 0 // an outdated definition dropped it
-	if !required || pinned.IsSet() || dropped {
-		return false, nil
-	}
-	return h.revisions.Starts(obj, next), nil
+	return required && !a.candidate.Pin.IsSet() && !dropped && h.revisions.Starts(a.obj, a.candidate.Digests), nil
 }
 
-// approvedRendering returns what is applied for a new revision if its plan is approved. Otherwise it
-// records the plan in the status, and returns nil.
-func (h *handler) approvedRendering(ctx context.Context, obj Component, t targets.Connection, resolved resolvedConfig, digests revision.Digests, allowEmpty bool) (*rendering.Rendering, error) {
-	next, err := identity.Copy(obj)
+// planNext renders the candidate as the next revision, and returns its plan as the status has it.
+func (h *handler) planNext(ctx context.Context, a *attempt) (*v1alpha1.PendingApproval, error) {
+	next, err := identity.Copy(a.obj)
 	if err != nil {
 		return nil, err
 	}
-	status := revision.Of(next)
+	status, digests := revision.Of(next), a.candidate.Digests
 	status.StartProcessing(next.GetGeneration(), digests, h.now())
-	ctx = revision.InRevision(ctx, t, digests.Component, status)
+	ctx = revision.InRevision(ctx, a.target, digests.Component, status)
 	left, err := h.code.previewHooks(revision.InPreview(ctx), preReconcile, next)
 	if err != nil {
 		return nil, err
 	}
-	request := h.revisions.Request(next, resolved.Deployment, digests.Revision, false)
+	request := h.revisions.Request(next, a.config.Deployment, digests.Revision, false)
 	request.Pending = true
-	rendered, err := h.revisions.Renderer.Render(ctx, request, &h.remembered(obj).rendering)
+	rendered, err := h.revisions.Renderer.Render(ctx, request, &h.remembered(a.obj).rendering)
 	if err != nil {
 		return nil, err
 	}
+	a.approved = &rendered
 	plan := Plan{Revision: status.Revision}
-	known := prepared{config: resolved, digest: digests.Component, allowEmpty: allowEmpty}
-	if err := h.planRendered(ctx, obj, t, known, rendered, digests, &plan); err != nil {
+	known := prepared{directives: directives{config: a.config, allowEmpty: a.allowEmpty}, set: set{digest: digests.Component}}
+	if err := h.planRendered(ctx, a.obj, a.target, known, rendered, digests, &plan); err != nil {
 		return nil, err
-	}
-	if h.self.Value(obj, vocabulary.AnnotationApprove) == plan.Hash {
-		return &rendered, nil
 	}
 	summary := plan.summary()
 	if len(left) > 0 {
 		summary += "; it is not known what these hooks change, because they are not marked by PreviewSafe: " + strings.Join(left, ", ")
 	}
-	obj.GetStatus().Approval = &v1alpha1.PendingApproval{Revision: status.Revision, Hash: plan.Hash, Summary: summary}
-	return nil, nil
+	return &v1alpha1.PendingApproval{Revision: status.Revision, Hash: plan.Hash, Summary: summary}, nil
 }
 
 // summary counts the changes of a plan by class, and names what is refused or blocked.
@@ -117,26 +128,6 @@ func (p Plan) summary() string {
 	return text
 }
 
-// applyUnapproved keeps the current revision as it is while the next one waits for its approval.
-func (h *handler) applyUnapproved(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet) (result.Result, error) {
-	status := revision.Of(obj)
-	if status.Revision == 0 {
-		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
-	}
-	known.digest, known.approval = status.Processing().Component, status.Approval.DeepCopy()
-	stored, pin, err := h.revisions.Stored(ctx, obj, known.config.Deployment, status.Current())
-	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
-		status.Approval.Summary += "; until then the dependent objects are not repaired: " + err.Error()
-		return h.concludeUnapproved(obj, t, reconciler.Outcome{}, nil)
-	}
-	if err != nil {
-		return result.Empty, err
-	}
-	known.pin, known.pinned, known.config.Namespace = pin, stored.Pinned, stored.Namespace
-	outcome, err := h.applySet(ctx, obj, commit, t, known, before, stored.Objects)
-	return h.concludeUnapproved(obj, t, outcome, err)
-}
-
 // concludeUnapproved ends a reconcile of a component with a revision that waits for its approval.
 func (h *handler) concludeUnapproved(obj Component, t targets.Connection, outcome reconciler.Outcome, err error) (result.Result, error) {
 	h.noteOutcome(obj, t, &outcome, err)
@@ -160,10 +151,4 @@ func approvalIsForeign(fieldOwner string) predicate.Predicate {
 			return entry.Subresource == "status" && entry.Manager != fieldOwner && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:approval"`))
 		})
 	}}
-}
-
-// preparedOf is what a full reconcile knows about a component before it renders.
-func (h *handler) preparedOf(obj Component, resolved resolvedConfig, access target.Access, root root, allowEmpty bool) prepared {
-	resolved.Adopted = nil // it is large, and needed for the rendering only
-	return prepared{config: resolved, access: access, allowEmpty: allowEmpty, root: root, until: h.now().Add(intervalsOf(obj).Requeue)}
 }

@@ -169,27 +169,41 @@ const maxRendered = 128 << 20
 // its dependents are concerned, so that a reconcile that repairs a dependent, or looks
 // whether it is ready, need not find it out again. Without it every reconcile is a full one.
 type prepared struct {
-	config     resolvedConfig
-	access     target.Access
-	digest     string // of the component
-	allowEmpty bool
-	// pin is the earlier revision that was applied in place of what the spec leads to.
-	pin    revision.Pin
-	pinned rendering.Pinned
-	// approval is what the next revision waits for; nil if it does not wait.
-	approval *v1alpha1.PendingApproval
-	// held: the component keeps its version.
-	held bool
-	// repairs: the set is not what the component asks for; it is repaired only, and not for the fast path.
-	repairs bool
+	directives
+	set
 	// desired are the dependents, as the engine keeps them.
 	desired *reconciler.DesiredSet
 	size    int // of desired, in bytes of memory
-
-	// root is what this follows from.
-	root root
 	// until is when the next full reconcile is due.
 	until time.Time
+}
+
+// directives are what a component asks for, besides the objects.
+type directives struct {
+	config     resolvedConfig
+	access     target.Access
+	allowEmpty bool
+	// root is what this follows from.
+	root root
+}
+
+// set says which objects are applied.
+type set struct {
+	digest string // of the component
+	// pin is the earlier revision that is applied in place of what the spec leads to.
+	pin    revision.Pin
+	pinned rendering.Pinned
+	// waits says why the set is not what the component asks for. A set that is repaired only is not for the fast path.
+	waits meanwhile
+	// approval is what the next revision waits for; nil if it does not wait.
+	approval *v1alpha1.PendingApproval
+}
+
+// prepared returns what is remembered of a set of objects that the attempt applies. The digest is that of the component.
+func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Rendering, now time.Time) prepared {
+	p := prepared{directives: a.directives, set: set{digest: digest, pin: pin, pinned: objects.Pinned}, until: now.Add(intervalsOf(a.obj).Requeue)}
+	p.config.Namespace, p.config.Adopted = objects.Namespace, nil // what was adopted is large, and needed for the rendering only
+	return p
 }
 
 // keepRendered remembers what a component wants. If there is too much to remember, the
@@ -234,7 +248,7 @@ func (m *memory) dropRendered(known *remembered) {
 // a full reconcile has to find it out.
 func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
-	if known.repairs || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
+	if known.waits == repair || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
 		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
 	return known, known.root.equal(rootOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)

@@ -395,7 +395,7 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
 	}
-	known := prepared{config: resolved, digest: digests.Component, pin: pinned, pinned: rendered.Pinned}
+	known := prepared{directives: directives{config: resolved}, set: set{digest: digests.Component, pin: pinned, pinned: rendered.Pinned}}
 	if known.allowEmpty, err = flagOf(obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
 		return &verdict.InvalidError{Err: h.self.About(obj, err)}
 	}

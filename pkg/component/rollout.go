@@ -23,16 +23,11 @@ import (
 
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/sentence"
-	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
-	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/reconciler"
-	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // Another generator, such as the next version of a chart, is a new revision of every component. With
@@ -184,32 +179,6 @@ func (h *handler) isHeld(ctx context.Context, obj Component, next revision.Diges
 // waitsForTurn is what a component says that waits. It does not say for how many others: then each of
 // their updates would be a write to all that wait.
 const waitsForTurn = "the next version waits for its turn"
-
-// applyHeld keeps the current revision as it is while the next one waits for its turn. If it is there because
-// a later one failed, that stays so.
-func (h *handler) applyHeld(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, before *reconciler.DesiredSet, rolledBack *v1alpha1.Rollback) (result.Result, error) {
-	status := revision.Of(obj)
-	current := status.Current()
-	known.digest, known.held = status.Processing().Component, true
-	if rolledBack != nil && current.RollbackTo == rolledBack.To {
-		status.Rollback, known.pin.Failed = rolledBack, rolledBack.From
-	}
-	stored, pin, err := h.revisions.Stored(ctx, obj, known.config.Deployment, current)
-	known.pin.To = pin.To
-	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
-		h.remembered(obj).turn += "; until then the dependent objects are not repaired: " + err.Error()
-		if current.Result == v1alpha1.RevisionReady {
-			return result.Success, nil
-		}
-		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: h.remembered(obj).turn, Fallback: defaultRequeueInterval}}
-	}
-	if err != nil {
-		return result.Empty, err
-	}
-	known.pinned, known.config.Namespace = stored.Pinned, stored.Namespace
-	outcome, err := h.applySet(ctx, obj, commit, t, known, before, stored.Objects)
-	return h.concludeApply(ctx, obj, t, outcome, err, noHooks)
-}
 
 // noHooks runs none: hooks belong to the version that has not started.
 func noHooks[T any](context.Context, T) error { return nil }

@@ -232,10 +232,10 @@ func (s *Source) Objects(ctx context.Context, obj identity.Component, request re
 }
 
 // Stored returns the manifests of a revision as the history has them, and the pin of the revision if it is a rollback. Without a
-// revision, they are those of the current one.
-func (s *Source) Stored(ctx context.Context, obj identity.Component, d Deployment, of *v1alpha1.RevisionStatus) (rendering.Rendering, Pin, error) {
+// revision, they are those of the current one. Failed is the revision whose failure led to the rollback; 0 if there is none.
+func (s *Source) Stored(ctx context.Context, obj identity.Component, d Deployment, of *v1alpha1.RevisionStatus, failed int64) (rendering.Rendering, Pin, error) {
 	request := s.Request(obj, d, Of(obj).Processing().Revision, true)
-	var pin Pin
+	pin := Pin{Failed: failed}
 	if of != nil {
 		request.Revision.Number, request.Stored = of.Revision, of.Digest
 		pin.To = of.RollbackTo

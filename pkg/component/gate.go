@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+
+	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+)
+
+// attempt is a full reconcile of a component that is not being deleted.
+type attempt struct {
+	obj    Component
+	commit session.Commit
+	target targets.Connection
+	// directives say what the component asks for.
+	directives
+	// absent says which references of the spec cannot be loaded; nil if all are loaded.
+	absent error
+	// before is what was applied before, as far as it is in memory.
+	before prepared
+	// candidate is the revision that the component has, or would have next.
+	candidate revision.Candidate
+	// approved is the rendering of the candidate if it was approved; else nil.
+	approved *rendering.Rendering
+}
+
+// gate decides whether an attempt goes on. A gate that is closed says in its answer what is done meanwhile. An error ends the
+// attempt, and nothing is written.
+type gate func(ctx context.Context, a *attempt) (answer, error)
+
+// answer says what is done while a gate is closed. The zero value is a gate that is open.
+type answer struct {
+	meanwhile meanwhile
+	// why is the error of the reconcile; nil if the meanwhile words it.
+	why error
+}
+
+// meanwhile is what is done with the dependent objects while a gate is closed.
+type meanwhile string
+
+const (
+	// freeze writes nothing.
+	freeze meanwhile = "Freeze"
+	// repair repairs the objects that were applied last, and removes none.
+	repair meanwhile = "Repair"
+	// keepUnapproved goes on applying the current revision. The next one waits for its approval.
+	keepUnapproved meanwhile = "KeepUnapproved"
+	// keepVersion goes on applying the current revision. The next one waits for its turn.
+	keepVersion meanwhile = "KeepVersion"
+)
+
+// entryGates are asked once the component is read and its target is connected. A component that is suspended, or that another
+// operator has claimed, does not come here: see internal/session.
+func (h *handler) entryGates() []gate { return []gate{h.referencesLoaded} }
+
+// startGates are asked before the candidate becomes the current revision.
+func (h *handler) startGates() []gate { return []gate{h.approvalGiven, h.turnCome} }
+
+// pass asks gates in their order until one is closed.
+func pass(ctx context.Context, a *attempt, gates []gate) (answer, error) {
+	for _, check := range gates {
+		if ans, err := check(ctx, a); err != nil || ans.meanwhile != "" {
+			return ans, err
+		}
+	}
+	return answer{}, nil
+}
+
+// referencesLoaded is closed while the spec refers to objects that do not exist.
+func (h *handler) referencesLoaded(_ context.Context, a *attempt) (answer, error) {
+	switch {
+	case a.absent == nil:
+		return answer{}, nil
+	case mayRepairAs(a.obj, a.access, a.before):
+		return answer{repair, a.absent}, nil
+	}
+	return answer{freeze, a.absent}, nil
+}
+
+// turnCome is closed while the component keeps its version, because it is not its turn in a roll-out.
+func (h *handler) turnCome(ctx context.Context, a *attempt) (answer, error) {
+	held, err := h.isHeld(ctx, a.obj, a.candidate.Digests, a.candidate.Pin)
+	if held {
+		return answer{meanwhile: keepVersion}, err
+	}
+	return answer{}, err
+}
