@@ -309,24 +309,24 @@ func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) 
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
 func (h *handler) apply(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
-	if err := h.noteRendered(obj, known.config.Namespace, rendered); err != nil {
+	if err := h.records.NoteRendered(obj, known.config.Namespace, rendered); err != nil {
 		return reconciler.Outcome{}, err
 	}
-	stored, err := h.openInventory(ctx, obj, commit, t, known.config.policies, known.desired != nil)
+	stored, err := h.records.Open(ctx, obj, commit, t.Engine, known.config.policies.Delete, known.desired != nil)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	request, err := h.applyRequest(obj, known, rendered, stored.inventory())
+	request, err := h.applyRequest(obj, known, rendered, stored.Inventory())
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	request.Record, request.Confirm = stored.save, h.confirm(obj)
+	request.Record, request.Confirm = stored.Save, h.confirm(obj)
 	outcome, err := t.Engine.Apply(ctx, request)
 	remembered := h.remembered(obj)
 	remembered.planned = outcome.Total > 0
-	remembered.transient = err == nil && stored.isTransient(outcome.Inventory)
+	remembered.transient = err == nil && stored.IsTransient(outcome.Inventory)
 	remembered.pin = known.pin.Describe(h.self.Name, known.pinned, outcome.Retained)
-	return outcome, stored.saveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
+	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
 }
 
 // applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -140,7 +141,7 @@ func (h *handler) prepareDelete(ctx context.Context, obj Component, missing erro
 
 // deleteDependents returns nil when nothing is left.
 func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests revision.Digests) error {
-	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
+	stored, err := h.openInventory(ctx, obj, commit, t, false)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.self.Owner(obj), Inventory: stored.inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.save,
+		Owner: h.self.Owner(obj), Inventory: stored.Inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.Save,
 		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj),
 		Policies: reconciler.Policies{AdoptOperator: h.self.FormerName(obj)},
 	}
@@ -175,7 +176,7 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 		return err
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
-	err = stored.saveOutcome(ctx, outcome.Inventory, err)
+	err = stored.SaveOutcome(ctx, outcome.Inventory, err)
 	key, status, known := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.remembered(obj)
 	known.activity.Add(outcome)
 	h.watches.SetAwaited(key, t.Target, outcome.Awaited)
@@ -192,7 +193,16 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Fallback: h.fallback(known, outcome.Waiting)}}
 	}
 	h.telemetry.ReportActivity(ctx, h.subject(obj), &known.activity, telemetry.Delete)
-	return stored.saveEmpty(ctx)
+	return stored.SaveEmpty(ctx)
+}
+
+// openInventory opens the inventory of a component that is deleted. A lost part of it that cannot be rebuilt blocks the deletion.
+func (h *handler) openInventory(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, fastPath bool) (*record.Record, error) {
+	stored, err := h.records.Open(ctx, obj, commit, t.Engine, policiesOf(obj, h.settings.policies).Delete, fastPath)
+	if _, lost := errors.AsType[*record.LostError](err); lost && !verdict.IsForbidden(err) {
+		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: h.self.About(obj, err).Error() + h.abandonHint(obj), Fallback: h.remembered(obj).idle.Idle()}, Cause: err}
+	}
+	return stored, err
 }
 
 // startDeletion runs right before the first deletion: a hook must not undo what the
@@ -263,7 +273,7 @@ func (h *handler) finalize(ctx context.Context, obj Component, commit session.Co
 	} else if err := h.orphanDependents(ctx, obj, commit); err != nil {
 		return err
 	}
-	errs := []error{h.storeOf(obj).Erase(ctx, h.self.Inventory(obj), obj.GetStatus().Inventory), h.eraseFormer(ctx, obj)}
+	errs := []error{h.records.Erase(ctx, obj), h.records.EraseFormer(ctx, obj)}
 	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
 		errs = append(errs, h.revisions.Renderer.Revisions.Erase(ctx, h.self.Revisions(obj), h.remembered(obj).rendering.Record()))
 	}
@@ -296,8 +306,8 @@ const reasonAbandoned = "Abandoned"
 func (h *handler) reportAbandoned(ctx context.Context, obj Component) {
 	inventory := obj.GetStatus().Inventory
 	items, unread := inventory.Items, 0
-	if snapshot, err := h.openSnapshot(ctx, obj, false); err == nil {
-		items = snapshot.Inventory().Items
+	if known, err := h.records.Items(ctx, obj); err == nil {
+		items = known
 	} else {
 		unread = inventory.Count() - len(items)
 	}
@@ -359,11 +369,11 @@ func (h *handler) orphanDependents(ctx context.Context, obj Component, commit se
 	if !obj.GetStatus().Inventory.IsLost() {
 		commit = func(context.Context) error { return nil }
 	}
-	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), false)
+	stored, err := h.openInventory(ctx, obj, commit, t, false)
 	if err != nil {
 		return err
 	}
-	inventory := stored.inventory()
+	inventory := stored.Inventory()
 	inventory.Items = slices.Clone(inventory.Items)
 	for i := range inventory.Items {
 		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/report"
@@ -136,16 +135,19 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 			now:       now,
 			code:      newUserCode(map[hookPoint][]hook{}, nil, nil),
 		},
-		inventory: inventory.NewStore(inventory.Options{Name: "test.corbel.run"}),
-		memory:    newMemory(),
-		cleanups:  backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
-		triggers:  &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
+		memory:   newMemory(),
+		triggers: &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
 	}
 	h.telemetry = telemetry.New(telemetry.Options{
 		Controller: "widgets", Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
 	})
 	h.revisions = newSource(h, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
+	h.records = newRecords(h, testStore())
 	return h, log
+}
+
+func testStore() *inventory.Store {
+	return inventory.NewStore(inventory.Options{Name: "test.corbel.run"})
 }
 
 func hooksOf(functions ...HookFunc[*widget]) (hooks []hook) {

@@ -8,9 +8,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/backoff"
-	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 )
@@ -24,11 +23,10 @@ type handler struct {
 	*opener
 
 	revisions *revision.Source
-	inventory *inventory.Store
+	records   *record.Keeper
 
 	memory   *memory
 	cascades cascades
-	cleanups *backoff.Activity[client.ObjectKey] // retries of cleanUpInventory
 
 	previews *previews // nil if it answers none
 

@@ -14,9 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/patch"
-	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 // leaseStub is a lease that answers at once.
@@ -127,23 +125,24 @@ func TestAProcessThatMayBeDeposedRecordsNothing(t *testing.T) {
 	now := time.Unix(1000, 0)
 	lock := &LeaderLock{Interface: &leaseStub{}, now: func() time.Time { return now }}
 	h.settings.leaderLock = lock
+	h.records = newRecords(h, testStore())
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15}); err != nil {
 		t.Fatal(err)
 	}
 	commits := 0
-	stored, err := h.openInventory(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, targets.Connection{}, reconciler.Policies{}, false)
+	stored, err := h.records.Open(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, nil, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stored.save(t.Context(), v1alpha1.Inventory{}); err != nil || commits != 1 {
+	if err := stored.Save(t.Context(), v1alpha1.Inventory{}); err != nil || commits != 1 {
 		t.Fatalf("the leader: %v, %d commits", err, commits)
 	}
 	now = now.Add(5*time.Second - time.Millisecond)
-	if err := stored.save(t.Context(), v1alpha1.Inventory{}); err != nil || commits != 2 {
+	if err := stored.Save(t.Context(), v1alpha1.Inventory{}); err != nil || commits != 2 {
 		t.Fatalf("with time left to create what is recorded: %v, %d commits", err, commits)
 	}
 	now = now.Add(time.Millisecond)
-	if err := stored.save(t.Context(), v1alpha1.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
+	if err := stored.Save(t.Context(), v1alpha1.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
 		t.Errorf("after a pause: %v, %d commits", err, commits)
 	}
 }

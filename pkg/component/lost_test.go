@@ -45,8 +45,8 @@ func TestWhichStatusIsLost(t *testing.T) {
 			if test.change != nil {
 				test.change(obj)
 			}
-			h.noteLost(obj, test.claimed)
-			if got := obj.Status.Inventory.IsLost(); got != test.want || got && isEmpty(obj) {
+			noted := h.records.NoteLost(obj, test.claimed)
+			if got := obj.Status.Inventory.IsLost(); got != test.want || got != noted || got && isEmpty(obj) {
 				t.Errorf("lost %t, empty %t", got, isEmpty(obj))
 			}
 		})
@@ -72,17 +72,10 @@ func TestNoStatusOfAnEarlierBuildIsLost(t *testing.T) {
 			if obj := &objects[i]; obj.Kind == "Widget" {
 				h, _ := testHandler(t, &fakeEngine{})
 				h.self.Finalizer = obj.Finalizers[0]
-				if h.noteLost(obj, false); obj.Status.Inventory.IsLost() {
+				if h.records.NoteLost(obj, false); obj.Status.Inventory.IsLost() {
 					t.Errorf("%s: %s", file, obj.Name)
 				}
 			}
 		}
-	}
-}
-
-// What is saved has a format, whoever makes it.
-func TestAnEmptyInventoryHasAFormat(t *testing.T) {
-	if got := (&storedInventory{}).signed(v1alpha1.Inventory{}); got.Format != v1alpha1.InventoryFormat || got.Operator != nil {
-		t.Errorf("%+v", got)
 	}
 }

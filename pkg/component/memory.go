@@ -71,8 +71,6 @@ type remembered struct {
 	generator string
 	// updated is what a roll-out has to know of the component once its status is written; nil if it knows it.
 	updated *rollout.Component
-	// formerErased: nothing is left of the inventory that the former operator kept.
-	formerErased bool
 	// unknownAnnotations are those that were last reported as unknown.
 	unknownAnnotations string
 	// missing names the rights that were last reported as missing.

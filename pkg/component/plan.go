@@ -411,7 +411,7 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 
 // planRendered plans what apply does with what was rendered.
 func (h *handler) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests revision.Digests, p *Plan) error {
-	inventory, err := h.readInventory(ctx, obj)
+	inventory, err := h.records.Read(ctx, obj)
 	if err != nil {
 		return err
 	}
@@ -444,7 +444,7 @@ func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) erro
 		return err
 	}
 	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
-	inventory, err := h.readInventory(ctx, obj)
+	inventory, err := h.records.Read(ctx, obj)
 	if err != nil {
 		return err
 	}
@@ -541,24 +541,6 @@ const (
 	targetInterval = 50 * time.Millisecond
 	targetPatience = 30 * time.Second
 )
-
-// readInventory reads the inventory and changes nothing in it.
-func (h *handler) readInventory(ctx context.Context, obj Component) (v1alpha1.Inventory, error) {
-	snapshot, err := h.openSnapshot(ctx, obj, false)
-	if err != nil {
-		return v1alpha1.Inventory{}, h.self.About(obj, err)
-	}
-	if losses := snapshot.Losses(); len(losses) > 0 {
-		return v1alpha1.Inventory{}, h.self.About(obj, fmt.Errorf(
-			"a part of the inventory is lost (%s); nothing can be planned before the operator has rebuilt it in its next reconcile", losses[0]))
-	}
-	operator, err := h.operator(ctx)
-	if err != nil {
-		return v1alpha1.Inventory{}, err
-	}
-	stored := &storedInventory{snapshot: snapshot, operator: operator}
-	return stored.inventory(), nil
-}
 
 // hashed returns the digest of manifests with the key of the operator: they may hold secrets. The key
 // was read before.

@@ -30,6 +30,11 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	obj, sent := s.Object, creations{}
+	noteLost := func(claiming bool) {
+		if h.records.NoteLost(obj, claiming) {
+			h.memory.takeRendered(key) // all that is rendered is looked for
+		}
+	}
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		dropForeign(obj.GetStatus())
 		if h.self.Former(obj) == "" {
@@ -38,7 +43,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		if err := adoptInventory(ctx, obj, s.Commit); err != nil {
 			return result.Empty, err
 		}
-		h.noteLost(obj, s.Claiming())
+		noteLost(s.Claiming())
 		if s.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
 			h.memory.takeRendered(key)
 		}
@@ -70,7 +75,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		return result.Empty, nil
 	})
 	s.Finalize(ctx, func(ctx context.Context) error {
-		h.noteLost(obj, false)
+		noteLost(false)
 		return h.finalize(ctx, obj, s.Commit)
 	})
 	if s.Gone {
@@ -84,7 +89,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	}
 	priority := trigger.PriorityDefault
 	answer, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
-		h.noteLost(obj, s.Claiming()) // perhaps the session had an error before
+		noteLost(s.Claiming()) // perhaps the session had an error before
 		verdict := h.report(ctx, obj, outcome)
 		if verdict.Err == nil && verdict.Reason != vocabulary.ReasonProcessing && verdict.Reason != vocabulary.ReasonDeletionProcessing {
 			priority = trigger.PriorityLow
@@ -165,7 +170,7 @@ func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, 
 		if err == nil {
 			return
 		}
-		h.retryCleanup(ctx, key, err)
+		h.records.RetryForget(ctx, key, err)
 	}
 	h.memory.entryOf(key).creations = sent
 }
@@ -173,7 +178,7 @@ func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, 
 // forgetComponent drops what is kept about a component that is gone, or does not belong to this
 // process any more.
 func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
-	h.cleanUpInventory(ctx, key)
+	h.records.Forget(ctx, key)
 	h.telemetry.ForgetComponent(ctx, key)
 	h.triggers.StartReconcile(key)
 	h.targets.ForgetOwner(h.self.OwnerOf(key))

@@ -42,7 +42,7 @@ func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targe
 	if err != nil || access.Kubeconfig != nil {
 		return false, nil
 	}
-	stored, err := h.openInventory(ctx, obj, commit, t, policiesOf(obj, h.settings.policies), true)
+	stored, err := h.openInventory(ctx, obj, commit, t, true)
 	if err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targe
 		return terminating[namespace]
 	}
 	var elsewhere []v1alpha1.InventoryItem
-	for _, item := range left(stored.inventory().Items) {
+	for _, item := range left(stored.Inventory().Items) {
 		if read(item.Namespace) == nil {
 			elsewhere = append(elsewhere, item)
 		}
@@ -72,10 +72,10 @@ func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targe
 		logf.FromContext(ctx).Info(note)
 		h.telemetry.Warn(own, reasonIdentityGone, telemetry.Delete, note) // no event can be made in the namespace itself
 	}
-	if err := stored.saveOutcome(ctx, v1alpha1.Inventory{}, nil); err != nil {
+	if err := stored.SaveOutcome(ctx, v1alpha1.Inventory{}, nil); err != nil {
 		return false, err
 	}
-	return true, stored.saveEmpty(ctx)
+	return true, stored.SaveEmpty(ctx)
 }
 
 // terminating returns a namespace of the local cluster that is being deleted, or is gone; else nil.

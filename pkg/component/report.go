@@ -54,7 +54,7 @@ func (h *handler) report(ctx context.Context, obj Component, outcome session.Out
 		v = verdict.Evaluate(verdict.Facts{Deleting: !obj.GetDeletionTimestamp().IsZero(), Intervals: defaultIntervals, Err: err})
 		h.setVerdict(obj, v)
 	}
-	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.dependents(obj))
+	h.telemetry.Report(ctx, h.subject(obj), &h.remembered(obj).activity, before, v, h.records.Count(obj))
 	return v.Result()
 }
 

@@ -377,11 +377,9 @@ func TestAnotherKeyAndAnotherGenerator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	me, err := o.operator(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.obj.Status.Inventory.Operator, o.digestKey = me, fixedKey("another key")
+	key, _ := o.digestKey.Get(t.Context())
+	o.obj.Status.Inventory.Operator = &v1alpha1.InventoryOperator{Key: hash.Hasher{Key: key}.ID()}
+	o.digestKey, o.revisions.DigestKey = fixedKey("another key"), fixedKey("another key")
 	if _, err := o.reconcile(version{digest: "2"}); err != nil || o.obj.Status.Revision != 1 {
 		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
 	}

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/confidential"
@@ -42,6 +43,7 @@ import (
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
@@ -327,13 +329,17 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})
 	handler.revisions = newSource(handler, renderer)
+	handler.records = newRecords(handler, inventory.NewStore(inventory.Options{
+		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner,
+		Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
+	}))
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
 		return nil, err
 	}
 	if r.settings.rollout != nil {
 		handler.fleet = newFleet(*r.settings.rollout, r.now, about.triggers.RequestFull, handler.fleetLister(mgr.GetCache()))
 	}
-	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.cleanUpOrphans}
+	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.records.CleanUpOrphans}
 	if !r.settings.noPreviews {
 		handler.previews = newPreviews(handler, mgr.Elected())
 		runs = append(runs, handler.previews.run)
@@ -369,12 +375,31 @@ func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) 
 	return &handler{
 		opener:   &opener{settings: r.settings, self: self, author: authorTypeOf[T](), local: about.client, now: r.now},
 		memory:   newMemory(),
-		cleanups: backoff.NewActivity[client.ObjectKey](cleanupBase, cleanupLimit),
 		triggers: about.triggers,
-		inventory: inventory.NewStore(inventory.Options{
-			Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner,
-			Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
-		}),
+	}
+}
+
+// newRecords returns the keeper of inventories for a handler that is complete without it.
+func newRecords(h *handler, store *inventory.Store) *record.Keeper {
+	settings, sealer := h.settings, v1alpha1.InventoryOperator{Namespace: h.settings.operatorNamespace}
+	if settings.leaderLock != nil {
+		sealer.Lease = settings.leaderLock.Describe()
+	}
+	return &record.Keeper{
+		Operator: &h.self, Sealer: sealer, DigestKey: h.digestKey.Get, Store: store, Revisions: h.revisions.Renderer.Revisions,
+		Client: h.local, Mapper: h.mapper, Telemetry: h.telemetry, Requeue: h.triggers.RequestFast,
+		Leading: settings.leaderLock.leading, MayCreate: func() error { return settings.leaderLock.leadingFor(creating) },
+		Selected: func(obj identity.Component) error {
+			if !selects(settings.selector, obj) {
+				return errNotSelected
+			}
+			return nil
+		},
+		Configured: func(obj identity.Component) (string, []reconciler.TypeInfo, error) {
+			resolved, _ := resolveConfig(obj, settings) // other mistakes do not matter here
+			managedTypes, err := managedTypesOf(obj)
+			return resolved.Namespace, managedTypes, err
+		},
 	}
 }
 

@@ -65,7 +65,7 @@ var mutants = []mutant{
 
 	{"an object that is older than its owner is removed after a loss of the record", "pkg/reconciler/recover.go", "object.CreationTimestamp.Time.Before(s.request.Since)", "false", []string{reconcilerTests}},
 	{"a type that may not be listed is left out although nothing else was looked for", "pkg/reconciler/recover.go", "len(refusals) > 0 && len(refusals) == len(asked)", "false", []string{reconcilerTests}},
-	{"a lost status counts as that of a new component", "pkg/component/inventory.go", "	status.Inventory.Lose()\n", "", []string{componentTests}},
+	{"a lost status counts as that of a new component", "pkg/component/internal/record/rebuild.go", "	status.Inventory.Lose()\n", "", []string{componentTests}},
 	{"what is handed over counts as released by mistake", "pkg/reconciler/internal/plan/orphan.go", "(u.desired != nil || u.isRekeyed() || isSealed(u.item, u.live))", "true", []string{planTests, reconcilerTests}},
 	{"an object with another controller counts as released by mistake", "pkg/reconciler/internal/plan/orphan.go", `ownership.Controller.UID == "" && in.AwaitedBy`, "in.AwaitedBy", []string{planTests}},
 	{"any object of a former operator is inherited", "pkg/reconciler/internal/plan/ownership.go", "slices.Equal(ownership.Marks, []Mark{{o.Former, o.ID, o.Ref}})", "true", []string{planTests}},
@@ -124,7 +124,7 @@ var mutants = []mutant{
 	{"orphan-on-delete is ignored", "pkg/reconciler/internal/plan/orphan.go", "return policy.OrphansOnDelete(p)", "return p == v1alpha1.DeletePolicyOrphan", []string{planTests}},
 	{"an unknown manifest counts as another one", "pkg/reconciler/internal/plan/digest.go", "return recorded == desired", "return false", []string{planTests}},
 	{"what is not known is recreated whatever it is", "pkg/reconciler/internal/plan/digest.go", "u.item.UID == u.live.UID && !u.live.Differs", "false", []string{planTests}},
-	{"the digests of another key are believed", "pkg/component/inventory.go", "by.Key != i.operator.Key", "false", []string{componentTests}},
+	{"the digests of another key are believed", "pkg/component/internal/record/record.go", "by.Key != r.sealer.Key", "false", []string{componentTests}},
 	{"a generator with another digest is another revision", "pkg/component/internal/revision/same.go", "case err != nil || !same:", "case err != nil || !same || same:", []string{componentTests}},
 	{"any generator renders the same", "pkg/component/internal/revision/same.go", "digest == recorded.Manifests", `digest != ""`, []string{componentTests}},
 	{"another generator is compared without a hook", "pkg/component/internal/revision/same.go", "len(left) > 0 && recorded", "len(left) > 9 && recorded", []string{componentTests}},

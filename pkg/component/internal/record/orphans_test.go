@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package record
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,13 +28,24 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 )
+
+var widgetKind = schema.GroupVersionKind{Group: "test.corbel.run", Version: "v1", Kind: "Widget"}
+
+func newKeeper(c client.Client) *Keeper {
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{widgetKind.GroupVersion()})
+	mapper.Add(widgetKind, meta.RESTScopeNamespace)
+	return &Keeper{
+		Operator: &identity.Operator{Name: "test.corbel.run", Kind: widgetKind}, Client: c, Mapper: mapper,
+		Store: inventory.NewStore(inventory.Options{Client: c, Name: "test.corbel.run", FieldOwner: "test", Namespace: "operator"}),
+	}
+}
 
 // leftovers are the Secrets of components that do not exist any more.
 type leftovers struct {
 	*testing.T
-	handler *handler
-	client  client.Client
+	*Keeper
 	started time.Time
 	listed  []time.Duration // when the Secrets were listed
 	refused func() error    // to list them
@@ -43,13 +55,12 @@ type leftovers struct {
 func newLeftovers(t *testing.T, components ...string) *leftovers {
 	t.Helper()
 	l := &leftovers{T: t, started: time.Now(), refuse: func(string) error { return nil }, refused: func() error { return nil }}
-	l.handler, _ = testHandler(t, &fakeEngine{})
 	// With every write the client looks through all types of the scheme, so it has few.
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	l.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+	local := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
 			if _, ok := obj.(*metav1.PartialObjectMetadata); ok && key.Namespace == "" {
 				return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "widgets"}, key.Name, "404 page not found", 0, true)
@@ -74,8 +85,7 @@ func newLeftovers(t *testing.T, components ...string) *leftovers {
 			return c.Patch(ctx, obj, patch, options...)
 		},
 	})
-	l.handler.local = l.client
-	l.handler.inventory = inventory.NewStore(inventory.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "operator"})
+	l.Keeper = newKeeper(local)
 	for _, name := range components {
 		l.spill("shop", name)
 	}
@@ -85,8 +95,8 @@ func newLeftovers(t *testing.T, components ...string) *leftovers {
 // spill makes the Secrets of a component, and deletes them.
 func (l *leftovers) spill(namespace, name string) {
 	l.Helper()
-	apiVersion, kind := l.handler.self.Kind.ToAPIVersionAndKind()
-	maker := inventory.NewStore(inventory.Options{Client: l.client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
+	apiVersion, kind := l.Operator.Kind.ToAPIVersionAndKind()
+	maker := inventory.NewStore(inventory.Options{Client: l.Client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
 	snapshot, err := maker.Open(l.Context(), inventory.Component{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}, v1alpha1.Inventory{})
 	if err != nil {
 		l.Fatal(err)
@@ -96,7 +106,7 @@ func (l *leftovers) spill(namespace, name string) {
 		l.Fatal(err)
 	}
 	for _, secret := range l.secrets() {
-		if err := l.client.Delete(l.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: secret}}); err != nil {
+		if err := l.Client.Delete(l.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: secret}}); err != nil {
 			l.Fatal(err)
 		}
 	}
@@ -106,7 +116,7 @@ func (l *leftovers) spill(namespace, name string) {
 func (l *leftovers) secrets() []string {
 	l.Helper()
 	list := &corev1.SecretList{}
-	if err := l.client.List(l.Context(), list); err != nil {
+	if err := l.Client.List(l.Context(), list); err != nil {
 		l.Fatal(err)
 	}
 	var names []string
@@ -132,7 +142,7 @@ func TestOrphansAreRetriedLessAndLessOftenUntilAllAreRemoved(t *testing.T) {
 				}
 			}
 		})
-		if err := l.handler.cleanUpOrphans(t.Context()); err != nil {
+		if err := l.CleanUpOrphans(t.Context()); err != nil {
 			t.Error(err)
 		}
 		want := []time.Duration{0, 5 * time.Second, 15 * time.Second, 35 * time.Second}
@@ -184,14 +194,15 @@ func TestWhetherOrphansAreLookedForAgain(t *testing.T) {
 				l.refused = func() error { return attempt(tc.list) }
 				l.refuse = func(string) error { return attempt(tc.patch) }
 				if tc.unknown {
-					l.handler.mapper = lateMapper{l.handler.mapper, l.started.Add(time.Minute)}
+					l.Mapper = lateMapper{l.Mapper, l.started.Add(time.Minute)}
 				}
-				var log logLines
-				if err := l.handler.cleanUpOrphans(logf.IntoContext(t.Context(), log.logger())); err != nil {
+				var lines []string
+				log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+				if err := l.CleanUpOrphans(logf.IntoContext(t.Context(), log)); err != nil {
 					t.Error(err)
 				}
-				if tc.unknown && (len(log.lines) != 1 || !strings.HasPrefix(log.lines[0], `"level"=0`)) {
-					t.Errorf("got %q, want one line that is no error", log.lines)
+				if tc.unknown && (len(lines) != 1 || !strings.HasPrefix(lines[0], `"level"=0`)) {
+					t.Errorf("got %q, want one line that is no error", lines)
 				}
 				if len(l.listed) != tc.attempts {
 					t.Errorf("%d attempts, want %d", len(l.listed), tc.attempts)
@@ -217,13 +228,12 @@ func TestAComponentIsGoneOnlyIfTheServerNamesIt(t *testing.T) {
 		"another one does not exist":          {apierrors.NewNotFound(resource, "other"), ""},
 		"the server is down":                  {apierrors.NewServiceUnavailable("later"), ""},
 	} {
-		h, _ := testHandler(t, &fakeEngine{})
-		h.local = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		k := newKeeper(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return tc.answer
 			},
-		})
-		state, err := h.componentState(t.Context(), inventory.Component{Kind: widgetKind.Kind, Namespace: "shop", Name: "main", UID: "1"})
+		}))
+		state, err := k.stateOf(t.Context(), inventory.Component{Kind: widgetKind.Kind, Namespace: "shop", Name: "main", UID: "1"})
 		if state != tc.want || (err == nil) != (tc.want == inventory.StateGone) {
 			t.Errorf("%s: got %q, %v", name, state, err)
 		}
@@ -232,17 +242,15 @@ func TestAComponentIsGoneOnlyIfTheServerNamesIt(t *testing.T) {
 
 // A type that was taken from the server is not asked for every few seconds for ever.
 func TestTheFateOfAComponentIsReadLessAndLessOften(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{})
+	k := newKeeper(nil)
 	var waits []time.Duration
+	k.Requeue = func(_ client.ObjectKey, after time.Duration) { waits = append(waits, after) }
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
-	fails := func(err error) {
-		h.retryCleanup(t.Context(), key, err)
-		waits = append(waits, h.triggers.(*fakeTriggers).asked[key])
-	}
+	fails := func(err error) { k.RetryForget(t.Context(), key, err) }
 	for range 9 {
 		fails(errors.New("its path is not served"))
 	}
-	h.cleanUpInventory(t.Context(), key) // nothing is left of it
+	k.Forget(t.Context(), key) // nothing is left of it
 	fails(errors.New("another one of its name"))
 	want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 600, 600, 5}
 	for i := range want {
