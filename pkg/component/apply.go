@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
@@ -35,7 +36,7 @@ import (
 // one has found out.
 func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	key, remembered := client.ObjectKeyFromObject(obj), h.remembered(obj)
-	remembered.planned, remembered.unasked = false, false
+	h.conclude.Of(obj).Run.Planned, remembered.unasked = false, false
 	if h.triggers.StartReconcile(key) {
 		if known, ok := h.memory.renderedFor(obj, h.now()); ok {
 			res, err := h.applyFast(ctx, obj, commit, known)
@@ -111,7 +112,7 @@ func (h *handler) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if current := revision.Of(a.obj).Current(); current != nil { // an outdated definition drops it
 		current.Digest = objects.Stored
 	}
-	return h.concludeApply(ctx, a.obj, a.target, outcome, err, func(ctx context.Context, obj Component) error { return h.runHooks(ctx, postReconcile, obj) })
+	return h.conclude.Apply(ctx, a.obj, a.target, outcome, err, func() error { return h.runHooks(ctx, postReconcile, a.obj) })
 }
 
 // await does what a closed gate asks for meanwhile.
@@ -155,11 +156,11 @@ func (h *handler) objectsOf(ctx context.Context, a *attempt, request rendering.R
 // startRevision records the candidate in the status. An approved revision is durable before anything else, because a part of it
 // that was applied would not be as approved; and so is a revision of a roll-out, because the next leader has to count it.
 func (h *handler) startRevision(ctx context.Context, a *attempt) (revision.Started, error) {
-	started, known := h.revisions.Start(a.obj, a.candidate), h.remembered(a.obj)
+	started, known := h.revisions.Start(a.obj, a.candidate), h.conclude.Of(a.obj)
 	if started.New {
-		known.activity.StartRevision()
+		known.Activity.StartRevision()
 		if status := a.obj.GetStatus(); status.IsReady() { // that was another revision, and a status may be written from now on
-			h.setVerdict(a.obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
+			conclude.SetVerdict(a.obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
 		}
 	}
 	// Nothing is written again before the definition keeps what was counted.
@@ -169,9 +170,7 @@ func (h *handler) startRevision(ctx context.Context, a *attempt) (revision.Start
 		}
 	}
 	if started.Changed {
-		// What was found out about the manifests before says nothing any more.
-		known.idle.Reset()
-		known.failureReasons = nil
+		known.Restart()
 	}
 	return started, nil
 }
@@ -190,11 +189,11 @@ func (h *handler) applyFast(ctx context.Context, obj Component, commit session.C
 	}
 	switch known.waits {
 	case keepUnapproved:
-		return h.concludeUnapproved(obj, t, outcome, err)
+		return h.conclude.Unapproved(obj, t, outcome, err)
 	case keepVersion:
-		return h.concludeApply(ctx, obj, t, outcome, err, noHooks)
+		return h.conclude.Apply(ctx, obj, t, outcome, err, nil)
 	}
-	return h.concludeApply(ctx, obj, t, outcome, err, h.hooksAfterFastPath)
+	return h.conclude.Apply(ctx, obj, t, outcome, err, func() error { return h.hooksAfterFastPath(ctx, obj) })
 }
 
 // applySet applies a set, and remembers it.
@@ -258,29 +257,21 @@ func (h *handler) repairLast(ctx context.Context, a *attempt, awaited []report.A
 		again.before = prepared{}
 		return h.repairLast(ctx, &again, awaited, why)
 	}
-	h.remembered(a.obj).planned = false // what is planned for the new set decides whether it failed
 	outcome.Awaited = append(outcome.Awaited, awaited...)
-	h.noteOutcome(a.obj, a.target, &outcome, err)
-	if next := verdict.NextChange(outcome.Waiting); !next.IsZero() {
-		h.triggers.RequestFast(key, max(next.Sub(h.now()), minFallback))
-	}
-	if err != nil || outcome.Total == 0 {
-		return result.Empty, errors.Join(why, err)
-	}
-	return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
+	return result.Empty, h.conclude.Repair(a.obj, a.target, outcome, err, why)
 }
 
 // keepCurrent goes on applying the current revision, from its set in the history, while the next one waits.
 func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) (result.Result, error) {
 	status, known := revision.Of(a.obj), h.remembered(a.obj)
-	conclude := func(outcome reconciler.Outcome, err error) (result.Result, error) {
+	end := func(outcome reconciler.Outcome, err error) (result.Result, error) {
 		if waits == keepUnapproved {
-			return h.concludeUnapproved(a.obj, a.target, outcome, err)
+			return h.conclude.Unapproved(a.obj, a.target, outcome, err)
 		}
-		return h.concludeApply(ctx, a.obj, a.target, outcome, err, noHooks)
+		return h.conclude.Apply(ctx, a.obj, a.target, outcome, err, nil) // hooks belong to the version that has not started
 	}
 	if status.Revision == 0 {
-		return conclude(reconciler.Outcome{}, nil)
+		return end(reconciler.Outcome{}, nil)
 	}
 	failed := int64(0)
 	if back := a.candidate.RolledBack; waits == keepVersion && back != nil && status.Current().RollbackTo == back.To {
@@ -291,19 +282,19 @@ func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) 
 		unrepaired := "; until then the dependent objects are not repaired: " + err.Error()
 		if waits == keepUnapproved {
 			status.Approval.Summary += unrepaired
-			return conclude(reconciler.Outcome{}, nil)
+			return end(reconciler.Outcome{}, nil)
 		}
 		if known.turn += unrepaired; status.Current().Result == v1alpha1.RevisionReady {
 			return result.Success, nil
 		}
-		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: known.turn, Fallback: defaultRequeueInterval}}
+		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: known.turn, Fallback: verdict.DefaultInterval}}
 	}
 	if err != nil {
 		return result.Empty, err
 	}
 	current := a.prepared(status.Processing().Component, pin, stored, h.now())
 	current.waits, current.approval = waits, status.Approval.DeepCopy()
-	return conclude(h.applySet(ctx, a, current, stored.Objects))
+	return end(h.applySet(ctx, a, current, stored.Objects))
 }
 
 // apply lets the engine bring the dependent objects closer to what is desired: those
@@ -322,10 +313,10 @@ func (h *handler) apply(ctx context.Context, obj Component, commit session.Commi
 	}
 	request.Record, request.Confirm = stored.Save, h.confirm(obj)
 	outcome, err := t.Engine.Apply(ctx, request)
-	remembered := h.remembered(obj)
-	remembered.planned = outcome.Total > 0
-	remembered.transient = err == nil && stored.IsTransient(outcome.Inventory)
-	remembered.pin = known.pin.Describe(h.self.Name, known.pinned, outcome.Retained)
+	h.conclude.Of(obj).Run = conclude.Run{
+		Planned: outcome.Total > 0, Transient: err == nil && stored.IsTransient(outcome.Inventory),
+		Pin: known.pin.Describe(h.self.Name, known.pinned, outcome.Retained),
+	}
 	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
 }
 
@@ -390,74 +381,4 @@ func (h *handler) hooksAfterFastPath(ctx context.Context, obj Component) error {
 		return err
 	}
 	return h.runHooks(ctx, postReconcile, obj)
-}
-
-// concludeApply copies the outcome of the engine into the status, and returns Success if nothing is left to do.
-func (h *handler) concludeApply(ctx context.Context, obj Component, t targets.Connection, outcome reconciler.Outcome, err error, after func(context.Context, Component) error) (result.Result, error) {
-	key, status, now := client.ObjectKeyFromObject(obj), revision.Of(obj), h.now()
-	known, before := h.remembered(obj), status.Progress
-	h.noteOutcome(obj, t, &outcome, err)
-	err = h.nameMissing(ctx, obj, outcome, err)
-	status.NoteManifests(outcome.ManifestDigest, now)
-	h.noteProgress(obj, outcome, err, status.Progress != before)
-	switch {
-	case err != nil && !verdict.StillMoving(outcome.Waiting):
-		if next := verdict.NextChange(outcome.Waiting); !next.IsZero() {
-			h.triggers.RequestFast(key, max(next.Sub(now), minFallback))
-		}
-		return result.Empty, err
-	case err != nil:
-		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Err: err, Fallback: h.fallback(known, outcome.Waiting)}, Cause: err}
-	case !outcome.Done():
-		reasons := known.failureReasons.Explain(ctx, now, outcome.Waiting, t.Client)
-		message := verdict.WaitingMessage(outcome.Waiting, reasons)
-		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: message, Failed: verdict.AnyFailed(outcome.Waiting), Fallback: h.fallback(known, outcome.Waiting)}}
-	}
-	if err := h.awaitAvailable(ctx, obj, t, outcome.Desired); err != nil {
-		return result.Empty, err
-	}
-	known.idle.Reset()
-	known.failureReasons = nil
-	known.timeoutPassed = 0
-	if err := after(ctx, obj); err != nil {
-		return result.Empty, err
-	}
-	known.activity.SetInstalled(status.AppliedGeneration != 0)
-	status.NoteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
-	return result.Success, nil
-}
-
-// awaitAvailable returns an UnfinishedError as long as a container without a probe, of a revision that was not ready yet, has not run for
-// long enough.
-func (h *handler) awaitAvailable(ctx context.Context, obj Component, t targets.Connection, desired *reconciler.DesiredSet) error {
-	if !revision.Of(obj).IsNew() {
-		return nil
-	}
-	facts, unread, err := verdict.Unavailable(ctx, desired.Workloads(h.settings.readyWhen), h.settings.minReady, h.now(), t.Client)
-	if err != nil {
-		return err
-	}
-	if facts.Waiting != "" {
-		h.remembered(obj).transient = false // it takes longer than the status may be put off
-		return &verdict.UnfinishedError{Facts: facts}
-	}
-	h.remembered(obj).activity.Add(reconciler.Outcome{Notes: unread})
-	return nil
-}
-
-// noteOutcome notes what the engine did and found.
-func (h *handler) noteOutcome(obj Component, t targets.Connection, outcome *reconciler.Outcome, err error) {
-	key, status, now := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.now()
-	if err == nil || outcome.Total > 0 {
-		outcome.Notes = append(outcome.Notes, h.noteDrift(obj, outcome.Drifted)...)
-	}
-	h.remembered(obj).activity.Add(*outcome)
-	h.watches.SetAwaited(key, t.Target, outcome.Awaited)
-	if !outcome.NextDriftCheck.IsZero() {
-		h.triggers.RequestFast(key, max(outcome.NextDriftCheck.Sub(now), minFallback))
-	}
-	status.OwnerID = cmp.Or(outcome.OwnerID, status.OwnerID)
-	if err == nil && outcome.OwnerID != "" || outcome.Total > 0 {
-		status.Progress = progress(outcome.Settled, outcome.Total)
-	}
 }

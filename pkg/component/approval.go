@@ -20,10 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
-	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/reconciler"
-	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // A component may require the approval of each new revision. Until the hash of its plan stands in
@@ -126,21 +123,6 @@ func (p Plan) summary() string {
 		text += "; " + verdict.FirstSentences(problems, 0, func(problem string) string { return problem })
 	}
 	return text
-}
-
-// concludeUnapproved ends a reconcile of a component with a revision that waits for its approval.
-func (h *handler) concludeUnapproved(obj Component, t targets.Connection, outcome reconciler.Outcome, err error) (result.Result, error) {
-	h.noteOutcome(obj, t, &outcome, err)
-	if err != nil {
-		return result.Empty, err
-	}
-	pending := obj.GetStatus().Approval
-	annotation := h.self.Annotation(vocabulary.AnnotationApprove)
-	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
-	if other := obj.GetAnnotations()[annotation]; other != "" {
-		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))
-	}
-	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
 }
 
 // approvalIsForeign passes events about components with a status.approval that another client has written: the reconcile replaces

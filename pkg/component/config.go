@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -128,20 +129,13 @@ func managedTypesOf(c Component) ([]reconciler.TypeInfo, error) {
 	return managed, errors.Join(errs...)
 }
 
-const (
-	// Limit: the time between two full reconciles of a component that has no requeue interval of its own, less
-	// up to 10 % at random.
-	defaultRequeueInterval = 10 * time.Minute
-	// maxInterval keeps sums of times and intervals within what time.Duration holds.
-	//
-	// Limit: the longest requeue interval, retry interval and timeout of a component; a longer one counts as
-	// this.
-	maxInterval = 10 * 365 * 24 * time.Hour
-)
+// maxInterval keeps sums of times and intervals within what time.Duration holds.
+//
+// Limit: the longest requeue interval, retry interval and timeout of a component; a longer one counts as
+// this.
+const maxInterval = 10 * 365 * 24 * time.Hour
 
-var defaultIntervals = verdict.Intervals{Requeue: defaultRequeueInterval, Retry: defaultRequeueInterval, Timeout: defaultRequeueInterval}
-
-func intervalsOf(c Component) verdict.Intervals {
+func intervalsOf(c identity.Component) verdict.Intervals {
 	var requeue, retry, timeout time.Duration
 	if own, ok := configurationOf[RequeueConfiguration](c); ok {
 		requeue = own.GetRequeueInterval()
@@ -152,7 +146,7 @@ func intervalsOf(c Component) verdict.Intervals {
 	if own, ok := configurationOf[TimeoutConfiguration](c); ok {
 		timeout = own.GetTimeout()
 	}
-	requeue = interval(requeue, defaultRequeueInterval)
+	requeue = interval(requeue, verdict.DefaultInterval)
 	return verdict.Intervals{Requeue: requeue, Retry: interval(retry, requeue), Timeout: interval(timeout, requeue)}
 }
 
@@ -162,6 +156,16 @@ func interval(d, otherwise time.Duration) time.Duration {
 		return otherwise
 	}
 	return min(max(d, verdict.MinInterval), maxInterval)
+}
+
+// rollsBack reports whether the component is rolled back when a revision fails.
+func (s *settings) rollsBack(obj identity.Component) bool {
+	if own, ok := configurationOf[RollbackConfiguration](obj); ok {
+		if value := own.GetRollbackOnFailure(); value != nil {
+			return *value
+		}
+	}
+	return s.rollbackOnFailure
 }
 
 // accessOf returns the access to the target cluster that the component asks for. By default

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
@@ -74,7 +75,7 @@ func (h *handler) delete(ctx context.Context, obj Component, commit session.Comm
 		}
 		switch {
 		case isPending(err):
-			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: h.remembered(obj).idle.Idle()}}
+			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: h.conclude.Of(obj).Delay()}}
 		case !empty && verdict.IsForbidden(err):
 			released, failed := h.releaseTerminating(ctx, obj, t, commit)
 			if !released && (failed == nil || verdict.IsForbidden(failed)) {
@@ -91,7 +92,7 @@ func (h *handler) delete(ctx context.Context, obj Component, commit session.Comm
 	if err := h.runHooks(ctx, postDelete, obj); err != nil {
 		return result.Empty, err
 	}
-	h.telemetry.LogDeleted(ctx, h.subject(obj), &h.remembered(obj).activity)
+	h.conclude.LogDeleted(ctx, obj)
 	return result.Success, nil
 }
 
@@ -171,28 +172,15 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 	if err := h.startDeletion(ctx, obj); err != nil {
 		return err
 	}
-	h.noteDrift(obj, nil) // what goes need not be as its manifest says
+	conclude.NoteDrift(obj, nil) // what goes need not be as its manifest says
 	if err := h.addDeleteHooks(ctx, h.revisions, obj, &request, digests, &h.remembered(obj).rendering); err != nil {
 		return err
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
 	err = stored.SaveOutcome(ctx, outcome.Inventory, err)
-	key, status, known := client.ObjectKeyFromObject(obj), obj.GetStatus(), h.remembered(obj)
-	known.activity.Add(outcome)
-	h.watches.SetAwaited(key, t.Target, outcome.Awaited)
-	err = h.nameMissing(ctx, obj, outcome, err)
-	before := status.Progress
-	if err == nil || outcome.Total > 0 {
-		status.Progress = progress(outcome.Settled, outcome.Total)
-	}
-	h.noteProgress(obj, outcome, err, status.Progress != before)
-	switch {
-	case err != nil:
+	if err := h.conclude.Delete(ctx, obj, t, outcome, err); err != nil {
 		return err
-	case !outcome.Done():
-		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Fallback: h.fallback(known, outcome.Waiting)}}
 	}
-	h.telemetry.ReportActivity(ctx, h.subject(obj), &known.activity, telemetry.Delete)
 	return stored.SaveEmpty(ctx)
 }
 
@@ -200,7 +188,7 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 func (h *handler) openInventory(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, fastPath bool) (*record.Record, error) {
 	stored, err := h.records.Open(ctx, obj, commit, t.Engine, policiesOf(obj, h.settings.policies).Delete, fastPath)
 	if _, lost := errors.AsType[*record.LostError](err); lost && !verdict.IsForbidden(err) {
-		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: h.self.About(obj, err).Error() + h.abandonHint(obj), Fallback: h.remembered(obj).idle.Idle()}, Cause: err}
+		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: h.self.About(obj, err).Error() + h.abandonHint(obj), Fallback: h.conclude.Of(obj).Delay()}, Cause: err}
 	}
 	return stored, err
 }
@@ -224,7 +212,7 @@ func (h *handler) checkFinalizers(obj Component) error {
 }
 
 func (h *handler) blocked(obj Component, message string) error {
-	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: h.remembered(obj).idle.Idle()}}
+	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: h.conclude.Of(obj).Delay()}}
 }
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
@@ -256,7 +244,7 @@ func (h *handler) addDeleteHooks(ctx context.Context, revisions *revision.Source
 		manifests, err = revisions.Objects(ctx, obj, toRender, revision.Pin{}, last)
 	}
 	if err != nil {
-		delay := h.remembered(obj).idle.Idle()
+		delay := h.conclude.Of(obj).Delay()
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
@@ -383,7 +371,7 @@ func (h *handler) orphanDependents(ctx context.Context, obj Component, commit se
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: verdict.WaitingMessage(outcome.Waiting, nil), Fallback: h.fallback(h.remembered(obj), outcome.Waiting)}}
+		return h.conclude.Waiting(obj, outcome.Waiting, nil)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	hash "github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -251,7 +252,7 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 		h, _ := testHandler(t, engine)
 		obj.Status.Revision, obj.Status.AppliedGeneration = status.Revision, status.AppliedGeneration
 		if name == "known" {
-			h.setVerdict(obj, verdict.Verdict{State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: vocabulary.ReasonCRDOutdated})
+			conclude.SetVerdict(obj, verdict.Verdict{State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: vocabulary.ReasonCRDOutdated})
 		}
 		_, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return dropped })
 		if !errors.Is(err, dropped) || len(engine.applied) > 0 {

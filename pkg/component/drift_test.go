@@ -5,7 +5,6 @@ package component
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
-	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -71,48 +69,20 @@ func TestReportedDriftIsAConditionAndOneEventAndDoesNotChangeReady(t *testing.T)
 	expect("it is over", "")
 }
 
-func TestTheConditionAboutManyDriftedObjectsStaysShort(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{})
-	obj := newWidget()
-	var many []report.Deviation
-	for range 100 {
-		many = append(many, deviation(strings.Repeat("n", 250), strings.Repeat("m", 120), time.Now(), strings.Repeat("f", 120), strings.Repeat("g", 120)))
-	}
-	h.noteDrift(obj, many)
-	drifted := apimeta.FindStatusCondition(obj.GetStatus().Conditions, v1alpha1.ConditionDrifted)
-	if len(drifted.Message) > 1024 || !strings.HasSuffix(drifted.Message, "and 97 more") {
-		t.Errorf("%d bytes: %s", len(drifted.Message), drifted.Message)
-	}
-}
-
 func TestRepairsAndContestsAreEvents(t *testing.T) {
 	about := func(reason string, warning bool, message string) report.Note {
 		return report.Note{Key: deviation("a", "", time.Time{}).Key, Reason: reason, Warning: warning, Message: message}
 	}
-	h, log := testHandler(t, &fakeEngine{})
-	activity := &h.remembered(newWidget()).activity
-	activity.Add(reconciler.Outcome{Notes: []report.Note{
+	h, log := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1, Notes: []report.Note{
 		about(report.NoteDriftRepaired, false, "drift repaired: kubectl-edit changed data.x"),
 		about("FieldConflict", true, "their-operator changes data.x again and again"),
-	}})
-	h.telemetry.ReportActivity(t.Context(), h.subject(newWidget()), activity, telemetry.Apply)
+	}}})
+	reconcileOnce(t, h, newWidget())
 	want := []string{
 		"Warning|FieldConflict|Apply|ConfigMap shop/a: their-operator changes data.x again and again",
 		"Normal|DriftRepaired|Apply|ConfigMap shop/a: drift repaired: kubectl-edit changed data.x",
 	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
-func TestAComponentThatWaitsForAConflictIsRequeuedInTime(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{})
-	contest := waitFor("/ConfigMap shop/a", string(report.WaitConflict), "again and again")
-	contest.Until = h.now().Add(4 * time.Minute)
-	if got := h.fallback(h.remembered(newWidget()), []report.Wait{contest}); got < 3*time.Minute || got > 4*time.Minute {
-		t.Errorf("it comes again after %s", got)
-	}
-	if got := h.fallback(h.remembered(newWidget()), []report.Wait{contest, waitFor("/ConfigMap shop/b", "NotReady", "not yet")}); got > time.Second {
-		t.Errorf("what else is waited for is looked at after %s", got)
 	}
 }

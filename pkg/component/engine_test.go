@@ -5,6 +5,7 @@ package component
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,18 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
+
+// waitFor makes the wait of an engine; text is "group/Kind namespace/name".
+func waitFor(text, reason, message string) report.Wait {
+	wait := report.Wait{Reason: report.WaitReason(reason), Message: message}
+	group, rest, _ := strings.Cut(text, "/")
+	kind, name, _ := strings.Cut(rest, " ")
+	wait.Key.Group, wait.Key.Kind, wait.Key.Name = group, kind, name
+	if namespace, name, ok := strings.Cut(name, "/"); ok {
+		wait.Key.Namespace, wait.Key.Name = namespace, name
+	}
+	return wait
+}
 
 // fakeEngine answers with what the test says, after making its inventory durable.
 type fakeEngine struct {
@@ -143,6 +156,7 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 	})
 	h.revisions = newSource(h, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
 	h.records = newRecords(h, testStore())
+	h.conclude = newConcluder(h)
 	return h, log
 }
 

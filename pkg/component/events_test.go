@@ -64,7 +64,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 		for _, name := range notes {
 			o.Notes = append(o.Notes, noteAbout(name))
 		}
-		h.memory.entryOf(key).activity.Add(o)
+		h.conclude.Of(obj).Activity.Add(o)
 	}
 	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "ConfigMap shop/a"}}
 
@@ -86,7 +86,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 
 	harm := noteAbout("theirs")
 	harm.Reason, harm.Warning, harm.Message = "ForeignInstancesLost", true, "lost"
-	h.memory.entryOf(key).activity.Add(reconciler.Outcome{Notes: []report.Note{noteAbout("a"), harm}})
+	h.conclude.Of(obj).Activity.Add(reconciler.Outcome{Notes: []report.Note{noteAbout("a"), harm}})
 	reportReconcile(t, h, obj, nil)
 	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 
@@ -112,7 +112,7 @@ func TestThousandsOfNotesAreAFewEvents(t *testing.T) {
 		}
 		outcome.Notes = append(outcome.Notes, note)
 	}
-	h.remembered(obj).activity.Add(outcome)
+	h.conclude.Of(obj).Activity.Add(outcome)
 	reportReconcile(t, h, obj, nil)
 	if len(log.lines) != 3 || !strings.HasPrefix(log.lines[0], "Warning|OrphanFound|") {
 		t.Fatalf("events: %q", log.lines)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -25,6 +26,7 @@ type handler struct {
 	revisions *revision.Source
 	records   *record.Keeper
 
+	conclude *conclude.Concluder
 	memory   *memory
 	cascades cascades
 
@@ -46,10 +48,4 @@ type triggers interface {
 // remembered is what is remembered about the component.
 func (h *handler) remembered(obj Component) *remembered {
 	return h.memory.entryOf(client.ObjectKeyFromObject(obj))
-}
-
-// subject returns the component as events and lines of the log name it.
-func (h *handler) subject(obj Component) telemetry.Subject {
-	status := obj.GetStatus()
-	return telemetry.Subject{Object: obj, Name: h.self.Title(obj), Revision: status.Revision, Progress: status.Progress}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
@@ -57,7 +58,7 @@ func (h *handler) reportSlow(ctx context.Context, obj Component, commit session.
 			return
 		}
 		message := fmt.Sprintf("the manifests have been rendered for %s: %s", passed.Round(time.Second), cmp.Or(at(), "generator"))
-		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: message}))
+		conclude.SetVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: message}))
 		if refused = commit(outer); refused != nil {
 			cancel()
 		}

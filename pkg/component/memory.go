@@ -12,17 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
-	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
-	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -37,32 +33,16 @@ type memory struct {
 }
 
 // remembered is what is remembered about one component. Reconciles of one component do not
-// overlap, so the fields need no lock. The exceptions are idle, which is safe for
-// concurrent use, and cache, which is accessed by methods of memory only.
+// overlap, so the fields need no lock. The exception is cache, which is accessed by methods of memory only.
 type remembered struct {
-	// idle counts the reconciles in a row in which nothing moved.
-	idle backoff.Streak
-	// settled is the largest number of dependents that were done since an apply, or a deletion if deleting, began to fail.
-	settled  int
-	deleting bool
 	// cache is what the last full reconcile rendered.
 	cache prepared
 	// rendering is the last one, to notice when another one differs for no reason.
 	rendering rendering.Last
-	// failureReasons says why workloads do not become ready, as far as their pods were read.
-	failureReasons verdict.FailureReasons
-	// activity is what was done for the component since it was last reported.
-	activity telemetry.Activity
-	// planned: in this reconcile, the engine came so far that it could plan.
-	planned bool
 	// creations says when a creation without a known answer may last have been sent.
 	creations creations
 	// soleWriter: no creation can be under way in this deletion.
 	soleWriter bool
-	// transient: all that the status does not have yet of the last reconcile is what became of writes.
-	transient bool
-	// pin says which revision the component is pinned to, for people; empty if to none.
-	pin string
 	// turn says why the component keeps its version, for people; empty if it does not.
 	turn string
 	// unasked: the full reconcile has not come so far that it could ask for its turn.
@@ -71,12 +51,6 @@ type remembered struct {
 	generator string
 	// updated is what a roll-out has to know of the component once its status is written; nil if it knows it.
 	updated *rollout.Component
-	// unknownAnnotations are those that were last reported as unknown.
-	unknownAnnotations string
-	// missing names the rights that were last reported as missing.
-	missing string
-	// timeoutPassed is how much of the timeout had passed when a right was found missing.
-	timeoutPassed time.Duration
 }
 
 // unansweredFor is for how long a creation may take effect after its client stopped to wait for the answer. An API server ends a
@@ -116,34 +90,6 @@ func (m *memory) entryLocked(key client.ObjectKey) *remembered {
 		m.byKey[key] = known
 	}
 	return known
-}
-
-// resetIdle notes that something has changed that a component waits for.
-func (m *memory) resetIdle(key client.ObjectKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known, ok := m.byKey[key]; ok {
-		known.idle.Reset()
-	}
-}
-
-// noteProgress shortens the delays of a component: while it waits, if something was written or another number of
-// objects is done; after an error only if more objects are done than before. One that is written in vain, or is ready by turns, is no progress.
-func (h *handler) noteProgress(obj Component, outcome reconciler.Outcome, err error, moved bool) {
-	key, known := client.ObjectKeyFromObject(obj), h.remembered(obj)
-	if len(outcome.Steps) > 0 || moved {
-		known.idle.Reset()
-	}
-	if deleting := !obj.GetDeletionTimestamp().IsZero(); deleting != known.deleting {
-		known.settled, known.deleting = 0, deleting
-	}
-	if outcome.Settled > known.settled && h.settings.ownLimiter != nil {
-		h.settings.ownLimiter.Progress(reconcile.Request{NamespacedName: key})
-	}
-	known.settled = max(known.settled, outcome.Settled)
-	if err == nil && outcome.Done() {
-		known.settled = 0
-	}
 }
 
 // deleteEntry drops everything about a component.
@@ -250,13 +196,6 @@ func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
 	return known, known.root.equal(rootOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)
-}
-
-// dueIn is how long it is until the next full reconcile is due; ok is false if that is not
-// known.
-func (m *memory) dueIn(key client.ObjectKey, now time.Time) (due time.Duration, ok bool) {
-	known := m.cacheOf(key)
-	return max(known.until.Sub(now), verdict.MinInterval), now.Before(known.until)
 }
 
 func (m *memory) cacheOf(key client.ObjectKey) prepared {

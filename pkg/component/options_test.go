@@ -5,11 +5,6 @@ package component
 
 import (
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -185,28 +180,6 @@ func TestARollbackOnFailureNeedsAHistory(t *testing.T) {
 	}
 	if _, err := resolveOptions("shop.example.com", ReconcilerOptions{Revisions: RevisionOptions{RevisionHistoryLimit: new(-1)}}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestEveryAnnotationOfAComponentIsKnown(t *testing.T) {
-	for _, folder := range []string{"api/v1alpha1", "internal/vocabulary"} {
-		file, err := parser.ParseFile(token.NewFileSet(), "../../"+folder+"/annotations.go", nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(node ast.Node) bool {
-			spec, ok := node.(*ast.ValueSpec)
-			if !ok || len(spec.Values) == 0 {
-				return true
-			}
-			name, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			for line := range strings.Lines(spec.Doc.Text()) {
-				if of, found := strings.CutPrefix(line, "On: "); found && strings.Contains(of, "the component") != slices.Contains(componentAnnotations, name) {
-					t.Errorf("annotation %s, on %s", name, of)
-				}
-			}
-			return true
-		})
 	}
 }
 

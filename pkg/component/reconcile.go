@@ -16,7 +16,7 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
-	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -47,9 +47,9 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		if s.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
 			h.memory.takeRendered(key)
 		}
-		h.warnOfUnknownAnnotations(obj)
+		h.conclude.WarnOfUnknownAnnotations(obj)
 		known := h.remembered(obj)
-		known.transient = false
+		h.conclude.Of(obj).Run.Transient = false
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
 		if sent.component != obj.GetUID() {
 			sent = creations{component: obj.GetUID(), last: h.now()}
@@ -99,7 +99,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		}
 		h.remembered(obj).creations = sent
 		// What a hook has written into the status may be needed by the next reconcile.
-		if h.remembered(obj).transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
+		if h.conclude.Of(obj).Run.Transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
 			s.Postpone(transientFor)
 		}
 		return verdict
@@ -111,6 +111,15 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		answer.Priority = &priority // otherwise the next reconcile has the priority of this one
 	}
 	return answer, err
+}
+
+// report writes the verdict about the reconcile into the status, the events and the log.
+func (h *handler) report(ctx context.Context, obj Component, outcome session.Outcome) result.Verdict {
+	known := h.remembered(obj)
+	return h.conclude.Report(ctx, obj, outcome, conclude.Findings{
+		NextFull: h.memory.cacheOf(client.ObjectKeyFromObject(obj)).until, Notices: known.rendering.Notices(), Turn: known.turn, Dependents: h.records.Count(obj),
+		NoteTurn: func() { h.noteTurn(ctx, obj, outcome.Phase == session.PhaseSkip) },
+	})
 }
 
 // adoptInventory gives the inventory of a component that SAP component-operator-runtime has made the form of this
@@ -142,7 +151,7 @@ func (h *handler) settingsOf(obj Component) session.Settings {
 func (h *handler) noteFirstSeen(obj Component) {
 	if status := obj.GetStatus(); status.State == "" {
 		status.Inventory.Format = cmp.Or(status.Inventory.Format, v1alpha1.InventoryFormat) // nothing was lost
-		h.setVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}))
+		conclude.SetVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}))
 	}
 }
 
@@ -152,9 +161,7 @@ func (h *handler) suspend(obj Component) {
 	h.watches.ForgetComponent(client.ObjectKeyFromObject(obj))
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	h.targets.ForgetOwner(h.self.OwnerOf(client.ObjectKeyFromObject(obj)))
-	// The dependents have no chance to become ready, so the timeout starts again afterwards.
-	revision.Of(obj).StopTimeout(h.now())
-	h.remembered(obj).timeoutPassed = 0
+	h.conclude.Suspend(obj)
 }
 
 // eraseLateRevisions is for a component that is gone. If a creation of the Secret of its revisions may arrive yet, the Secret is
@@ -183,6 +190,7 @@ func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
 	h.triggers.StartReconcile(key)
 	h.targets.ForgetOwner(h.self.OwnerOf(key))
 	h.watches.ForgetComponent(key)
+	h.conclude.Forget(key)
 	h.memory.deleteEntry(key)
 	h.fleet.remove(key)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
-	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -83,25 +82,6 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 	if m.rendered != 0 {
 		t.Errorf("%d bytes are left", m.rendered)
-	}
-}
-
-func TestTheTimeOfTheNextFullReconcileIsKeptUntilThen(t *testing.T) {
-	now, m, key := time.Unix(1000, 0), newMemory(), client.ObjectKey{Name: "main"}
-	m.keepRendered(key, prepared{until: now.Add(time.Minute)})
-	for name, tc := range map[string]struct {
-		now   time.Time
-		due   time.Duration
-		known bool
-	}{
-		"long before":   {now: now, due: time.Minute, known: true},
-		"right before":  {now: now.Add(time.Minute - time.Millisecond), due: verdict.MinInterval, known: true},
-		"when it is":    {now: now.Add(time.Minute)},
-		"long after it": {now: now.Add(time.Hour)},
-	} {
-		if due, known := m.dueIn(key, tc.now); known != tc.known || known && due != tc.due {
-			t.Errorf("%s: due in %s, %v", name, due, known)
-		}
 	}
 }
 

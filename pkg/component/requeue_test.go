@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -28,7 +29,7 @@ func TestADriftCheckThatWasPutOffIsMadeByAReconcileOfItsOwn(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("asked for is %v, for nothing", asked)
 	}
-	for again, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, -time.Minute: minFallback} {
+	for again, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, -time.Minute: conclude.MinDelay} {
 		engine.outcome.NextDriftCheck = h.now().Add(again)
 		reconcileOnce(t, h, obj)
 		if got := asked[client.ObjectKeyFromObject(obj)]; got != want {

@@ -97,6 +97,12 @@ func (s *settings) checkRollout() error {
 	return errors.Join(errs...)
 }
 
+// said returns the message of condition Ready.
+func said(status *Status) string {
+	_, _, message := status.GetState()
+	return message
+}
+
 // canarySelector returns the selector of the canaries; nothing without one.
 func (r Rollout) canarySelector() labels.Selector {
 	if r.Canaries == nil {
@@ -179,9 +185,6 @@ func (h *handler) isHeld(ctx context.Context, obj Component, next revision.Diges
 // waitsForTurn is what a component says that waits. It does not say for how many others: then each of
 // their updates would be a write to all that wait.
 const waitsForTurn = "the next version waits for its turn"
-
-// noHooks runs none: hooks belong to the version that has not started.
-func noHooks[T any](context.Context, T) error { return nil }
 
 // reconciledMember is fleetMember for a component that is being reconciled.
 func (h *handler) reconciledMember(obj Component, skipped bool) rollout.Component {

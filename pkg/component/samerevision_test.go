@@ -92,7 +92,7 @@ func operate(t *testing.T, options ReconcilerOptions) *operated {
 func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 	o.Helper()
 	v.renders, o.renders = &o.renders, 0
-	o.revisions.Renderer.Generator, o.memory = v, newMemory()
+	o.revisions.Renderer.Generator, o.memory, o.conclude = v, newMemory(), newConcluder(o.handler)
 	_, err := o.createOrUpdate(o.Context(), o.obj, noCommit)
 	if len(o.engine.applied) == 0 {
 		return reconciler.ApplyRequest{}, err
@@ -287,8 +287,8 @@ func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T
 			t.Fatal(err)
 		}
 		status := o.obj.GetStatus()
-		status.History[0].ReadyAt, status.History[0].Result = nil, v1alpha1.RevisionProcessing
-		if !o.rollBackFailed(o.obj, "it failed") {
+		status.History[0].ReadyAt, status.History[0].Result = nil, v1alpha1.RevisionFailed
+		if !revision.Of(o.obj).RollBack("it failed") {
 			t.Fatal("it is not rolled back")
 		}
 		if _, err := o.reconcile(version{digest: "1"}); err != nil || status.Revision != 3 {

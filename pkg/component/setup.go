@@ -42,6 +42,7 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
@@ -333,9 +334,11 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner,
 		Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
 	}))
-	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.memory.resetIdle); err != nil {
+	handler.conclude = newConcluder(handler)
+	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.conclude.ResetDelay); err != nil {
 		return nil, err
 	}
+	handler.conclude.Watches = handler.watches
 	if r.settings.rollout != nil {
 		handler.fleet = newFleet(*r.settings.rollout, r.now, about.triggers.RequestFull, handler.fleetLister(mgr.GetCache()))
 	}
@@ -366,6 +369,21 @@ func newSource(h *handler, renderer *rendering.Renderer) *revision.Source {
 			return h.code.previewHooks(ctx, preReconcile, obj)
 		},
 	}
+}
+
+// newConcluder returns what ends the reconciles of a handler.
+func newConcluder(h *handler) *conclude.Concluder {
+	return conclude.New(conclude.Options{
+		Self: &h.self, Telemetry: h.telemetry, Triggers: h.triggers, Local: h.local, Now: func() time.Time { return h.now() },
+		Author: conclude.Author{
+			Intervals: intervalsOf, RollsBack: h.settings.rollsBack, ReadyWhen: h.settings.readyWhen, MinReady: h.settings.minReady, Limiter: h.settings.ownLimiter,
+			Access: func(obj identity.Component) (target.Access, error) { return accessOf(obj, h.settings) },
+			Suspension: func(obj identity.Component) (string, time.Duration) {
+				s, _ := h.suspensionOf(obj)
+				return s.String(), s.endsIn(h.now())
+			},
+		},
+	})
 }
 
 // newHandler returns a handler without what the manager has for it.

@@ -3,11 +3,7 @@
 
 package component
 
-import (
-	"fmt"
-
-	"github.com/corbel-run/corbel/api/v1alpha1"
-)
+import "github.com/corbel-run/corbel/api/v1alpha1"
 
 // Status is the part of a component's status that belongs to Corbel. Embed it
 // inline into the status of your own type.
@@ -16,8 +12,3 @@ import (
 // status.observedGeneration to -1, because tools mistake an empty status for a good one. The
 // documentation of v1alpha1.ComponentStatus has the markers for both, and columns for kubectl.
 type Status = v1alpha1.ComponentStatus
-
-// progress returns the form of Status.Progress.
-func progress(done, total int) string {
-	return fmt.Sprintf("%d/%d", done, total)
-}

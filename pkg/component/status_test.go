@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
@@ -40,10 +40,10 @@ func TestTheTimeoutDoesNotEndTheFirstStartOfAContainer(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	for settling, timedOut := range map[time.Duration]bool{0: true, 10 * time.Second: true, 2 * time.Minute: false} {
 		obj := newWidget()
-		obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-h.intervals(obj).Timeout - time.Minute)}
-		f := h.factsOf(obj, session.Outcome{Err: &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api", Settling: settling}}})
-		if f.TimedOut != timedOut {
-			t.Errorf("settling %v: timed out %t", settling, f.TimedOut)
+		obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-intervalsOf(obj).Timeout - time.Minute)}
+		reportReconcile(t, h, obj, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "Deployment shop/api", Settling: settling}})
+		if _, reason, _ := obj.GetStatus().GetState(); (reason == vocabulary.ReasonTimeout) != timedOut {
+			t.Errorf("settling %v: %s", settling, reason)
 		}
 	}
 }

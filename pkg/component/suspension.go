@@ -88,6 +88,14 @@ func (s suspension) remains(now time.Time) time.Duration {
 	}
 }
 
+// endsIn returns the delay after which a component is reconciled because its suspension ends; 0 if it does not end.
+func (s suspension) endsIn(now time.Time) time.Duration {
+	if !s.ends {
+		return 0
+	}
+	return min(max(s.remains(now), verdict.MinInterval), maxInterval)
+}
+
 // String is the message of a component that is suspended.
 func (s suspension) String() string {
 	text := "suspended"

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -145,14 +146,14 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 	for i, condition := range known.Conditions {
 		known.Conditions[i] = conditions.Complete(condition, time.Now())
 	}
-	after := ctrl.Result{RequeueAfter: minFallback}
+	after := ctrl.Result{RequeueAfter: conclude.MinDelay}
 	if !mended {
 		v := verdict.Evaluate(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", identity.Title(stored.GetKind(), stored), mistake)}})
 		setter := conditions.For(stored, &known.Conditions)
 		conditions.MarkStalled(setter, v.Reason, "%s", v.Message)
 		conditions.Set(setter, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})
 		status["state"], status["observedGeneration"] = string(v.State), stored.GetGeneration()
-		after = ctrl.Result{RequeueAfter: defaultRequeueInterval}
+		after = ctrl.Result{RequeueAfter: verdict.DefaultInterval}
 	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&known)
 	if err != nil {

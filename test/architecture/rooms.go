@@ -132,6 +132,9 @@ var rooms = []Room{
 	{Path: "pkg/changes", Floor: 4, Kind: Open, Beside: []string{"pkg/lifecycle"}},
 
 	// Rooms of pkg/component: what does not depend on the type of a component.
+	{Path: "pkg/component/internal/conclude", Floor: 4, Kind: Open, Beside: []string{
+		"internal/session", "pkg/component/internal/identity", "pkg/component/internal/revision", "pkg/component/internal/targets", "pkg/component/internal/telemetry", "pkg/component/internal/verdict",
+	}},
 	{Path: "pkg/component/internal/identity", Floor: 4, Kind: Open},
 	{Path: "pkg/component/internal/record", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/identity", "pkg/component/internal/revision", "pkg/component/internal/telemetry", "pkg/component/internal/verdict"}},
 	{Path: "pkg/component/internal/references", Floor: 4, Kind: Open},

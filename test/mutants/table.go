@@ -189,7 +189,7 @@ var mutants = []mutant{
 	{"a rule of its own for readiness does not count", "pkg/reconciler/desiredset.go", `d.Policies.ReadyWhen == "" && !byRule`, "(byRule || true)", []string{reconcilerTests}},
 	{"a status says Ready of a revision that has just started", "pkg/component/apply.go", "if obj.GetStatus().IsReady() { // that", "if false { // that", []string{componentTests}},
 	{"the pods of a revision that was ready are read", "pkg/component/internal/revision/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
-	{"a container that was started late is a timeout", "pkg/component/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
+	{"a container that was started late is a timeout", "pkg/component/internal/conclude/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
 	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/availability.go", "crashes || worst.Problem != pods.Starting", "crashes", []string{verdictTests}},
 	{"a roll-out stops at a container that was started late", "pkg/component/rollout.go", "timedOut && reason != vocabulary.ReasonProcessing", "timedOut && reason != \"\"", []string{componentTests}},
 

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
 // Status is the status of a component, with the methods that count revisions and keep the history and the timeout.
@@ -196,6 +198,19 @@ func (s *Status) NoteFailed() {
 	if current := s.Current(); current != nil && current.Result == v1alpha1.RevisionProcessing {
 		current.Result = v1alpha1.RevisionFailed
 	}
+}
+
+// RollBack notes that the component is rolled back, because the revision failed for this reason. It reports whether the component is:
+// a revision that was ready before, and a rollback, are not rolled back.
+func (s *Status) RollBack(why string) bool {
+	current, last := s.Current(), s.LastReady()
+	if current == nil || current.ReadyAt != nil || current.RollbackTo != 0 || last == nil || last.Digest == "" {
+		return false
+	}
+	s.Rollback = &v1alpha1.Rollback{
+		From: current.Revision, To: last.Revision, Digest: s.Processing().Revision, Message: sentence.Shorten(sentence.OneLine(why), verdict.MaxSentence),
+	}
+	return true
 }
 
 // Installs reports whether the revision is rendered as an installation: it was the first

@@ -29,6 +29,12 @@ import (
 // this.
 const MinInterval = time.Second
 
+// DefaultInterval is the interval of a component that has none of its own.
+//
+// Limit: the time between two full reconciles of a component that has no requeue interval of its own, less
+// up to 10 % at random.
+const DefaultInterval = 10 * time.Minute
+
 // Intervals are how often, and for how long, a component is worked on.
 type Intervals struct {
 	Requeue, Retry, Timeout time.Duration

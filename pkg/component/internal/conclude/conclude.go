@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conclude ends the reconciles of components: it finds out what became of the engine's run, and writes that into the status, the
+// events and the log.
+package conclude
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/reconciler"
+)
+
+// Options configure a Concluder.
+type Options struct {
+	Self      *identity.Operator
+	Author    Author
+	Telemetry *telemetry.Telemetry
+	// Watches may be nil.
+	Watches  *targets.Watches
+	Triggers Triggers
+	// Local reads from the cluster of the operator.
+	Local client.Reader
+	Now   func() time.Time
+}
+
+// Author is what the author of the operator, and a component, say about the end of reconciles.
+type Author struct {
+	Intervals func(identity.Component) verdict.Intervals
+	Access    func(identity.Component) (target.Access, error)
+	// RollsBack reports whether a component is rolled back when a revision fails.
+	RollsBack func(identity.Component) bool
+	// Suspension describes the suspension of a component. Ends is 0 if the suspension does not end by itself.
+	Suspension func(identity.Component) (message string, ends time.Duration)
+
+	ReadyWhen []reconciler.ReadyWhen
+	MinReady  time.Duration
+	// Limiter decides on the delays after errors; nil if the author has set another rate limiter.
+	Limiter *backoff.RateLimiter
+}
+
+// Triggers is trigger.Queue.
+type Triggers interface {
+	RequestFast(key client.ObjectKey, after time.Duration)
+}
+
+// Concluder ends reconciles. What it remembers of components saves requests, and repeated events and log lines.
+type Concluder struct {
+	Options
+
+	mu    sync.Mutex
+	byKey map[client.ObjectKey]*Memory
+}
+
+// Memory is what is remembered of one component. Reconciles of one component do not overlap, so the fields need no lock.
+type Memory struct {
+	// Run is about the last run of the engine.
+	Run Run
+	// Activity is what was done for the component since it was last reported.
+	Activity telemetry.Activity
+
+	progress progress
+	reported reported
+	// failureReasons says why workloads do not become ready, as far as their pods were read.
+	failureReasons verdict.FailureReasons
+	// timeoutPassed is how much of the timeout had passed when a right was found missing.
+	timeoutPassed time.Duration
+}
+
+// Run is what a report has to know of a run of the engine.
+type Run struct {
+	// Planned: in this reconcile, the engine came so far that it could plan.
+	Planned bool
+	// Transient: all that the status does not have yet of the last reconcile is what became of writes.
+	Transient bool
+	// Pin says which revision the component is pinned to, for people; empty if to none.
+	Pin string
+}
+
+// progress decides on the next delay.
+type progress struct {
+	// idle counts the reconciles in a row in which nothing moved. It is safe for concurrent use.
+	idle backoff.Streak
+	// settled is the largest number of dependents that were done since an apply, or a deletion if deleting, began to fail.
+	settled  int
+	deleting bool
+}
+
+// reported is what was reported once, and is not reported again.
+type reported struct {
+	// missing names the rights that were missing.
+	missing string
+	// annotations are those that were unknown.
+	annotations string
+}
+
+// New returns a Concluder that remembers nothing.
+func New(options Options) *Concluder {
+	return &Concluder{Options: options, byKey: map[client.ObjectKey]*Memory{}}
+}
+
+// Of returns what is remembered of a component, which may be nothing yet.
+func (c *Concluder) Of(obj client.Object) *Memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	known, ok := c.byKey[key]
+	if !ok {
+		known = &Memory{}
+		c.byKey[key] = known
+	}
+	return known
+}
+
+// Forget drops what is remembered of a component.
+func (c *Concluder) Forget(key client.ObjectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byKey, key)
+}
+
+// ResetDelay notes that something has changed that a component waits for.
+func (c *Concluder) ResetDelay(key client.ObjectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.byKey[key]; ok {
+		known.progress.idle.Reset()
+	}
+}
+
+// Delay returns the delay after which a component that waits is requeued if nothing else requeues it. It grows as long as there is no
+// progress.
+func (m *Memory) Delay() time.Duration { return m.progress.idle.Idle() }
+
+// Restart drops what was found out about the manifests that were applied before.
+func (m *Memory) Restart() {
+	m.progress.idle.Reset()
+	m.failureReasons = nil
+}
+
+// Suspend stops the timeout of a component, because its dependents have no chance to become ready. It starts again afterwards.
+func (c *Concluder) Suspend(obj identity.Component) {
+	revision.Of(obj).StopTimeout(c.Now())
+	c.Of(obj).timeoutPassed = 0
+}
+
+// LogDeleted logs that the dependents of a component are deleted.
+func (c *Concluder) LogDeleted(ctx context.Context, obj identity.Component) {
+	c.Telemetry.LogDeleted(ctx, c.subject(obj), &c.Of(obj).Activity)
+}
+
+// subject returns the component as events and lines of the log name it.
+func (c *Concluder) subject(obj identity.Component) telemetry.Subject {
+	status := obj.GetStatus()
+	return telemetry.Subject{Object: obj, Name: c.Self.Title(obj), Revision: status.Revision, Progress: status.Progress}
+}
+
+func conditionsOf(obj identity.Component) conditions.Setter {
+	return conditions.For(obj, &obj.GetStatus().Conditions)
+}
