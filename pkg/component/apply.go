@@ -35,8 +35,9 @@ import (
 // reconcile uses the fast path if nothing but dependents changed: it uses what the last full
 // one has found out.
 func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
-	key, remembered := client.ObjectKeyFromObject(obj), h.remembered(obj)
-	h.conclude.Of(obj).Run.Planned, remembered.unasked = false, false
+	key := client.ObjectKeyFromObject(obj)
+	h.conclude.Of(obj).Run.Planned = false
+	h.fleet.Start(key, false)
 	if h.triggers.StartReconcile(key) {
 		if known, ok := h.memory.renderedFor(obj, h.now()); ok {
 			res, err := h.applyFast(ctx, obj, commit, known)
@@ -45,7 +46,7 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 			}
 		}
 	}
-	remembered.turn, remembered.unasked = "", true
+	h.fleet.Start(key, true)
 	// Whatever comes out of it, the request is handled at the end.
 	request := h.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
@@ -62,7 +63,7 @@ func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit sess
 
 // open resolves the configuration of the component, and connects to its target.
 func (h *handler) open(ctx context.Context, a *attempt) (err error) {
-	_, rolloutErr := h.rolloutOf(a.obj)
+	_, rolloutErr := h.fleet.Annotation(a.obj)
 	if a.config, a.access, a.absent, err = h.resolve(ctx, a.obj, rolloutErr, h.loadReferences); err != nil {
 		return err
 	}
@@ -131,7 +132,6 @@ func (h *handler) await(ctx context.Context, a *attempt, ans answer, err error) 
 // findRevision finds out which revision the component has, or would have next.
 func (h *handler) findRevision(ctx context.Context, a *attempt) (err error) {
 	a.candidate, err = h.revisions.Candidate(ctx, a.obj, a.target, a.config.Deployment, h.revisions.Renderer.Generator, h.manifestDigest(a.target, a.config))
-	h.remembered(a.obj).generator = a.candidate.Digests.Generator
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (h *handler) startRevision(ctx context.Context, a *attempt) (revision.Start
 		}
 	}
 	// Nothing is written again before the definition keeps what was counted.
-	if _, reason, _ := a.obj.GetStatus().GetState(); started.Dropped || a.approved != nil || started.Updates && h.fleet != nil || reason == vocabulary.ReasonCRDOutdated {
+	if _, reason, _ := a.obj.GetStatus().GetState(); started.Dropped || a.approved != nil || started.Updates && h.settings.rollout != nil || reason == vocabulary.ReasonCRDOutdated {
 		if err := a.commit(ctx); err != nil {
 			return started, err
 		}
@@ -263,7 +263,7 @@ func (h *handler) repairLast(ctx context.Context, a *attempt, awaited []report.A
 
 // keepCurrent goes on applying the current revision, from its set in the history, while the next one waits.
 func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) (result.Result, error) {
-	status, known := revision.Of(a.obj), h.remembered(a.obj)
+	status := revision.Of(a.obj)
 	end := func(outcome reconciler.Outcome, err error) (result.Result, error) {
 		if waits == keepUnapproved {
 			return h.conclude.Unapproved(a.obj, a.target, outcome, err)
@@ -284,10 +284,11 @@ func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) 
 			status.Approval.Summary += unrepaired
 			return end(reconciler.Outcome{}, nil)
 		}
-		if known.turn += unrepaired; status.Current().Result == v1alpha1.RevisionReady {
+		turn := h.fleet.AddToTurn(client.ObjectKeyFromObject(a.obj), unrepaired)
+		if status.Current().Result == v1alpha1.RevisionReady {
 			return result.Success, nil
 		}
-		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: known.turn, Fallback: verdict.DefaultInterval}}
+		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: turn, Fallback: verdict.DefaultInterval}}
 	}
 	if err != nil {
 		return result.Empty, err

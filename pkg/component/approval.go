@@ -61,7 +61,7 @@ func (h *handler) needsApproval(a *attempt) (bool, error) {
 	}
 	status := a.obj.GetStatus()
 	dropped := status.Revision == 0 && status.AppliedGeneration != 0 // an outdated definition dropped it
-	return required && !a.candidate.Pin.IsSet() && !dropped && h.revisions.Starts(a.obj, a.candidate.Digests), nil
+	return required && !a.candidate.Pin.IsSet() && !dropped && revision.Of(a.obj).Starts(a.candidate.Digests), nil
 }
 
 // planNext renders the candidate as the next revision, and returns its plan as the status has it.

@@ -157,6 +157,7 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 	h.revisions = newSource(h, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
 	h.records = newRecords(h, testStore())
 	h.conclude = newConcluder(h)
+	h.fleet = newFleet(h, nil, nil)
 	return h, log
 }
 

@@ -84,8 +84,8 @@ func (h *handler) referencesLoaded(_ context.Context, a *attempt) (answer, error
 
 // turnCome is closed while the component keeps its version, because it is not its turn in a roll-out.
 func (h *handler) turnCome(ctx context.Context, a *attempt) (answer, error) {
-	held, err := h.isHeld(ctx, a.obj, a.candidate.Digests, a.candidate.Pin)
-	if held {
+	turn, err := h.fleet.Ask(ctx, a.obj, a.candidate)
+	if turn != "" {
 		return answer{meanwhile: keepVersion}, err
 	}
 	return answer{}, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
+	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
 	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
@@ -32,7 +33,7 @@ type handler struct {
 
 	previews *previews // nil if it answers none
 
-	fleet *fleet // nil without the option Rollout
+	fleet *fleet.Fleet
 
 	telemetry *telemetry.Telemetry
 	triggers  triggers

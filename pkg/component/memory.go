@@ -18,7 +18,6 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
-	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -43,14 +42,6 @@ type remembered struct {
 	creations creations
 	// soleWriter: no creation can be under way in this deletion.
 	soleWriter bool
-	// turn says why the component keeps its version, for people; empty if it does not.
-	turn string
-	// unasked: the full reconcile has not come so far that it could ask for its turn.
-	unasked bool
-	// generator identifies the generator of the last full reconcile.
-	generator string
-	// updated is what a roll-out has to know of the component once its status is written; nil if it knows it.
-	updated *rollout.Component
 }
 
 // unansweredFor is for how long a creation may take effect after its client stopped to wait for the answer. An API server ends a

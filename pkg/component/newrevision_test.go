@@ -8,9 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
@@ -35,8 +32,8 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 	}{
 		"another version of the operator": {change: func(*operated) {}, next: two, writes: 1},
 		"a turn of a roll-out": {change: func(o *operated) {
-			annotate("rollout", rolloutPromote)(o)
-			o.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, o.now, func(client.ObjectKey) {}, nil)
+			annotate(vocabulary.AnnotationRollout, "promote")(o)
+			o.rollOut(two)
 		}, next: two, writes: 2},
 		"an approval that was there before": {change: func(o *operated) {
 			o.settings.requireApproval = true
@@ -73,8 +70,9 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 			test.change(o)
 			writes := 0
 			check := func(when string) {
-				if status := o.obj.GetStatus(); status.Revision != before+1 || status.IsReady() || conditions.IsTrue(conditionsOf(o.obj), v1alpha1.ConditionReady) {
-					t.Errorf("%s: revision %d is %s: %s", when, status.Revision, status.State, said(status))
+				status := o.obj.GetStatus()
+				if _, _, message := status.GetState(); status.Revision != before+1 || status.IsReady() || conditions.IsTrue(conditionsOf(o.obj), v1alpha1.ConditionReady) {
+					t.Errorf("%s: revision %d is %s: %s", when, status.Revision, status.State, message)
 				}
 			}
 			o.events.lines, o.engine.outcome.Steps = nil, map[string]int{"create": 2}

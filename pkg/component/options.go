@@ -27,6 +27,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -309,7 +310,7 @@ type settings struct {
 	historyLimit      int
 	rollbackOnFailure bool
 	requireApproval   bool
-	rollout           *Rollout // may be nil
+	rollout           *fleet.Limits // may be nil
 	adoptReleases     bool
 	secretPatches     bool
 	noPreviews        bool
@@ -369,7 +370,6 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		historyLimit:      valueOr(options.Revisions.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.Revisions.RollbackOnFailure,
 		requireApproval:   options.Revisions.RequireApproval,
-		rollout:           options.Revisions.Rollout,
 		adoptReleases:     options.Users.AdoptHelmReleases,
 		secretPatches:     options.Users.AllowSecretPatches,
 		noPreviews:        options.Users.DisablePreviews,
@@ -419,7 +419,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	if s.historyLimit == 0 && s.rollbackOnFailure {
 		errs = append(errs, errors.New("option RollbackOnFailure needs a RevisionHistoryLimit of at least 1"))
 	}
-	errs = append(errs, s.checkRollout())
+	errs = append(errs, s.resolveRollout(options.Revisions.Rollout))
 	errs = append(errs, checkPolicies("option ", s.policies)...)
 	errs = append(errs, checkValue("option ManagementPolicy", s.management, vocabulary.ManagementPolicies))
 	return s, errors.Join(errs...)

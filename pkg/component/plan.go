@@ -369,9 +369,7 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 		return err
 	}
 	digests, pinned := candidate.Digests, candidate.Pin
-	if p.Turn = h.plannedTurn(obj, digests, pinned); p.Turn == waitsForTurn && renders.Digest(generator) != renders.Digest(h.revisions.Renderer.Generator) {
-		p.Turn = ""
-	}
+	p.Turn = h.fleet.Planned(obj, candidate)
 	status := revision.Of(obj)
 	number, before := status.Revision, status.Processing().Manifests != ""
 	status.StartProcessing(obj.GetGeneration(), digests, h.now())
@@ -509,7 +507,7 @@ func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.
 // planTarget returns the configuration of the component and a connection to its target. The
 // references are loaded, and not watched.
 func (h *handler) planTarget(ctx context.Context, obj Component, p *Plan) (resolvedConfig, targets.Connection, error) {
-	_, rolloutErr := h.rolloutOf(obj)
+	_, rolloutErr := h.fleet.Annotation(obj)
 	resolved, access, absent, err := h.resolve(ctx, obj, rolloutErr, func(ctx context.Context, obj Component) references.Absence {
 		absent, _ := h.readReferences(ctx, obj)
 		return absent

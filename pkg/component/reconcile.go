@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
+	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -104,8 +105,8 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		}
 		return verdict
 	})
-	if !s.Gone {
-		h.noteUpdated(key, err)
+	if !s.Gone && err == nil {
+		h.fleet.Written(key)
 	}
 	if answer.RequeueAfter > 0 || err != nil {
 		answer.Priority = &priority // otherwise the next reconcile has the priority of this one
@@ -115,10 +116,14 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 
 // report writes the verdict about the reconcile into the status, the events and the log.
 func (h *handler) report(ctx context.Context, obj Component, outcome session.Outcome) result.Verdict {
-	known := h.remembered(obj)
+	key := client.ObjectKeyFromObject(obj)
 	return h.conclude.Report(ctx, obj, outcome, conclude.Findings{
-		NextFull: h.memory.cacheOf(client.ObjectKeyFromObject(obj)).until, Notices: known.rendering.Notices(), Turn: known.turn, Dependents: h.records.Count(obj),
-		NoteTurn: func() { h.noteTurn(ctx, obj, outcome.Phase == session.PhaseSkip) },
+		NextFull: h.memory.cacheOf(key).until, Notices: h.remembered(obj).rendering.Notices(), Turn: h.fleet.Turn(key), Dependents: h.records.Count(obj),
+		NoteTurn: func() {
+			if stopped := h.fleet.Report(ctx, obj, outcome.Phase == session.PhaseSkip); stopped != "" {
+				h.telemetry.Warn(obj, fleet.ReasonRolloutStopped, "Reconcile", stopped)
+			}
+		},
 	})
 }
 
@@ -192,5 +197,5 @@ func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
 	h.watches.ForgetComponent(key)
 	h.conclude.Forget(key)
 	h.memory.deleteEntry(key)
-	h.fleet.remove(key)
+	h.fleet.Remove(key)
 }

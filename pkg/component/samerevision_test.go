@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -24,8 +25,8 @@ import (
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
-	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -98,6 +99,13 @@ func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 		return reconciler.ApplyRequest{}, err
 	}
 	return o.engine.applied[len(o.engine.applied)-1], err
+}
+
+// rollOut rolls out a version of the operator.
+func (o *operated) rollOut(v version) {
+	o.revisions.Renderer.Generator = v
+	o.settings.rollout = &fleet.Limits{MaxUnavailable: intstr.FromInt32(1), Canaries: labels.Nothing()}
+	o.fleet = newFleet(o.handler, o.local, func(client.ObjectKey) {})
 }
 
 // noteHook returns a hook that writes a note into the status of the widget.
@@ -334,13 +342,13 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		hooks []HookFunc[*widget]
 		ready bool
 		held  bool
-		want  rollout.State
+		want  fleet.State
 	}{
-		"the same":                     {ready: true, want: rollout.Done},
-		"the same, and failed before":  {want: rollout.Done},
-		"other objects wait":           {text: "other", ready: true, held: true, want: rollout.Waiting},
-		"other objects, failed before": {text: "other", held: true, want: rollout.Waiting},
-		"a hook waits":                 {hooks: []HookFunc[*widget]{noteHook("hook")}, ready: true, held: true, want: rollout.Waiting},
+		"the same":                     {ready: true, want: fleet.Done},
+		"the same, and failed before":  {want: fleet.Done},
+		"other objects wait":           {text: "other", ready: true, held: true, want: fleet.Waiting},
+		"other objects, failed before": {text: "other", held: true, want: fleet.Waiting},
+		"a hook waits":                 {hooks: []HookFunc[*widget]{noteHook("hook")}, ready: true, held: true, want: fleet.Waiting},
 	} {
 		o := operate(t, ReconcilerOptions{})
 		for size := range 2 { // a revision that was ready, and the one that the test is about
@@ -354,16 +362,20 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 			o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
 		o.code.hooks[preReconcile] = hooksOf(test.hooks...)
-		o.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, o.now, func(client.ObjectKey) {}, func(context.Context, string) (map[client.ObjectKey]listed, error) {
-			return map[client.ObjectKey]listed{key("other"): {Component: rollout.Component{State: rollout.Updating}}}, nil
-		})
+		o.rollOut(version{digest: "2"})
+		other := newWidget()
+		other.Name, other.Status.Revision, other.Status.AppliedGeneration = "other", 2, 1
+		other.Status.History = []v1alpha1.RevisionStatus{
+			{Revision: 2, Generator: revision.GeneratorID("2"), Result: v1alpha1.RevisionProcessing}, {Revision: 1, Result: v1alpha1.RevisionReady},
+		}
+		o.fleet.Report(t.Context(), other, false)
 		if _, err := o.reconcile(version{digest: "2", text: test.text}); (err == nil) != test.ready {
 			t.Fatal(name, err)
 		}
-		if held := o.remembered(o.obj).turn != ""; held != test.held || o.obj.Status.Revision != 2 {
+		if held := o.fleet.Turn(client.ObjectKeyFromObject(o.obj)) != ""; held != test.held || o.obj.Status.Revision != 2 {
 			t.Errorf("%s: held %t, revision %d", name, held, o.obj.Status.Revision)
 		}
-		if got := o.fleetMember(o.obj, revision.GeneratorID("2"), false); got.State != test.want {
+		if got := o.fleet.Member(o.obj, revision.GeneratorID("2"), false); got.State != test.want {
 			t.Errorf("%s: %s, want %s", name, got.State, test.want)
 		}
 	}
@@ -384,6 +396,11 @@ func TestAnotherKeyAndAnotherGenerator(t *testing.T) {
 		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
 	}
 }
+
+// digested is a generator with a digest.
+type digested struct{ manifests.GeneratorFunc }
+
+func (digested) Digest() string { return "1" }
 
 func TestTheBuildIsTheDigestOfGoCode(t *testing.T) {
 	code := manifests.GeneratorFunc(nothing)

@@ -339,9 +339,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 		return nil, err
 	}
 	handler.conclude.Watches = handler.watches
-	if r.settings.rollout != nil {
-		handler.fleet = newFleet(*r.settings.rollout, r.now, about.triggers.RequestFull, handler.fleetLister(mgr.GetCache()))
-	}
+	handler.fleet = newFleet(handler, mgr.GetCache(), about.triggers.RequestFull)
 	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.records.CleanUpOrphans}
 	if !r.settings.noPreviews {
 		handler.previews = newPreviews(handler, mgr.Elected())

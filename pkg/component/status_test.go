@@ -17,23 +17,8 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
-	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
-
-func TestARevisionIsNewUntilItWasReady(t *testing.T) {
-	for history, want := range map[string]bool{
-		"2 new Processing, 1 old Ready": true, "2 new Failed, 1 old Ready": true, "3 old Processing to 1, 2 new Failed, 1 old Ready": true, "2 new Ready, 1 old Ready": false, "": false,
-	} {
-		s := revision.Status{History: historyFrom(history)}
-		if len(s.History) > 0 {
-			s.Revision = s.History[0].Revision
-		}
-		if got := s.IsNew(); got != want {
-			t.Errorf("%s: %t", history, got)
-		}
-	}
-}
 
 // The timeout does not count for a container that has never ended.
 func TestTheTimeoutDoesNotEndTheFirstStartOfAContainer(t *testing.T) {

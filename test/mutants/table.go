@@ -22,6 +22,7 @@ const (
 	revisionsTests  = "./internal/revisions"
 	patchTests      = "./pkg/patch"
 	podsTests       = "./internal/pods"
+	fleetTests      = "./pkg/component/internal/fleet"
 	verdictTests    = "./pkg/component/internal/verdict"
 	secretsTests    = "./internal/confidential"
 	kubeconfigTests = "./internal/kubeconfig"
@@ -130,7 +131,7 @@ var mutants = []mutant{
 	{"another generator is compared without a hook", "pkg/component/internal/revision/same.go", "len(left) > 0 && recorded", "len(left) > 9 && recorded", []string{componentTests}},
 	{"a hook makes a revision of a status without a generator", "pkg/component/internal/revision/same.go", `recorded.Generator != "" {`, `recorded.Generator != "-" {`, []string{componentTests}},
 	{"an answer that is missing counts as other objects", "pkg/component/internal/revision/same.go", "cluster.IsUnavailable(err), isServerFailure", "cluster.IsUnavailable(nil), isServerFailure", []string{componentTests}},
-	{"a component that stays the same takes a place of a roll-out", "pkg/component/rollout.go", `madeWith != "" && madeWith != generator:`, `madeWith != "" && madeWith == "":`, []string{componentTests}},
+	{"a component that stays the same takes a place of a roll-out", "pkg/component/internal/fleet/member.go", `madeWith != "" && madeWith != generator:`, `madeWith != "" && madeWith == "":`, []string{componentTests}},
 	{"a pinned component forgets its generator", "pkg/component/internal/revision/pin.go", "pinned := spec\n", "pinned := Digests{Component: spec.Component, Generator: spec.Generator}\n", []string{componentTests}},
 	{"options do not count for the digest of a chart", "pkg/manifests/helm/generator.go", "g.digest += sum.Digest()", "_ = sum", []string{manifestsTests}},
 	{"transformers do not count for a digest", "pkg/manifests/digest.go", "sums = append(sums, transformer.sum())", "_ = transformer", []string{manifestsTests}},
@@ -191,7 +192,7 @@ var mutants = []mutant{
 	{"the pods of a revision that was ready are read", "pkg/component/internal/revision/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
 	{"a container that was started late is a timeout", "pkg/component/internal/conclude/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
 	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/availability.go", "crashes || worst.Problem != pods.Starting", "crashes", []string{verdictTests}},
-	{"a roll-out stops at a container that was started late", "pkg/component/rollout.go", "timedOut && reason != vocabulary.ReasonProcessing", "timedOut && reason != \"\"", []string{componentTests}},
+	{"a roll-out stops at a container that was started late", "pkg/component/internal/fleet/member.go", "timedOut && reason != vocabulary.ReasonProcessing", "timedOut && reason != \"\"", []string{fleetTests}},
 
 	// Which process acts, and when.
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},

@@ -124,13 +124,6 @@ func (s *Source) keepRevision(ctx context.Context, obj identity.Component, now D
 	return nil
 }
 
-// Starts reports whether a revision would start with the digests.
-func (s *Source) Starts(obj identity.Component, next Digests) bool {
-	started := (*Status)(obj.GetStatus().DeepCopy())
-	started.StartProcessing(obj.GetGeneration(), next, s.Now())
-	return started.Revision != obj.GetStatus().Revision
-}
-
 // Started is what the start of a candidate has changed in the status.
 type Started struct {
 	// New: a revision has started. Changed: the component is another one, or a revision has started.

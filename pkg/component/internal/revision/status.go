@@ -83,6 +83,13 @@ func (s *Status) StartProcessing(generation int64, now Digests, at time.Time) bo
 	return changed
 }
 
+// Starts reports whether a revision would start with the digests.
+func (s *Status) Starts(next Digests) bool {
+	started := *s
+	started.StartProcessing(0, next, time.Time{})
+	return started.Revision != s.Revision
+}
+
 // NoteManifests notes the digest of what was rendered. Another one than before
 // restarts the timeout.
 func (s *Status) NoteManifests(manifestDigest string, now time.Time) {

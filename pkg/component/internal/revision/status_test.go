@@ -5,6 +5,7 @@ package revision
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,19 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 )
+
+func TestARevisionIsNewUntilItWasReady(t *testing.T) {
+	for results, want := range map[string]bool{"Processing Ready": true, "Failed Ready": true, "Processing Failed Ready": true, "Ready Ready": false, "": false} {
+		s := Status{}
+		for _, result := range slices.Backward(strings.Fields(results)) {
+			s.Revision++
+			s.History = append([]v1alpha1.RevisionStatus{{Revision: s.Revision, Result: v1alpha1.RevisionResult(result)}}, s.History...)
+		}
+		if got := s.IsNew(); got != want {
+			t.Errorf("%s: %t", results, got)
+		}
+	}
+}
 
 func TestProcessing(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 999) }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout
+package fleet
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -37,8 +38,8 @@ const (
 	Pinned State = "Pinned"
 )
 
-// Component is a component of a fleet.
-type Component struct {
+// Member is a component of a fleet.
+type Member struct {
 	State State
 	// Canary is a component that is updated before other components.
 	Canary bool
@@ -49,11 +50,13 @@ type Component struct {
 	Why string
 }
 
-// Fleet are all components of an operator.
-type Fleet map[types.NamespacedName]Component
+// members are all components of an operator.
+type members map[types.NamespacedName]Member
 
 // Limits bound the speed of a roll-out.
 type Limits struct {
+	// Canaries selects the components that are updated first.
+	Canaries labels.Selector
 	// MaxUnavailable is how many components may be Updating or Failed for the next one to start: a number, or a
 	// percentage of all components.
 	MaxUnavailable intstr.IntOrString
@@ -63,21 +66,21 @@ type Limits struct {
 
 var percentage = regexp.MustCompile(`^(100|[1-9][0-9]?)%$`)
 
-// Validate returns all mistakes.
+// Validate returns all mistakes in the option Rollout.
 func (l Limits) Validate() error {
 	var errs []error
 	switch l.MaxUnavailable.Type {
 	case intstr.String:
 		if !percentage.MatchString(l.MaxUnavailable.StrVal) {
-			errs = append(errs, fmt.Errorf("MaxUnavailable %q: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.StrVal))
+			errs = append(errs, fmt.Errorf("option Rollout.MaxUnavailable %q: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.StrVal))
 		}
 	default:
 		if l.MaxUnavailable.IntVal < 1 {
-			errs = append(errs, fmt.Errorf("MaxUnavailable %d: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.IntVal))
+			errs = append(errs, fmt.Errorf("option Rollout.MaxUnavailable %d: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.IntVal))
 		}
 	}
 	if l.Pause < 0 {
-		errs = append(errs, fmt.Errorf("Pause %s: must not be negative", l.Pause))
+		errs = append(errs, fmt.Errorf("option Rollout.Pause %s: must not be negative", l.Pause))
 	}
 	return errors.Join(errs...)
 }
@@ -92,8 +95,8 @@ func (l Limits) Max(size int) int {
 	return max(int(l.MaxUnavailable.IntVal), 1)
 }
 
-// Decision is the decision for the state of a fleet.
-type Decision struct {
+// decision is the decision for the state of a fleet.
+type decision struct {
 	// Start are the components that may start now, in their order.
 	Start []types.NamespacedName
 	// After is when more may start although nothing else happens; 0 if none may.
@@ -108,17 +111,17 @@ type Decision struct {
 	Max int
 }
 
-// Decide returns who may start.
+// decide returns which components may start. It is pure.
 //
 // As long as a canary is not done, only canaries start. Of the waiting components, the first by
 // namespace and name start.
-func (f Fleet) Decide(limits Limits, now time.Time) Decision {
-	d := Decision{Max: limits.Max(len(f))}
+func (m members) decide(limits Limits, now time.Time) decision {
+	d := decision{Max: limits.Max(len(m))}
 	var candidates, canaries []types.NamespacedName
 	var used, moving, failed int // the latter of canaries
 	var lastReady time.Time
 	open := false // a canary is not done
-	for key, c := range f {
+	for key, c := range m {
 		unfinished := c.State != Done && c.State != Pinned
 		open = open || c.Canary && unfinished
 		switch c.State {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout
+package fleet
 
 import (
 	"fmt"
@@ -20,12 +20,12 @@ import (
 var start = time.Unix(1_000_000, 0)
 
 // fleetOf makes a fleet of words such as "b=Waiting", or "a=Done!" for a canary.
-func fleetOf(words string) Fleet {
-	f := Fleet{}
+func fleetOf(words string) members {
+	f := members{}
 	for word := range strings.FieldsSeq(words) {
 		name, state, _ := strings.Cut(word, "=")
 		state, canary := strings.CutSuffix(state, "!")
-		f[keyOf(name)] = Component{State: State(state), Canary: canary}
+		f[keyOf(name)] = Member{State: State(state), Canary: canary}
 	}
 	return f
 }
@@ -74,7 +74,7 @@ func TestWhoMayStart(t *testing.T) {
 		"to at least 1":                           {"a/a=Waiting a/b=Waiting", Limits{MaxUnavailable: intstr.FromString("1%")}, "a/a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := fleetOf(test.fleet).Decide(test.limits, start)
+			d := fleetOf(test.fleet).decide(test.limits, start)
 			if got := namesOf(d.Start); got != test.start || d.Stopped != test.stops {
 				t.Errorf("%s: start %q, stopped %t; want %q, %t", test.fleet, got, d.Stopped, test.start, test.stops)
 			}
@@ -95,12 +95,12 @@ func TestThePauseBeginsWhenAComponentBecomesReady(t *testing.T) {
 		"in the future":   {time.Hour, 0, "a/b"},
 	} {
 		f := fleetOf("a/a=Done a/b=Waiting a/c=Waiting")
-		f[keyOf("a/a")] = Component{State: Done, ReadyAt: start.Add(test.readyAt)}
-		if d := f.Decide(limits, start); namesOf(d.Start) != test.start || d.After != test.after {
+		f[keyOf("a/a")] = Member{State: Done, ReadyAt: start.Add(test.readyAt)}
+		if d := f.decide(limits, start); namesOf(d.Start) != test.start || d.After != test.after {
 			t.Errorf("%s: start %q after %s; want %q after %s", name, namesOf(d.Start), d.After, test.start, test.after)
 		}
 	}
-	if d := fleetOf("a/a=Done a/b=Waiting").Decide(limits, start); namesOf(d.Start) != "a/b" {
+	if d := fleetOf("a/a=Done a/b=Waiting").decide(limits, start); namesOf(d.Start) != "a/b" {
 		t.Errorf("the first start waits: %+v", d)
 	}
 }
@@ -116,7 +116,7 @@ func TestAllMistakesOfLimitsAreReported(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := "MaxUnavailable 0: must be a number of at least 1, or a percentage from 1% to 100%\nPause -1s: must not be negative"
+	want := "option Rollout.MaxUnavailable 0: must be a number of at least 1, or a percentage from 1% to 100%\noption Rollout.Pause -1s: must not be negative"
 	if got := (Limits{Pause: -time.Second}).Validate(); got == nil || got.Error() != want {
 		t.Errorf("got %v", got)
 	}
@@ -126,7 +126,7 @@ func TestAllMistakesOfLimitsAreReported(t *testing.T) {
 type story struct {
 	*testing.T
 	random *rand.Rand
-	fleet  Fleet
+	fleet  members
 	limits Limits
 	now    time.Time
 	told   []string
@@ -134,7 +134,7 @@ type story struct {
 
 func newStory(t *testing.T, seed uint64) *story {
 	random := rand.New(rand.NewPCG(seed, 7))
-	s := &story{T: t, random: random, fleet: Fleet{}, now: start}
+	s := &story{T: t, random: random, fleet: members{}, now: start}
 	s.limits.MaxUnavailable = intstr.FromInt32(1 + random.Int32N(4))
 	if random.IntN(2) == 0 {
 		s.limits.MaxUnavailable = intstr.FromString(fmt.Sprintf("%d%%", 1+random.IntN(50)))
@@ -143,7 +143,7 @@ func newStory(t *testing.T, seed uint64) *story {
 		s.limits.Pause = time.Duration(1+random.IntN(10)) * time.Second
 	}
 	for i := range 1 + random.IntN(15) {
-		s.fleet[s.key(i)] = Component{State: Waiting, Canary: random.IntN(5) == 0}
+		s.fleet[s.key(i)] = Member{State: Waiting, Canary: random.IntN(5) == 0}
 	}
 	return s
 }
@@ -183,7 +183,7 @@ func (s *story) set(key types.NamespacedName, state State) {
 
 // startNext starts those that may, one after the other, and checks each.
 func (s *story) startNext() (started bool) {
-	for _, key := range s.fleet.Decide(s.limits, s.now).Start {
+	for _, key := range s.fleet.decide(s.limits, s.now).Start {
 		c := s.fleet[key]
 		if c.State != Waiting {
 			s.fail("%s starts in state %s", key, c.State)
@@ -214,7 +214,7 @@ func (s *story) happen() {
 	if len(keys) == 0 || s.random.IntN(20) == 0 {
 		key := s.key(s.random.IntN(20))
 		if _, exists := s.fleet[key]; !exists {
-			s.fleet[key] = Component{State: Done, Canary: s.random.IntN(5) == 0}
+			s.fleet[key] = Member{State: Done, Canary: s.random.IntN(5) == 0}
 			s.tell("%s is created", key)
 		}
 		return
@@ -267,7 +267,7 @@ func TestARolloutKeepsItsRulesWhateverHappens(t *testing.T) {
 			if round > 1000 {
 				s.fail("no end")
 			}
-			d := s.fleet.Decide(s.limits, s.now)
+			d := s.fleet.decide(s.limits, s.now)
 			moved := s.startNext()
 			s.now = s.now.Add(max(d.After, 1))
 			for _, key := range slices.SortedFunc(maps.Keys(s.fleet), compare) {
@@ -301,8 +301,8 @@ func TestARolloutKeepsItsRulesWhateverHappens(t *testing.T) {
 }
 
 func TestADecisionNamesThoseThatFailed(t *testing.T) {
-	d := fleetOf("b/a=Failed a/c=Failed a/b=Waiting a/a=Unable").Decide(Limits{MaxUnavailable: intstr.FromInt32(2)}, start)
-	want := Decision{Stopped: true, Waits: 2, Failed: []types.NamespacedName{keyOf("a/c"), keyOf("b/a")}, Max: 2}
+	d := fleetOf("b/a=Failed a/c=Failed a/b=Waiting a/a=Unable").decide(Limits{MaxUnavailable: intstr.FromInt32(2)}, start)
+	want := decision{Stopped: true, Waits: 2, Failed: []types.NamespacedName{keyOf("a/c"), keyOf("b/a")}, Max: 2}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

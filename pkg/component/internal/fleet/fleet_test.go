@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package fleet
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -24,10 +25,42 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
-	"github.com/corbel-run/corbel/pkg/component/internal/rollout"
-	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
 )
+
+// widget is a component.
+type widget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Status v1alpha1.ComponentStatus `json:"status,omitempty"`
+}
+
+func (w *widget) DeepCopyObject() runtime.Object       { return new(*w) }
+func (*widget) GetSpec() types.Unstructurable          { return nil }
+func (w *widget) GetStatus() *v1alpha1.ComponentStatus { return &w.Status }
+
+func newWidget() *widget {
+	return &widget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "main", UID: "uid-1", Generation: 1}}
+}
+
+// newFleet returns a fleet that updates one component at a time.
+func newFleet(lister Lister) *Fleet {
+	return New(Options{
+		Self: &identity.Operator{Name: "test.corbel.run"}, Generator: func() string { return "new" },
+		Limits:      &Limits{MaxUnavailable: intstr.FromInt32(1), Canaries: labels.Nothing()},
+		IsSuspended: func(identity.Component) bool { return false },
+		Timeout:     func(identity.Component) time.Duration { return time.Minute },
+		Now:         func() time.Time { return time.Unix(1000, 0) },
+		Lister:      lister,
+	})
+}
+
+func newRollout(limits Limits, request func(client.ObjectKey), list func(context.Context, string) (map[client.ObjectKey]listed, error)) *rollout {
+	return &rollout{limits: limits, now: time.Now, request: request, list: list, round: newRound("")}
+}
 
 // historyFrom makes a history of lines such as "3 new Failed" and "2 old Ready to 1", the latest first.
 func historyFrom(text string) (history []v1alpha1.RevisionStatus) {
@@ -58,45 +91,43 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 		annotations map[string]string
 		change      func(*widget)
 		skipped     bool
-		want        rollout.State
+		want        State
 	}{
-		"it is new":                        {history: "", change: func(w *widget) { w.Status.AppliedGeneration = 0 }, want: rollout.Done},
-		"it was never ready":               {history: "1 old Failed", change: func(w *widget) { w.Status.AppliedGeneration = 0 }, want: rollout.Done},
-		"it has an earlier version":        {history: "1 old Ready", want: rollout.Waiting},
-		"its version is not known":         {history: "1 ? Ready", want: rollout.Waiting},
-		"it is pinned":                     {history: "1 old Ready", annotations: map[string]string{"rollout": "pin"}, want: rollout.Pinned},
-		"it is rolled back to the version": {history: "1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: rollout.Pinned},
-		"it is suspended":                  {history: "1 old Ready", skipped: true, want: rollout.Pinned},
-		"it is updated":                    {history: "2 new Processing, 1 old Ready", want: rollout.Updating},
-		"it is updated and was broken":     {history: "2 new Processing, 1 old Failed", want: rollout.Updating},
-		"it is updated and suspended":      {history: "2 new Processing, 1 old Ready", skipped: true, want: rollout.Pinned},
+		"it is new":                        {history: "", change: func(w *widget) { w.Status.AppliedGeneration = 0 }, want: Done},
+		"it was never ready":               {history: "1 old Failed", change: func(w *widget) { w.Status.AppliedGeneration = 0 }, want: Done},
+		"it has an earlier version":        {history: "1 old Ready", want: Waiting},
+		"its version is not known":         {history: "1 ? Ready", want: Waiting},
+		"it is pinned":                     {history: "1 old Ready", annotations: map[string]string{"rollout": "pin"}, want: Pinned},
+		"it is rolled back to the version": {history: "1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: Pinned},
+		"it is suspended":                  {history: "1 old Ready", skipped: true, want: Pinned},
+		"it is updated":                    {history: "2 new Processing, 1 old Ready", want: Updating},
+		"it is updated and was broken":     {history: "2 new Processing, 1 old Failed", want: Updating},
+		"it is updated and suspended":      {history: "2 new Processing, 1 old Ready", skipped: true, want: Pinned},
 		"it takes too long": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
 			w.Status.ProcessingSince = &metav1.Time{Time: time.Unix(-100000, 0)}
-		}, want: rollout.Failed},
+		}, want: Failed},
 		"its containers have to run for some time": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
 			w.Status.ProcessingSince = &metav1.Time{Time: time.Unix(-100000, 0)}
 			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: vocabulary.ReasonProcessing}}
-		}, want: rollout.Updating},
+		}, want: Updating},
 		"it is stalled": {history: "2 new Processing, 1 old Ready", change: func(w *widget) {
 			w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}}
-		}, want: rollout.Failed},
-		"it is ready":                       {history: "2 new Ready, 1 old Ready", want: rollout.Done},
-		"it was ready and is edited":        {history: "3 new Processing, 2 new Ready, 1 old Ready", want: rollout.Done},
-		"it was ready and an edit failed":   {history: "3 new Failed, 2 new Ready, 1 old Ready", want: rollout.Done},
-		"it failed":                         {history: "2 new Failed, 1 old Ready", want: rollout.Failed},
-		"it failed and was failed before":   {history: "2 new Failed, 1 old Failed", want: rollout.Done},
-		"it failed and is edited":           {history: "3 new Processing, 2 new Failed, 1 old Ready", want: rollout.Updating},
-		"it failed again":                   {history: "3 new Failed, 2 new Superseded, 1 old Ready", want: rollout.Failed},
-		"it failed and is ignored":          {history: "2 new Failed, 1 old Ready", annotations: map[string]string{"rollout": "ignore"}, want: rollout.Done},
-		"it failed and was rolled back":     {history: "3 old Ready to 1, 2 new Failed, 1 old Ready", want: rollout.Failed},
-		"it was rolled back by hand":        {history: "3 old Ready to 1, 2 new Superseded, 1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: rollout.Failed},
-		"it was rolled back by hand, ready": {history: "3 old Ready to 1, 2 new Ready, 1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: rollout.Done},
-		"the version before failed":         {history: "3 old Ready to 1, 2 bad Failed, 1 old Ready", want: rollout.Waiting},
-		"the version comes back":            {history: "3 bad Failed, 2 new Ready, 1 old Ready", want: rollout.Waiting},
-		"no other version is known":         {history: "4 new Processing", want: rollout.Done},
+		}, want: Failed},
+		"it is ready":                       {history: "2 new Ready, 1 old Ready", want: Done},
+		"it was ready and is edited":        {history: "3 new Processing, 2 new Ready, 1 old Ready", want: Done},
+		"it was ready and an edit failed":   {history: "3 new Failed, 2 new Ready, 1 old Ready", want: Done},
+		"it failed":                         {history: "2 new Failed, 1 old Ready", want: Failed},
+		"it failed and was failed before":   {history: "2 new Failed, 1 old Failed", want: Done},
+		"it failed and is edited":           {history: "3 new Processing, 2 new Failed, 1 old Ready", want: Updating},
+		"it failed again":                   {history: "3 new Failed, 2 new Superseded, 1 old Ready", want: Failed},
+		"it failed and is ignored":          {history: "2 new Failed, 1 old Ready", annotations: map[string]string{"rollout": "ignore"}, want: Done},
+		"it failed and was rolled back":     {history: "3 old Ready to 1, 2 new Failed, 1 old Ready", want: Failed},
+		"it was rolled back by hand":        {history: "3 old Ready to 1, 2 new Superseded, 1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: Failed},
+		"it was rolled back by hand, ready": {history: "3 old Ready to 1, 2 new Ready, 1 old Ready", annotations: map[string]string{"rollback-to": "1"}, want: Done},
+		"the version before failed":         {history: "3 old Ready to 1, 2 bad Failed, 1 old Ready", want: Waiting},
+		"the version comes back":            {history: "3 bad Failed, 2 new Ready, 1 old Ready", want: Waiting},
+		"no other version is known":         {history: "4 new Processing", want: Done},
 	} {
-		h, _ := testHandler(t, &fakeEngine{})
-		h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
 		w := newWidget()
 		w.Status.History, w.Status.AppliedGeneration = historyFrom(test.history), 1
 		if len(w.Status.History) > 0 {
@@ -109,9 +140,7 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 		if test.change != nil {
 			test.change(w)
 		}
-		// The annotation pin needs a digest.
-		h.revisions.Renderer.Generator = digested{nothing}
-		if got := h.fleetMember(w, "new", test.skipped); got.State != test.want {
+		if got := newFleet(Lister{}).Member(w, "new", test.skipped); got.State != test.want {
 			t.Errorf("%s: %s, want %s", name, got.State, test.want)
 		}
 	}
@@ -119,13 +148,11 @@ func TestWhatARolloutKnowsOfAComponentFollowsFromItsStatus(t *testing.T) {
 
 // The component was brought to another version that renders the same, and the operator goes back.
 func TestARolloutGoesBackFromAVersionThatRendersTheSame(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{})
-	h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
 	w := newWidget()
 	w.Status.History, w.Status.AppliedGeneration, w.Status.Revision = historyFrom("1 other Ready"), 1, 1
 	revision.Of(w).SetProcessing(revision.Processing{Generator: "=first"})
-	for generator, want := range map[string]rollout.State{"first": rollout.Done, "third": rollout.Waiting} {
-		if got := h.fleetMember(w, revision.GeneratorID(generator), false); got.State != want {
+	for generator, want := range map[string]State{"first": Done, "third": Waiting} {
+		if got := newFleet(Lister{}).Member(w, revision.GeneratorID(generator), false); got.State != want {
 			t.Errorf("%s: %s, want %s", generator, got.State, want)
 		}
 	}
@@ -133,8 +160,6 @@ func TestARolloutGoesBackFromAVersionThatRendersTheSame(t *testing.T) {
 
 // A forged status can stop a roll-out, so the message names the last writer of the status.
 func TestARolloutNamesWhoWroteTheStatusOfAFailure(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{})
-	h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
 	w := newWidget()
 	w.Status.History, w.Status.AppliedGeneration, w.Status.Revision = historyFrom("2 new Failed, 1 old Ready"), 1, 2
 	w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Error", Message: "it is down"}}
@@ -143,32 +168,26 @@ func TestARolloutNamesWhoWroteTheStatusOfAFailure(t *testing.T) {
 		{Manager: "operator", Subresource: "status", Time: at(1)}, {Manager: "mallory", Subresource: "status", Time: at(2)},
 		{Manager: "operator", Subresource: "status"}, {Manager: "kubectl-edit", Time: at(3)},
 	}
-	if got := h.fleetMember(w, "new", false); got.Why != "it is down (status written by mallory)" {
+	if got := newFleet(Lister{}).Member(w, "new", false); got.Why != "it is down (status written by mallory)" {
 		t.Errorf("got %q", got.Why)
 	}
 }
 
 func TestNoPauseEndsEarly(t *testing.T) {
-	h := &handler{opener: &opener{}, fleet: newFleet(Rollout{}, nil, nil, nil)}
-	w := &widget{}
+	w := newWidget()
 	w.Status.History, w.Status.AppliedGeneration = historyFrom("2 new Ready, 1 old Ready"), 1
-	if got := h.fleetMember(w, "new", false); !got.ReadyAt.Equal(w.Status.History[0].ReadyAt.Add(time.Second)) {
+	if got := newFleet(Lister{}).Member(w, "new", false); !got.ReadyAt.Equal(w.Status.History[0].ReadyAt.Add(time.Second)) {
 		t.Errorf("it counts as ready since %s", got.ReadyAt)
 	}
 }
-
-// digested is a generator with a digest.
-type digested struct{ manifests.GeneratorFunc }
-
-func (digested) Digest() string { return "1" }
 
 func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "shop", Name: name} }
 
 // What reconciles find while the components are listed counts, and what goes meanwhile stays gone.
 func TestAListThatIsLateOverwritesNothing(t *testing.T) {
-	var f *fleet
+	var f *rollout
 	var requested []client.ObjectKey
-	waiting, done := rollout.Component{State: rollout.Waiting}, rollout.Component{State: rollout.Done}
+	waiting, done := Member{State: Waiting}, Member{State: Done}
 	fail := true
 	list := func(context.Context, string) (map[client.ObjectKey]listed, error) {
 		if fail {
@@ -177,12 +196,12 @@ func TestAListThatIsLateOverwritesNothing(t *testing.T) {
 		f.set("new", key("b"), done, false)
 		f.remove(key("c"))
 		all := map[client.ObjectKey]listed{}
-		for name, state := range map[string]rollout.State{"a": rollout.Updating, "b": rollout.Updating, "c": rollout.Updating, "d": rollout.Waiting, "e": rollout.Waiting} {
-			all[key(name)] = listed{Component: rollout.Component{State: state}}
+		for name, state := range map[string]State{"a": Updating, "b": Updating, "c": Updating, "d": Waiting, "e": Waiting} {
+			all[key(name)] = listed{Member: Member{State: state}}
 		}
 		return all, nil
 	}
-	f = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(2)}, time.Now, func(k client.ObjectKey) { requested = append(requested, k) }, list)
+	f = newRollout(Limits{MaxUnavailable: intstr.FromInt32(2)}, func(k client.ObjectKey) { requested = append(requested, k) }, list)
 	f.set("new", key("a"), done, false)
 	if may, err := f.mayStart(t.Context(), "new", key("d"), waiting); may || err == nil {
 		t.Errorf("without a list: %t, %v", may, err)
@@ -206,15 +225,15 @@ func TestAListThatIsLateOverwritesNothing(t *testing.T) {
 
 func TestWhatIsKnownOfAnotherGeneratorIsDropped(t *testing.T) {
 	list := func(_ context.Context, generator string) (map[client.ObjectKey]listed, error) {
-		return map[client.ObjectKey]listed{key("a"): {Component: rollout.Component{State: map[string]rollout.State{"old": rollout.Done, "new": rollout.Waiting}[generator]}}}, nil
+		return map[client.ObjectKey]listed{key("a"): {Member: Member{State: map[string]State{"old": Done, "new": Waiting}[generator]}}}, nil
 	}
-	f := newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, time.Now, func(client.ObjectKey) {}, list)
-	f.set("old", key("a"), rollout.Component{State: rollout.Done}, false)
-	if may, err := f.mayStart(t.Context(), "new", key("b"), rollout.Component{State: rollout.Waiting}); may || err != nil {
+	f := newRollout(Limits{MaxUnavailable: intstr.FromInt32(1)}, func(client.ObjectKey) {}, list)
+	f.set("old", key("a"), Member{State: Done}, false)
+	if may, err := f.mayStart(t.Context(), "new", key("b"), Member{State: Waiting}); may || err != nil {
 		t.Errorf("b starts before a: %t, %v", may, err)
 	}
-	f.set("old", key("a"), rollout.Component{State: rollout.Done}, false)
-	if may, err := f.mayStart(t.Context(), "new", key("a"), rollout.Component{State: rollout.Waiting}); !may || err != nil {
+	f.set("old", key("a"), Member{State: Done}, false)
+	if may, err := f.mayStart(t.Context(), "new", key("a"), Member{State: Waiting}); !may || err != nil {
 		t.Errorf("a does not start: %t, %v", may, err)
 	}
 }
@@ -223,18 +242,18 @@ func TestAtMostAsManyStartAtOnceHoweverManyAsk(t *testing.T) {
 	list := func(context.Context, string) (map[client.ObjectKey]listed, error) {
 		all := map[client.ObjectKey]listed{}
 		for i := range 50 {
-			all[key(fmt.Sprintf("c%02d", i))] = listed{Component: rollout.Component{State: rollout.Waiting}}
+			all[key(fmt.Sprintf("c%02d", i))] = listed{Member: Member{State: Waiting}}
 		}
 		return all, nil
 	}
-	f := newFleet(Rollout{MaxUnavailable: intstr.FromString("10%")}, time.Now, func(client.ObjectKey) {}, list)
+	f := newRollout(Limits{MaxUnavailable: intstr.FromString("10%")}, func(client.ObjectKey) {}, list)
 	var mu sync.Mutex
 	var started []string
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
 			name := fmt.Sprintf("c%02d", i)
-			if may, err := f.mayStart(t.Context(), "new", key(name), rollout.Component{State: rollout.Waiting}); err != nil {
+			if may, err := f.mayStart(t.Context(), "new", key(name), Member{State: Waiting}); err != nil {
 				t.Error(err)
 			} else if may {
 				mu.Lock()
@@ -316,18 +335,15 @@ func TestTheFleetIsListedWhereTheOperatorMayListIt(t *testing.T) {
 		"nowhere":                  {errors.New("no answer"), []string{":"}, true},
 	} {
 		l := &lists{refuse: test.refuse, items: []unstructured.Unstructured{storedWidget("x", "a", "1 old Ready"), storedWidget("x", "b", "2 new Processing, 1 old Ready"), broken, going}}
-		h, _ := testHandler(t, &fakeEngine{})
-		h.local = l
-		h.fleet = newFleet(Rollout{MaxUnavailable: intstr.FromInt32(1)}, h.now, func(client.ObjectKey) {}, nil)
-		found, err := h.fleetLister(l)(t.Context(), "new")
+		found, err := newFleet(Lister{Server: l, Cache: l, New: func() identity.Component { return &widget{} }}).list(t.Context(), "new")
 		if !slices.Equal(l.asked, test.asked) || (err != nil) != test.fails {
 			t.Errorf("%s: asked %q, %v", name, l.asked, err)
 		}
-		states := map[string]rollout.State{}
+		states := map[string]State{}
 		for key, c := range found {
 			states[key.String()] = c.State
 		}
-		want := map[string]rollout.State{"x/a": rollout.Waiting, "x/b": rollout.Updating}
+		want := map[string]State{"x/a": Waiting, "x/b": Updating}
 		if !test.fails && !maps.Equal(states, want) {
 			t.Errorf("%s: %v", name, states)
 		}
@@ -339,23 +355,21 @@ func TestMistakesInTheAnnotationRollout(t *testing.T) {
 		"": "", "pin": "", "promote": "", "ignore": "",
 		"Pin": `annotation test.corbel.run/rollout: "Pin" must be "pin", "promote" or "ignore"`,
 	} {
-		h, _ := testHandler(t, &fakeEngine{})
-		h.revisions.Renderer.Generator = digested{nothing}
-		w := newWidget()
+		f, w := newFleet(Lister{}), newWidget()
 		w.Annotations = map[string]string{"test.corbel.run/rollout": value}
-		_, err := h.rolloutOf(w)
+		_, err := f.Annotation(w)
 		if got := fmt.Sprint(err); err != nil && got != want || (err == nil) != (want == "") {
 			t.Errorf("%q: %s", value, got)
 		}
 		if value != "pin" {
 			continue
 		}
-		h.revisions.Renderer.Generator = manifests.GeneratorFunc(nothing)
-		if _, err := h.rolloutOf(w); err == nil || !strings.Contains(err.Error(), "reports no digest") {
+		f.Generator = func() string { return "" }
+		if _, err := f.Annotation(w); err == nil || !strings.Contains(err.Error(), "reports no digest") {
 			t.Errorf("without a digest: %v", err)
 		}
-		h.settings.historyLimit = 0
-		if _, err := h.rolloutOf(w); err == nil || !strings.Contains(err.Error(), "keeps no manifests") {
+		f.NoHistory = true
+		if _, err := f.Annotation(w); err == nil || !strings.Contains(err.Error(), "keeps no manifests") {
 			t.Errorf("without a history: %v", err)
 		}
 	}

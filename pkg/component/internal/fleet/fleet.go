@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/conditions"
+)
+
+// The values of the annotation rollout.
+const (
+	pin     = "pin"
+	promote = "promote"
+	ignore  = "ignore"
+)
+
+// ReasonRolloutStopped means that no further component is updated to the new version of the operator, because as
+// many as may be unavailable have failed, or a canary has. The message says how many wait, and which failed and why.
+//
+// Conditions: RolloutStopped True on the components that failed; Ready is as it is
+// Event type: Warning
+// What to do: correct the cause, in the spec of the components or by another version of the operator. Or
+// set the annotation rollout: ignore on a component to leave its failure out of the count.
+const ReasonRolloutStopped = "RolloutStopped"
+
+// waitsForTurn is the message of a component that waits. It has no number of components: then each of
+// their updates would be a write to all that wait.
+const waitsForTurn = "the next version waits for its turn"
+
+// Options are the settings of a fleet.
+type Options struct {
+	Self *identity.Operator
+	// Generator returns the identity of the operator's generator, as histories have it.
+	Generator func() string
+	// Limits are nil if each component starts the next version at once.
+	Limits *Limits
+	// NoHistory: the operator keeps no manifests of revisions.
+	NoHistory bool
+	// ManagementPolicy applies to components that have no annotation for it.
+	ManagementPolicy v1alpha1.ManagementPolicy
+	IsSuspended      func(identity.Component) bool
+	Timeout          func(identity.Component) time.Duration
+	Lister           Lister
+	// Request requests a full reconcile of a component.
+	Request func(client.ObjectKey)
+	Now     func() time.Time
+}
+
+// Fleet says whether it is the turn of a component to start a revision. Its methods are safe for concurrent use; the calls for one
+// component do not overlap.
+type Fleet struct {
+	Options
+	rollout *rollout
+
+	mu    sync.Mutex
+	notes map[client.ObjectKey]*note
+}
+
+// note is the memory of the last reconcile of a component.
+type note struct {
+	// turn is the reason why the component keeps its version, for people; empty if it does not.
+	turn string
+	// unasked: the full reconcile did not ask for the turn of the component.
+	unasked bool
+	// generator identifies the generator of the last full reconcile.
+	generator string
+	// updated is a state that the roll-out learns as soon as the status of the component is written; nil if there is none.
+	updated *Member
+}
+
+// New returns the fleet of an operator.
+func New(o Options) *Fleet {
+	f := &Fleet{Options: o, notes: map[client.ObjectKey]*note{}}
+	f.rollout = &rollout{now: o.Now, request: o.Request, list: f.list, round: newRound("")}
+	if o.Limits != nil {
+		f.rollout.limits = *o.Limits
+	}
+	return f
+}
+
+func (f *Fleet) note(key client.ObjectKey) *note {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.notes[key] == nil {
+		f.notes[key] = &note{}
+	}
+	return f.notes[key]
+}
+
+// Remove forgets a component that is gone.
+func (f *Fleet) Remove(key client.ObjectKey) {
+	f.mu.Lock()
+	delete(f.notes, key)
+	f.mu.Unlock()
+	f.rollout.remove(key)
+}
+
+// Start notes that a reconcile of a component starts. A full one may ask for the turn.
+func (f *Fleet) Start(key client.ObjectKey, full bool) {
+	n := f.note(key)
+	if n.unasked = full; full {
+		n.turn, n.generator = "", f.Generator()
+	}
+}
+
+// Turn returns the reason why a component keeps its version, for people; empty if it does not.
+func (f *Fleet) Turn(key client.ObjectKey) string { return f.note(key).turn }
+
+// AddToTurn adds a text to the reason why a component keeps its version, and returns the reason.
+func (f *Fleet) AddToTurn(key client.ObjectKey, text string) string {
+	n := f.note(key)
+	n.turn += text
+	return n.turn
+}
+
+// Ask returns the reason why a component must not start a revision now; empty if it may. A component that is admitted counts as
+// Updating from now on.
+func (f *Fleet) Ask(ctx context.Context, obj identity.Component, c revision.Candidate) (turn string, err error) {
+	key := client.ObjectKeyFromObject(obj)
+	n := f.note(key)
+	if n.turn = f.turn(obj, c); n.turn != waitsForTurn {
+		return n.turn, nil
+	}
+	n.unasked = false
+	may, err := f.rollout.mayStart(ctx, c.Digests.Generator, key, f.reconciled(obj, false))
+	if err != nil {
+		return n.turn, f.Self.About(obj, err)
+	}
+	if may {
+		n.turn = ""
+	}
+	return n.turn, nil
+}
+
+// Planned returns the reason why a planned revision is not applied yet; empty if it is. A plan takes no turn, so the message in the
+// status counts, and it says nothing about a generator that the operator does not have.
+func (f *Fleet) Planned(obj identity.Component, c revision.Candidate) string {
+	turn := f.turn(obj, c)
+	if _, _, message := obj.GetStatus().GetState(); turn == waitsForTurn && (c.Digests.Generator != f.Generator() || !strings.Contains(message, waitsForTurn)) {
+		return ""
+	}
+	return turn
+}
+
+// turn returns the reason why a component may have to keep its version: a revision would start only because the operator has another
+// generator. It is empty if the revision starts in any case.
+func (f *Fleet) turn(obj identity.Component, c revision.Candidate) string {
+	status, id := revision.Of(obj), c.Digests.Generator
+	current := status.Current()
+	asked, _ := f.Annotation(obj) // a mistake was reported
+	counted := status.Processing().Generation == strconv.FormatInt(obj.GetGeneration(), 10)
+	switch {
+	case f.Limits == nil && asked != pin, asked == promote, id == "", c.Pin.IsSet(),
+		current == nil || current.Generator == id, status.AppliedGeneration == 0, !counted, !status.Starts(c.Digests):
+		return ""
+	case asked == pin:
+		return fmt.Sprintf("the next version is not applied, because the annotation %s is %s", f.Self.Annotation(vocabulary.AnnotationRollout), pin)
+	}
+	return waitsForTurn
+}
+
+// Annotation returns the annotation rollout of a component; empty if there is none.
+func (f *Fleet) Annotation(obj metav1.Object) (string, error) {
+	annotation := f.Self.Annotation(vocabulary.AnnotationRollout)
+	switch value := obj.GetAnnotations()[annotation]; {
+	case value == "", value == promote, value == ignore:
+		return value, nil
+	case value != pin:
+		return "", fmt.Errorf(`annotation %s: %q must be "pin", "promote" or "ignore"`, annotation, sentence.Shorten(value, 64))
+	case f.NoHistory:
+		return "", fmt.Errorf("annotation %s: %q is not possible, because the operator keeps no manifests (option RevisionHistoryLimit is 0)", annotation, value)
+	case f.Generator() == "":
+		return "", fmt.Errorf("annotation %s: %q is not possible, because the generator of the operator reports no digest", annotation, value)
+	}
+	return pin, nil
+}
+
+// Report tells the roll-out how a reconcile of a component ended, and brings the condition RolloutStopped in line with it. It returns
+// the note of an event if the component is the first one that says that the roll-out has stopped.
+func (f *Fleet) Report(ctx context.Context, obj identity.Component, skipped bool) (event string) {
+	setter := conditions.For(obj, &obj.GetStatus().Conditions)
+	message, first, err := f.count(ctx, obj, skipped, conditions.Has(setter, v1alpha1.ConditionRolloutStopped))
+	switch {
+	case err != nil:
+		logf.FromContext(ctx).Error(err, "the components cannot be listed for the roll-out")
+		return ""
+	case message == "":
+		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
+		return ""
+	}
+	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s: %s on those that are not to count",
+		message, f.Self.Annotation(vocabulary.AnnotationRollout), ignore), conditions.MaxMessage)
+	conditions.Set(setter, metav1.Condition{
+		Type: v1alpha1.ConditionRolloutStopped, Status: metav1.ConditionTrue, Reason: ReasonRolloutStopped, Message: message,
+	})
+	if !first {
+		return ""
+	}
+	return message
+}
+
+// count tells the roll-out the state of a component. It returns a message if the component failed and the roll-out has stopped. Said:
+// the component has the condition.
+func (f *Fleet) count(ctx context.Context, obj identity.Component, skipped, said bool) (message string, first bool, err error) {
+	key := client.ObjectKeyFromObject(obj)
+	if f.Limits == nil || obj.GetDeletionTimestamp() != nil {
+		f.rollout.remove(key)
+		return "", false, nil
+	}
+	m, n := f.reconciled(obj, skipped), f.note(key)
+	if n.updated = nil; m.State == Done || m.State == Pinned {
+		// The next component takes its place. First, the status has to say that it may, for the next leader.
+		n.updated = &m
+		return "", false, nil
+	}
+	generator := f.generatorOf(n)
+	if m.State == Failed && said { // the next process has to know whether that is still so
+		if err := f.rollout.load(ctx, generator); err != nil {
+			return "", false, err
+		}
+	}
+	message, first = f.rollout.set(generator, key, m, said)
+	return message, first, nil
+}
+
+// Written notes that the status of a component is written, so that its place is free for the next one.
+func (f *Fleet) Written(key client.ObjectKey) {
+	if n := f.note(key); n.updated != nil {
+		f.rollout.set(f.generatorOf(n), key, *n.updated, false)
+		n.updated = nil
+	}
+}
+
+// reconciled returns the state of a component that is being reconciled.
+func (f *Fleet) reconciled(obj identity.Component, skipped bool) Member {
+	n := f.note(client.ObjectKeyFromObject(obj))
+	m := f.Member(obj, f.generatorOf(n), skipped)
+	// A component that asks may have been ready with the version, and was rolled back by hand since.
+	if strings.HasPrefix(n.turn, waitsForTurn) && m.State == Done {
+		m.State, m.ReadyAt = Waiting, time.Time{}
+	}
+	if m.State == Waiting && n.unasked {
+		m.State = Unable
+	}
+	return m
+}
+
+// generatorOf identifies the generator that a component is, or was last, reconciled with.
+func (f *Fleet) generatorOf(n *note) string { return cmp.Or(n.generator, f.Generator()) }
