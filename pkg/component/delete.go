@@ -92,7 +92,7 @@ func (h *handler) delete(ctx context.Context, obj Component, commit session.Comm
 	if err := h.runHooks(ctx, postDelete, obj); err != nil {
 		return result.Empty, err
 	}
-	h.conclude.LogDeleted(ctx, obj)
+	h.telemetry.LogDeleted(ctx, obj, &h.conclude.Of(obj).Activity)
 	return result.Success, nil
 }
 

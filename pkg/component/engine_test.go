@@ -152,7 +152,7 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 		triggers: &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
 	}
 	h.telemetry = telemetry.New(telemetry.Options{
-		Controller: "widgets", Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
+		Controller: "widgets", Self: &h.self, Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
 	})
 	h.revisions = newSource(h, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
 	h.records = newRecords(h, testStore())

@@ -288,7 +288,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 	}
 	handler := r.newHandler(about, gvk)
 	handler.telemetry = telemetry.New(telemetry.Options{
-		Controller: controllerName(gvk), Tracer: trace.New(r.settings.tracerProvider),
+		Controller: controllerName(gvk), Self: &handler.self, Tracer: trace.New(r.settings.tracerProvider),
 		Recorder: events.NewRecorder(mgr, r.settings.Name), Now: r.now,
 	})
 	handler.code = newUserCode(cloneHooks(r.hooks), mgr.GetClient(), r.settings.leaderLock)

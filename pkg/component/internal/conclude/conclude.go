@@ -6,7 +6,6 @@
 package conclude
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -154,17 +153,6 @@ func (m *Memory) Restart() {
 func (c *Concluder) Suspend(obj identity.Component) {
 	revision.Of(obj).StopTimeout(c.Now())
 	c.Of(obj).timeoutPassed = 0
-}
-
-// LogDeleted logs that the dependents of a component are deleted.
-func (c *Concluder) LogDeleted(ctx context.Context, obj identity.Component) {
-	c.Telemetry.LogDeleted(ctx, c.subject(obj), &c.Of(obj).Activity)
-}
-
-// subject returns the component as events and lines of the log name it.
-func (c *Concluder) subject(obj identity.Component) telemetry.Subject {
-	status := obj.GetStatus()
-	return telemetry.Subject{Object: obj, Name: c.Self.Title(obj), Revision: status.Revision, Progress: status.Progress}
 }
 
 func conditionsOf(obj identity.Component) conditions.Setter {

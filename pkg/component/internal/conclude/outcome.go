@@ -103,7 +103,7 @@ func (c *Concluder) Delete(ctx context.Context, obj identity.Component, t target
 	case !outcome.Done():
 		return c.Waiting(obj, outcome.Waiting, nil)
 	}
-	c.Telemetry.ReportActivity(ctx, c.subject(obj), &known.Activity, telemetry.Delete)
+	c.Telemetry.ReportActivity(ctx, obj, &known.Activity, telemetry.Delete)
 	return nil
 }
 

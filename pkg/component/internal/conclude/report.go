@@ -71,7 +71,7 @@ func (c *Concluder) Report(ctx context.Context, obj identity.Component, outcome 
 		})
 		SetVerdict(obj, v)
 	}
-	c.Telemetry.Report(ctx, c.subject(obj), &c.Of(obj).Activity, before, v, found.Dependents)
+	c.Telemetry.Report(ctx, obj, &c.Of(obj).Activity, before, v, found.Dependents)
 	return v.Result()
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -84,12 +85,14 @@ type Activity struct {
 	notes []report.Note
 	// more counts, by reason, the notes beyond maxKeptNotes.
 	more map[string]int
+	log  logged
+}
 
-	// The rest is about lines of the log: there is one for each transition.
-
-	// logged counts, by verb, the steps since the last line; repaired reports whether drift was
+// logged is about lines of the log: there is one for each transition.
+type logged struct {
+	// steps counts, by verb, the steps since the last line; repaired reports whether drift was
 	// repaired since then.
-	logged   map[string]int
+	steps    map[string]int
 	repaired bool
 	// started reports whether a revision was started that is not ready yet, and starts whether that is not reported yet.
 	started, starts bool
@@ -97,9 +100,13 @@ type Activity struct {
 	installed bool
 	// transition is the last logged transition.
 	transition string
-	// errorReason, errorMessage and errorTime are of the last error that was logged.
-	errorReason, errorMessage string
-	errorTime                 time.Time
+	// failure is the last error that was logged.
+	failure failure
+}
+
+type failure struct {
+	reason, message string
+	at              time.Time
 }
 
 // Add adds the steps and notes of a reconcile.
@@ -122,10 +129,10 @@ func (a *Activity) Add(outcome reconciler.Outcome) {
 }
 
 // StartRevision records that another revision of the component is rendered.
-func (a *Activity) StartRevision() { a.started, a.starts = true, true }
+func (a *Activity) StartRevision() { a.log.started, a.log.starts = true, true }
 
 // SetInstalled notes whether the component was ready before the present reconcile.
-func (a *Activity) SetInstalled(installed bool) { a.installed = installed }
+func (a *Activity) SetInstalled(installed bool) { a.log.installed = installed }
 
 func addSteps(sum, more map[string]int) map[string]int {
 	for verb, n := range more {
@@ -141,20 +148,20 @@ func addSteps(sum, more map[string]int) map[string]int {
 func noteReason(note report.Note) string { return cmp.Or(note.Reason, reasonNoted) }
 
 // ReportActivity sends events about the steps and notes since the last transition, and logs them.
-func (t *Telemetry) ReportActivity(ctx context.Context, s Subject, a *Activity, action Action) {
-	events.Send(t.Recorder, s.Object, maxNotes, a.noteEvents(action)...)
+func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, a *Activity, action Action) {
+	events.Send(t.Recorder, obj, maxNotes, a.noteEvents(action)...)
 	if summary := summaryOf(a.steps); summary != "" {
 		reason := reasonApplied
 		if action == Delete {
 			reason = reasonDeleted
 		}
-		events.Send(t.Recorder, s.Object, 1, events.Event{Reason: reason, Action: string(action), Note: summary})
+		events.Send(t.Recorder, obj, 1, events.Event{Reason: reason, Action: string(action), Note: summary})
 	}
-	a.logged = addSteps(a.logged, a.steps)
-	a.repaired = a.repaired || slices.ContainsFunc(a.notes, func(note report.Note) bool {
+	a.log.steps = addSteps(a.log.steps, a.steps)
+	a.log.repaired = a.log.repaired || slices.ContainsFunc(a.notes, func(note report.Note) bool {
 		return note.Reason == report.NoteDriftRepaired
 	})
-	a.logNotes(ctx, s)
+	a.logNotes(ctx, t.named(obj))
 	a.steps, a.notes, a.more = nil, nil, nil
 }
 
@@ -227,13 +234,13 @@ func summaryOf(steps map[string]int) string {
 // there was none.
 func (a *Activity) completed(before Summary) string {
 	switch {
-	case !a.installed:
+	case !a.log.installed:
 		return "installed"
-	case a.started:
+	case a.log.started:
 		return "upgraded"
-	case a.repaired:
+	case a.log.repaired:
 		return "repaired"
-	case len(a.logged) > 0:
+	case len(a.log.steps) > 0:
 		return "upgraded"
 	case before.State != v1alpha1.StateReady && before.Reason != vocabulary.ReasonSuspended:
 		return "ready"

@@ -6,6 +6,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -28,36 +30,41 @@ import (
 const ErrorInterval = time.Minute
 
 // LogDeleted writes the line about the deletion of the dependents of a component, once.
-func (t *Telemetry) LogDeleted(ctx context.Context, s Subject, a *Activity) {
-	if a.transition != "deleted" {
-		t.logTransition(ctx, s, a, "deleted")
+func (t *Telemetry) LogDeleted(ctx context.Context, obj identity.Component, a *Activity) {
+	if a.log.transition != "deleted" {
+		t.logTransition(ctx, obj, a, "deleted")
 	}
 }
 
+// named returns the values that name a component in a line of the log.
+func (t *Telemetry) named(obj identity.Component) []any {
+	return []any{"component", t.self.Title(obj), "revision", obj.GetStatus().Revision}
+}
+
 // logTransition writes the line about a transition; an empty one is none.
-func (t *Telemetry) logTransition(ctx context.Context, s Subject, a *Activity, transition string) {
+func (t *Telemetry) logTransition(ctx context.Context, obj identity.Component, a *Activity, transition string) {
 	if transition == "" {
 		return
 	}
-	about := []any{"component", s.Name, "revision", s.Revision}
-	if s.Progress != "" {
-		about = append(about, "dependents", s.Progress)
+	about := t.named(obj)
+	if progress := obj.GetStatus().Progress; progress != "" {
+		about = append(about, "dependents", progress)
 	}
 	for _, verb := range participles {
-		if n := a.logged[verb[0]]; n > 0 {
+		if n := a.log.steps[verb[0]]; n > 0 {
 			about = append(about, verb[1], n)
 		}
 	}
 	logf.FromContext(ctx).Info(transition, about...)
-	a.logged, a.repaired, a.transition = nil, false, transition
+	a.log.steps, a.log.repaired, a.log.transition = nil, false, transition
 	// A revision goes on after a suspension.
-	a.started = a.started && (transition == "suspended" || transition == "resumed")
-	a.errorReason, a.errorMessage = "", ""
+	a.log.started = a.log.started && (transition == "suspended" || transition == "resumed")
+	a.log.failure = failure{}
 }
 
 // logNotes writes one line about adopted objects, one about released and one about recreated
 // objects, with the reason of the first.
-func (a *Activity) logNotes(ctx context.Context, s Subject) {
+func (a *Activity) logNotes(ctx context.Context, about []any) {
 	for _, reason := range []string{report.NoteAdopted, report.NoteReleased, report.NoteRecreated} {
 		n, first, why := a.more[reason], "", ""
 		for _, note := range a.notes {
@@ -70,29 +77,29 @@ func (a *Activity) logNotes(ctx context.Context, s Subject) {
 			}
 		}
 		if n > 0 {
-			logf.FromContext(ctx).Info(strings.ToLower(reason), "component", s.Name, "revision", s.Revision, "objects", n, "first", first,
-				"why", sentence.Shorten(sentence.OneLine(why), verdict.MaxSentence))
+			logf.FromContext(ctx).Info(strings.ToLower(reason), append(slices.Clone(about), "objects", n, "first", first,
+				"why", sentence.Shorten(sentence.OneLine(why), verdict.MaxSentence))...)
 		}
 	}
 }
 
 // logVerdict writes the line about a component that is suspended, resumed, or has
 // failed, once for each transition. Its error is not logged again by the controller.
-func (t *Telemetry) logVerdict(ctx context.Context, s Subject, a *Activity, reasonBefore string, v verdict.Verdict) {
+func (t *Telemetry) logVerdict(ctx context.Context, obj identity.Component, a *Activity, reasonBefore string, v verdict.Verdict) {
 	suspended, wasSuspended := v.Reason == vocabulary.ReasonSuspended, reasonBefore == vocabulary.ReasonSuspended
 	switch {
 	case suspended && !wasSuspended:
-		t.logTransition(ctx, s, a, "suspended")
-	case wasSuspended && !suspended && s.Object.GetDeletionTimestamp().IsZero():
-		t.logTransition(ctx, s, a, "resumed")
+		t.logTransition(ctx, obj, a, "suspended")
+	case wasSuspended && !suspended && obj.GetDeletionTimestamp().IsZero():
+		t.logTransition(ctx, obj, a, "resumed")
 	}
 	if !v.Failed {
-		a.errorReason = ""
+		a.log.failure.reason = ""
 		return
 	}
-	if a.errorReason != v.Reason || a.errorMessage != v.Message && t.now().Sub(a.errorTime) >= ErrorInterval {
-		a.errorReason, a.errorMessage, a.errorTime = v.Reason, v.Message, t.now()
-		logf.FromContext(ctx).Error(errors.New(v.Message), "failed", "component", s.Name, "revision", s.Revision, "reason", v.Reason)
+	if last := &a.log.failure; last.reason != v.Reason || last.message != v.Message && t.now().Sub(last.at) >= ErrorInterval {
+		*last = failure{v.Reason, v.Message, t.now()}
+		logf.FromContext(ctx).Error(errors.New(v.Message), "failed", append(t.named(obj), "reason", v.Reason)...)
 	}
 	if current, ok := ctx.Value(outcomeKey{}).(*outcome); ok && v.Err != nil {
 		current.logged = v.Err.Error()

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -25,6 +26,7 @@ import (
 type Options struct {
 	// Controller is the name of the controller in metrics and spans.
 	Controller string
+	Self       *identity.Operator
 	Tracer     trace.Tracer
 	// Recorder sends events. Nil sends none.
 	Recorder events.Recorder
@@ -37,6 +39,7 @@ type Telemetry struct {
 	Recorder events.Recorder
 
 	controller string
+	self       *identity.Operator
 	tracer     trace.Tracer
 	population *metrics.Population[client.ObjectKey]
 	now        func() time.Time
@@ -47,6 +50,7 @@ func New(options Options) *Telemetry {
 	return &Telemetry{
 		Recorder:   options.Recorder,
 		controller: options.Controller,
+		self:       options.Self,
 		tracer:     options.Tracer,
 		population: metrics.NewPopulation[client.ObjectKey](options.Controller),
 		now:        options.Now,
@@ -110,15 +114,6 @@ func (t *Telemetry) Part(ctx context.Context, phase metrics.Phase, run func(ctx 
 // CountHeldBack counts a rendering that is held back.
 func (t *Telemetry) CountHeldBack() { metrics.RenderHeldBack(t.controller) }
 
-// Subject is a component that events and lines of the log are about.
-type Subject struct {
-	Object client.Object
-	// Name is "Kind namespace/name".
-	Name     string
-	Revision int64
-	Progress string
-}
-
 // Summary is a state of a component with its reason.
 type Summary struct {
 	State  v1alpha1.State
@@ -127,24 +122,24 @@ type Summary struct {
 
 // Report reports the verdict about a reconcile, and the steps for the component if the verdict is a
 // transition, the component is ready, or a revision waits for its approval.
-func (t *Telemetry) Report(ctx context.Context, s Subject, a *Activity, before Summary, v verdict.Verdict, dependents map[string]int) {
-	t.logVerdict(ctx, s, a, before.Reason, v)
-	t.population.Set(client.ObjectKeyFromObject(s.Object), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
+func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activity, before Summary, v verdict.Verdict, dependents map[string]int) {
+	t.logVerdict(ctx, obj, a, before.Reason, v)
+	t.population.Set(client.ObjectKeyFromObject(obj), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
 	NoteResult(ctx, resultOf(v))
-	starts := a.starts
-	a.starts = false
+	starts := a.log.starts
+	a.log.starts = false
 	switch {
 	case v.State == v1alpha1.StateReady:
-		t.ReportActivity(ctx, s, a, Apply)
-		t.logTransition(ctx, s, a, a.completed(before))
+		t.ReportActivity(ctx, obj, a, Apply)
+		t.logTransition(ctx, obj, a, a.completed(before))
 	case v.Reason == vocabulary.ReasonApprovalRequired:
-		t.ReportActivity(ctx, s, a, Apply) // the revision before is repaired, which is no part of the approved revision
+		t.ReportActivity(ctx, obj, a, Apply) // the revision before is repaired, which is no part of the approved revision
 	case v.State == before.State && v.Reason == before.Reason && !starts:
 		// No transition, so no event: the steps are reported at the next one.
-	case !s.Object.GetDeletionTimestamp().IsZero():
-		t.ReportActivity(ctx, s, a, Delete)
+	case !obj.GetDeletionTimestamp().IsZero():
+		t.ReportActivity(ctx, obj, a, Delete)
 	default:
-		t.ReportActivity(ctx, s, a, Apply)
+		t.ReportActivity(ctx, obj, a, Apply)
 	}
 }
 
