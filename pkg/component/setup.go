@@ -371,8 +371,8 @@ func newSource(h *handler, renderer *rendering.Renderer) *revision.Source {
 
 // newConcluder returns what ends the reconciles of a handler.
 func newConcluder(h *handler) *conclude.Concluder {
-	return conclude.New(conclude.Options{
-		Self: &h.self, Telemetry: h.telemetry, Triggers: h.triggers, Local: h.local, Now: func() time.Time { return h.now() },
+	return &conclude.Concluder{
+		Self: &h.self, Telemetry: h.telemetry, RequestFast: h.triggers.RequestFast, Local: h.local, Now: func() time.Time { return h.now() },
 		Author: conclude.Author{
 			Intervals: intervalsOf, RollsBack: h.settings.rollsBack, ReadyWhen: h.settings.readyWhen, MinReady: h.settings.minReady, Limiter: h.settings.ownLimiter,
 			Access: func(obj identity.Component) (target.Access, error) { return accessOf(obj, h.settings) },
@@ -381,7 +381,7 @@ func newConcluder(h *handler) *conclude.Concluder {
 				return s.String(), s.endsIn(h.now())
 			},
 		},
-	})
+	}
 }
 
 // newHandler returns a handler without what the manager has for it.

@@ -22,20 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// Options configure a Concluder.
-type Options struct {
-	Self      *identity.Operator
-	Author    Author
-	Telemetry *telemetry.Telemetry
-	// Watches may be nil.
-	Watches  *targets.Watches
-	Triggers Triggers
-	// Local reads from the cluster of the operator.
-	Local client.Reader
-	Now   func() time.Time
-}
-
-// Author is what the author of the operator, and a component, say about the end of reconciles.
+// Author has what the options and the component say about the end of a reconcile.
 type Author struct {
 	Intervals func(identity.Component) verdict.Intervals
 	Access    func(identity.Component) (target.Access, error)
@@ -50,17 +37,18 @@ type Author struct {
 	Limiter *backoff.RateLimiter
 }
 
-// Triggers is trigger.Queue.
-type Triggers interface {
-	RequestFast(key client.ObjectKey, after time.Duration)
-}
-
 // Concluder ends reconciles. What it remembers of components saves requests, and repeated events and log lines.
 type Concluder struct {
-	Options
+	Self      *identity.Operator
+	Author    Author
+	Telemetry *telemetry.Telemetry
+	Watches   *targets.Watches // may be nil
+	// RequestFast requests a reconcile on the fast path.
+	RequestFast func(key client.ObjectKey, after time.Duration)
+	Local       client.Reader // reads from the cluster of the operator
+	Now         func() time.Time
 
-	mu    sync.Mutex
-	byKey map[client.ObjectKey]*Memory
+	memories sync.Map // *Memory, by the key of the component
 }
 
 // Memory is what is remembered of one component. Reconciles of one component do not overlap, so the fields need no lock.
@@ -105,37 +93,19 @@ type reported struct {
 	annotations string
 }
 
-// New returns a Concluder that remembers nothing.
-func New(options Options) *Concluder {
-	return &Concluder{Options: options, byKey: map[client.ObjectKey]*Memory{}}
-}
-
 // Of returns what is remembered of a component, which may be nothing yet.
 func (c *Concluder) Of(obj client.Object) *Memory {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := client.ObjectKeyFromObject(obj)
-	known, ok := c.byKey[key]
-	if !ok {
-		known = &Memory{}
-		c.byKey[key] = known
-	}
-	return known
+	known, _ := c.memories.LoadOrStore(client.ObjectKeyFromObject(obj), &Memory{})
+	return known.(*Memory)
 }
 
 // Forget drops what is remembered of a component.
-func (c *Concluder) Forget(key client.ObjectKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byKey, key)
-}
+func (c *Concluder) Forget(key client.ObjectKey) { c.memories.Delete(key) }
 
 // ResetDelay notes that something has changed that a component waits for.
 func (c *Concluder) ResetDelay(key client.ObjectKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known, ok := c.byKey[key]; ok {
-		known.progress.idle.Reset()
+	if known, ok := c.memories.Load(key); ok {
+		known.(*Memory).progress.idle.Reset()
 	}
 }
 

@@ -159,12 +159,13 @@ const MinDelay = 50 * time.Millisecond
 // requestAt requests a reconcile at a time; a zero time requests none.
 func (c *Concluder) requestAt(obj identity.Component, at time.Time) {
 	if !at.IsZero() {
-		c.Triggers.RequestFast(client.ObjectKeyFromObject(obj), max(at.Sub(c.Now()), MinDelay))
+		c.RequestFast(client.ObjectKeyFromObject(obj), max(at.Sub(c.Now()), MinDelay))
 	}
 }
 
 // noteProgress shortens the delays of a component: while it waits, if something was written or another number of
-// objects is done; after an error only if more objects are done than before. One that is written in vain, or is ready by turns, is no progress.
+// objects is done; after an error only if more objects are done than before. An object that is written in vain, or is ready by turns, is no
+// progress.
 func (c *Concluder) noteProgress(obj identity.Component, outcome reconciler.Outcome, err error, moved bool) {
 	known := &c.Of(obj).progress
 	if len(outcome.Steps) > 0 || moved {
