@@ -18,7 +18,6 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
-	"github.com/corbel-run/corbel/internal/inventory"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/trace"
@@ -155,14 +154,10 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 		Controller: "widgets", Self: &h.self, Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
 	})
 	h.revisions = newSource(h, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
-	h.records = newRecords(h, testStore())
+	h.records = newRecords(h, 0)
 	h.conclude = newConcluder(h)
 	h.fleet = newFleet(h, nil, nil)
 	return h, log
-}
-
-func testStore() *inventory.Store {
-	return inventory.NewStore(inventory.Options{Name: "test.corbel.run"})
 }
 
 func hooksOf(functions ...HookFunc[*widget]) (hooks []hook) {

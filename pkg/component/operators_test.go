@@ -25,7 +25,7 @@ func newRelease(t *testing.T, namespace, key string) (*handler, *fakeEngine) {
 	h, _ := testHandler(t, engine)
 	h.digestKey, h.settings.operatorNamespace = fixedKey(key), namespace
 	h.revisions.DigestKey = h.digestKey
-	h.records = newRecords(h, testStore())
+	h.records = newRecords(h, 0)
 	return h, engine
 }
 

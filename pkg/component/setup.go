@@ -330,10 +330,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})
 	handler.revisions = newSource(handler, renderer)
-	handler.records = newRecords(handler, inventory.NewStore(inventory.Options{
-		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner,
-		Namespace: r.settings.operatorNamespace, Only: r.settings.onlyNamespace, Threshold: r.inventoryThreshold,
-	}))
+	handler.records = newRecords(handler, r.inventoryThreshold)
 	handler.conclude = newConcluder(handler)
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.conclude.ResetDelay); err != nil {
 		return nil, err
@@ -396,13 +393,17 @@ func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) 
 }
 
 // newRecords returns the keeper of inventories for a handler that is complete without it.
-func newRecords(h *handler, store *inventory.Store) *record.Keeper {
+func newRecords(h *handler, threshold int) *record.Keeper {
 	settings, sealer := h.settings, v1alpha1.InventoryOperator{Namespace: h.settings.operatorNamespace}
 	if settings.leaderLock != nil {
 		sealer.Lease = settings.leaderLock.Describe()
 	}
 	return &record.Keeper{
-		Operator: &h.self, Sealer: sealer, DigestKey: h.digestKey.Get, Store: store, Revisions: h.revisions.Renderer.Revisions,
+		Operator: &h.self, Sealer: sealer, DigestKey: h.digestKey.Get, Revisions: h.revisions.Renderer.Revisions,
+		Store: inventory.NewStore(inventory.Options{
+			Client: h.local, Name: settings.Name, FieldOwner: settings.FieldOwner,
+			Namespace: settings.operatorNamespace, Only: settings.onlyNamespace, Threshold: threshold,
+		}),
 		Client: h.local, Mapper: h.mapper, Telemetry: h.telemetry, Requeue: h.triggers.RequestFast,
 		Leading: settings.leaderLock.leading, MayCreate: func() error { return settings.leaderLock.leadingFor(creating) },
 		Selected: func(obj identity.Component) error {

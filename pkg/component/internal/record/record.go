@@ -100,11 +100,8 @@ func (r *Record) SaveOutcome(ctx context.Context, inventory v1alpha1.Inventory, 
 // IsTransient reports whether the inventory differs from the durable items in nothing but what became of writes. All
 // of that is found out again by a process that does not know it.
 func (r *Record) IsTransient(inventory v1alpha1.Inventory) bool {
-	status := revision.Of(r.obj)
-	if current := status.Current(); current != nil && current.RollbackTo != 0 {
-		return false
-	}
-	if status.Inventory.Chunks != nil || status.Rollback != nil || status.Approval != nil || status.AdoptedRelease != nil {
+	status, current := revision.Of(r.obj), revision.Of(r.obj).Current()
+	if current != nil && current.RollbackTo != 0 || status.Inventory.Chunks != nil || status.Rollback != nil || status.Approval != nil || status.AdoptedRelease != nil {
 		return false
 	}
 	return slices.EqualFunc(r.recorded, inventory.Items, func(durable, now v1alpha1.InventoryItem) bool {

@@ -260,3 +260,10 @@ func TestTheFateOfAComponentIsReadLessAndLessOften(t *testing.T) {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }
+
+// Every saved inventory has a format.
+func TestAnEmptyInventoryHasAFormat(t *testing.T) {
+	if got := (&Record{}).signed(v1alpha1.Inventory{}); got.Format != v1alpha1.InventoryFormat || got.Operator != nil {
+		t.Errorf("%+v", got)
+	}
+}
