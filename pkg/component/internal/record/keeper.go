@@ -1,9 +1,6 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record keeps the inventories of components: the durable records of their dependent objects. It opens an inventory, rebuilds
-// lost parts of it, takes it over from a former operator, saves it and removes it; internal/inventory stores it, in the status or in
-// Secrets.
 package record
 
 import (
