@@ -301,7 +301,7 @@ func (h *handler) reportAbandoned(ctx context.Context, obj Component) {
 	}
 	left, note := left(items), "orphaned objects that are not known, because the inventory is lost"
 	if !inventory.IsLost() {
-		note = "orphaned " + verdict.ObjectCount(len(left)+unread)
+		note = "orphaned " + verdict.Count(len(left)+unread, "object")
 	}
 	if len(left)+unread == 0 && !inventory.IsLost() {
 		return
@@ -332,7 +332,7 @@ func itemText(item v1alpha1.InventoryItem) string {
 func (h *handler) abandonHint(obj Component) string {
 	what := "objects"
 	if inventory := obj.GetStatus().Inventory; !inventory.IsLost() {
-		what = verdict.ObjectCount(inventory.Count())
+		what = verdict.Count(inventory.Count(), "object")
 	}
 	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, abandonAnnotation(h.self.Name))
 }

@@ -68,7 +68,7 @@ func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targe
 			return false, nil
 		}
 		note := fmt.Sprintf("%s: orphaned %s: %s; %s, and its namespace is being deleted", h.self.Title(obj),
-			verdict.ObjectCount(len(elsewhere)), namesOf(elsewhere, 0), missing)
+			verdict.Count(len(elsewhere), "object"), namesOf(elsewhere, 0), missing)
 		logf.FromContext(ctx).Info(note)
 		h.telemetry.Warn(own, reasonIdentityGone, telemetry.Delete, note) // no event can be made in the namespace itself
 	}

@@ -62,7 +62,7 @@ func (r *Record) rebuild(ctx context.Context, engine Engine, deletePolicy v1alph
 		return &LostError{fmt.Errorf("a part of the inventory is lost (%s) and cannot be rebuilt yet: %w", loss, err)}
 	}
 	count := r.snapshot.Restore(found)
-	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their ownership label and annotation", loss, verdict.ObjectCount(count))
+	note := fmt.Sprintf("a part of the inventory was lost (%s); %s were found again by their ownership label and annotation", loss, verdict.Count(count, "object"))
 	if len(unlisted) > 0 {
 		note += "; types that may not be listed were left out: " + strings.Join(unlisted[:min(len(unlisted), verdict.MaxNamed)], ", ")
 	}

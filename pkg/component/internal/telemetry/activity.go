@@ -220,12 +220,12 @@ func summaryOf(steps map[string]int) string {
 	var parts []string
 	for _, verb := range participles {
 		if n := rest[verb[0]]; n > 0 {
-			parts = append(parts, verb[1]+" "+verdict.ObjectCount(n))
+			parts = append(parts, verb[1]+" "+verdict.Count(n, "object"))
 		}
 		delete(rest, verb[0])
 	}
 	for _, verb := range slices.Sorted(maps.Keys(rest)) {
-		parts = append(parts, fmt.Sprintf("%s: %s", verb, verdict.ObjectCount(rest[verb])))
+		parts = append(parts, fmt.Sprintf("%s: %s", verb, verdict.Count(rest[verb], "object")))
 	}
 	return strings.Join(parts, ", ")
 }

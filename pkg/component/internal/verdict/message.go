@@ -77,12 +77,12 @@ func FirstSentences[E any](items []E, more int, about func(E) string) string {
 	return message
 }
 
-// ObjectCount is "1 object" or "57 objects".
-func ObjectCount(n int) string {
+// Count is "1 object" or "57 objects".
+func Count(n int, noun string) string {
 	if n == 1 {
-		return "1 object"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d objects", n)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // varying matches the differences between two reports of the same failure: source ports,
