@@ -17,7 +17,6 @@ import (
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
-	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
 	"github.com/corbel-run/corbel/pkg/component/internal/trigger"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -119,11 +118,7 @@ func (h *handler) report(ctx context.Context, obj Component, outcome session.Out
 	key := client.ObjectKeyFromObject(obj)
 	return h.conclude.Report(ctx, obj, outcome, conclude.Findings{
 		NextFull: h.memory.cacheOf(key).until, Notices: h.remembered(obj).rendering.Notices(), Turn: h.fleet.Turn(key), Dependents: h.records.Count(obj),
-		NoteTurn: func() {
-			if stopped := h.fleet.Report(ctx, obj, outcome.Phase == session.PhaseSkip); stopped != "" {
-				h.telemetry.Warn(obj, fleet.ReasonRolloutStopped, "Reconcile", stopped)
-			}
-		},
+		NoteTurn: func() { h.fleet.Report(ctx, obj, outcome.Phase == session.PhaseSkip) },
 	})
 }
 

@@ -73,7 +73,8 @@ func newFleet(h *handler, cached client.Reader, request func(client.ObjectKey)) 
 			Server: h.local, Cache: cached, Namespace: h.settings.onlyNamespace, Selector: h.settings.selector,
 			New: func() identity.Component { return h.author.new() },
 		},
-		Request: request,
-		Now:     h.now,
+		Telemetry: h.telemetry,
+		Request:   request,
+		Now:       h.now,
 	})
 }

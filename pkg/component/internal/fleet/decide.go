@@ -48,6 +48,10 @@ type Member struct {
 	ReadyAt time.Time
 	// Why is the reason why a component is Failed.
 	Why string
+	// said: the component has the condition RolloutStopped.
+	said bool
+	// requested: the component was requested because it is its turn, and has not asked since.
+	requested bool
 }
 
 // members are all components of an operator.
@@ -64,20 +68,17 @@ type Limits struct {
 	Pause time.Duration
 }
 
-var percentage = regexp.MustCompile(`^(100|[1-9][0-9]?)%$`)
+var maximum = regexp.MustCompile(`^([1-9][0-9]*|"(100|[1-9][0-9]?)%")$`)
 
 // Validate returns all mistakes in the option Rollout.
 func (l Limits) Validate() error {
 	var errs []error
-	switch l.MaxUnavailable.Type {
-	case intstr.String:
-		if !percentage.MatchString(l.MaxUnavailable.StrVal) {
-			errs = append(errs, fmt.Errorf("option Rollout.MaxUnavailable %q: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.StrVal))
-		}
-	default:
-		if l.MaxUnavailable.IntVal < 1 {
-			errs = append(errs, fmt.Errorf("option Rollout.MaxUnavailable %d: must be a number of at least 1, or a percentage from 1%% to 100%%", l.MaxUnavailable.IntVal))
-		}
+	value := l.MaxUnavailable.String()
+	if l.MaxUnavailable.Type == intstr.String {
+		value = strconv.Quote(value)
+	}
+	if !maximum.MatchString(value) {
+		errs = append(errs, fmt.Errorf("option Rollout.MaxUnavailable %s: must be a number of at least 1, or a percentage from 1%% to 100%%", value))
 	}
 	if l.Pause < 0 {
 		errs = append(errs, fmt.Errorf("option Rollout.Pause %s: must not be negative", l.Pause))

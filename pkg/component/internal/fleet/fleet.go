@@ -4,7 +4,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -21,15 +20,12 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
 // The values of the annotation rollout.
-const (
-	pin     = "pin"
-	promote = "promote"
-	ignore  = "ignore"
-)
+const pin, promote, ignore = "pin", "promote", "ignore"
 
 // ReasonRolloutStopped means that no further component is updated to the new version of the operator, because as
 // many as may be unavailable have failed, or a canary has. The message says how many wait, and which failed and why.
@@ -58,6 +54,7 @@ type Options struct {
 	IsSuspended      func(identity.Component) bool
 	Timeout          func(identity.Component) time.Duration
 	Lister           Lister
+	Telemetry        *telemetry.Telemetry
 	// Request requests a full reconcile of a component.
 	Request func(client.ObjectKey)
 	Now     func() time.Time
@@ -67,10 +64,8 @@ type Options struct {
 // component do not overlap.
 type Fleet struct {
 	Options
-	rollout *rollout
-
-	mu    sync.Mutex
-	notes map[client.ObjectKey]*note
+	rollout rollout
+	notes   sync.Map // the note of each component, by its key
 }
 
 // note is the memory of the last reconcile of a component.
@@ -79,36 +74,25 @@ type note struct {
 	turn string
 	// unasked: the full reconcile did not ask for the turn of the component.
 	unasked bool
-	// generator identifies the generator of the last full reconcile.
-	generator string
 	// updated is a state that the roll-out learns as soon as the status of the component is written; nil if there is none.
 	updated *Member
 }
 
 // New returns the fleet of an operator.
 func New(o Options) *Fleet {
-	f := &Fleet{Options: o, notes: map[client.ObjectKey]*note{}}
-	f.rollout = &rollout{now: o.Now, request: o.Request, list: f.list, round: newRound("")}
-	if o.Limits != nil {
-		f.rollout.limits = *o.Limits
-	}
+	f := &Fleet{Options: o}
+	f.rollout = rollout{limits: o.Limits, now: o.Now, request: o.Request, list: f.list, round: round{members: members{}}}
 	return f
 }
 
 func (f *Fleet) note(key client.ObjectKey) *note {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.notes[key] == nil {
-		f.notes[key] = &note{}
-	}
-	return f.notes[key]
+	n, _ := f.notes.LoadOrStore(key, &note{})
+	return n.(*note)
 }
 
 // Remove forgets a component that is gone.
 func (f *Fleet) Remove(key client.ObjectKey) {
-	f.mu.Lock()
-	delete(f.notes, key)
-	f.mu.Unlock()
+	f.notes.Delete(key)
 	f.rollout.remove(key)
 }
 
@@ -116,7 +100,7 @@ func (f *Fleet) Remove(key client.ObjectKey) {
 func (f *Fleet) Start(key client.ObjectKey, full bool) {
 	n := f.note(key)
 	if n.unasked = full; full {
-		n.turn, n.generator = "", f.Generator()
+		n.turn = ""
 	}
 }
 
@@ -168,7 +152,7 @@ func (f *Fleet) turn(obj identity.Component, c revision.Candidate) string {
 	counted := status.Processing().Generation == strconv.FormatInt(obj.GetGeneration(), 10)
 	switch {
 	case f.Limits == nil && asked != pin, asked == promote, id == "", c.Pin.IsSet(),
-		current == nil || current.Generator == id, status.AppliedGeneration == 0, !counted, !status.Starts(c.Digests):
+		current == nil, current.Generator == id, status.AppliedGeneration == 0, !counted, !status.Starts(c.Digests):
 		return ""
 	case asked == pin:
 		return fmt.Sprintf("the next version is not applied, because the annotation %s is %s", f.Self.Annotation(vocabulary.AnnotationRollout), pin)
@@ -192,58 +176,46 @@ func (f *Fleet) Annotation(obj metav1.Object) (string, error) {
 	return pin, nil
 }
 
-// Report tells the roll-out how a reconcile of a component ended, and brings the condition RolloutStopped in line with it. It returns
-// the note of an event if the component is the first one that says that the roll-out has stopped.
-func (f *Fleet) Report(ctx context.Context, obj identity.Component, skipped bool) (event string) {
-	setter := conditions.For(obj, &obj.GetStatus().Conditions)
-	message, first, err := f.count(ctx, obj, skipped, conditions.Has(setter, v1alpha1.ConditionRolloutStopped))
-	switch {
-	case err != nil:
-		logf.FromContext(ctx).Error(err, "the components cannot be listed for the roll-out")
-		return ""
-	case message == "":
+// Report tells the roll-out how a reconcile of a component ended, and brings the condition RolloutStopped in line with it.
+func (f *Fleet) Report(ctx context.Context, obj identity.Component, skipped bool) {
+	key, setter := client.ObjectKeyFromObject(obj), conditions.For(obj, &obj.GetStatus().Conditions)
+	if f.Limits == nil || obj.GetDeletionTimestamp() != nil {
+		f.rollout.remove(key)
 		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
-		return ""
+		return
+	}
+	m, n := f.reconciled(obj, skipped), f.note(key)
+	if n.updated = nil; m.State == Done || m.State == Pinned {
+		// The next component takes its place. First, the status has to say that it may, for the next leader.
+		n.updated = &m
+		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
+		return
+	}
+	if m.State == Failed && m.said { // the next process has to know whether that is still so
+		if err := f.rollout.load(ctx, f.Generator()); err != nil {
+			logf.FromContext(ctx).Error(err, "the components cannot be listed for the roll-out")
+			return
+		}
+	}
+	message, first := f.rollout.set(f.Generator(), key, m)
+	if message == "" {
+		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
+		return
 	}
 	message = sentence.Shorten(fmt.Sprintf("%s; correct the cause, or set the annotation %s: %s on those that are not to count",
 		message, f.Self.Annotation(vocabulary.AnnotationRollout), ignore), conditions.MaxMessage)
 	conditions.Set(setter, metav1.Condition{
 		Type: v1alpha1.ConditionRolloutStopped, Status: metav1.ConditionTrue, Reason: ReasonRolloutStopped, Message: message,
 	})
-	if !first {
-		return ""
+	if first {
+		f.Telemetry.Warn(obj, ReasonRolloutStopped, "Reconcile", message)
 	}
-	return message
-}
-
-// count tells the roll-out the state of a component. It returns a message if the component failed and the roll-out has stopped. Said:
-// the component has the condition.
-func (f *Fleet) count(ctx context.Context, obj identity.Component, skipped, said bool) (message string, first bool, err error) {
-	key := client.ObjectKeyFromObject(obj)
-	if f.Limits == nil || obj.GetDeletionTimestamp() != nil {
-		f.rollout.remove(key)
-		return "", false, nil
-	}
-	m, n := f.reconciled(obj, skipped), f.note(key)
-	if n.updated = nil; m.State == Done || m.State == Pinned {
-		// The next component takes its place. First, the status has to say that it may, for the next leader.
-		n.updated = &m
-		return "", false, nil
-	}
-	generator := f.generatorOf(n)
-	if m.State == Failed && said { // the next process has to know whether that is still so
-		if err := f.rollout.load(ctx, generator); err != nil {
-			return "", false, err
-		}
-	}
-	message, first = f.rollout.set(generator, key, m, said)
-	return message, first, nil
 }
 
 // Written notes that the status of a component is written, so that its place is free for the next one.
 func (f *Fleet) Written(key client.ObjectKey) {
 	if n := f.note(key); n.updated != nil {
-		f.rollout.set(f.generatorOf(n), key, *n.updated, false)
+		f.rollout.set(f.Generator(), key, *n.updated)
 		n.updated = nil
 	}
 }
@@ -251,7 +223,7 @@ func (f *Fleet) Written(key client.ObjectKey) {
 // reconciled returns the state of a component that is being reconciled.
 func (f *Fleet) reconciled(obj identity.Component, skipped bool) Member {
 	n := f.note(client.ObjectKeyFromObject(obj))
-	m := f.Member(obj, f.generatorOf(n), skipped)
+	m := f.Member(obj, f.Generator(), skipped)
 	// A component that asks may have been ready with the version, and was rolled back by hand since.
 	if strings.HasPrefix(n.turn, waitsForTurn) && m.State == Done {
 		m.State, m.ReadyAt = Waiting, time.Time{}
@@ -261,6 +233,3 @@ func (f *Fleet) reconciled(obj identity.Component, skipped bool) Member {
 	}
 	return m
 }
-
-// generatorOf identifies the generator that a component is, or was last, reconciled with.
-func (f *Fleet) generatorOf(n *note) string { return cmp.Or(n.generator, f.Generator()) }

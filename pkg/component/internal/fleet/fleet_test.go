@@ -58,8 +58,8 @@ func newFleet(lister Lister) *Fleet {
 	})
 }
 
-func newRollout(limits Limits, request func(client.ObjectKey), list func(context.Context, string) (map[client.ObjectKey]listed, error)) *rollout {
-	return &rollout{limits: limits, now: time.Now, request: request, list: list, round: newRound("")}
+func newRollout(limits Limits, request func(client.ObjectKey), list func(context.Context, string) (members, error)) *rollout {
+	return &rollout{limits: &limits, now: time.Now, request: request, list: list, round: round{members: members{}}}
 }
 
 // historyFrom makes a history of lines such as "3 new Failed" and "2 old Ready to 1", the latest first.
@@ -189,20 +189,20 @@ func TestAListThatIsLateOverwritesNothing(t *testing.T) {
 	var requested []client.ObjectKey
 	waiting, done := Member{State: Waiting}, Member{State: Done}
 	fail := true
-	list := func(context.Context, string) (map[client.ObjectKey]listed, error) {
+	list := func(context.Context, string) (members, error) {
 		if fail {
 			return nil, errors.New("no answer")
 		}
-		f.set("new", key("b"), done, false)
+		f.set("new", key("b"), done)
 		f.remove(key("c"))
-		all := map[client.ObjectKey]listed{}
+		all := members{}
 		for name, state := range map[string]State{"a": Updating, "b": Updating, "c": Updating, "d": Waiting, "e": Waiting} {
-			all[key(name)] = listed{Member: Member{State: state}}
+			all[key(name)] = Member{State: state}
 		}
 		return all, nil
 	}
 	f = newRollout(Limits{MaxUnavailable: intstr.FromInt32(2)}, func(k client.ObjectKey) { requested = append(requested, k) }, list)
-	f.set("new", key("a"), done, false)
+	f.set("new", key("a"), done)
 	if may, err := f.mayStart(t.Context(), "new", key("d"), waiting); may || err == nil {
 		t.Errorf("without a list: %t, %v", may, err)
 	}
@@ -216,33 +216,33 @@ func TestAListThatIsLateOverwritesNothing(t *testing.T) {
 		t.Error("a third one starts")
 	}
 	requested = nil
-	f.set("new", key("e"), done, false)
-	f.set("new", key("e"), done, false)
+	f.set("new", key("e"), done)
+	f.set("new", key("e"), done)
 	if !slices.Equal(requested, []client.ObjectKey{key("f")}) {
 		t.Errorf("requested: %v", requested)
 	}
 }
 
 func TestWhatIsKnownOfAnotherGeneratorIsDropped(t *testing.T) {
-	list := func(_ context.Context, generator string) (map[client.ObjectKey]listed, error) {
-		return map[client.ObjectKey]listed{key("a"): {Member: Member{State: map[string]State{"old": Done, "new": Waiting}[generator]}}}, nil
+	list := func(_ context.Context, generator string) (members, error) {
+		return members{key("a"): {State: map[string]State{"old": Done, "new": Waiting}[generator]}}, nil
 	}
 	f := newRollout(Limits{MaxUnavailable: intstr.FromInt32(1)}, func(client.ObjectKey) {}, list)
-	f.set("old", key("a"), Member{State: Done}, false)
+	f.set("old", key("a"), Member{State: Done})
 	if may, err := f.mayStart(t.Context(), "new", key("b"), Member{State: Waiting}); may || err != nil {
 		t.Errorf("b starts before a: %t, %v", may, err)
 	}
-	f.set("old", key("a"), Member{State: Done}, false)
+	f.set("old", key("a"), Member{State: Done})
 	if may, err := f.mayStart(t.Context(), "new", key("a"), Member{State: Waiting}); !may || err != nil {
 		t.Errorf("a does not start: %t, %v", may, err)
 	}
 }
 
 func TestAtMostAsManyStartAtOnceHoweverManyAsk(t *testing.T) {
-	list := func(context.Context, string) (map[client.ObjectKey]listed, error) {
-		all := map[client.ObjectKey]listed{}
+	list := func(context.Context, string) (members, error) {
+		all := members{}
 		for i := range 50 {
-			all[key(fmt.Sprintf("c%02d", i))] = listed{Member: Member{State: Waiting}}
+			all[key(fmt.Sprintf("c%02d", i))] = Member{State: Waiting}
 		}
 		return all, nil
 	}

@@ -24,6 +24,7 @@ import (
 // reconciled.
 func (f *Fleet) Member(obj identity.Component, generator string, skipped bool) (m Member) {
 	status := revision.Of(obj)
+	m.said = conditions.Has(conditions.For(obj, &obj.GetStatus().Conditions), v1alpha1.ConditionRolloutStopped)
 	m.Canary = f.Limits.Canaries.Matches(labels.Set(obj.GetLabels()))
 	asked, _ := f.Annotation(obj)
 	a := status.RenderedBy(generator)
