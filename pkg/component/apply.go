@@ -29,125 +29,131 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
+// applier applies what a component asks for.
+type applier struct {
+	*steps
+	planner *planner
+}
+
 // createOrUpdate brings the dependent objects closer to what the component asks for.
 //
 // A full reconcile finds out what that is: it loads references, runs hooks and renders. A
 // reconcile uses the fast path if nothing but dependents changed: it uses what the last full
 // one has found out.
-func (h *handler) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
+func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
-	h.conclude.Of(obj).Run.Planned = false
-	h.fleet.Start(key, false)
-	if h.triggers.StartReconcile(key) {
-		if known, ok := h.memory.renderedFor(obj, h.now()); ok {
-			res, err := h.applyFast(ctx, obj, commit, known)
+	p.conclude.Of(obj).Run.Planned = false
+	p.fleet.Start(key, false)
+	if p.triggers.StartReconcile(key) {
+		if known, ok := p.memory.renderedFor(obj, p.now()); ok {
+			res, err := p.applyFast(ctx, obj, commit, known)
 			if !errors.Is(err, reconciler.ErrOutdated) {
 				return res, err
 			}
 		}
 	}
-	h.fleet.Start(key, true)
+	p.fleet.Start(key, true)
 	// Whatever comes out of it, the request is handled at the end.
-	request := h.reconcileAt(obj)
+	request := p.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
 	// Even if this reconcile fails, its causes are dropped: the next one must not use what was rendered before them.
-	a := &attempt{obj: obj, commit: commit, before: h.memory.takeRendered(key)}
+	a := &attempt{obj: obj, commit: commit, before: p.memory.takeRendered(key)}
 	a.root = rootOf(obj) // a hook may change it, in memory
-	err := h.open(ctx, a)
+	err := p.open(ctx, a)
 	if err != nil {
 		return result.Empty, err
 	}
 	defer a.target.Release()
-	return h.applyRevision(h.basicContext(ctx), a)
+	return p.applyRevision(p.basicContext(ctx), a)
 }
 
 // open resolves the configuration of the component, and connects to its target.
-func (h *handler) open(ctx context.Context, a *attempt) (err error) {
-	_, rolloutErr := h.fleet.Annotation(a.obj)
-	if a.config, a.access, a.absent, err = h.resolve(ctx, a.obj, rolloutErr, h.loadReferences); err != nil {
+func (p *applier) open(ctx context.Context, a *attempt) (err error) {
+	_, rolloutErr := p.fleet.Annotation(a.obj)
+	if a.config, a.access, a.absent, err = p.resolve(ctx, a.obj, rolloutErr, p.loadReferences); err != nil {
 		return err
 	}
-	if a.target, err = h.connect(ctx, a.obj, a.access); err != nil {
+	if a.target, err = p.connect(ctx, a.obj, a.access); err != nil {
 		return cmp.Or(a.absent, err)
 	}
 	return nil
 }
 
 // applyRevision applies the revision that the component has now. It goes through the steps of a full reconcile.
-func (h *handler) applyRevision(ctx context.Context, a *attempt) (result.Result, error) {
-	if ans, err := pass(ctx, a, h.entryGates()); err != nil || ans.meanwhile != "" {
-		return h.await(ctx, a, ans, err)
+func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result, error) {
+	if ans, err := pass(ctx, a, p.entryGates()); err != nil || ans.meanwhile != "" {
+		return p.await(ctx, a, ans, err)
 	}
-	if err := h.revisions.AdoptRelease(ctx, a.obj, a.target, h.revisions.Renderer.Generator, &a.config.Deployment, &a.config.policies); err != nil {
+	if err := p.revisions.AdoptRelease(ctx, a.obj, a.target, p.revisions.Renderer.Generator, &a.config.Deployment, &a.config.policies); err != nil {
 		return result.Empty, err
 	}
-	if err := h.runHooks(ctx, postRead, a.obj); err != nil {
+	if err := p.runHooks(ctx, postRead, a.obj); err != nil {
 		return result.Empty, err
 	}
-	if err := h.findRevision(ctx, a); err != nil {
+	if err := p.findRevision(ctx, a); err != nil {
 		return result.Empty, err
 	}
-	if ans, err := pass(ctx, a, h.startGates()); err != nil || ans.meanwhile != "" {
-		return h.await(ctx, a, ans, err)
+	if ans, err := pass(ctx, a, p.startGates()); err != nil || ans.meanwhile != "" {
+		return p.await(ctx, a, ans, err)
 	}
-	started, err := h.startRevision(ctx, a)
+	started, err := p.startRevision(ctx, a)
 	if err != nil {
 		return result.Empty, err
 	}
 	ctx = revision.InRevision(ctx, a.target, a.candidate.Digests.Component, revision.Of(a.obj))
-	if err := h.runHooks(ctx, preReconcile, a.obj); err != nil {
+	if err := p.runHooks(ctx, preReconcile, a.obj); err != nil {
 		return result.Empty, err
 	}
-	request := h.revisions.Request(a.obj, a.config.Deployment, a.candidate.Digests.Revision, started.Rendered)
-	objects, err := h.objectsOf(ctx, a, request)
+	request := p.revisions.Request(a.obj, a.config.Deployment, a.candidate.Digests.Revision, started.Rendered)
+	objects, err := p.objectsOf(ctx, a, request)
 	if err != nil {
-		return h.repairLast(ctx, a, nil, err)
+		return p.repairLast(ctx, a, nil, err)
 	}
-	outcome, err := h.applySet(ctx, a, a.prepared(a.candidate.Digests.Component, a.candidate.Pin, objects, h.now()), objects.Objects)
+	outcome, err := p.applySet(ctx, a, a.prepared(a.candidate.Digests.Component, a.candidate.Pin, objects, p.now()), objects.Objects)
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
-		return h.repairLast(ctx, a, outcome.Awaited, err)
+		return p.repairLast(ctx, a, outcome.Awaited, err)
 	}
 	if err == nil || outcome.Total > 0 {
-		err = errors.Join(err, h.revisions.Renderer.Keep(ctx, request, &objects, &h.remembered(a.obj).rendering))
+		err = errors.Join(err, p.revisions.Renderer.Keep(ctx, request, &objects, &p.remembered(a.obj).rendering))
 	}
 	if current := revision.Of(a.obj).Current(); current != nil { // an outdated definition drops it
 		current.Digest = objects.Stored
 	}
-	return h.conclude.Apply(ctx, a.obj, a.target, outcome, err, func() error { return h.runHooks(ctx, postReconcile, a.obj) })
+	return p.conclude.Apply(ctx, a.obj, a.target, outcome, err, func() error { return p.runHooks(ctx, postReconcile, a.obj) })
 }
 
 // await does what a closed gate asks for meanwhile.
-func (h *handler) await(ctx context.Context, a *attempt, ans answer, err error) (result.Result, error) {
+func (p *applier) await(ctx context.Context, a *attempt, ans answer, err error) (result.Result, error) {
 	switch {
 	case err != nil:
 		return result.Empty, err
 	case ans.meanwhile == repair:
-		return h.repairLast(ctx, a, nil, ans.why)
+		return p.repairLast(ctx, a, nil, ans.why)
 	case ans.meanwhile == freeze:
 		return result.Empty, ans.why
 	}
-	return h.keepCurrent(revision.InRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.meanwhile)
+	return p.keepCurrent(revision.InRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.meanwhile)
 }
 
 // findRevision finds out which revision the component has, or would have next.
-func (h *handler) findRevision(ctx context.Context, a *attempt) (err error) {
-	a.candidate, err = h.revisions.Candidate(ctx, a.obj, a.target, a.config.Deployment, h.revisions.Renderer.Generator, h.manifestDigest(a.target, a.config))
+func (p *applier) findRevision(ctx context.Context, a *attempt) (err error) {
+	a.candidate, err = p.revisions.Candidate(ctx, a.obj, a.target, a.config.Deployment, p.revisions.Renderer.Generator, p.manifestDigest(a.target, a.config))
 	if err != nil {
 		return err
 	}
-	if a.allowEmpty, err = flagOf(a.obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
-		return &verdict.InvalidError{Err: h.self.About(a.obj, err)}
+	if a.allowEmpty, err = flagOf(a.obj, p.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
+		return &verdict.InvalidError{Err: p.self.About(a.obj, err)}
 	}
 	return nil
 }
 
 // objectsOf returns the objects of the candidate: the approved rendering, or what is rendered now.
-func (h *handler) objectsOf(ctx context.Context, a *attempt, request rendering.Request) (objects rendering.Rendering, err error) {
+func (p *applier) objectsOf(ctx context.Context, a *attempt, request rendering.Request) (objects rendering.Rendering, err error) {
 	if a.approved != nil {
 		return *a.approved, nil
 	}
-	err = h.reportSlow(ctx, a.obj, a.commit, func(ctx context.Context) (err error) {
-		objects, err = h.revisions.Objects(ctx, a.obj, request, a.candidate.Pin, &h.remembered(a.obj).rendering)
+	err = p.reportSlow(ctx, a.obj, a.commit, func(ctx context.Context) (err error) {
+		objects, err = p.revisions.Objects(ctx, a.obj, request, a.candidate.Pin, &p.remembered(a.obj).rendering)
 		return err
 	})
 	return objects, err
@@ -155,8 +161,8 @@ func (h *handler) objectsOf(ctx context.Context, a *attempt, request rendering.R
 
 // startRevision records the candidate in the status. An approved revision is durable before anything else, because a part of it
 // that was applied would not be as approved; and so is a revision of a roll-out, because the next leader has to count it.
-func (h *handler) startRevision(ctx context.Context, a *attempt) (revision.Started, error) {
-	started, known := h.revisions.Start(a.obj, a.candidate), h.conclude.Of(a.obj)
+func (p *applier) startRevision(ctx context.Context, a *attempt) (revision.Started, error) {
+	started, known := p.revisions.Start(a.obj, a.candidate), p.conclude.Of(a.obj)
 	if started.New {
 		known.Activity.StartRevision()
 		if status := a.obj.GetStatus(); status.IsReady() { // that was another revision, and a status may be written from now on
@@ -164,7 +170,7 @@ func (h *handler) startRevision(ctx context.Context, a *attempt) (revision.Start
 		}
 	}
 	// Nothing is written again before the definition keeps what was counted.
-	if _, reason, _ := a.obj.GetStatus().GetState(); started.Dropped || a.approved != nil || started.Updates && h.settings.rollout != nil || reason == vocabulary.ReasonCRDOutdated {
+	if _, reason, _ := a.obj.GetStatus().GetState(); started.Dropped || a.approved != nil || started.Updates && p.settings.rollout != nil || reason == vocabulary.ReasonCRDOutdated {
 		if err := a.commit(ctx); err != nil {
 			return started, err
 		}
@@ -176,32 +182,32 @@ func (h *handler) startRevision(ctx context.Context, a *attempt) (revision.Start
 }
 
 // applyFast reconciles on the fast path.
-func (h *handler) applyFast(ctx context.Context, obj Component, commit session.Commit, known prepared) (result.Result, error) {
-	t, err := h.connect(ctx, obj, known.access)
+func (p *applier) applyFast(ctx context.Context, obj Component, commit session.Commit, known prepared) (result.Result, error) {
+	t, err := p.connect(ctx, obj, known.access)
 	if err != nil {
 		return result.Empty, err
 	}
 	defer t.Release()
-	ctx = revision.InRevision(h.basicContext(ctx), t, known.digest, revision.Of(obj))
-	outcome, err := h.apply(ctx, obj, commit, t, known, nil)
+	ctx = revision.InRevision(p.basicContext(ctx), t, known.digest, revision.Of(obj))
+	outcome, err := p.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
 	}
 	switch known.waits {
 	case keepUnapproved:
-		return h.conclude.Unapproved(obj, t, outcome, err)
+		return p.conclude.Unapproved(obj, t, outcome, err)
 	case keepVersion:
-		return h.conclude.Apply(ctx, obj, t, outcome, err, nil)
+		return p.conclude.Apply(ctx, obj, t, outcome, err, nil)
 	}
-	return h.conclude.Apply(ctx, obj, t, outcome, err, func() error { return h.hooksAfterFastPath(ctx, obj) })
+	return p.conclude.Apply(ctx, obj, t, outcome, err, func() error { return p.hooksAfterFastPath(ctx, obj) })
 }
 
 // applySet applies a set, and remembers it.
-func (h *handler) applySet(ctx context.Context, a *attempt, known prepared, objects []client.Object) (reconciler.Outcome, error) {
-	outcome, err := h.apply(ctx, a.obj, a.commit, a.target, known, objects)
+func (p *applier) applySet(ctx context.Context, a *attempt, known prepared, objects []client.Object) (reconciler.Outcome, error) {
+	outcome, err := p.apply(ctx, a.obj, a.commit, a.target, known, objects)
 	if known.desired = outcome.Desired.Pack(a.before.desired); known.desired != nil {
 		known.size = known.desired.Size()
-		h.memory.keepRendered(client.ObjectKeyFromObject(a.obj), known)
+		p.memory.keepRendered(client.ObjectKeyFromObject(a.obj), known)
 	}
 	return outcome, err
 }
@@ -223,22 +229,22 @@ func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
-func (h *handler) repairLast(ctx context.Context, a *attempt, awaited []report.AwaitedObject, why error) (result.Result, error) {
+func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.AwaitedObject, why error) (result.Result, error) {
 	key, last := client.ObjectKeyFromObject(a.obj), a.before
-	h.watches.SetAwaited(key, a.target.Target, awaited)
+	p.watches.SetAwaited(key, a.target.Target, awaited)
 	status := revision.Of(a.obj)
 	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
 	if !reflect.DeepEqual(last.config.policies, a.config.policies) {
 		last = prepared{}
 	}
-	if isEmpty(a.obj) || last.desired == nil && (at < 0 || h.settings.historyLimit == 0) {
+	if isEmpty(a.obj) || last.desired == nil && (at < 0 || p.settings.historyLimit == 0) {
 		return result.Empty, why
 	}
 	var stored rendering.Rendering
 	if last.desired == nil {
 		var pin revision.Pin
 		var err error
-		stored, pin, err = h.revisions.Stored(ctx, a.obj, a.config.Deployment, &status.History[at], 0)
+		stored, pin, err = p.revisions.Stored(ctx, a.obj, a.config.Deployment, &status.History[at], 0)
 		if missing, ok := errors.AsType[*rendering.MissingRevisionError](err); ok {
 			return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
 		}
@@ -249,26 +255,26 @@ func (h *handler) repairLast(ctx context.Context, a *attempt, awaited []report.A
 		last.config.Namespace = stored.Namespace
 	}
 	last.waits, last.until = repair, time.Time{}
-	h.memory.keepRendered(key, last)
+	p.memory.keepRendered(key, last)
 	again := *a
 	again.before = last
-	outcome, err := h.applySet(ctx, &again, last, stored.Objects)
+	outcome, err := p.applySet(ctx, &again, last, stored.Objects)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		again.before = prepared{}
-		return h.repairLast(ctx, &again, awaited, why)
+		return p.repairLast(ctx, &again, awaited, why)
 	}
 	outcome.Awaited = append(outcome.Awaited, awaited...)
-	return result.Empty, h.conclude.Repair(a.obj, a.target, outcome, err, why)
+	return result.Empty, p.conclude.Repair(a.obj, a.target, outcome, err, why)
 }
 
 // keepCurrent goes on applying the current revision, from its set in the history, while the next one waits.
-func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) (result.Result, error) {
+func (p *applier) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) (result.Result, error) {
 	status := revision.Of(a.obj)
 	end := func(outcome reconciler.Outcome, err error) (result.Result, error) {
 		if waits == keepUnapproved {
-			return h.conclude.Unapproved(a.obj, a.target, outcome, err)
+			return p.conclude.Unapproved(a.obj, a.target, outcome, err)
 		}
-		return h.conclude.Apply(ctx, a.obj, a.target, outcome, err, nil) // hooks belong to the version that has not started
+		return p.conclude.Apply(ctx, a.obj, a.target, outcome, err, nil) // hooks belong to the version that has not started
 	}
 	if status.Revision == 0 {
 		return end(reconciler.Outcome{}, nil)
@@ -277,14 +283,14 @@ func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) 
 	if back := a.candidate.RolledBack; waits == keepVersion && back != nil && status.Current().RollbackTo == back.To {
 		status.Rollback, failed = back, back.From // it is there because a later one failed: that stays so
 	}
-	stored, pin, err := h.revisions.Stored(ctx, a.obj, a.config.Deployment, status.Current(), failed)
+	stored, pin, err := p.revisions.Stored(ctx, a.obj, a.config.Deployment, status.Current(), failed)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		unrepaired := "; until then the dependent objects are not repaired: " + err.Error()
 		if waits == keepUnapproved {
 			status.Approval.Summary += unrepaired
 			return end(reconciler.Outcome{}, nil)
 		}
-		turn := h.fleet.AddToTurn(client.ObjectKeyFromObject(a.obj), unrepaired)
+		turn := p.fleet.AddToTurn(client.ObjectKeyFromObject(a.obj), unrepaired)
 		if status.Current().Result == v1alpha1.RevisionReady {
 			return result.Success, nil
 		}
@@ -293,45 +299,45 @@ func (h *handler) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) 
 	if err != nil {
 		return result.Empty, err
 	}
-	current := a.prepared(status.Processing().Component, pin, stored, h.now())
+	current := a.prepared(status.Processing().Component, pin, stored, p.now())
 	current.waits, current.approval = waits, status.Approval.DeepCopy()
-	return end(h.applySet(ctx, a, current, stored.Objects))
+	return end(p.applySet(ctx, a, current, stored.Objects))
 }
 
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
-func (h *handler) apply(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
-	if err := h.records.NoteRendered(obj, known.config.Namespace, rendered); err != nil {
+func (p *applier) apply(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
+	if err := p.records.NoteRendered(obj, known.config.Namespace, rendered); err != nil {
 		return reconciler.Outcome{}, err
 	}
-	stored, err := h.records.Open(ctx, obj, commit, t.Engine, known.config.policies.Delete, known.desired != nil)
+	stored, err := p.records.Open(ctx, obj, commit, t.Engine, known.config.policies.Delete, known.desired != nil)
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	request, err := h.applyRequest(obj, known, rendered, stored.Inventory())
+	request, err := p.applyRequest(obj, known, rendered, stored.Inventory())
 	if err != nil {
 		return reconciler.Outcome{}, err
 	}
-	request.Record, request.Confirm = stored.Save, h.confirm(obj)
+	request.Record, request.Confirm, request.Urgent = stored.Save, p.confirm(obj), p.triggers.IsUrgent(client.ObjectKeyFromObject(obj))
 	outcome, err := t.Engine.Apply(ctx, request)
-	h.conclude.Of(obj).Run = conclude.Run{
+	p.conclude.Of(obj).Run = conclude.Run{
 		Planned: outcome.Total > 0, Transient: err == nil && stored.IsTransient(outcome.Inventory),
-		Pin: known.pin.Describe(h.self.Name, known.pinned, outcome.Retained),
+		Pin: known.pin.Describe(p.self.Name, known.pinned, outcome.Retained),
 	}
-	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, h.aboutTarget(obj, err))
+	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, p.aboutTarget(obj, err))
 }
 
 // applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an
 // earlier reconcile.
-func (h *handler) applyRequest(obj Component, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
-	protected, err := h.protected(obj)
+func (o *opener) applyRequest(obj Component, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
+	protected, err := o.protected(obj)
 	if err != nil {
 		return reconciler.ApplyRequest{}, err
 	}
 	_, reason, _ := obj.GetStatus().GetState() // it was reported first, so that a rollback comes before anything is removed
-	timedOut := reason == vocabulary.ReasonTimeout && revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, h.now())
+	timedOut := reason == vocabulary.ReasonTimeout && revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, o.now())
 	request := reconciler.ApplyRequest{
-		Owner:           h.self.Owner(obj),
+		Owner:           o.self.Owner(obj),
 		Namespace:       known.config.Namespace,
 		Objects:         rendered,
 		Desired:         known.desired,
@@ -344,7 +350,6 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 		TimedOut:        timedOut,
 		RepairOnly:      known.waits == repair,
 		Stored:          known.waits != "" || known.pin.IsSet(),
-		Urgent:          h.triggers.IsUrgent(client.ObjectKeyFromObject(obj)),
 		Protected:       protected,
 	}
 	if known.pin.IsSet() {
@@ -354,9 +359,9 @@ func (h *handler) applyRequest(obj Component, known prepared, rendered []client.
 }
 
 // manifestDigest returns a function for the digest of the manifests that would be applied.
-func (h *handler) manifestDigest(t targets.Connection, resolved resolvedConfig) revision.ManifestDigest {
+func (o *opener) manifestDigest(t targets.Connection, resolved resolvedConfig) revision.ManifestDigest {
 	return func(ctx context.Context, obj identity.Component, objects []client.Object, digest string) (string, error) {
-		request, err := h.applyRequest(obj, prepared{directives: directives{config: resolved, allowEmpty: true}, set: set{digest: digest}}, objects, v1alpha1.Inventory{})
+		request, err := o.applyRequest(obj, prepared{directives: directives{config: resolved, allowEmpty: true}, set: set{digest: digest}}, objects, v1alpha1.Inventory{})
 		if err != nil {
 			return "", err
 		}
@@ -367,19 +372,19 @@ func (h *handler) manifestDigest(t targets.Connection, resolved resolvedConfig) 
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component
 // ready. They see what the spec refers to, as always. But nothing was rendered from it, so a
 // change meanwhile still has to requeue the component.
-func (h *handler) hooksAfterFastPath(ctx context.Context, obj Component) error {
+func (p *applier) hooksAfterFastPath(ctx context.Context, obj Component) error {
 	status := revision.Of(obj)
 	ran := obj.GetStatus().IsReady() && status.AppliedGeneration == obj.GetGeneration() && status.ProcessingSince == nil
 	if status.Rollback != nil {
 		current := status.Current()
 		ran = current != nil && current.Result == v1alpha1.RevisionReady && status.ProcessingSince == nil
 	}
-	if ran || len(h.code.hooks[postReconcile]) == 0 {
+	if ran || len(p.code.hooks[postReconcile]) == 0 {
 		return nil
 	}
-	absent, _ := h.readReferences(ctx, obj)
+	absent, _ := p.readReferences(ctx, obj)
 	if err := absent.Retry(); err != nil {
 		return err
 	}
-	return h.runHooks(ctx, postReconcile, obj)
+	return p.runHooks(ctx, postReconcile, obj)
 }

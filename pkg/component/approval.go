@@ -29,20 +29,20 @@ import (
 
 // approvalGiven is closed while the candidate is another revision that has to be approved. It renders the candidate once, and records
 // the plan in the status.
-func (h *handler) approvalGiven(ctx context.Context, a *attempt) (answer, error) {
-	needed, err := h.needsApproval(a)
+func (p *applier) approvalGiven(ctx context.Context, a *attempt) (answer, error) {
+	needed, err := p.needsApproval(a)
 	if err != nil {
-		return answer{}, &verdict.InvalidError{Err: h.self.About(a.obj, err)}
+		return answer{}, &verdict.InvalidError{Err: p.self.About(a.obj, err)}
 	}
 	a.obj.GetStatus().Approval = nil
 	if !needed {
 		return answer{}, nil
 	}
-	pending, err := h.planNext(ctx, a)
+	pending, err := p.planNext(ctx, a)
 	if err != nil {
 		return answer{repair, err}, nil
 	}
-	if h.self.Value(a.obj, vocabulary.AnnotationApprove) == pending.Hash {
+	if p.self.Value(a.obj, vocabulary.AnnotationApprove) == pending.Hash {
 		return answer{}, nil
 	}
 	a.obj.GetStatus().Approval, a.approved = pending, nil
@@ -50,14 +50,14 @@ func (h *handler) approvalGiven(ctx context.Context, a *attempt) (answer, error)
 }
 
 // needsApproval reports whether a revision would start that has to be approved.
-func (h *handler) needsApproval(a *attempt) (bool, error) {
-	annotation := h.self.Annotation(vocabulary.AnnotationRequireApproval)
+func (p *applier) needsApproval(a *attempt) (bool, error) {
+	annotation := p.self.Annotation(vocabulary.AnnotationRequireApproval)
 	required, err := flagOf(a.obj, annotation)
 	if err != nil {
 		return false, err
 	}
 	if _, annotated := a.obj.GetAnnotations()[annotation]; !annotated {
-		required = h.settings.requireApproval
+		required = p.settings.requireApproval
 	}
 	status := a.obj.GetStatus()
 	dropped := status.Revision == 0 && status.AppliedGeneration != 0 // an outdated definition dropped it
@@ -65,28 +65,28 @@ func (h *handler) needsApproval(a *attempt) (bool, error) {
 }
 
 // planNext renders the candidate as the next revision, and returns its plan as the status has it.
-func (h *handler) planNext(ctx context.Context, a *attempt) (*v1alpha1.PendingApproval, error) {
+func (p *applier) planNext(ctx context.Context, a *attempt) (*v1alpha1.PendingApproval, error) {
 	next, err := identity.Copy(a.obj)
 	if err != nil {
 		return nil, err
 	}
 	status, digests := revision.Of(next), a.candidate.Digests
-	status.StartProcessing(next.GetGeneration(), digests, h.now())
+	status.StartProcessing(next.GetGeneration(), digests, p.now())
 	ctx = revision.InRevision(ctx, a.target, digests.Component, status)
-	left, err := h.code.previewHooks(revision.InPreview(ctx), preReconcile, next)
+	left, err := p.code.previewHooks(revision.InPreview(ctx), preReconcile, next)
 	if err != nil {
 		return nil, err
 	}
-	request := h.revisions.Request(next, a.config.Deployment, digests.Revision, false)
+	request := p.revisions.Request(next, a.config.Deployment, digests.Revision, false)
 	request.Pending = true
-	rendered, err := h.revisions.Renderer.Render(ctx, request, &h.remembered(a.obj).rendering)
+	rendered, err := p.revisions.Renderer.Render(ctx, request, &p.remembered(a.obj).rendering)
 	if err != nil {
 		return nil, err
 	}
 	a.approved = &rendered
 	plan := Plan{Revision: status.Revision}
 	known := prepared{directives: directives{config: a.config, allowEmpty: a.allowEmpty}, set: set{digest: digests.Component}}
-	if err := h.planRendered(ctx, a.obj, a.target, known, rendered, digests, &plan); err != nil {
+	if err := p.planner.planRendered(ctx, a.obj, a.target, known, rendered, digests, &plan); err != nil {
 		return nil, err
 	}
 	summary := plan.summary()

@@ -89,14 +89,14 @@ func (c *cascades) of(obj client.Object) (orphan, seen bool) {
 
 // detachOrphans gives a component that is deleted with the propagation policy Orphan the management policy
 // detach-on-delete, which makes the wish durable. The component is reconciled again under that policy.
-func (h *handler) detachOrphans(ctx context.Context, obj Component, commit session.Commit) error {
-	orphan, seen := h.cascades.of(obj)
+func (d *deleter) detachOrphans(ctx context.Context, obj Component, commit session.Commit) error {
+	orphan, seen := d.cascades.of(obj)
 	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
 		var err error
-		if orphan, err = h.revisions.Renderer.Revisions.IsOrphaned(ctx, h.self.Revisions(obj)); err != nil && !rendering.IsRefusal(err) {
+		if orphan, err = d.revisions.Renderer.Revisions.IsOrphaned(ctx, d.self.Revisions(obj)); err != nil && !rendering.IsRefusal(err) {
 			return fmt.Errorf("find out whether the deletion orphans the dependent objects: %w", err)
 		}
-		h.cascades.note(obj, orphan)
+		d.cascades.note(obj, orphan)
 	}
 	if !orphan {
 		return nil
@@ -105,7 +105,7 @@ func (h *handler) detachOrphans(ctx context.Context, obj Component, commit sessi
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[h.self.Annotation(v1alpha1.AnnotationManagementPolicy)] = "detach-on-delete"
+	annotations[d.self.Annotation(v1alpha1.AnnotationManagementPolicy)] = "detach-on-delete"
 	obj.SetAnnotations(annotations)
 	if err := commit(ctx); err != nil {
 		return err

@@ -32,67 +32,73 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
+// deleter deletes the dependent objects of a component.
+type deleter struct {
+	*steps
+	cascades cascades
+}
+
 // delete removes the dependent objects, unless something blocks that.
-func (h *handler) delete(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
-	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
-	if err := h.detachOrphans(ctx, obj, commit); err != nil {
+func (d *deleter) delete(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
+	d.memory.takeRendered(client.ObjectKeyFromObject(obj))
+	if err := d.detachOrphans(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
-	_, abandonErr := abandonOf(obj, h.self.Name)
+	_, abandonErr := abandonOf(obj, d.self.Name)
 	managedTypes, typesErr := managedTypesOf(obj)
 	if err := errors.Join(abandonErr, typesErr); err != nil && !isEmpty(obj) {
-		return result.Empty, &verdict.InvalidError{Err: h.self.About(obj, err)}
+		return result.Empty, &verdict.InvalidError{Err: d.self.About(obj, err)}
 	}
-	absent := h.loadReferences(ctx, obj)
+	absent := d.loadReferences(ctx, obj)
 	if err := errors.Join(absent.Failed...); err != nil && !isEmpty(obj) {
-		return result.Empty, h.blocked(obj, h.self.About(obj, err).Error()+h.abandonHint(obj))
+		return result.Empty, d.blocked(obj, d.self.About(obj, err).Error()+d.abandonHint(obj))
 	}
-	t, err := h.prepareDelete(ctx, obj, errors.Join(absent.Missing...))
+	t, err := d.prepareDelete(ctx, obj, errors.Join(absent.Missing...))
 	if _, later := errors.AsType[*result.RequeueError](err); later {
 		return result.Empty, err
 	}
 	if err != nil {
-		return result.Empty, h.blocked(obj, err.Error()+h.abandonHint(obj))
+		return result.Empty, d.blocked(obj, err.Error()+d.abandonHint(obj))
 	}
 	defer t.Release()
-	ctx = h.basicContext(ctx)
-	if err := h.runHooks(ctx, postRead, obj); err != nil {
+	ctx = d.basicContext(ctx)
+	if err := d.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	digests, err := h.revisions.Digests(ctx, obj, h.revisions.Renderer.Generator)
+	digests, err := d.revisions.Digests(ctx, obj, d.revisions.Renderer.Generator)
 	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}
 	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
 	if t.Engine != nil {
 		empty := isEmpty(obj)
-		err = h.deleteDependents(ctx, obj, t, commit, managedTypes, digests)
+		err = d.deleteDependents(ctx, obj, t, commit, managedTypes, digests)
 		if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); refused {
 			if !empty {
-				return result.Empty, h.blocked(obj, h.aboutTarget(obj, err).Error()+h.abandonHint(obj))
+				return result.Empty, d.blocked(obj, d.aboutTarget(obj, err).Error()+d.abandonHint(obj))
 			}
 			err = nil // nothing was ever written there
 		}
 		switch {
 		case isPending(err):
-			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: h.conclude.Of(obj).Delay()}}
+			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: d.conclude.Of(obj).Delay()}}
 		case !empty && verdict.IsForbidden(err):
-			released, failed := h.releaseTerminating(ctx, obj, t, commit)
+			released, failed := d.releaseTerminating(ctx, obj, t, commit)
 			if !released && (failed == nil || verdict.IsForbidden(failed)) {
-				failed = h.forbiddenDeletion(ctx, obj, err)
+				failed = d.forbiddenDeletion(ctx, obj, err)
 			}
 			err = failed
 		}
 	} else {
-		err = h.startDeletion(ctx, obj)
+		err = d.startDeletion(ctx, obj)
 	}
 	if err != nil {
 		return result.Empty, err
 	}
-	if err := h.runHooks(ctx, postDelete, obj); err != nil {
+	if err := d.runHooks(ctx, postDelete, obj); err != nil {
 		return result.Empty, err
 	}
-	h.telemetry.LogDeleted(ctx, obj, &h.conclude.Of(obj).Activity)
+	d.telemetry.LogDeleted(ctx, obj, &d.conclude.Of(obj).Activity)
 	return result.Success, nil
 }
 
@@ -111,11 +117,11 @@ func isPending(err error) bool {
 
 // forbiddenDeletion adds the way out to an error about missing rights. A component that
 // lacked rights before its deletion makes no transition, so it gets an event.
-func (h *handler) forbiddenDeletion(ctx context.Context, obj Component, err error) error {
-	hint := h.abandonHint(obj)
+func (d *deleter) forbiddenDeletion(ctx context.Context, obj Component, err error) error {
+	hint := d.abandonHint(obj)
 	message := sentence.Shorten(sentence.OneLine(err.Error()), conditions.MaxMessage-len(hint)) + hint
 	if _, reason, before := obj.GetStatus().GetState(); reason == vocabulary.ReasonForbidden && !strings.Contains(before, hint) {
-		h.telemetry.Warn(obj, reason, telemetry.Delete, message)
+		d.telemetry.Warn(obj, reason, telemetry.Delete, message)
 	}
 	return verdict.Worded{Err: err, Message: message}
 }
@@ -124,36 +130,36 @@ func (h *handler) forbiddenDeletion(ctx context.Context, obj Component, err erro
 // anything was written to. So a component that names a target that does not work
 // can go if nothing is left of it, and otherwise waits. The error says what is
 // missing to find out about the target.
-func (h *handler) prepareDelete(ctx context.Context, obj Component, missing error) (t targets.Connection, err error) {
+func (d *deleter) prepareDelete(ctx context.Context, obj Component, missing error) (t targets.Connection, err error) {
 	defer func() {
 		if isEmpty(obj) {
 			err = nil
 		}
 	}()
 	if missing != nil {
-		return targets.Connection{}, h.self.About(obj, missing)
+		return targets.Connection{}, d.self.About(obj, missing)
 	}
-	access, err := accessOf(obj, h.settings)
+	access, err := accessOf(obj, d.settings)
 	if err != nil {
-		return targets.Connection{}, h.self.About(obj, err)
+		return targets.Connection{}, d.self.About(obj, err)
 	}
-	return h.connect(ctx, obj, access)
+	return d.connect(ctx, obj, access)
 }
 
 // deleteDependents returns nil when nothing is left.
-func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests revision.Digests) error {
-	stored, err := h.openInventory(ctx, obj, commit, t, false)
+func (d *deleter) deleteDependents(ctx context.Context, obj Component, t targets.Connection, commit session.Commit, managedTypes []reconciler.TypeInfo, digests revision.Digests) error {
+	stored, err := d.openInventory(ctx, obj, commit, t, false)
 	if err != nil {
 		return err
 	}
-	protected, err := h.protected(obj)
+	protected, err := d.protected(obj)
 	if err != nil {
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.self.Owner(obj), Inventory: stored.Inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.Save,
-		SoleWriter: h.remembered(obj).soleWriter, Confirm: h.confirm(obj),
-		Policies: reconciler.Policies{AdoptOperator: h.self.FormerName(obj)},
+		Owner: d.self.Owner(obj), Inventory: stored.Inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.Save,
+		SoleWriter: d.remembered(obj).soleWriter, Confirm: d.confirm(obj),
+		Policies: reconciler.Policies{AdoptOperator: d.self.FormerName(obj)},
 	}
 	var blockers []report.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
@@ -166,72 +172,72 @@ func (h *handler) deleteDependents(ctx context.Context, obj Component, t targets
 		for _, blocker := range blockers {
 			awaited = append(awaited, blocker.Awaited...)
 		}
-		h.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
-		return h.blocked(obj, verdict.BlockersMessage(blockers))
+		d.watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, awaited)
+		return d.blocked(obj, verdict.BlockersMessage(blockers))
 	}
-	if err := h.startDeletion(ctx, obj); err != nil {
+	if err := d.startDeletion(ctx, obj); err != nil {
 		return err
 	}
 	conclude.NoteDrift(obj, nil) // what goes need not be as its manifest says
-	if err := h.addDeleteHooks(ctx, h.revisions, obj, &request, digests, &h.remembered(obj).rendering); err != nil {
+	if err := d.addDeleteHooks(ctx, d.revisions, obj, &request, digests, &d.remembered(obj).rendering); err != nil {
 		return err
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
 	err = stored.SaveOutcome(ctx, outcome.Inventory, err)
-	if err := h.conclude.Delete(ctx, obj, t, outcome, err); err != nil {
+	if err := d.conclude.Delete(ctx, obj, t, outcome, err); err != nil {
 		return err
 	}
 	return stored.SaveEmpty(ctx)
 }
 
 // openInventory opens the inventory of a component that is deleted. A lost part of it that cannot be rebuilt blocks the deletion.
-func (h *handler) openInventory(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, fastPath bool) (*record.Record, error) {
-	stored, err := h.records.Open(ctx, obj, commit, t.Engine, policiesOf(obj, h.settings.policies).Delete, fastPath)
+func (d *deleter) openInventory(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, fastPath bool) (*record.Record, error) {
+	stored, err := d.records.Open(ctx, obj, commit, t.Engine, policiesOf(obj, d.settings.policies).Delete, fastPath)
 	if _, lost := errors.AsType[*record.LostError](err); lost && !verdict.IsForbidden(err) {
-		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: h.self.About(obj, err).Error() + h.abandonHint(obj), Fallback: h.conclude.Of(obj).Delay()}, Cause: err}
+		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: d.self.About(obj, err).Error() + d.abandonHint(obj), Fallback: d.conclude.Of(obj).Delay()}, Cause: err}
 	}
 	return stored, err
 }
 
 // startDeletion runs right before the first deletion: a hook must not undo what the
 // component still needs while something blocks its deletion.
-func (h *handler) startDeletion(ctx context.Context, obj Component) error {
-	if err := h.checkFinalizers(obj); err != nil {
+func (d *deleter) startDeletion(ctx context.Context, obj Component) error {
+	if err := d.checkFinalizers(obj); err != nil {
 		return err
 	}
-	return h.runHooks(ctx, preDelete, obj)
+	return d.runHooks(ctx, preDelete, obj)
 }
 
 // checkFinalizers lets the finalizers of other clients on the component block its deletion:
 // those clients still need what depends on it.
-func (h *handler) checkFinalizers(obj Component) error {
-	if foreign := h.self.ForeignFinalizers(obj); foreign != "" {
-		return h.blocked(obj, h.self.Title(obj)+": "+foreign)
+func (d *deleter) checkFinalizers(obj Component) error {
+	if foreign := d.self.ForeignFinalizers(obj); foreign != "" {
+		return d.blocked(obj, d.self.Title(obj)+": "+foreign)
 	}
 	return nil
 }
 
-func (h *handler) blocked(obj Component, message string) error {
-	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: h.conclude.Of(obj).Delay()}}
+func (d *deleter) blocked(obj Component, message string) error {
+	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: d.conclude.Of(obj).Delay()}}
 }
 
 // addDeleteHooks renders what runs before and after the deletion. That is done
 // only if the record says that there is any, and the component does not skip it.
-func (h *handler) addDeleteHooks(ctx context.Context, revisions *revision.Source, obj Component, request *reconciler.DeleteRequest, digests revision.Digests, last *rendering.Last) error {
+func (d *deleter) addDeleteHooks(ctx context.Context, revisions *revision.Source, obj Component, request *reconciler.DeleteRequest, digests revision.Digests, last *rendering.Last) error {
 	if !request.Inventory.DeleteHooks {
 		return nil
 	}
-	annotation := h.self.Annotation(vocabulary.AnnotationSkipDeleteHooks)
+	annotation := d.self.Annotation(vocabulary.AnnotationSkipDeleteHooks)
 	skip, err := flagOf(obj, annotation)
 	if err != nil {
-		return &verdict.InvalidError{Err: h.self.About(obj, err)}
+		return &verdict.InvalidError{Err: d.self.About(obj, err)}
 	}
 	if request.SkipHooks = skip; skip {
 		return nil
 	}
-	resolved, err := resolveConfig(obj, h.settings)
+	resolved, err := resolveConfig(obj, d.settings)
 	if err != nil {
-		return &verdict.InvalidError{Err: h.self.About(obj, err)}
+		return &verdict.InvalidError{Err: d.self.About(obj, err)}
 	}
 	var pinned revision.Pin
 	if current := revision.Of(obj).Current(); current != nil {
@@ -244,7 +250,7 @@ func (h *handler) addDeleteHooks(ctx context.Context, revisions *revision.Source
 		manifests, err = revisions.Objects(ctx, obj, toRender, revision.Pin{}, last)
 	}
 	if err != nil {
-		delay := h.conclude.Of(obj).Delay()
+		delay := d.conclude.Of(obj).Delay()
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
@@ -255,22 +261,22 @@ func (h *handler) addDeleteHooks(ctx context.Context, revisions *revision.Source
 
 // finalize orphans the dependents that are kept, and removes the Secrets of the inventory and of the revisions: the
 // garbage collector may have taken their ownerReferences off. A refusal does not hold up the deletion.
-func (h *handler) finalize(ctx context.Context, obj Component, commit session.Commit) error {
-	if h.isAbandoned(obj) {
-		h.reportAbandoned(ctx, obj)
-	} else if err := h.orphanDependents(ctx, obj, commit); err != nil {
+func (d *deleter) finalize(ctx context.Context, obj Component, commit session.Commit) error {
+	if d.isAbandoned(obj) {
+		d.reportAbandoned(ctx, obj)
+	} else if err := d.orphanDependents(ctx, obj, commit); err != nil {
 		return err
 	}
-	errs := []error{h.records.Erase(ctx, obj), h.records.EraseFormer(ctx, obj)}
+	errs := []error{d.records.Erase(ctx, obj), d.records.EraseFormer(ctx, obj)}
 	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
-		errs = append(errs, h.revisions.Renderer.Revisions.Erase(ctx, h.self.Revisions(obj), h.remembered(obj).rendering.Record()))
+		errs = append(errs, d.revisions.Renderer.Revisions.Erase(ctx, d.self.Revisions(obj), d.remembered(obj).rendering.Record()))
 	}
 	failed := slices.DeleteFunc(slices.Clone(errs), rendering.IsRefusal) // one by one: a refusal must not hide another failure
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	if err := errors.Join(errs...); err != nil {
-		h.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, unerasedText(err, h.self.Name))
+		d.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, unerasedText(err, d.self.Name))
 	}
 	return nil
 }
@@ -291,10 +297,10 @@ const reasonAbandoned = "Abandoned"
 
 // reportAbandoned sends an event about what is orphaned without being touched. It is for
 // deletions that cannot succeed, so nothing here can fail, and no hooks run.
-func (h *handler) reportAbandoned(ctx context.Context, obj Component) {
+func (d *deleter) reportAbandoned(ctx context.Context, obj Component) {
 	inventory := obj.GetStatus().Inventory
 	items, unread := inventory.Items, 0
-	if known, err := h.records.Items(ctx, obj); err == nil {
+	if known, err := d.records.Items(ctx, obj); err == nil {
 		items = known
 	} else {
 		unread = inventory.Count() - len(items)
@@ -312,7 +318,7 @@ func (h *handler) reportAbandoned(ctx context.Context, obj Component) {
 	if names := namesOf(left, unread); names != "" {
 		note += ": " + names
 	}
-	h.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)
+	d.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)
 }
 
 // unerasedText says how to remove the Secrets that hold the inventory or the revisions.
@@ -329,35 +335,35 @@ func itemText(item v1alpha1.InventoryItem) string {
 }
 
 // abandonHint is the way out of a deletion that cannot reach its target.
-func (h *handler) abandonHint(obj Component) string {
+func (d *deleter) abandonHint(obj Component) string {
 	what := "objects"
 	if inventory := obj.GetStatus().Inventory; !inventory.IsLost() {
 		what = verdict.Count(inventory.Count(), "object")
 	}
-	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, abandonAnnotation(h.self.Name))
+	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, abandonAnnotation(d.self.Name))
 }
 
 // orphanDependents removes our labels and annotations from everything that a component orphans
 // by its management policy, so that it does not look owned by a component that is gone.
 // Dependents of a component under the policy skip are not touched.
-func (h *handler) orphanDependents(ctx context.Context, obj Component, commit session.Commit) error {
+func (d *deleter) orphanDependents(ctx context.Context, obj Component, commit session.Commit) error {
 	if session.PolicyFromContext(ctx) != v1alpha1.ManagementPolicyDetachOnDelete || isEmpty(obj) {
 		return nil
 	}
-	absent := h.loadReferences(ctx, obj)
-	t, err := h.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.Failed, absent.Missing)...))
+	absent := d.loadReferences(ctx, obj)
+	t, err := d.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.Failed, absent.Missing)...))
 	if _, later := errors.AsType[*result.RequeueError](err); later {
 		return err
 	}
 	if err != nil {
-		return h.blocked(obj, err.Error()+h.abandonHint(obj))
+		return d.blocked(obj, err.Error()+d.abandonHint(obj))
 	}
 	defer t.Release()
 	// What was lost of the record is looked for, but nothing more is recorded, unless nothing is.
 	if !obj.GetStatus().Inventory.IsLost() {
 		commit = func(context.Context) error { return nil }
 	}
-	stored, err := h.openInventory(ctx, obj, commit, t, false)
+	stored, err := d.openInventory(ctx, obj, commit, t, false)
 	if err != nil {
 		return err
 	}
@@ -366,17 +372,17 @@ func (h *handler) orphanDependents(ctx context.Context, obj Component, commit se
 	for i := range inventory.Items {
 		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan
 	}
-	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: h.self.Owner(obj), Inventory: inventory, SkipHooks: true, Policies: reconciler.Policies{AdoptOperator: h.self.FormerName(obj)}})
+	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: d.self.Owner(obj), Inventory: inventory, SkipHooks: true, Policies: reconciler.Policies{AdoptOperator: d.self.FormerName(obj)}})
 	switch {
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return h.conclude.Waiting(obj, outcome.Waiting, nil)
+		return d.conclude.Waiting(obj, outcome.Waiting, nil)
 	}
 	return nil
 }
 
-func (h *handler) isAbandoned(obj Component) bool {
-	abandoned, err := abandonOf(obj, h.self.Name)
+func (o *opener) isAbandoned(obj Component) bool {
+	abandoned, err := abandonOf(obj, o.self.Name)
 	return err == nil && abandoned
 }

@@ -99,7 +99,7 @@ func TestDelete(t *testing.T) {
 				})
 			}
 			if test.done {
-				if res, err := h.delete(t.Context(), obj, noCommit); res != result.Success || err != nil {
+				if res, err := h.deletion.delete(t.Context(), obj, noCommit); res != result.Success || err != nil {
 					t.Errorf("result %v, error %v", res, err)
 				}
 				if len(hooks) != 2 {
@@ -181,10 +181,10 @@ func TestProgressShortensTheDelayAfterAnError(t *testing.T) {
 
 func TestANamespaceIsTerminatingOnceItIsBeingDeletedOrGone(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{}) // its cluster has the namespace shop
-	if h.terminating(t.Context(), "shop") != nil {
+	if h.deletion.terminating(t.Context(), "shop") != nil {
 		t.Error("a namespace that is not being deleted is terminating")
 	}
-	if gone := h.terminating(t.Context(), "gone"); gone == nil || gone.Name != "gone" {
+	if gone := h.deletion.terminating(t.Context(), "gone"); gone == nil || gone.Name != "gone" {
 		t.Errorf("a namespace that is gone: %v", gone)
 	}
 }

@@ -221,7 +221,7 @@ func TestARevisionIsAnInstallationUntilOneWasApplied(t *testing.T) {
 			obj.Spec.Size++
 		}
 		engine.err = step.err
-		if _, err := h.createOrUpdate(t.Context(), obj, noCommit); !errors.Is(err, step.err) {
+		if _, err := h.applier.createOrUpdate(t.Context(), obj, noCommit); !errors.Is(err, step.err) {
 			t.Fatal(err)
 		}
 	}
@@ -254,7 +254,7 @@ func TestNothingIsAppliedWhileTheDefinitionIsOutdated(t *testing.T) {
 		if name == "known" {
 			conclude.SetVerdict(obj, verdict.Verdict{State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true, Reason: vocabulary.ReasonCRDOutdated})
 		}
-		_, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return dropped })
+		_, err := h.applier.createOrUpdate(t.Context(), obj, func(context.Context) error { return dropped })
 		if !errors.Is(err, dropped) || len(engine.applied) > 0 {
 			t.Errorf("%s: got %v, and %d calls of the engine", name, err, len(engine.applied))
 		}

@@ -135,7 +135,7 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 	mapper.Add(widgetKind.WithVersion("v1"), meta.RESTScopeNamespace)
 	settings := testSettings(t, append(options, ReconcilerOptions{})[0])
 	settings.Kind = widgetKind.WithVersion("v1")
-	h := &handler{
+	h := newHandler(&steps{
 		opener: &opener{
 			mapper:    mapper,
 			settings:  settings,
@@ -149,14 +149,14 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 		},
 		memory:   newMemory(),
 		triggers: &fakeTriggers{asked: map[client.ObjectKey]time.Duration{}},
-	}
+	})
 	h.telemetry = telemetry.New(telemetry.Options{
 		Controller: "widgets", Self: &h.self, Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
 	})
-	h.revisions = newSource(h, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
-	h.records = newRecords(h, 0)
-	h.conclude = newConcluder(h)
-	h.fleet = newFleet(h, nil, nil)
+	h.revisions = newSource(h.steps, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
+	h.records = newRecords(h.steps, 0)
+	h.conclude = newConcluder(h.steps)
+	h.fleet = newFleet(h.steps, nil, nil)
 	return h, log
 }
 

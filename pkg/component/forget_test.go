@@ -27,7 +27,7 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		}, true, true},
 		"it is suspended": {func(h *handler, obj *widget) error { h.suspend(obj); return nil }, true, false},
 		"it is being deleted": {func(h *handler, obj *widget) error {
-			_, err := h.delete(t.Context(), obj, noCommit)
+			_, err := h.deletion.delete(t.Context(), obj, noCommit)
 			return err
 		}, false, false},
 	} {

@@ -56,10 +56,10 @@ const (
 
 // entryGates are asked once the component is read and its target is connected. A component that is suspended, or that another
 // operator has claimed, does not come here: see internal/session.
-func (h *handler) entryGates() []gate { return []gate{h.referencesLoaded} }
+func (p *applier) entryGates() []gate { return []gate{p.referencesLoaded} }
 
 // startGates are asked before the candidate becomes the current revision.
-func (h *handler) startGates() []gate { return []gate{h.approvalGiven, h.turnCome} }
+func (p *applier) startGates() []gate { return []gate{p.approvalGiven, p.turnCome} }
 
 // pass asks gates in their order until one is closed.
 func pass(ctx context.Context, a *attempt, gates []gate) (answer, error) {
@@ -72,7 +72,7 @@ func pass(ctx context.Context, a *attempt, gates []gate) (answer, error) {
 }
 
 // referencesLoaded is closed while the spec refers to objects that do not exist.
-func (h *handler) referencesLoaded(_ context.Context, a *attempt) (answer, error) {
+func (p *applier) referencesLoaded(_ context.Context, a *attempt) (answer, error) {
 	switch {
 	case a.absent == nil:
 		return answer{}, nil
@@ -83,8 +83,8 @@ func (h *handler) referencesLoaded(_ context.Context, a *attempt) (answer, error
 }
 
 // turnCome is closed while the component keeps its version, because it is not its turn in a roll-out.
-func (h *handler) turnCome(ctx context.Context, a *attempt) (answer, error) {
-	turn, err := h.fleet.Ask(ctx, a.obj, a.candidate)
+func (p *applier) turnCome(ctx context.Context, a *attempt) (answer, error) {
+	turn, err := p.fleet.Ask(ctx, a.obj, a.candidate)
 	if turn != "" {
 		return answer{meanwhile: keepVersion}, err
 	}

@@ -19,24 +19,33 @@ import (
 // handler reconciles components. It is immutable; what it remembers about components from
 // one reconcile to the next only saves requests and words.
 type handler struct {
+	*steps
+
 	// sessions reads components and writes their status.
 	sessions *session.Sessions[Component]
+	applier  *applier
+	deletion *deleter
+	planner  *planner
+	previews *previews // nil if it answers none
+}
 
+// steps are the parts of a reconcile that its phases have in common. Each has its own memory of components.
+type steps struct {
 	*opener
-
 	revisions *revision.Source
 	records   *record.Keeper
-
-	conclude *conclude.Concluder
-	memory   *memory
-	cascades cascades
-
-	previews *previews // nil if it answers none
-
-	fleet *fleet.Fleet
-
+	conclude  *conclude.Concluder
+	fleet     *fleet.Fleet
+	memory    *memory
 	telemetry *telemetry.Telemetry
 	triggers  triggers
+}
+
+// newHandler returns a handler of components.
+func newHandler(s *steps) *handler {
+	deletion := &deleter{steps: s}
+	planner := &planner{steps: s, deletion: deletion}
+	return &handler{steps: s, applier: &applier{steps: s, planner: planner}, deletion: deletion, planner: planner}
 }
 
 // triggers is trigger.Queue.
@@ -47,6 +56,6 @@ type triggers interface {
 }
 
 // remembered is what is remembered about the component.
-func (h *handler) remembered(obj Component) *remembered {
-	return h.memory.entryOf(client.ObjectKeyFromObject(obj))
+func (s *steps) remembered(obj Component) *remembered {
+	return s.memory.entryOf(client.ObjectKeyFromObject(obj))
 }

@@ -27,17 +27,17 @@ func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey,
 	if running == nil {
 		return nil, fmt.Errorf("reconciler %s: DiffRevisions was called before SetupWithManager", r.settings.Name)
 	}
-	changes, _, err := running.handler.diffRevisions(ctx, key, from, to, func(Component) error { return nil })
+	changes, _, err := running.handler.planner.diffRevisions(ctx, key, from, to, func(Component) error { return nil })
 	return changes, err
 }
 
 // diffRevisions also returns which of the objects are in the namespace of the component. The check may refuse the
 // component that was read.
-func (h *handler) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(Component) error) (changes []report.PlannedChange, beside func(report.Key) bool, err error) {
-	obj := h.author.new()
+func (pl *planner) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(Component) error) (changes []report.PlannedChange, beside func(report.Key) bool, err error) {
+	obj := pl.author.new()
 	ctx = confidential.Start(ctx, false)
-	if err := h.local.Get(ctx, key, obj); err != nil {
-		return nil, nil, fmt.Errorf("read %s %s: %w", h.self.Kind.Kind, key, err)
+	if err := pl.local.Get(ctx, key, obj); err != nil {
+		return nil, nil, fmt.Errorf("read %s %s: %w", pl.self.Kind.Kind, key, err)
 	}
 	if err := check(obj); err != nil {
 		return nil, nil, err
@@ -46,16 +46,16 @@ func (h *handler) diffRevisions(ctx context.Context, key client.ObjectKey, from,
 	for i, number := range []int64{from, to} {
 		entry := revision.Of(obj).Entry(number)
 		if entry == nil {
-			return nil, nil, h.self.About(obj, fmt.Errorf("revision %d is not in its history", number))
+			return nil, nil, pl.self.About(obj, fmt.Errorf("revision %d is not in its history", number))
 		}
-		stored, err := h.revisions.StoredRevision(ctx, obj, number, entry.Digest)
+		stored, err := pl.revisions.StoredRevision(ctx, obj, number, entry.Digest)
 		if err != nil {
-			return nil, nil, h.self.About(obj, err)
+			return nil, nil, pl.self.About(obj, err)
 		}
 		sets[i] = stored
 	}
 	// References are not loaded, so a kubeconfig that comes from a Secret has no content.
 	own, ok := configurationOf[ClientConfiguration](obj)
 	remote := ok && own.GetKubeConfig() != nil
-	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), h.beside(key.Namespace, remote, sets[0].Namespace, sets[1].Namespace), nil
+	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), pl.beside(key.Namespace, remote, sets[0].Namespace, sets[1].Namespace), nil
 }

@@ -24,12 +24,12 @@ import (
 
 // runHooks calls the hooks of a point in their order, until one fails. An error
 // that declares itself to be ignored (result.Generic) is logged.
-func (h *handler) runHooks(ctx context.Context, point hookPoint, obj Component) error {
-	if len(h.code.hooks[point]) == 0 {
+func (s *steps) runHooks(ctx context.Context, point hookPoint, obj Component) error {
+	if len(s.code.hooks[point]) == 0 {
 		return nil
 	}
-	return h.telemetry.Part(ctx, metrics.PhaseHooks, func(ctx context.Context) error {
-		return h.code.runHooks(ctx, point, obj)
+	return s.telemetry.Part(ctx, metrics.PhaseHooks, func(ctx context.Context) error {
+		return s.code.runHooks(ctx, point, obj)
 	})
 }
 
@@ -46,13 +46,13 @@ func ClientFromContext(ctx context.Context) (client.Client, error) {
 
 // reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this
 // generation stays, but for one that an earlier revision is ready: the same rendering may lead to it again.
-func (h *handler) reportSlow(ctx context.Context, obj Component, commit session.Commit, render func(context.Context) error) error {
+func (p *applier) reportSlow(ctx context.Context, obj Component, commit session.Commit, render func(context.Context) error) error {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ctx, at := renders.WithProgress(ctx)
 	var refused error
-	ctx = guard.WithSlow(ctx, h.code.slowAfter, func(passed time.Duration) {
+	ctx = guard.WithSlow(ctx, p.code.slowAfter, func(passed time.Duration) {
 		state, _, _ := obj.GetStatus().GetState()
 		if obj.GetStatus().ObservedGeneration == obj.GetGeneration() && state != v1alpha1.StatePending && state != v1alpha1.StateProcessing || refused != nil {
 			return

@@ -122,7 +122,7 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 		look(ctx)
 		return nil, nil
 	})
-	if _, err := h.createOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
+	if _, err := h.applier.createOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
 		t.Fatal(err)
 	}
 	const full = "reconciler local client digest revision+ shop/main"

@@ -125,7 +125,7 @@ func TestAProcessThatMayBeDeposedRecordsNothing(t *testing.T) {
 	now := time.Unix(1000, 0)
 	lock := &LeaderLock{Interface: &leaseStub{}, now: func() time.Time { return now }}
 	h.settings.leaderLock = lock
-	h.records = newRecords(h, 0)
+	h.records = newRecords(h.steps, 0)
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15}); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (s *logStory) ctx() context.Context { return logf.IntoContext(s.Context(), 
 func (s *logStory) reconcile(outcome reconciler.Outcome, fails error) {
 	s.Helper()
 	s.engine.outcome, s.engine.err = outcome, fails
-	res, err := s.h.createOrUpdate(s.ctx(), s.obj, noCommit)
+	res, err := s.h.applier.createOrUpdate(s.ctx(), s.obj, noCommit)
 	_ = s.h.report(s.ctx(), s.obj, session.Outcome{Phase: session.PhaseApply, Result: res, Err: err})
 }
 
@@ -115,7 +115,7 @@ func TestTheLogHasOneLineForEachTransition(t *testing.T) {
 
 	s.engine.outcome, s.engine.err = reconciler.Outcome{Steps: map[string]int{"delete": 3}, Total: 3, Settled: 3}, nil
 	for range 2 {
-		if _, err := s.h.delete(s.ctx(), s.obj, noCommit); err != nil {
+		if _, err := s.h.deletion.delete(s.ctx(), s.obj, noCommit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestTheDeletionOfASuspendedComponentIsNoResume(t *testing.T) {
 	s.suspend()
 	s.obj.DeletionTimestamp = &metav1.Time{Time: s.now}
 	s.engine.outcome = reconciler.Outcome{Total: 3, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "Gone", "is being deleted")}}
-	res, err := s.h.delete(s.ctx(), s.obj, noCommit)
+	res, err := s.h.deletion.delete(s.ctx(), s.obj, noCommit)
 	_ = s.h.report(s.ctx(), s.obj, session.Outcome{Phase: session.PhaseDelete, Result: res, Err: err})
 	s.expect("a deletion", `"level"=0 "msg"="suspended" "component"="Widget shop/main" "revision"=1 "dependents"="3/3"`)
 }

@@ -78,7 +78,7 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 			o.events.lines, o.engine.outcome.Steps = nil, map[string]int{"create": 2}
 			o.engine.outcome.Settled, o.engine.outcome.Waiting = 0, []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}
 			o.revisions.Renderer.Generator, o.memory = test.next, newMemory()
-			_, err := o.createOrUpdate(t.Context(), o.obj, func(context.Context) error {
+			_, err := o.applier.createOrUpdate(t.Context(), o.obj, func(context.Context) error {
 				writes++
 				check("before the end")
 				return nil

@@ -25,7 +25,7 @@ func newRelease(t *testing.T, namespace, key string) (*handler, *fakeEngine) {
 	h, _ := testHandler(t, engine)
 	h.digestKey, h.settings.operatorNamespace = fixedKey(key), namespace
 	h.revisions.DigestKey = h.digestKey
-	h.records = newRecords(h, 0)
+	h.records = newRecords(h.steps, 0)
 	return h, engine
 }
 
@@ -49,7 +49,7 @@ func TestAnotherKeyIsNoNewRevision(t *testing.T) {
 			obj.Generation, obj.Spec.Size = obj.Generation+1, step.size
 		}
 		h, _ := newRelease(t, step.namespace, step.key)
-		if _, err := h.createOrUpdate(t.Context(), obj, noCommit); err != nil {
+		if _, err := h.applier.createOrUpdate(t.Context(), obj, noCommit); err != nil {
 			t.Fatalf("%s: %v", step.what, err)
 		}
 		if got := obj.GetStatus().Revision; got != step.want {
@@ -77,7 +77,7 @@ func TestWhatWasHashedWithAnotherKeyIsLeftOut(t *testing.T) {
 	} {
 		h, engine := newRelease(t, "red", step.key)
 		engine.echo = true // as if the manifests were invalid
-		if _, err := h.createOrUpdate(t.Context(), obj, noCommit); err != nil {
+		if _, err := h.applier.createOrUpdate(t.Context(), obj, noCommit); err != nil {
 			t.Fatalf("%s: %v", step.what, err)
 		}
 		for where, got := range map[string][]v1alpha1.InventoryItem{"request": engine.applied[0].Inventory.Items, "status": obj.Status.Inventory.Items} {
@@ -97,14 +97,14 @@ func TestWithoutADigestKeyNothingIsApplied(t *testing.T) {
 	h.digestKey = targets.NewDigestKey(fake.NewFakeClient(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "shop.example.com-digest-key"},
 	}), client.ObjectKey{Namespace: "operators", Name: "shop.example.com-digest-key"})
-	if _, err := h.createOrUpdate(t.Context(), newWidget(), noCommit); err == nil || len(engine.applied) > 0 {
+	if _, err := h.applier.createOrUpdate(t.Context(), newWidget(), noCommit); err == nil || len(engine.applied) > 0 {
 		t.Errorf("error %v", err)
 	}
 	// But a component that has nothing to lose can go.
-	if _, err := h.delete(t.Context(), deletedWidget(someInventory), noCommit); err == nil {
+	if _, err := h.deletion.delete(t.Context(), deletedWidget(someInventory), noCommit); err == nil {
 		t.Error("no error in deletion")
 	}
-	if _, err := h.delete(t.Context(), deleted(newWidget()), noCommit); err != nil {
+	if _, err := h.deletion.delete(t.Context(), deleted(newWidget()), noCommit); err != nil {
 		t.Errorf("in the deletion of an empty component: %v", err)
 	}
 }

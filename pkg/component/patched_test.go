@@ -53,7 +53,7 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 				return []client.Object{pod}, nil
 			})
-			_, err := h.createOrUpdate(t.Context(), withSpec(widgetSpec{PatchesSpec: test.spec}), func(context.Context) error { return nil })
+			_, err := h.applier.createOrUpdate(t.Context(), withSpec(widgetSpec{PatchesSpec: test.spec}), func(context.Context) error { return nil })
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) || len(engine.applied) > 0 {
 					t.Errorf("got the error %v, and %d calls of the engine", err, len(engine.applied))

@@ -115,7 +115,7 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 	if running == nil {
 		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.Name)
 	}
-	return running.handler.plan(ctx, planRequestOf(request), func(Component) error { return nil })
+	return running.handler.planner.plan(ctx, planRequestOf(request), func(Component) error { return nil })
 }
 
 // PlanAll plans all components that the reconciler has, as an upgrade of the operator would change
@@ -133,7 +133,7 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 	}
 	var keys []client.ObjectKey
 	for _, namespace := range namespaces {
-		found, err := running.handler.listKeys(ctx, namespace)
+		found, err := running.handler.planner.listKeys(ctx, namespace)
 		if err != nil {
 			return err
 		}
@@ -170,14 +170,20 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 // defaultPlans is how many components are planned at the same time.
 const defaultPlans = 4
 
+// planner makes plans.
+type planner struct {
+	*steps
+	deletion *deleter
+}
+
 // listKeys returns the components of a namespace, or of all, that the reconciler selects.
-func (h *handler) listKeys(ctx context.Context, namespace string) ([]client.ObjectKey, error) {
+func (pl *planner) listKeys(ctx context.Context, namespace string) ([]client.ObjectKey, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(h.self.ListKind())
+	list.SetGroupVersionKind(pl.self.ListKind())
 	var keys []client.ObjectKey
 	for {
-		if err := h.local.List(ctx, list, &client.ListOptions{Namespace: namespace, LabelSelector: h.settings.selector, Limit: 500, Continue: list.Continue}); err != nil {
-			return nil, fmt.Errorf("list the components of kind %s: %w", h.self.Kind.Kind, err)
+		if err := pl.local.List(ctx, list, &client.ListOptions{Namespace: namespace, LabelSelector: pl.settings.selector, Limit: 500, Continue: list.Continue}); err != nil {
+			return nil, fmt.Errorf("list the components of kind %s: %w", pl.self.Kind.Kind, err)
 		}
 		for _, item := range list.Items {
 			keys = append(keys, client.ObjectKeyFromObject(&item))
@@ -190,28 +196,28 @@ func (h *handler) listKeys(ctx context.Context, namespace string) ([]client.Obje
 
 // plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
 // leaves out what writes. The check may refuse the component before anything else is done.
-func (h *handler) plan(ctx context.Context, request planRequest, check func(Component) error) (Plan, error) {
+func (pl *planner) plan(ctx context.Context, request planRequest, check func(Component) error) (Plan, error) {
 	ctx = confidential.Start(ctx, false)
-	obj, incomplete, err := h.planned(ctx, request)
+	obj, incomplete, err := pl.planned(ctx, request)
 	if err != nil {
 		return Plan{}, err
 	}
 	if err := check(obj); err != nil {
 		return Plan{}, err
 	}
-	p := Plan{Kind: h.self.Kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
+	p := Plan{Kind: pl.self.Kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
 	if request.withManifests {
 		p.manifests = &preview.Manifests{}
 	}
 	ctx = revision.InPreview(ctx)
 	if request.Delete || !obj.GetDeletionTimestamp().IsZero() {
-		err = h.planDeletion(ctx, obj, &p)
+		err = pl.planDeletion(ctx, obj, &p)
 	} else {
 		generator := request.Generator
 		if renders.IsNil(generator) {
-			generator = h.revisions.Renderer.Generator
+			generator = pl.revisions.Renderer.Generator
 		}
-		err = h.planApply(ctx, obj, generator, &p)
+		err = pl.planApply(ctx, obj, generator, &p)
 	}
 	if incomplete != "" {
 		p.Incomplete = append(p.Incomplete, incomplete)
@@ -220,15 +226,15 @@ func (h *handler) plan(ctx context.Context, request planRequest, check func(Comp
 }
 
 // planned returns the component to plan, and what is not known of it. It is a copy.
-func (h *handler) planned(ctx context.Context, request planRequest) (obj Component, incomplete string, err error) {
-	stored := h.author.new()
-	err = h.local.Get(ctx, request.Key, stored)
+func (pl *planner) planned(ctx context.Context, request planRequest) (obj Component, incomplete string, err error) {
+	stored := pl.author.new()
+	err = pl.local.Get(ctx, request.Key, stored)
 	if request.Manifest != nil && client.IgnoreNotFound(err) == nil {
-		return h.plannedManifest(ctx, request, stored, err == nil)
+		return pl.plannedManifest(ctx, request, stored, err == nil)
 	}
 	if renders.IsNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
 		if err != nil {
-			err = fmt.Errorf("read %s %s: %w", h.self.Kind.Kind, request.Key, err)
+			err = fmt.Errorf("read %s %s: %w", pl.self.Kind.Kind, request.Key, err)
 		}
 		return stored, "", err
 	}
@@ -243,7 +249,7 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 		edited.SetResourceVersion("")
 		edited.SetUID("")
 		edited.SetGeneration(1)
-		incomplete, err = h.completed(edited, h.local.Create(ctx, edited, client.DryRunAll, client.FieldOwner(h.self.FieldOwner)))
+		incomplete, err = pl.completed(edited, pl.local.Create(ctx, edited, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner)))
 		edited.SetUID("") // each dry run has another one
 		return edited, incomplete, err
 	}
@@ -258,20 +264,20 @@ func (h *handler) planned(ctx context.Context, request planRequest) (obj Compone
 			return err
 		}
 		asked.SetResourceVersion(stored.GetResourceVersion())
-		err := h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.self.FieldOwner))
+		err := pl.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
 		if apierrors.IsConflict(err) {
-			return errors.Join(err, h.local.Get(ctx, request.Key, stored))
+			return errors.Join(err, pl.local.Get(ctx, request.Key, stored))
 		}
 		return err
 	})
-	incomplete, err = h.completed(edited, err)
+	incomplete, err = pl.completed(edited, err)
 	return asked, incomplete, err
 }
 
 // plannedManifest is planned for an edited component as a file has it.
-func (h *handler) plannedManifest(ctx context.Context, request planRequest, stored Component, exists bool) (obj Component, incomplete string, err error) {
-	if got := request.Manifest.GroupVersionKind(); got != h.self.Kind {
-		return stored, "", fmt.Errorf("the edited object is a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), h.self.Kind.Kind, h.self.Kind.GroupVersion())
+func (pl *planner) plannedManifest(ctx context.Context, request planRequest, stored Component, exists bool) (obj Component, incomplete string, err error) {
+	if got := request.Manifest.GroupVersionKind(); got != pl.self.Kind {
+		return stored, "", fmt.Errorf("the edited object is a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), pl.self.Kind.Kind, pl.self.Kind.GroupVersion())
 	}
 	edited := request.Manifest.DeepCopy()
 	unstructured.RemoveNestedField(edited.Object, "status")
@@ -284,7 +290,7 @@ func (h *handler) plannedManifest(ctx context.Context, request planRequest, stor
 	ask := func() (*unstructured.Unstructured, error) {
 		asked := edited.DeepCopy()
 		if !exists {
-			return asked, h.local.Create(ctx, asked, client.DryRunAll, client.FieldOwner(h.self.FieldOwner))
+			return asked, pl.local.Create(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
 		}
 		asked.SetUID(stored.GetUID())
 		asked.SetResourceVersion(stored.GetResourceVersion())
@@ -294,26 +300,26 @@ func (h *handler) plannedManifest(ctx context.Context, request planRequest, stor
 			asked.SetLabels(mergedMaps(stored.GetLabels(), asked.GetLabels()))
 			asked.SetAnnotations(mergedMaps(stored.GetAnnotations(), asked.GetAnnotations()))
 		}
-		return asked, h.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(h.self.FieldOwner))
+		return asked, pl.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
 	}
 	var asked *unstructured.Unstructured
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
 		var err error
 		if asked, err = ask(); apierrors.IsConflict(err) {
-			return errors.Join(err, h.local.Get(ctx, request.Key, stored))
+			return errors.Join(err, pl.local.Get(ctx, request.Key, stored))
 		}
 		return err
 	})
-	if incomplete, err = h.completed(stored, err); err != nil {
+	if incomplete, err = pl.completed(stored, err); err != nil {
 		return stored, "", err
 	}
 	if request.mustBeAdmitted && incomplete != "" {
-		return stored, "", h.self.About(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
+		return stored, "", pl.self.About(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
 	}
-	obj = h.author.new()
+	obj = pl.author.new()
 	unstructured.RemoveNestedField(asked.Object, "status")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asked.Object, obj); err != nil {
-		return stored, "", fmt.Errorf("the edited %s %s: %w", h.self.Kind.Kind, request.Key, err)
+		return stored, "", fmt.Errorf("the edited %s %s: %w", pl.self.Kind.Kind, request.Key, err)
 	}
 	*obj.GetStatus() = *stored.GetStatus().DeepCopy()
 	if obj.SetGeneration(stored.GetGeneration() + 1); !exists {
@@ -338,67 +344,67 @@ func mergedMaps(a, b map[string]string) map[string]string {
 // completed returns what became of the dry run by which the server completes and checks an edited
 // component. Without the right to that, or if a webhook allows no dry run, the component counts as
 // it is.
-func (h *handler) completed(edited Component, err error) (incomplete string, _ error) {
+func (pl *planner) completed(edited Component, err error) (incomplete string, _ error) {
 	switch {
 	case err == nil:
 		return "", nil
 	case apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		return "the defaults and the rules of the definition of the component are not applied: " + err.Error(), nil
 	default:
-		return "", h.self.About(edited, fmt.Errorf("the server refuses the edited component: %w", err))
+		return "", pl.self.About(edited, fmt.Errorf("the server refuses the edited component: %w", err))
 	}
 }
 
 // planApply plans what createOrUpdate does.
-func (h *handler) planApply(ctx context.Context, obj Component, generator manifests.Generator, p *Plan) error {
-	resolved, t, err := h.planTarget(ctx, obj, p)
+func (pl *planner) planApply(ctx context.Context, obj Component, generator manifests.Generator, p *Plan) error {
+	resolved, t, err := pl.planTarget(ctx, obj, p)
 	if err != nil {
 		return err
 	}
 	defer t.Release()
-	ctx = h.basicContext(ctx)
-	if err := h.revisions.AdoptRelease(ctx, obj, t, generator, &resolved.Deployment, &resolved.policies); err != nil {
+	ctx = pl.basicContext(ctx)
+	if err := pl.revisions.AdoptRelease(ctx, obj, t, generator, &resolved.Deployment, &resolved.policies); err != nil {
 		return err
 	}
-	left, err := h.code.previewHooks(ctx, postRead, obj)
+	left, err := pl.code.previewHooks(ctx, postRead, obj)
 	if err != nil {
 		return err
 	}
-	candidate, err := h.revisions.Candidate(ctx, obj, t, resolved.Deployment, generator, h.manifestDigest(t, resolved))
+	candidate, err := pl.revisions.Candidate(ctx, obj, t, resolved.Deployment, generator, pl.manifestDigest(t, resolved))
 	if err != nil {
 		return err
 	}
 	digests, pinned := candidate.Digests, candidate.Pin
-	p.Turn = h.fleet.Planned(obj, candidate)
+	p.Turn = pl.fleet.Planned(obj, candidate)
 	status := revision.Of(obj)
 	number, before := status.Revision, status.Processing().Manifests != ""
-	status.StartProcessing(obj.GetGeneration(), digests, h.now())
+	status.StartProcessing(obj.GetGeneration(), digests, pl.now())
 	ctx = revision.InRevision(ctx, t, digests.Component, status)
-	notRun, err := h.code.previewHooks(ctx, preReconcile, obj)
+	notRun, err := pl.code.previewHooks(ctx, preReconcile, obj)
 	if err != nil {
 		return err
 	}
-	toRender := h.revisions.Request(obj, resolved.Deployment, digests.Revision, before && status.Revision == number)
+	toRender := pl.revisions.Request(obj, resolved.Deployment, digests.Revision, before && status.Revision == number)
 	var origins *renders.Origins
 	if p.manifests != nil {
 		ctx, origins = renders.WithOrigins(ctx)
 	}
-	rendered, err := h.revisions.Preview(generator).Objects(ctx, obj, toRender, pinned, &rendering.Last{})
+	rendered, err := pl.revisions.Preview(generator).Objects(ctx, obj, toRender, pinned, &rendering.Last{})
 	if err != nil {
 		return err
 	}
 	if p.manifests != nil {
 		if *p.manifests, err = manifestsOf(obj, resolved.Name, rendered, origins); err != nil {
-			return h.self.About(obj, err)
+			return pl.self.About(obj, err)
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
 	}
 	known := prepared{directives: directives{config: resolved}, set: set{digest: digests.Component, pin: pinned, pinned: rendered.Pinned}}
-	if known.allowEmpty, err = flagOf(obj, h.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
-		return &verdict.InvalidError{Err: h.self.About(obj, err)}
+	if known.allowEmpty, err = flagOf(obj, pl.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
+		return &verdict.InvalidError{Err: pl.self.About(obj, err)}
 	}
 	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.To, revision.GeneratorSource(generator)
-	if err := h.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
+	if err := pl.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
 		return err
 	}
 	for _, hook := range append(left, notRun...) {
@@ -408,64 +414,64 @@ func (h *handler) planApply(ctx context.Context, obj Component, generator manife
 }
 
 // planRendered plans what apply does with what was rendered.
-func (h *handler) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests revision.Digests, p *Plan) error {
-	inventory, err := h.records.Read(ctx, obj)
+func (pl *planner) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests revision.Digests, p *Plan) error {
+	inventory, err := pl.records.Read(ctx, obj)
 	if err != nil {
 		return err
 	}
 	known.config.Namespace = rendered.Namespace
-	request, err := h.applyRequest(obj, known, rendered.Objects, inventory)
+	request, err := pl.applyRequest(obj, known, rendered.Objects, inventory)
 	if err != nil {
 		return err
 	}
 	if p.Plan, err = t.Engine.Plan(ctx, request); err != nil {
-		return h.aboutTarget(obj, err)
+		return pl.aboutTarget(obj, err)
 	}
-	p.Hash = p.hash(obj.GetUID(), digests.Revision, h.hashed(ctx, rendered.Digest))
+	p.Hash = p.hash(obj.GetUID(), digests.Revision, pl.hashed(ctx, rendered.Digest))
 	return nil
 }
 
 // planDeletion plans what delete does.
-func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) error {
-	resolved, t, err := h.planTarget(ctx, obj, p)
+func (pl *planner) planDeletion(ctx context.Context, obj Component, p *Plan) error {
+	resolved, t, err := pl.planTarget(ctx, obj, p)
 	if err != nil {
 		return err
 	}
 	defer t.Release()
-	ctx = h.basicContext(ctx)
-	left, err := h.code.previewHooks(ctx, postRead, obj)
+	ctx = pl.basicContext(ctx)
+	left, err := pl.code.previewHooks(ctx, postRead, obj)
 	if err != nil {
 		return err
 	}
-	digests, err := h.revisions.Digests(ctx, obj, h.revisions.Renderer.Generator)
+	digests, err := pl.revisions.Digests(ctx, obj, pl.revisions.Renderer.Generator)
 	if err != nil {
 		return err
 	}
 	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
-	inventory, err := h.records.Read(ctx, obj)
+	inventory, err := pl.records.Read(ctx, obj)
 	if err != nil {
 		return err
 	}
-	protected, err := h.protected(obj)
+	protected, err := pl.protected(obj)
 	if err != nil {
 		return err
 	}
 	request := reconciler.DeleteRequest{
-		Owner: h.self.Owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
-		Policies: reconciler.Policies{AdoptOperator: h.self.FormerName(obj)},
+		Owner: pl.self.Owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
+		Policies: reconciler.Policies{AdoptOperator: pl.self.FormerName(obj)},
 	}
-	if blocked, err := h.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
+	if blocked, err := pl.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
 		p.Plan = report.Plan{Version: report.PlanVersion, Changes: blocked}
 		return err
 	}
-	if err := h.addDeleteHooks(ctx, h.revisions.Preview(h.revisions.Renderer.Generator), obj, &request, digests, &rendering.Last{}); err != nil {
+	if err := pl.deletion.addDeleteHooks(ctx, pl.revisions.Preview(pl.revisions.Renderer.Generator), obj, &request, digests, &rendering.Last{}); err != nil {
 		return err
 	}
 	if p.Plan, err = t.Engine.PlanDeletion(ctx, request); err != nil {
-		return h.aboutTarget(obj, err)
+		return pl.aboutTarget(obj, err)
 	}
 	for _, point := range []hookPoint{preDelete, postDelete} {
-		for i, hook := range h.code.hooks[point] {
+		for i, hook := range pl.code.hooks[point] {
 			if !hook.previewSafe {
 				left = append(left, fmt.Sprintf("%s hook %d", point, i+1))
 			}
@@ -478,7 +484,7 @@ func (h *handler) planDeletion(ctx context.Context, obj Component, p *Plan) erro
 }
 
 // blockedDeletion returns what blocks the deletion of the component, before anything of it is deleted.
-func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.Connection, request reconciler.DeleteRequest) ([]report.PlannedChange, error) {
+func (pl *planner) blockedDeletion(ctx context.Context, obj Component, t targets.Connection, request reconciler.DeleteRequest) ([]report.PlannedChange, error) {
 	var blockers []report.Blocker
 	var err error
 	if !isEmpty(obj) {
@@ -486,8 +492,8 @@ func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.
 			return nil, err
 		}
 	}
-	apiVersion, kind := h.self.Kind.ToAPIVersionAndKind()
-	component := report.Key{Group: h.self.Kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	apiVersion, kind := pl.self.Kind.ToAPIVersionAndKind()
+	component := report.Key{Group: pl.self.Kind.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	var blocked []report.PlannedChange
 	for _, blocker := range blockers {
 		change := report.PlannedChange{Key: blocker.Key, Class: report.ChangeBlocked, Reason: string(report.WaitBlocked), Message: blocker.Message}
@@ -496,7 +502,7 @@ func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.
 		}
 		blocked = append(blocked, change)
 	}
-	if foreign := h.self.ForeignFinalizers(obj); foreign != "" {
+	if foreign := pl.self.ForeignFinalizers(obj); foreign != "" {
 		blocked = append(blocked, report.PlannedChange{
 			Key: component, APIVersion: apiVersion, Class: report.ChangeBlocked, Reason: string(report.WaitBlocked), Message: foreign,
 		})
@@ -506,29 +512,29 @@ func (h *handler) blockedDeletion(ctx context.Context, obj Component, t targets.
 
 // planTarget returns the configuration of the component and a connection to its target. The
 // references are loaded, and not watched.
-func (h *handler) planTarget(ctx context.Context, obj Component, p *Plan) (resolvedConfig, targets.Connection, error) {
-	_, rolloutErr := h.fleet.Annotation(obj)
-	resolved, access, absent, err := h.resolve(ctx, obj, rolloutErr, func(ctx context.Context, obj Component) references.Absence {
-		absent, _ := h.readReferences(ctx, obj)
+func (pl *planner) planTarget(ctx context.Context, obj Component, p *Plan) (resolvedConfig, targets.Connection, error) {
+	_, rolloutErr := pl.fleet.Annotation(obj)
+	resolved, access, absent, err := pl.resolve(ctx, obj, rolloutErr, func(ctx context.Context, obj Component) references.Absence {
+		absent, _ := pl.readReferences(ctx, obj)
 		return absent
 	})
 	if err := cmp.Or(absent, err); err != nil {
 		return resolved, targets.Connection{}, err
 	}
 	p.Remote = access.Kubeconfig != nil
-	if _, err := h.digestKey.Get(ctx); err != nil {
+	if _, err := pl.digestKey.Get(ctx); err != nil {
 		return resolved, targets.Connection{}, err
 	}
 	var t targets.Connection
 	connect := func(context.Context) (bool, error) {
-		t, err = h.targets.Connect(access, client.ObjectKey{}) // nothing is requeued for a plan
+		t, err = pl.targets.Connect(access, client.ObjectKey{}) // nothing is requeued for a plan
 		if errors.Is(err, target.ErrBusy) {
 			return false, nil
 		}
 		return true, err
 	}
 	if polled := wait.PollUntilContextTimeout(ctx, targetInterval, targetPatience, true, connect); polled != nil {
-		return resolved, targets.Connection{}, h.self.About(obj, cmp.Or(err, polled))
+		return resolved, targets.Connection{}, pl.self.About(obj, cmp.Or(err, polled))
 	}
 	return resolved, t, nil
 }
@@ -542,8 +548,8 @@ const (
 
 // hashed returns the digest of manifests with the key of the operator: they may hold secrets. The key
 // was read before.
-func (h *handler) hashed(ctx context.Context, digestOfManifests string) string {
-	key, err := h.digestKey.Get(ctx)
+func (pl *planner) hashed(ctx context.Context, digestOfManifests string) string {
+	key, err := pl.digestKey.Get(ctx)
 	if err != nil {
 		return ""
 	}

@@ -62,8 +62,8 @@ const (
 
 // previews answers requests for previews.
 type previews struct {
-	handler *handler
-	life    time.Duration
+	*planner
+	life time.Duration
 	// leads is closed when this process leads.
 	leads <-chan struct{}
 	// components are those with something to do: requests to answer, or Secrets to delete.
@@ -99,9 +99,9 @@ type keptPreview struct {
 	due  time.Time
 }
 
-func newPreviews(h *handler, leads <-chan struct{}) *previews {
+func newPreviews(pl *planner, leads <-chan struct{}) *previews {
 	return &previews{
-		handler: h, leads: leads, life: preview.Life, about: map[client.ObjectKey]*previewsOf{},
+		planner: pl, leads: leads, life: preview.Life, about: map[client.ObjectKey]*previewsOf{},
 		components: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[client.ObjectKey]{}),
 	}
 }
@@ -109,7 +109,7 @@ func newPreviews(h *handler, leads <-chan struct{}) *previews {
 // events takes the requests from the events about components. It requeues no component.
 func (p *previews) events() ctrlhandler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	annotation := p.handler.self.Annotation(vocabulary.AnnotationPreview)
+	annotation := p.self.Annotation(vocabulary.AnnotationPreview)
 	return ctrlhandler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			p.see(ctx, e.Object, e.Object.GetAnnotations()[annotation], true)
@@ -151,7 +151,7 @@ func (p *previews) see(ctx context.Context, obj client.Object, asked string, bef
 	}
 	of.asked, of.unknown = asked, of.unknown || before
 	switch {
-	case before && request.IsExpired(p.handler.now()): // what is left of it is removed
+	case before && request.IsExpired(p.now()): // what is left of it is removed
 	case !standsBy && (len(of.waiting) >= maxPreviews || p.queued >= maxWaitingPreviews):
 		log.Info("dropped a request for a preview: too many are waiting", "namespace", key.Namespace, "name", key.Name)
 	default:
@@ -202,7 +202,7 @@ func (p *previews) run(ctx context.Context) error {
 func (p *previews) work(ctx context.Context, key client.ObjectKey) {
 	log := logf.FromContext(ctx).WithValues("namespace", key.Namespace, "name", key.Name)
 	ctx = logf.IntoContext(ctx, log)
-	if err := p.handler.settings.leaderLock.leading(); err != nil {
+	if err := p.settings.leaderLock.leading(); err != nil {
 		p.components.AddAfter(key, creating) // the process ends, or leads again
 		return
 	}
@@ -241,12 +241,12 @@ func (p *previews) next(key client.ObjectKey) (owner preview.Owner, request *pre
 	if len(of.waiting) > 0 {
 		p.components.Add(key)
 	}
-	apiVersion, kind := p.handler.self.Kind.ToAPIVersionAndKind()
+	apiVersion, kind := p.self.Kind.ToAPIVersionAndKind()
 	owner = preview.Owner{
-		Reconciler: p.handler.self.Name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid, Namespace: key.Namespace,
+		Reconciler: p.self.Name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid, Namespace: key.Namespace,
 	}
 	if owner.Namespace == "" {
-		owner.Namespace = p.handler.settings.operatorNamespace
+		owner.Namespace = p.settings.operatorNamespace
 	}
 	return owner, request, unknown, true
 }
@@ -259,7 +259,7 @@ func (p *previews) keep(key client.ObjectKey, uid types.UID, secrets ...keptPrev
 	if of == nil || of.uid != uid {
 		return
 	}
-	now := p.handler.now()
+	now := p.now()
 	of.kept = append(of.kept, secrets...)
 	for i := range max(len(of.kept)-maxPreviews, 0) {
 		of.kept[i].due = now
@@ -273,7 +273,7 @@ func (p *previews) keep(key client.ObjectKey, uid types.UID, secrets ...keptPrev
 func (p *previews) takeOver(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.handler.local.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels(owner.Labels()), client.MatchingFields{"type": string(owner.SecretType())}); err != nil {
+	if err := p.local.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels(owner.Labels()), client.MatchingFields{"type": string(owner.SecretType())}); err != nil {
 		logf.FromContext(ctx).Info("answers to requests for previews that an earlier process has left stay until the component is gone", "error", err.Error())
 	}
 	var found []keptPreview
@@ -289,11 +289,11 @@ func (p *previews) takeOver(ctx context.Context, key client.ObjectKey, owner pre
 
 // deleteDue deletes the Secrets that are due, and the annotation if nothing is left that it is about.
 func (p *previews) deleteDue(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
-	now, log := p.handler.now(), logf.FromContext(ctx)
+	now, log := p.now(), logf.FromContext(ctx)
 	due := p.takeDue(key, owner.UID, now)
 	for _, secret := range due {
 		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: secret.name}}
-		err := p.handler.local.Delete(ctx, object, client.Preconditions{UID: &secret.uid})
+		err := p.local.Delete(ctx, object, client.Preconditions{UID: &secret.uid})
 		if client.IgnoreNotFound(err) == nil || apierrors.IsConflict(err) {
 			continue
 		}
@@ -346,7 +346,7 @@ func (p *previews) finish(key client.ObjectKey, uid types.UID, deleted bool, now
 
 // removeAnnotation removes the annotation of a component if it is still the one that is named.
 func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, uid types.UID, asked string) error {
-	path := "/metadata/annotations/" + strings.ReplaceAll(p.handler.self.Name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
+	path := "/metadata/annotations/" + strings.ReplaceAll(p.self.Name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": uid},
 		{"op": "test", "path": path, "value": asked},
@@ -356,8 +356,8 @@ func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, u
 		return err
 	}
 	component := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	component.SetGroupVersionKind(p.handler.self.Kind)
-	err = p.handler.local.Patch(ctx, component, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(p.handler.settings.FieldOwner))
+	component.SetGroupVersionKind(p.self.Kind)
+	err = p.local.Patch(ctx, component, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(p.settings.FieldOwner))
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or another request stands in its place
 	}
@@ -367,10 +367,10 @@ func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, u
 // answer answers a request, and returns the Secret to delete. There is none if another operator answers.
 func (p *previews) answer(ctx context.Context, key client.ObjectKey, owner preview.Owner, request previewRequest) (*keptPreview, error) {
 	answered, secret := owner.Secret(request.Request), &corev1.Secret{}
-	due := p.handler.now().Add(p.life)
+	due := p.now().Add(p.life)
 	var read bool
 	if request.Action == preview.ActionEdited || request.perhapsAnswered {
-		err := p.handler.local.Get(ctx, client.ObjectKeyFromObject(answered), secret)
+		err := p.local.Get(ctx, client.ObjectKeyFromObject(answered), secret)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("read Secret %s/%s: %w", answered.Namespace, answered.Name, err)
@@ -392,7 +392,7 @@ func (p *previews) answer(ctx context.Context, key client.ObjectKey, owner previ
 		if err := preview.SetAnswer(answered, answer); err != nil {
 			return nil, err
 		}
-		err := p.handler.local.Create(ctx, answered, client.FieldOwner(p.handler.settings.FieldOwner))
+		err := p.local.Create(ctx, answered, client.FieldOwner(p.settings.FieldOwner))
 		if apierrors.IsAlreadyExists(err) {
 			return nil, nil
 		}
@@ -406,7 +406,7 @@ func (p *previews) answer(ctx context.Context, key client.ObjectKey, owner previ
 	if err := preview.SetAnswer(secret, answer); err != nil {
 		return kept, err
 	}
-	err = p.handler.local.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.handler.settings.FieldOwner))
+	err = p.local.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.settings.FieldOwner))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return kept, nil // it was answered by another process, or withdrawn
 	}
@@ -421,7 +421,7 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 	defer guard.Into(&err) // an edited component can be one that no code has met
 	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
-	h := p.handler
+	h := p.planner
 	check := func(obj Component) error {
 		if obj.GetUID() != owner.UID {
 			return fmt.Errorf("%s %s was replaced by another one", h.self.Kind.Kind, key)
@@ -484,13 +484,13 @@ func manifestsOf(obj Component, name string, rendered rendering.Rendering, origi
 }
 
 // beside returns what reports whether an object is in a namespace, with a component that deploys into others.
-func (h *handler) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
+func (pl *planner) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
 	return func(object report.Key) bool {
 		if object.Namespace != "" || remote {
 			return object.Namespace == namespace && !remote
 		}
 		// Manifests may leave out the namespace, unless the kind has none.
-		mapping, err := h.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
+		mapping, err := pl.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
 		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && !slices.ContainsFunc(deployed, func(other string) bool { return other != namespace })
 	}
 }

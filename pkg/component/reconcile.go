@@ -64,11 +64,11 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 			if s.Phase == session.PhaseClaim && isEmpty(obj) {
 				sent.last = time.Time{} // nothing is created before the claim
 			}
-			return h.createOrUpdate(ctx, obj, s.Commit)
+			return h.applier.createOrUpdate(ctx, obj, s.Commit)
 		case session.PhaseDelete:
 			// Without the lock, another process may create objects, too, and so may an operator whose place this one takes.
 			known.soleWriter = h.settings.leaderLock != nil && h.self.FormerName(obj) == "" && !sent.mayBeUnderWay(h.now())
-			return h.delete(ctx, obj, s.Commit)
+			return h.deletion.delete(ctx, obj, s.Commit)
 		case session.PhaseSkip:
 			h.suspend(obj)
 		}
@@ -76,7 +76,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	})
 	s.Finalize(ctx, func(ctx context.Context) error {
 		noteLost(false)
-		return h.finalize(ctx, obj, s.Commit)
+		return h.deletion.finalize(ctx, obj, s.Commit)
 	})
 	if s.Gone {
 		late := h.memory.entryOf(key).creations

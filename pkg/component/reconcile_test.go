@@ -41,7 +41,7 @@ func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 	})
 	obj := withSpec(widgetSpec{Size: 3, PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}, ReapplySpec: ReapplySpec{duration("1h")}})
 	var committed Status
-	res, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { committed = *obj.GetStatus(); return nil })
+	res, err := h.applier.createOrUpdate(t.Context(), obj, func(context.Context) error { committed = *obj.GetStatus(); return nil })
 	if res != result.Success || err != nil {
 		t.Fatalf("result %v, error %v", res, err)
 	}
@@ -71,7 +71,7 @@ func TestRefusedRecordChangesNothing(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{record: true, outcome: reconciler.Outcome{Inventory: someInventory}})
 	obj := newWidget()
 	refused := errors.New("refused")
-	_, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return refused })
+	_, err := h.applier.createOrUpdate(t.Context(), obj, func(context.Context) error { return refused })
 	if !errors.Is(err, refused) || len(obj.GetStatus().Inventory.Items) != 0 {
 		t.Errorf("error %v, inventory %v", err, obj.GetStatus().Inventory)
 	}
@@ -82,10 +82,10 @@ func reconcileOnce(t *testing.T, h *handler, obj *widget) result.Verdict {
 	t.Helper()
 	outcome := session.Outcome{Phase: session.PhaseApply}
 	if obj.DeletionTimestamp.IsZero() {
-		outcome.Result, outcome.Err = h.createOrUpdate(t.Context(), obj, noCommit)
+		outcome.Result, outcome.Err = h.applier.createOrUpdate(t.Context(), obj, noCommit)
 	} else {
 		outcome.Phase = session.PhaseDelete
-		outcome.Result, outcome.Err = h.delete(t.Context(), obj, noCommit)
+		outcome.Result, outcome.Err = h.deletion.delete(t.Context(), obj, noCommit)
 	}
 	verdict := h.report(t.Context(), obj, outcome)
 	conditionstest.Check(t, conditionsOf(obj))

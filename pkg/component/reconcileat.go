@@ -21,8 +21,8 @@ const maxReconcileAt = 128
 
 // reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what
 // is no time in the form of RFC 3339 counts as earlier than any.
-func (h *handler) reconcileAt(obj Component) string {
-	own, flux := h.self.Value(obj, vocabulary.AnnotationReconcileAt), obj.GetAnnotations()[fluxRequestedAt]
+func (o *opener) reconcileAt(obj Component) string {
+	own, flux := o.self.Value(obj, vocabulary.AnnotationReconcileAt), obj.GetAnnotations()[fluxRequestedAt]
 	at := func(text string) time.Time {
 		t, _ := time.Parse(time.RFC3339, text) // zero if it is none
 		return t

@@ -37,19 +37,19 @@ const reasonIdentityGone = "IdentityGone"
 // releaseTerminating empties the inventory of a component in a deletion that is forbidden, if all objects in it live in
 // namespaces of the local cluster that are being deleted, or if the identity will not come back. Otherwise it reports
 // false.
-func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targets.Connection, commit session.Commit) (bool, error) {
-	access, err := accessOf(obj, h.settings)
+func (d *deleter) releaseTerminating(ctx context.Context, obj Component, t targets.Connection, commit session.Commit) (bool, error) {
+	access, err := accessOf(obj, d.settings)
 	if err != nil || access.Kubeconfig != nil {
 		return false, nil
 	}
-	stored, err := h.openInventory(ctx, obj, commit, t, true)
+	stored, err := d.openInventory(ctx, obj, commit, t, true)
 	if err != nil {
 		return false, err
 	}
 	terminating := map[string]*metav1.PartialObjectMetadata{"": nil}
 	read := func(namespace string) *metav1.PartialObjectMetadata {
 		if _, known := terminating[namespace]; !known {
-			terminating[namespace] = h.terminating(ctx, namespace)
+			terminating[namespace] = d.terminating(ctx, namespace)
 		}
 		return terminating[namespace]
 	}
@@ -62,15 +62,15 @@ func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targe
 	if len(elsewhere) > 0 {
 		own, missing := read(obj.GetNamespace()), ""
 		if own != nil {
-			missing = targets.MissingServiceAccount(ctx, h.local, access)
+			missing = targets.MissingServiceAccount(ctx, d.local, access)
 		}
 		if missing == "" {
 			return false, nil
 		}
-		note := fmt.Sprintf("%s: orphaned %s: %s; %s, and its namespace is being deleted", h.self.Title(obj),
+		note := fmt.Sprintf("%s: orphaned %s: %s; %s, and its namespace is being deleted", d.self.Title(obj),
 			verdict.Count(len(elsewhere), "object"), namesOf(elsewhere, 0), missing)
 		logf.FromContext(ctx).Info(note)
-		h.telemetry.Warn(own, reasonIdentityGone, telemetry.Delete, note) // no event can be made in the namespace itself
+		d.telemetry.Warn(own, reasonIdentityGone, telemetry.Delete, note) // no event can be made in the namespace itself
 	}
 	if err := stored.SaveOutcome(ctx, v1alpha1.Inventory{}, nil); err != nil {
 		return false, err
@@ -79,10 +79,10 @@ func (h *handler) releaseTerminating(ctx context.Context, obj Component, t targe
 }
 
 // terminating returns a namespace of the local cluster that is being deleted, or is gone; else nil.
-func (h *handler) terminating(ctx context.Context, name string) *metav1.PartialObjectMetadata {
+func (d *deleter) terminating(ctx context.Context, name string) *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := h.local.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err := d.local.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if namespace.Name = name; types.IsGone(err, name) || err == nil && !namespace.DeletionTimestamp.IsZero() {
 		return namespace
 	}

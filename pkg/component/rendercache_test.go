@@ -97,7 +97,7 @@ func TestAFullReconcileThatFailsEarlyDropsWhatWasRendered(t *testing.T) {
 	if _, known := h.memory.renderedFor(obj, h.now()); !known {
 		t.Fatal("nothing is known before the reconcile")
 	}
-	if _, err := h.createOrUpdate(t.Context(), obj, func(context.Context) error { return nil }); err == nil {
+	if _, err := h.applier.createOrUpdate(t.Context(), obj, func(context.Context) error { return nil }); err == nil {
 		t.Error("the reconcile has not failed")
 	}
 	if _, known := h.memory.renderedFor(obj, h.now()); known {
@@ -127,7 +127,7 @@ func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
 		return nil
 	})
 	obj := withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
-	if err := h.hooksAfterFastPath(h.basicContext(t.Context()), obj); err != nil || seen != "1" {
+	if err := h.applier.hooksAfterFastPath(h.basicContext(t.Context()), obj); err != nil || seen != "1" {
 		t.Errorf("the hook saw %q, %v", seen, err)
 	}
 	if waiters := h.watches.ReferenceOwners(); waiters != 0 {
@@ -147,7 +147,7 @@ func TestTheFastPathBecomesAFullReconcileIfTheCacheIsOutdated(t *testing.T) {
 	h.triggers.(*fakeTriggers).fast = true
 	obj := newWidget()
 	for range 2 {
-		if _, err := h.createOrUpdate(t.Context(), obj, noCommit); err != nil {
+		if _, err := h.applier.createOrUpdate(t.Context(), obj, noCommit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestTheReconcileOfAnEditIsUrgent(t *testing.T) {
 		engine := &fakeEngine{}
 		h, _ := testHandler(t, engine)
 		h.triggers.(*fakeTriggers).urgent = urgent
-		if _, err := h.createOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
+		if _, err := h.applier.createOrUpdate(t.Context(), newWidget(), noCommit); err != nil {
 			t.Fatal(err)
 		}
 		if len(engine.applied) != 1 || engine.applied[0].Urgent != urgent {

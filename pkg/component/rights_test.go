@@ -40,7 +40,7 @@ func TestMissingRightsAreLoggedOnce(t *testing.T) {
 		if i == 2 {
 			engine.outcome, engine.err = reconciler.Outcome{Total: 1, Settled: 1}, nil
 		}
-		if _, err := h.createOrUpdate(ctx, obj, func(context.Context) error { return nil }); (err == nil) != (engine.err == nil) {
+		if _, err := h.applier.createOrUpdate(ctx, obj, func(context.Context) error { return nil }); (err == nil) != (engine.err == nil) {
 			t.Fatal(err)
 		}
 		named := 0
@@ -65,7 +65,7 @@ func TestAConditionNamesAsManyRulesAsFitAndTheLogAll(t *testing.T) {
 	log := &logLines{}
 	ctx := logf.IntoContext(t.Context(), log.logger())
 	obj := newWidget()
-	_, err := h.createOrUpdate(ctx, obj, func(context.Context) error { return nil })
+	_, err := h.applier.createOrUpdate(ctx, obj, func(context.Context) error { return nil })
 	_ = h.report(ctx, obj, session.Outcome{Phase: session.PhaseApply, Err: err})
 	state, reason, message := obj.GetStatus().GetState()
 	if state != v1alpha1.StateError || reason != vocabulary.ReasonForbidden {

@@ -60,21 +60,21 @@ func (s *settings) resolveRollout(option *Rollout) error {
 }
 
 // newFleet returns the fleet of the components of a handler. Cached is the cache of the manager, and request requests a full reconcile.
-func newFleet(h *handler, cached client.Reader, request func(client.ObjectKey)) *fleet.Fleet {
+func newFleet(s *steps, cached client.Reader, request func(client.ObjectKey)) *fleet.Fleet {
 	return fleet.New(fleet.Options{
-		Self:             &h.self,
-		Generator:        func() string { return revision.GeneratorID(renders.Digest(h.revisions.Renderer.Generator)) },
-		Limits:           h.settings.rollout,
-		NoHistory:        h.settings.historyLimit == 0,
-		ManagementPolicy: h.settings.management,
-		IsSuspended:      func(obj identity.Component) bool { return h.isSuspended(obj) },
+		Self:             &s.self,
+		Generator:        func() string { return revision.GeneratorID(renders.Digest(s.revisions.Renderer.Generator)) },
+		Limits:           s.settings.rollout,
+		NoHistory:        s.settings.historyLimit == 0,
+		ManagementPolicy: s.settings.management,
+		IsSuspended:      func(obj identity.Component) bool { return s.isSuspended(obj) },
 		Timeout:          func(obj identity.Component) time.Duration { return intervalsOf(obj).Timeout },
 		Lister: fleet.Lister{
-			Server: h.local, Cache: cached, Namespace: h.settings.onlyNamespace, Selector: h.settings.selector,
-			New: func() identity.Component { return h.author.new() },
+			Server: s.local, Cache: cached, Namespace: s.settings.onlyNamespace, Selector: s.settings.selector,
+			New: func() identity.Component { return s.author.new() },
 		},
-		Telemetry: h.telemetry,
+		Telemetry: s.telemetry,
 		Request:   request,
-		Now:       h.now,
+		Now:       s.now,
 	})
 }

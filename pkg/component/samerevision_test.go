@@ -93,8 +93,8 @@ func operate(t *testing.T, options ReconcilerOptions) *operated {
 func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 	o.Helper()
 	v.renders, o.renders = &o.renders, 0
-	o.revisions.Renderer.Generator, o.memory, o.conclude = v, newMemory(), newConcluder(o.handler)
-	_, err := o.createOrUpdate(o.Context(), o.obj, noCommit)
+	o.revisions.Renderer.Generator, o.memory, o.conclude = v, newMemory(), newConcluder(o.steps)
+	_, err := o.applier.createOrUpdate(o.Context(), o.obj, noCommit)
 	if len(o.engine.applied) == 0 {
 		return reconciler.ApplyRequest{}, err
 	}
@@ -105,7 +105,7 @@ func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 func (o *operated) rollOut(v version) {
 	o.revisions.Renderer.Generator = v
 	o.settings.rollout = &fleet.Limits{MaxUnavailable: intstr.FromInt32(1), Canaries: labels.Nothing()}
-	o.fleet = newFleet(o.handler, o.local, func(client.ObjectKey) {})
+	o.fleet = newFleet(o.steps, o.local, func(client.ObjectKey) {})
 }
 
 // noteHook returns a hook that writes a note into the status of the widget.

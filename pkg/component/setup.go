@@ -130,7 +130,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	significant := predicate.Or(session.Significant(r.settings.Finalizer, r.settings.Name+"/"+vocabulary.AnnotationPreview), approvalIsForeign(r.settings.FieldOwner))
 	err = blder.
 		// The watch needs no more than metadata, and so no object that cannot be decoded stops it.
-		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), significant, inShard(r.settings.selector), running.handler.cascades.noted(), running.triggers.NoteEdits())).
+		For(newComponent[T](), builder.OnlyMetadata, builder.WithPredicates(running.triggers.NoteLeader(), significant, inShard(r.settings.selector), running.handler.deletion.cascades.noted(), running.triggers.NoteEdits())).
 		WatchesRawSource(running.triggers.Source()).
 		Named(controllerName(gvk)).
 		Complete(r)
@@ -329,17 +329,17 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 	renderer.Scheme, renderer.Kind, renderer.Revisions = scheme, gvk, revisions.NewStore(revisions.Options{
 		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})
-	handler.revisions = newSource(handler, renderer)
-	handler.records = newRecords(handler, r.inventoryThreshold)
-	handler.conclude = newConcluder(handler)
+	handler.revisions = newSource(handler.steps, renderer)
+	handler.records = newRecords(handler.steps, r.inventoryThreshold)
+	handler.conclude = newConcluder(handler.steps)
 	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.conclude.ResetDelay); err != nil {
 		return nil, err
 	}
 	handler.conclude.Watches = handler.watches
-	handler.fleet = newFleet(handler, mgr.GetCache(), about.triggers.RequestFull)
+	handler.fleet = newFleet(handler.steps, mgr.GetCache(), about.triggers.RequestFull)
 	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.records.CleanUpOrphans}
 	if !r.settings.noPreviews {
-		handler.previews = newPreviews(handler, mgr.Elected())
+		handler.previews = newPreviews(handler.planner, mgr.Elected())
 		runs = append(runs, handler.previews.run)
 	}
 	for _, run := range runs {
@@ -352,30 +352,30 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 }
 
 // newSource returns the source of the revisions of the components of a handler.
-func newSource(h *handler, renderer *rendering.Renderer) *revision.Source {
+func newSource(s *steps, renderer *rendering.Renderer) *revision.Source {
 	return &revision.Source{
-		Self: &h.self, Renderer: renderer, DigestKey: h.digestKey, HistoryLimit: h.settings.historyLimit, AdoptReleases: h.settings.adoptReleases,
-		Now: func() time.Time { return h.now() },
+		Self: &s.self, Renderer: renderer, DigestKey: s.digestKey, HistoryLimit: s.settings.historyLimit, AdoptReleases: s.settings.adoptReleases,
+		Now: func() time.Time { return s.now() },
 		References: func(obj identity.Component) []references.Found {
-			found, _ := h.author.finder.Find(obj.GetSpec())
+			found, _ := s.author.finder.Find(obj.GetSpec())
 			return found
 		},
 		Hooks: func(ctx context.Context, obj identity.Component) ([]string, error) {
-			return h.code.previewHooks(ctx, preReconcile, obj)
+			return s.code.previewHooks(ctx, preReconcile, obj)
 		},
 	}
 }
 
 // newConcluder returns what ends the reconciles of a handler.
-func newConcluder(h *handler) *conclude.Concluder {
+func newConcluder(s *steps) *conclude.Concluder {
 	return &conclude.Concluder{
-		Self: &h.self, Telemetry: h.telemetry, RequestFast: h.triggers.RequestFast, Local: h.local, Now: func() time.Time { return h.now() },
+		Self: &s.self, Telemetry: s.telemetry, RequestFast: s.triggers.RequestFast, Local: s.local, Now: func() time.Time { return s.now() },
 		Author: conclude.Author{
-			Intervals: intervalsOf, RollsBack: h.settings.rollsBack, ReadyWhen: h.settings.readyWhen, MinReady: h.settings.minReady, Limiter: h.settings.ownLimiter,
-			Access: func(obj identity.Component) (target.Access, error) { return accessOf(obj, h.settings) },
+			Intervals: intervalsOf, RollsBack: s.settings.rollsBack, ReadyWhen: s.settings.readyWhen, MinReady: s.settings.minReady, Limiter: s.settings.ownLimiter,
+			Access: func(obj identity.Component) (target.Access, error) { return accessOf(obj, s.settings) },
 			Suspension: func(obj identity.Component) (string, time.Duration) {
-				s, _ := h.suspensionOf(obj)
-				return s.String(), s.endsIn(h.now())
+				own, _ := s.suspensionOf(obj)
+				return own.String(), own.endsIn(s.now())
 			},
 		},
 	}
@@ -385,26 +385,26 @@ func newConcluder(h *handler) *conclude.Concluder {
 func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) *handler {
 	self := r.settings.Operator
 	self.Kind = gvk
-	return &handler{
+	return newHandler(&steps{
 		opener:   &opener{settings: r.settings, self: self, author: authorTypeOf[T](), local: about.client, now: r.now},
 		memory:   newMemory(),
 		triggers: about.triggers,
-	}
+	})
 }
 
 // newRecords returns the keeper of inventories for a handler that is complete without it.
-func newRecords(h *handler, threshold int) *record.Keeper {
-	settings, sealer := h.settings, v1alpha1.InventoryOperator{Namespace: h.settings.operatorNamespace}
+func newRecords(s *steps, threshold int) *record.Keeper {
+	settings, sealer := s.settings, v1alpha1.InventoryOperator{Namespace: s.settings.operatorNamespace}
 	if settings.leaderLock != nil {
 		sealer.Lease = settings.leaderLock.Describe()
 	}
 	return &record.Keeper{
-		Operator: &h.self, Sealer: sealer, DigestKey: h.digestKey.Get, Revisions: h.revisions.Renderer.Revisions,
+		Operator: &s.self, Sealer: sealer, DigestKey: s.digestKey.Get, Revisions: s.revisions.Renderer.Revisions,
 		Store: inventory.NewStore(inventory.Options{
-			Client: h.local, Name: settings.Name, FieldOwner: settings.FieldOwner,
+			Client: s.local, Name: settings.Name, FieldOwner: settings.FieldOwner,
 			Namespace: settings.operatorNamespace, Only: settings.onlyNamespace, Threshold: threshold,
 		}),
-		Client: h.local, Mapper: h.mapper, Telemetry: h.telemetry, Requeue: h.triggers.RequestFast,
+		Client: s.local, Mapper: s.mapper, Telemetry: s.telemetry, Requeue: s.triggers.RequestFast,
 		Leading: settings.leaderLock.leading, MayCreate: func() error { return settings.leaderLock.leadingFor(creating) },
 		Selected: func(obj identity.Component) error {
 			if !selects(settings.selector, obj) {

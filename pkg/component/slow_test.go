@@ -45,7 +45,7 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 					time.Sleep(h.code.slowAfter + time.Second/2)
 					return nil, ctx.Err()
 				})
-				h.revisions = newSource(h, newRenderer(generator, h.settings, h.code, h.telemetry, h.now))
+				h.revisions = newSource(h.steps, newRenderer(generator, h.settings, h.code, h.telemetry, h.now))
 				obj := newWidget()
 				obj.Generation = 2
 				obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
@@ -64,7 +64,7 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 					}
 					return nil
 				}
-				if _, err := h.createOrUpdate(t.Context(), obj, commit); !errors.Is(err, tc.refused) {
+				if _, err := h.applier.createOrUpdate(t.Context(), obj, commit); !errors.Is(err, tc.refused) {
 					t.Errorf("got the error %v", err)
 				}
 				var want []string

@@ -74,9 +74,9 @@ func TestAComponentWithABusyTargetIsRequeued(t *testing.T) {
 	for _, obj := range []*widget{newWidget(), deletedWidget(someInventory)} {
 		var err error
 		if obj.DeletionTimestamp.IsZero() {
-			_, err = h.createOrUpdate(t.Context(), obj, noCommit)
+			_, err = h.applier.createOrUpdate(t.Context(), obj, noCommit)
 		} else {
-			_, err = h.delete(t.Context(), obj, noCommit)
+			_, err = h.deletion.delete(t.Context(), obj, noCommit)
 		}
 		if later, ok := errors.AsType[*result.RequeueError](err); !ok || later.After <= 0 || later.After > 11*time.Second {
 			t.Errorf("got %v", err)
@@ -98,7 +98,7 @@ func TestAPlanWaitsForABusyTarget(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{})
 				h.targets = test.clusters
 				started := time.Now()
-				if _, _, err := h.planTarget(t.Context(), newWidget(), &Plan{}); !errors.Is(err, test.want) {
+				if _, _, err := h.planner.planTarget(t.Context(), newWidget(), &Plan{}); !errors.Is(err, test.want) {
 					t.Errorf("got %v, want %v", err, test.want)
 				}
 				if took := time.Since(started); took > targetPatience+time.Second {
