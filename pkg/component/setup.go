@@ -399,12 +399,12 @@ func newRecords(s *steps, threshold int) *record.Keeper {
 		sealer.Lease = settings.leaderLock.Describe()
 	}
 	return &record.Keeper{
-		Operator: &s.self, Sealer: sealer, DigestKey: s.digestKey.Get, Revisions: s.revisions.Renderer.Revisions,
+		Self: &s.self, Sealer: sealer, DigestKey: s.digestKey.Get, Revisions: s.revisions.Renderer.Revisions,
 		Store: inventory.NewStore(inventory.Options{
 			Client: s.local, Name: settings.Name, FieldOwner: settings.FieldOwner,
 			Namespace: settings.operatorNamespace, Only: settings.onlyNamespace, Threshold: threshold,
 		}),
-		Client: s.local, Mapper: s.mapper, Telemetry: s.telemetry, Requeue: s.triggers.RequestFast,
+		Local: s.local, Mapper: s.mapper, Telemetry: s.telemetry, RequestFast: s.triggers.RequestFast,
 		Leading: settings.leaderLock.leading, MayCreate: func() error { return settings.leaderLock.leadingFor(creating) },
 		Selected: func(obj identity.Component) error {
 			if !selects(settings.selector, obj) {

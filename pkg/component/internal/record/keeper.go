@@ -26,13 +26,13 @@ import (
 // Keeper keeps the inventories of the components of an operator. It remembers of components only what saves requests. It is safe for
 // concurrent use; one caller at a time works on one component.
 type Keeper struct {
-	Operator *identity.Operator
+	Self *identity.Operator
 	// Sealer is the operator as inventories name it, without the identifier of its digest key.
 	Sealer    v1alpha1.InventoryOperator
 	DigestKey func(context.Context) ([]byte, error)
 	Store     *inventory.Store
 	Revisions *revisions.Store // may be nil
-	Client    client.Client    // reads from the server
+	Local     client.Client    // reads from the server
 	Mapper    meta.RESTMapper
 	Telemetry *telemetry.Telemetry
 	// Leading fails if another process may lead; MayCreate fails earlier, so that time is left to create objects.
@@ -41,8 +41,8 @@ type Keeper struct {
 	Selected func(identity.Component) error
 	// Configured returns the deployment namespace of a component and its additional managed types.
 	Configured func(identity.Component) (namespace string, managedTypes []reconciler.TypeInfo, err error)
-	// Requeue requests a reconcile of a component.
-	Requeue func(key client.ObjectKey, after time.Duration)
+	// RequestFast requests a reconcile of a component.
+	RequestFast func(key client.ObjectKey, after time.Duration)
 
 	// erased has the keys of components whose former operator has left no Secrets.
 	erased sync.Map
@@ -80,7 +80,7 @@ func (k *Keeper) Open(ctx context.Context, obj identity.Component, commit func(c
 }
 
 func (k *Keeper) open(ctx context.Context, obj identity.Component, fastPath bool) (*inventory.Snapshot, error) {
-	store, component, stored := k.storeOf(obj), k.Operator.Inventory(obj), obj.GetStatus().Inventory
+	store, component, stored := k.storeOf(obj), k.Self.Inventory(obj), obj.GetStatus().Inventory
 	if fastPath {
 		if snapshot, known := store.OpenCached(component, stored); known {
 			return snapshot, nil
@@ -91,7 +91,7 @@ func (k *Keeper) open(ctx context.Context, obj identity.Component, fastPath bool
 
 // storeOf returns the store of the inventory. As long as a component belongs to its former operator, this is the store of that operator.
 func (k *Keeper) storeOf(obj identity.Component) *inventory.Store {
-	if former := k.Operator.Former(obj); former != "" {
+	if former := k.Self.Former(obj); former != "" {
 		return k.Store.Of(former)
 	}
 	return k.Store
@@ -101,7 +101,7 @@ func (k *Keeper) storeOf(obj identity.Component) *inventory.Store {
 func (k *Keeper) read(ctx context.Context, obj identity.Component, fastPath bool) (*Record, error) {
 	snapshot, err := k.open(ctx, obj, fastPath)
 	if err != nil {
-		return nil, k.Operator.About(obj, err)
+		return nil, k.Self.About(obj, err)
 	}
 	key, err := k.DigestKey(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (k *Keeper) Read(ctx context.Context, obj identity.Component) (v1alpha1.Inv
 		return v1alpha1.Inventory{}, err
 	}
 	if losses := r.snapshot.Losses(); len(losses) > 0 {
-		return v1alpha1.Inventory{}, k.Operator.About(obj, fmt.Errorf(
+		return v1alpha1.Inventory{}, k.Self.About(obj, fmt.Errorf(
 			"a part of the inventory is lost (%s); nothing can be planned before the operator has rebuilt it in its next reconcile", losses[0]))
 	}
 	return r.Inventory(), nil
@@ -141,7 +141,7 @@ const ordinaryPhase = "Applied"
 // of dependents is known, and all of them count as being in the ordinary phase.
 func (k *Keeper) Count(obj identity.Component) map[string]int {
 	stored := obj.GetStatus().Inventory
-	items, known := k.Store.Items(k.Operator.Inventory(obj), stored)
+	items, known := k.Store.Items(k.Self.Inventory(obj), stored)
 	if !known {
 		return map[string]int{ordinaryPhase: stored.Count()}
 	}
@@ -154,18 +154,18 @@ func (k *Keeper) Count(obj identity.Component) map[string]int {
 
 // Erase removes the Secrets of the inventory.
 func (k *Keeper) Erase(ctx context.Context, obj identity.Component) error {
-	return k.storeOf(obj).Erase(ctx, k.Operator.Inventory(obj), obj.GetStatus().Inventory)
+	return k.storeOf(obj).Erase(ctx, k.Self.Inventory(obj), obj.GetStatus().Inventory)
 }
 
 // EraseFormer removes the Secrets that the former operator kept, if the component does not belong to it any more. A process does this
 // once for a component.
 func (k *Keeper) EraseFormer(ctx context.Context, obj identity.Component) error {
-	former, key, status := k.Operator.FormerName(obj), client.ObjectKeyFromObject(obj), obj.GetStatus()
+	former, key, status := k.Self.FormerName(obj), client.ObjectKeyFromObject(obj), obj.GetStatus()
 	if _, erased := k.erased.Load(key); erased || former == "" || former == status.Reconciler || status.Inventory.Chunks == nil {
 		return nil
 	}
 	left := v1alpha1.Inventory{Chunks: &v1alpha1.InventoryChunks{Namespace: status.Inventory.Chunks.Namespace}}
-	err := k.Store.Of(former).Erase(ctx, k.Operator.Inventory(obj), left)
+	err := k.Store.Of(former).Erase(ctx, k.Self.Inventory(obj), left)
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Secrets of the former operator stay for now", "operator", former)
 	} else {

@@ -37,7 +37,7 @@ func newKeeper(c client.Client) *Keeper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{widgetKind.GroupVersion()})
 	mapper.Add(widgetKind, meta.RESTScopeNamespace)
 	return &Keeper{
-		Operator: &identity.Operator{Name: "test.corbel.run", Kind: widgetKind}, Client: c, Mapper: mapper,
+		Self: &identity.Operator{Name: "test.corbel.run", Kind: widgetKind}, Local: c, Mapper: mapper,
 		Store: inventory.NewStore(inventory.Options{Client: c, Name: "test.corbel.run", FieldOwner: "test", Namespace: "operator"}),
 	}
 }
@@ -95,8 +95,8 @@ func newLeftovers(t *testing.T, components ...string) *leftovers {
 // spill makes the Secrets of a component, and deletes them.
 func (l *leftovers) spill(namespace, name string) {
 	l.Helper()
-	apiVersion, kind := l.Operator.Kind.ToAPIVersionAndKind()
-	maker := inventory.NewStore(inventory.Options{Client: l.Client, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
+	apiVersion, kind := l.Self.Kind.ToAPIVersionAndKind()
+	maker := inventory.NewStore(inventory.Options{Client: l.Local, Name: "test.corbel.run", FieldOwner: "test", Namespace: "shop", Threshold: 1})
 	snapshot, err := maker.Open(l.Context(), inventory.Component{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}, v1alpha1.Inventory{})
 	if err != nil {
 		l.Fatal(err)
@@ -106,7 +106,7 @@ func (l *leftovers) spill(namespace, name string) {
 		l.Fatal(err)
 	}
 	for _, secret := range l.secrets() {
-		if err := l.Client.Delete(l.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: secret}}); err != nil {
+		if err := l.Local.Delete(l.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: secret}}); err != nil {
 			l.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func (l *leftovers) spill(namespace, name string) {
 func (l *leftovers) secrets() []string {
 	l.Helper()
 	list := &corev1.SecretList{}
-	if err := l.Client.List(l.Context(), list); err != nil {
+	if err := l.Local.List(l.Context(), list); err != nil {
 		l.Fatal(err)
 	}
 	var names []string
@@ -244,7 +244,7 @@ func TestAComponentIsGoneOnlyIfTheServerNamesIt(t *testing.T) {
 func TestTheFateOfAComponentIsReadLessAndLessOften(t *testing.T) {
 	k := newKeeper(nil)
 	var waits []time.Duration
-	k.Requeue = func(_ client.ObjectKey, after time.Duration) { waits = append(waits, after) }
+	k.RequestFast = func(_ client.ObjectKey, after time.Duration) { waits = append(waits, after) }
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
 	fails := func(err error) { k.RetryForget(t.Context(), key, err) }
 	for range 9 {

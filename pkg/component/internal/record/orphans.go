@@ -48,7 +48,7 @@ func (k *Keeper) CleanUpOrphans(ctx context.Context) error {
 		case !meta.IsNoMatchError(err):
 			log.Error(err, "Secrets of inventories may outlive their components; will be tried again", "after", after)
 		case attempt == 0: // until the definition is installed, there is nothing new to say
-			log.Info("Secrets of inventories that outlive their component are looked for when the type is served", "type", k.Operator.Kind.String())
+			log.Info("Secrets of inventories that outlive their component are looked for when the type is served", "type", k.Self.Kind.String())
 		}
 		select {
 		case <-ctx.Done():
@@ -60,7 +60,7 @@ func (k *Keeper) CleanUpOrphans(ctx context.Context) error {
 
 // cleanUpOrphansOnce is one attempt of CleanUpOrphans.
 func (k *Keeper) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.Orphans) error {
-	gvk := k.Operator.Kind
+	gvk := k.Self.Kind
 	mapping, err := k.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return fmt.Errorf("find out whether the type %s has namespaces: %w", gvk, err)
@@ -73,15 +73,15 @@ func (k *Keeper) cleanUpOrphansOnce(ctx context.Context, orphans *inventory.Orph
 // watch of this process does not cover it.
 func (k *Keeper) stateOf(ctx context.Context, c inventory.Component) (inventory.State, error) {
 	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(k.Operator.Kind)
-	switch err := k.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
+	obj.SetGroupVersionKind(k.Self.Kind)
+	switch err := k.Local.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, obj); {
 	case types.IsGone(err, c.Name):
 		return inventory.StateGone, nil
 	case err != nil: // perhaps its path is not served just now, and it is there
 		return "", err
 	case obj.GetUID() != c.UID:
 		return inventory.StateGone, nil
-	case !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, k.Operator.Finalizer):
+	case !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, k.Self.Finalizer):
 		return inventory.StateWithoutFinalizer, nil
 	default:
 		return inventory.StateElsewhere, nil
@@ -103,5 +103,5 @@ func (k *Keeper) RetryForget(ctx context.Context, key client.ObjectKey, err erro
 	streak, _ := k.retries.LoadOrStore(key, &backoff.Streak{})
 	after := streak.(*backoff.Streak).Next(cleanupBase, cleanupLimit)
 	logf.FromContext(ctx).Error(err, "will be tried again", "after", after)
-	k.Requeue(key, after)
+	k.RequestFast(key, after)
 }

@@ -45,9 +45,9 @@ func (r *Record) rebuild(ctx context.Context, engine Engine, deletePolicy v1alph
 	k, obj := r.keeper, r.obj
 	loss, whole, deleting := r.snapshot.Losses()[0], obj.GetStatus().Inventory.IsLost(), !obj.GetDeletionTimestamp().IsZero()
 	request := reconciler.RecoverRequest{
-		Owner: k.Operator.Owner(obj), Inventory: r.Inventory(), Types: r.snapshot.Types(), Namespaces: r.snapshot.Namespaces(),
+		Owner: k.Self.Owner(obj), Inventory: r.Inventory(), Types: r.snapshot.Types(), Namespaces: r.snapshot.Namespaces(),
 		// No other policy is part of an inventory; and a deletion ignores mistakes in them.
-		Policies: reconciler.Policies{Delete: deletePolicy, AdoptOperator: k.Operator.FormerName(obj)},
+		Policies: reconciler.Policies{Delete: deletePolicy, AdoptOperator: k.Self.FormerName(obj)},
 	}
 	var found []v1alpha1.InventoryItem
 	var unlisted []string
@@ -87,9 +87,9 @@ func (k *Keeper) NoteLost(obj identity.Component, claiming bool) bool {
 	status := obj.GetStatus()
 	known := status.Inventory.Format > 1 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()
 	applied := status.AppliedGeneration != 0 || status.LastAppliedAt != nil
-	former := k.Operator.FormerName(obj)
+	former := k.Self.FormerName(obj)
 	claimed := slices.ContainsFunc(obj.GetFinalizers(), func(finalizer string) bool {
-		return finalizer == k.Operator.Finalizer || finalizer == former
+		return finalizer == k.Self.Finalizer || finalizer == former
 	})
 	if known || claiming || !claimed || status.State != "" && !applied {
 		return false
@@ -113,7 +113,7 @@ func (k *Keeper) NoteRendered(obj identity.Component, namespace string, rendered
 // seek adds to a request the types and namespaces of objects that are deployed in a namespace.
 func (k *Keeper) seek(request *reconciler.RecoverRequest, namespace string, objects ...client.Object) error {
 	for _, object := range objects {
-		gvk, err := k.Client.GroupVersionKindFor(object)
+		gvk, err := k.Local.GroupVersionKindFor(object)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (k *Keeper) widen(ctx context.Context, obj identity.Component, request *rec
 	_ = k.seek(request, namespace) // no object, no error
 	var sets []revisions.Set
 	if k.Revisions != nil {
-		record, err := k.Revisions.Read(ctx, k.Operator.Revisions(obj))
+		record, err := k.Revisions.Read(ctx, k.Self.Revisions(obj))
 		if err == nil {
 			sets, err = record.Sets(ctx)
 		}

@@ -129,7 +129,7 @@ func (r *Record) SaveEmpty(ctx context.Context) error {
 // takeOver makes the component belong to this operator, in one write with the inventory, which moves to Secrets of this operator. A
 // deletion ends under the name of the former operator: its finalizer cannot be replaced any more.
 func (r *Record) takeOver(ctx context.Context) error {
-	k, status, former := r.keeper, r.obj.GetStatus(), r.keeper.Operator.Former(r.obj)
+	k, status, former := r.keeper, r.obj.GetStatus(), r.keeper.Self.Former(r.obj)
 	if former == "" || !r.obj.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
@@ -137,14 +137,14 @@ func (r *Record) takeOver(ctx context.Context) error {
 	if status.Inventory.Chunks != nil {
 		var lost v1alpha1.Inventory
 		lost.Lose()
-		ours, err := k.Store.Open(ctx, k.Operator.Inventory(r.obj), lost)
+		ours, err := k.Store.Open(ctx, k.Self.Inventory(r.obj), lost)
 		if err != nil {
 			return err
 		}
 		ours.Restore(whole.Items)
 		r.snapshot = ours
 	}
-	status.Reconciler = k.Operator.Name
+	status.Reconciler = k.Self.Name
 	if err := r.Save(ctx, whole); err != nil {
 		status.Reconciler = former
 		return err
