@@ -45,10 +45,10 @@ func (c *Concluder) WarnOfUnknownAnnotations(obj client.Object) {
 		}
 	}
 	slices.Sort(unknown)
-	reported, text := &c.Of(obj).reported, strings.Join(unknown, ", ")
-	if text != "" && text != reported.annotations {
+	known, text := c.Of(obj), strings.Join(unknown, ", ")
+	if text != "" && text != known.unknownAnnotations {
 		c.Telemetry.Warn(obj, reasonUnknownAnnotation, telemetry.Apply, fmt.Sprintf("these annotations have no effect on a component: %s; known are %s",
 			sentence.Shorten(text, conditions.MaxMessage/2), strings.Join(slices.Sorted(slices.Values(annotations)), ", ")))
 	}
-	reported.annotations = text
+	known.unknownAnnotations = text
 }

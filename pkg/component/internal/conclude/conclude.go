@@ -59,7 +59,8 @@ type Memory struct {
 	Activity telemetry.Activity
 
 	progress progress
-	reported reported
+	// missingRights and unknownAnnotations were reported last, and are not reported again.
+	missingRights, unknownAnnotations string
 	// failureReasons says why workloads do not become ready, as far as their pods were read.
 	failureReasons verdict.FailureReasons
 	// timeoutPassed is how much of the timeout had passed when a right was found missing.
@@ -83,14 +84,6 @@ type progress struct {
 	// settled is the largest number of dependents that were done since an apply, or a deletion if deleting, began to fail.
 	settled  int
 	deleting bool
-}
-
-// reported is what was reported once, and is not reported again.
-type reported struct {
-	// missing names the rights that were missing.
-	missing string
-	// annotations are those that were unknown.
-	annotations string
 }
 
 // Of returns what is remembered of a component, which may be nothing yet.

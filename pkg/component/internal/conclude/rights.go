@@ -24,9 +24,9 @@ const maxRules = 640
 // nameMissing adds to an error about missing rights which rights the user of the component
 // lacks. The log has them once, until other rights are missing.
 func (c *Concluder) nameMissing(ctx context.Context, obj identity.Component, outcome reconciler.Outcome, err error) error {
-	missing, reported := outcome.Missing, &c.Of(obj).reported
+	missing, known := outcome.Missing, c.Of(obj)
 	if !verdict.IsForbidden(err) {
-		reported.missing = ""
+		known.missingRights = ""
 		return err
 	}
 	access, invalid := c.Author.Access(obj)
@@ -48,8 +48,8 @@ func (c *Concluder) nameMissing(ctx context.Context, obj identity.Component, out
 	if all == "" {
 		return err
 	}
-	if reported.missing != all {
-		reported.missing = all
+	if known.missingRights != all {
+		known.missingRights = all
 		logf.FromContext(ctx).Info("rights are missing", "missing", all)
 	}
 	return verdict.Worded{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
