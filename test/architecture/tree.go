@@ -48,7 +48,6 @@ type File struct {
 	// Imports are the imported paths with their local names ("" if not renamed).
 	Imports []Import
 	Syntax  *ast.File
-	set     *token.FileSet
 }
 
 // Import is one import of a file.
@@ -162,9 +161,11 @@ func (t *Tree) ours() []*Package {
 	return slices.DeleteFunc(slices.Clone(t.Packages), func(p *Package) bool { return !slices.Contains(modules, p.Module) })
 }
 
+// positions has the positions in all files.
+var positions = token.NewFileSet()
+
 func parseFile(name string, content []byte) (*File, error) {
-	set := token.NewFileSet()
-	syntax, err := parser.ParseFile(set, name, content, parser.ParseComments|parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(positions, name, content, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +173,6 @@ func parseFile(name string, content []byte) (*File, error) {
 		Path:   name,
 		Test:   strings.HasSuffix(name, "_test.go"),
 		Syntax: syntax,
-		set:    set,
 	}
 	for _, spec := range syntax.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
@@ -189,7 +189,7 @@ func parseFile(name string, content []byte) (*File, error) {
 }
 
 // line is the line of a position.
-func (f *File) line(at token.Pos) int { return f.set.Position(at).Line }
+func (f *File) line(at token.Pos) int { return positions.Position(at).Line }
 
 // Violation is one rule broken in one place.
 type Violation struct {
