@@ -17,10 +17,8 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
-	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
-	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -28,12 +26,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 )
-
-// applier applies what a component asks for.
-type applier struct {
-	*steps
-	planner *planner
-}
 
 // createOrUpdate brings the dependent objects closer to what the component asks for.
 //
@@ -81,7 +73,7 @@ func (p *applier) open(ctx context.Context, a *attempt) (err error) {
 
 // applyRevision applies the revision that the component has now. It goes through the steps of a full reconcile.
 func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result, error) {
-	if ans, err := pass(ctx, a, p.entryGates()); err != nil || ans.meanwhile != "" {
+	if ans, err := pass(ctx, a, p.entry); err != nil || ans.meanwhile != "" {
 		return p.await(ctx, a, ans, err)
 	}
 	if err := p.revisions.AdoptRelease(ctx, a.obj, a.target, p.revisions.Renderer.Generator, &a.config.Deployment, &a.config.policies); err != nil {
@@ -93,7 +85,7 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if err := p.findRevision(ctx, a); err != nil {
 		return result.Empty, err
 	}
-	if ans, err := pass(ctx, a, p.startGates()); err != nil || ans.meanwhile != "" {
+	if ans, err := pass(ctx, a, p.start); err != nil || ans.meanwhile != "" {
 		return p.await(ctx, a, ans, err)
 	}
 	started, err := p.startRevision(ctx, a)
@@ -212,21 +204,6 @@ func (p *applier) applySet(ctx context.Context, a *attempt, known prepared, obje
 	return outcome, err
 }
 
-// mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it, but
-// not that of an ImpersonationSpec.
-func mayRepairAs(obj Component, access target.Access, before prepared) bool {
-	if before.desired != nil && before.waits != repair {
-		return reflect.DeepEqual(access, before.access)
-	}
-	if own, ok := configurationOf[ImpersonationConfiguration](obj); !ok || own.GetImpersonationUser() != "" {
-		return true
-	}
-	spec := reflect.Indirect(reflect.ValueOf(obj.GetSpec()))
-	return spec.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(spec.Type()), func(field reflect.StructField) bool {
-		return field.Type == reflect.TypeFor[ImpersonationSpec]()
-	})
-}
-
 // repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
 // set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
 func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.AwaitedObject, why error) (result.Result, error) {
@@ -325,48 +302,6 @@ func (p *applier) apply(ctx context.Context, obj Component, commit session.Commi
 		Pin: known.pin.Describe(p.self.Name, known.pinned, outcome.Retained),
 	}
 	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, p.aboutTarget(obj, err))
-}
-
-// applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an
-// earlier reconcile.
-func (o *opener) applyRequest(obj Component, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
-	protected, err := o.protected(obj)
-	if err != nil {
-		return reconciler.ApplyRequest{}, err
-	}
-	_, reason, _ := obj.GetStatus().GetState() // it was reported first, so that a rollback comes before anything is removed
-	timedOut := reason == vocabulary.ReasonTimeout && revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, o.now())
-	request := reconciler.ApplyRequest{
-		Owner:           o.self.Owner(obj),
-		Namespace:       known.config.Namespace,
-		Objects:         rendered,
-		Desired:         known.desired,
-		Inventory:       inventory,
-		ComponentDigest: known.digest,
-		Policies:        known.config.policies,
-		ManagedTypes:    known.config.managedTypes,
-		Timeout:         intervalsOf(obj).Timeout,
-		AllowEmpty:      known.allowEmpty,
-		TimedOut:        timedOut,
-		RepairOnly:      known.waits == repair,
-		Stored:          known.waits != "" || known.pin.IsSet(),
-		Protected:       protected,
-	}
-	if known.pin.IsSet() {
-		request.Retain = revision.Retained(inventory.Items, known.pinned.Hooks)
-	}
-	return request, nil
-}
-
-// manifestDigest returns a function for the digest of the manifests that would be applied.
-func (o *opener) manifestDigest(t targets.Connection, resolved resolvedConfig) revision.ManifestDigest {
-	return func(ctx context.Context, obj identity.Component, objects []client.Object, digest string) (string, error) {
-		request, err := o.applyRequest(obj, prepared{directives: directives{config: resolved, allowEmpty: true}, set: set{digest: digest}}, objects, v1alpha1.Inventory{})
-		if err != nil {
-			return "", err
-		}
-		return t.Engine.ManifestDigest(ctx, request)
-	}
 }
 
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component

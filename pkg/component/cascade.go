@@ -4,24 +4,14 @@
 package component
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-
-	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/session"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
-	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // A client asks the server to orphan dependents with the propagation policy Orphan, as kubectl delete --cascade=orphan
@@ -85,30 +75,4 @@ func (c *cascades) of(obj client.Object) (orphan, seen bool) {
 	defer c.mu.Unlock()
 	noted := c.byKey[client.ObjectKeyFromObject(obj)]
 	return noted.orphan, noted.uid == obj.GetUID()
-}
-
-// detachOrphans gives a component that is deleted with the propagation policy Orphan the management policy
-// detach-on-delete, which makes the wish durable. The component is reconciled again under that policy.
-func (d *deleter) detachOrphans(ctx context.Context, obj Component, commit session.Commit) error {
-	orphan, seen := d.cascades.of(obj)
-	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
-		var err error
-		if orphan, err = d.revisions.Renderer.Revisions.IsOrphaned(ctx, d.self.Revisions(obj)); err != nil && !rendering.IsRefusal(err) {
-			return fmt.Errorf("find out whether the deletion orphans the dependent objects: %w", err)
-		}
-		d.cascades.note(obj, orphan)
-	}
-	if !orphan {
-		return nil
-	}
-	annotations := maps.Clone(obj.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[d.self.Annotation(v1alpha1.AnnotationManagementPolicy)] = "detach-on-delete"
-	obj.SetAnnotations(annotations)
-	if err := commit(ctx); err != nil {
-		return err
-	}
-	return &result.RequeueError{After: time.Millisecond, Err: errors.New("the deletion orphans the dependent objects")}
 }

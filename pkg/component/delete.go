@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,12 +33,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
 )
-
-// deleter deletes the dependent objects of a component.
-type deleter struct {
-	*steps
-	cascades cascades
-}
 
 // delete removes the dependent objects, unless something blocks that.
 func (d *deleter) delete(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
@@ -385,4 +381,30 @@ func (d *deleter) orphanDependents(ctx context.Context, obj Component, commit se
 func (o *opener) isAbandoned(obj Component) bool {
 	abandoned, err := abandonOf(obj, o.self.Name)
 	return err == nil && abandoned
+}
+
+// detachOrphans gives a component that is deleted with the propagation policy Orphan the management policy
+// detach-on-delete, which makes the wish durable. The component is reconciled again under that policy.
+func (d *deleter) detachOrphans(ctx context.Context, obj Component, commit session.Commit) error {
+	orphan, seen := d.cascades.of(obj)
+	if orphan = orphan || hasOrphanFinalizer(obj); !orphan && !seen && obj.GetStatus().Revision != 0 {
+		var err error
+		if orphan, err = d.revisions.Renderer.Revisions.IsOrphaned(ctx, d.self.Revisions(obj)); err != nil && !rendering.IsRefusal(err) {
+			return fmt.Errorf("find out whether the deletion orphans the dependent objects: %w", err)
+		}
+		d.cascades.note(obj, orphan)
+	}
+	if !orphan {
+		return nil
+	}
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[d.self.Annotation(v1alpha1.AnnotationManagementPolicy)] = "detach-on-delete"
+	obj.SetAnnotations(annotations)
+	if err := commit(ctx); err != nil {
+		return err
+	}
+	return &result.RequeueError{After: time.Millisecond, Err: errors.New("the deletion orphans the dependent objects")}
 }

@@ -5,8 +5,12 @@ package component
 
 import (
 	"context"
+	"reflect"
+	"slices"
+	"time"
 
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -40,27 +44,6 @@ type answer struct {
 	why error
 }
 
-// meanwhile is what is done with the dependent objects while a gate is closed.
-type meanwhile string
-
-const (
-	// freeze writes nothing.
-	freeze meanwhile = "Freeze"
-	// repair repairs the objects that were applied last, and removes none.
-	repair meanwhile = "Repair"
-	// keepUnapproved goes on applying the current revision. The next one waits for its approval.
-	keepUnapproved meanwhile = "KeepUnapproved"
-	// keepVersion goes on applying the current revision. The next one waits for its turn.
-	keepVersion meanwhile = "KeepVersion"
-)
-
-// entryGates are asked once the component is read and its target is connected. A component that is suspended, or that another
-// operator has claimed, does not come here: see internal/session.
-func (p *applier) entryGates() []gate { return []gate{p.referencesLoaded} }
-
-// startGates are asked before the candidate becomes the current revision.
-func (p *applier) startGates() []gate { return []gate{p.approvalGiven, p.turnCome} }
-
 // pass asks gates in their order until one is closed.
 func pass(ctx context.Context, a *attempt, gates []gate) (answer, error) {
 	for _, check := range gates {
@@ -89,4 +72,26 @@ func (p *applier) turnCome(ctx context.Context, a *attempt) (answer, error) {
 		return answer{meanwhile: keepVersion}, err
 	}
 	return answer{}, err
+}
+
+// prepared returns what is remembered of a set of objects that the attempt applies. The digest is that of the component.
+func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Rendering, now time.Time) prepared {
+	p := prepared{directives: a.directives, set: set{digest: digest, pin: pin, pinned: objects.Pinned}, until: now.Add(intervalsOf(a.obj).Requeue)}
+	p.config.Namespace, p.config.Adopted = objects.Namespace, nil // what was adopted is large, and needed for the rendering only
+	return p
+}
+
+// mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it, but
+// not that of an ImpersonationSpec.
+func mayRepairAs(obj Component, access target.Access, before prepared) bool {
+	if before.desired != nil && before.waits != repair {
+		return reflect.DeepEqual(access, before.access)
+	}
+	if own, ok := configurationOf[ImpersonationConfiguration](obj); !ok || own.GetImpersonationUser() != "" {
+		return true
+	}
+	spec := reflect.Indirect(reflect.ValueOf(obj.GetSpec()))
+	return spec.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(spec.Type()), func(field reflect.StructField) bool {
+		return field.Type == reflect.TypeFor[ImpersonationSpec]()
+	})
 }

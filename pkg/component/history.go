@@ -6,7 +6,10 @@ package component
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
@@ -58,4 +61,16 @@ func (pl *planner) diffRevisions(ctx context.Context, key client.ObjectKey, from
 	own, ok := configurationOf[ClientConfiguration](obj)
 	remote := ok && own.GetKubeConfig() != nil
 	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), pl.beside(key.Namespace, remote, sets[0].Namespace, sets[1].Namespace), nil
+}
+
+// beside returns what reports whether an object is in a namespace, with a component that deploys into others.
+func (pl *planner) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
+	return func(object report.Key) bool {
+		if object.Namespace != "" || remote {
+			return object.Namespace == namespace && !remote
+		}
+		// Manifests may leave out the namespace, unless the kind has none.
+		mapping, err := pl.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
+		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && !slices.ContainsFunc(deployed, func(other string) bool { return other != namespace })
+	}
 }

@@ -14,24 +14,12 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
-	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
-
-// runHooks calls the hooks of a point in their order, until one fails. An error
-// that declares itself to be ignored (result.Generic) is logged.
-func (s *steps) runHooks(ctx context.Context, point hookPoint, obj Component) error {
-	if len(s.code.hooks[point]) == 0 {
-		return nil
-	}
-	return s.telemetry.Part(ctx, metrics.PhaseHooks, func(ctx context.Context) error {
-		return s.code.runHooks(ctx, point, obj)
-	})
-}
 
 // ClientFromContext returns a client for the deployment target: the cluster and
 // the user that the dependent objects are written as. It reads from the

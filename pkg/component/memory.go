@@ -134,13 +134,6 @@ type set struct {
 	approval *v1alpha1.PendingApproval
 }
 
-// prepared returns what is remembered of a set of objects that the attempt applies. The digest is that of the component.
-func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Rendering, now time.Time) prepared {
-	p := prepared{directives: a.directives, set: set{digest: digest, pin: pin, pinned: objects.Pinned}, until: now.Add(intervalsOf(a.obj).Requeue)}
-	p.config.Namespace, p.config.Adopted = objects.Namespace, nil // what was adopted is large, and needed for the rendering only
-	return p
-}
-
 // keepRendered remembers what a component wants. If there is too much to remember, the
 // caches of other components are dropped, whichever they are.
 func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
@@ -215,3 +208,17 @@ func (s root) equal(other root) bool {
 	return s.uid == other.uid && s.generation == other.generation &&
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
 }
+
+// meanwhile is what is done with the dependent objects while a gate is closed.
+type meanwhile string
+
+const (
+	// freeze writes nothing.
+	freeze meanwhile = "Freeze"
+	// repair repairs the objects that were applied last, and removes none.
+	repair meanwhile = "Repair"
+	// keepUnapproved goes on applying the current revision. The next one waits for its approval.
+	keepUnapproved meanwhile = "KeepUnapproved"
+	// keepVersion goes on applying the current revision. The next one waits for its turn.
+	keepVersion meanwhile = "KeepVersion"
+)

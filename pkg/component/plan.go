@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	apitypes "k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -169,12 +170,6 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 
 // defaultPlans is how many components are planned at the same time.
 const defaultPlans = 4
-
-// planner makes plans.
-type planner struct {
-	*steps
-	deletion *deleter
-}
 
 // listKeys returns the components of a namespace, or of all, that the reconciler selects.
 func (pl *planner) listKeys(ctx context.Context, namespace string) ([]client.ObjectKey, error) {
@@ -579,4 +574,20 @@ func (p Plan) hash(uid apitypes.UID, revision, manifests string) string {
 	}
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:10])
+}
+
+// manifestsOf returns what was rendered for an answer.
+func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
+	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
+	values, err := revision.Parameters(obj)
+	if err == nil {
+		err = utiljson.Unmarshal(values, &of.Values)
+	}
+	if err != nil {
+		return of, fmt.Errorf("the parameters of its manifests: %w", err)
+	}
+	for _, object := range rendered.Objects {
+		of.Objects = append(of.Objects, preview.Manifest{File: origins.Of(object), Object: object.(*unstructured.Unstructured).DeepCopy().Object})
+	}
+	return of, nil
 }

@@ -14,12 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -30,11 +27,8 @@ import (
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/preview"
-	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
-	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 )
 
 // Users ask the operator what it would do for a component by an annotation; package
@@ -465,34 +459,6 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 	}
 	text, err := json.Marshal(plan)
 	return preview.Answer{Plan: text, Hidden: hidden, Manifests: plan.manifests}, err
-}
-
-// manifestsOf returns what was rendered for an answer.
-func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
-	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
-	values, err := revision.Parameters(obj)
-	if err == nil {
-		err = utiljson.Unmarshal(values, &of.Values)
-	}
-	if err != nil {
-		return of, fmt.Errorf("the parameters of its manifests: %w", err)
-	}
-	for _, object := range rendered.Objects {
-		of.Objects = append(of.Objects, preview.Manifest{File: origins.Of(object), Object: object.(*unstructured.Unstructured).DeepCopy().Object})
-	}
-	return of, nil
-}
-
-// beside returns what reports whether an object is in a namespace, with a component that deploys into others.
-func (pl *planner) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
-	return func(object report.Key) bool {
-		if object.Namespace != "" || remote {
-			return object.Namespace == namespace && !remote
-		}
-		// Manifests may leave out the namespace, unless the kind has none.
-		mapping, err := pl.mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
-		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && !slices.ContainsFunc(deployed, func(other string) bool { return other != namespace })
-	}
 }
 
 // hideValues removes the values of fields of objects that are not beside the answer, and

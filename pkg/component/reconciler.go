@@ -103,10 +103,6 @@ func checkType[T Component]() error {
 	return nil
 }
 
-func newComponent[T Component]() T {
-	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-}
-
 // Reconcile reconciles one component. Before the setup, and after a
 // wiring mistake that came too late for it, it returns a reconcile.TerminalError.
 func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
+	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
+	"github.com/corbel-run/corbel/pkg/component/internal/record"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+)
+
+// steps are the parts of a reconcile that its phases have in common. Each has its own memory of components.
+type steps struct {
+	*opener
+	revisions *revision.Source
+	records   *record.Keeper
+	conclude  *conclude.Concluder
+	fleet     *fleet.Fleet
+	memory    *memory
+	telemetry *telemetry.Telemetry
+	triggers  triggers
+}
+
+// triggers is trigger.Queue.
+type triggers interface {
+	StartReconcile(key client.ObjectKey) (fast bool)
+	IsUrgent(key client.ObjectKey) bool
+	RequestFast(key client.ObjectKey, after time.Duration)
+}
+
+// remembered is what is remembered about the component.
+func (s *steps) remembered(obj Component) *remembered {
+	return s.memory.entryOf(client.ObjectKeyFromObject(obj))
+}
+
+// runHooks calls the hooks of a point in their order, until one fails. An error
+// that declares itself to be ignored (result.Generic) is logged.
+func (s *steps) runHooks(ctx context.Context, point hookPoint, obj Component) error {
+	if len(s.code.hooks[point]) == 0 {
+		return nil
+	}
+	return s.telemetry.Part(ctx, metrics.PhaseHooks, func(ctx context.Context) error {
+		return s.code.runHooks(ctx, point, obj)
+	})
+}
+
+// applier applies what a component asks for.
+type applier struct {
+	*steps
+	planner *planner
+	// entry and start are the gates that are asked once the target is connected, and before a revision starts.
+	entry, start []gate
+}
+
+// deleter deletes the dependent objects of a component.
+type deleter struct {
+	*steps
+	cascades cascades
+}
+
+// planner makes plans.
+type planner struct {
+	*steps
+	deletion *deleter
+}
