@@ -36,42 +36,30 @@ type Lister struct {
 	New func() identity.Component
 }
 
-// list lists all components that the manager's cache has, as the server has them. A component that cannot be decoded is left out: it
-// is not reconciled either.
+// list lists all components that the manager's cache has, as the server has them. The cache may have those of a few namespaces; before
+// it is started, all components count. A component that cannot be decoded is left out: it is not reconciled either.
 func (f *Fleet) list(ctx context.Context, generator string) (members, error) {
-	ours, err := f.cached(ctx)
-	if err != nil {
+	cached := &metav1.PartialObjectMetadataList{}
+	cached.SetGroupVersionKind(f.Self.ListKind())
+	err := f.Lister.Cache.List(ctx, cached)
+	_, stopped := errors.AsType[*cache.ErrCacheNotStarted](err)
+	if err != nil && !stopped {
 		return nil, err
 	}
-	found, err := f.listIn(ctx, generator, ours, f.Lister.Namespace)
+	ours, namespaces := map[client.ObjectKey]bool{}, map[string]bool{}
+	for i := range cached.Items {
+		ours[client.ObjectKeyFromObject(&cached.Items[i])], namespaces[cached.Items[i].Namespace] = true, true
+	}
+	counts := func(key client.ObjectKey) bool { return stopped || ours[key] }
+	found, err := f.listIn(ctx, generator, counts, f.Lister.Namespace)
 	if !apierrors.IsForbidden(err) || f.Lister.Namespace != "" {
 		return found, err
 	}
-	namespaces := map[string]bool{}
-	for key := range ours {
-		namespaces[key.Namespace] = true
-	}
-	return f.listIn(ctx, generator, ours, slices.Sorted(maps.Keys(namespaces))...)
+	return f.listIn(ctx, generator, counts, slices.Sorted(maps.Keys(namespaces))...)
 }
 
-// cached returns the components in the manager's cache, which may be those of a few namespaces; nil if the
-// cache is not started.
-func (f *Fleet) cached(ctx context.Context) (map[client.ObjectKey]bool, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(f.Self.ListKind())
-	err := f.Lister.Cache.List(ctx, list)
-	if _, stopped := errors.AsType[*cache.ErrCacheNotStarted](err); stopped {
-		return nil, nil
-	}
-	keys := map[client.ObjectKey]bool{}
-	for i := range list.Items {
-		keys[client.ObjectKeyFromObject(&list.Items[i])] = true
-	}
-	return keys, err
-}
-
-// listIn lists the components of namespaces; the name of all namespaces is empty.
-func (f *Fleet) listIn(ctx context.Context, generator string, ours map[client.ObjectKey]bool, namespaces ...string) (members, error) {
+// listIn lists the components of namespaces that count; the name of all namespaces is empty.
+func (f *Fleet) listIn(ctx context.Context, generator string, counts func(client.ObjectKey) bool, namespaces ...string) (members, error) {
 	found := members{}
 	for _, namespace := range namespaces {
 		for options := (client.ListOptions{Namespace: namespace, LabelSelector: f.Lister.Selector, Limit: pageSize}); ; {
@@ -82,7 +70,7 @@ func (f *Fleet) listIn(ctx context.Context, generator string, ours map[client.Ob
 			}
 			for i := range page.Items {
 				key := client.ObjectKeyFromObject(&page.Items[i])
-				if page.Items[i].GetDeletionTimestamp() != nil || ours != nil && !ours[key] {
+				if page.Items[i].GetDeletionTimestamp() != nil || !counts(key) {
 					continue
 				}
 				if m, ok := f.decode(generator, &page.Items[i]); ok {
