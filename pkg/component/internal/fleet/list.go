@@ -28,7 +28,7 @@ const pageSize = 500
 type Lister struct {
 	// Server reads from the API server, Cache from the cache of the manager.
 	Server, Cache client.Reader
-	// Namespace is the only one that the operator has rights in; empty: there may be more.
+	// Namespace is the only namespace in which the operator has rights; empty: there may be more.
 	Namespace string
 	// Selector selects the components of the operator; nil: all.
 	Selector labels.Selector
@@ -36,7 +36,7 @@ type Lister struct {
 	New func() identity.Component
 }
 
-// list lists all components that the manager's cache has, as the server has them. The cache may have those of a few namespaces; before
+// list lists all components that the manager's cache has, as the server has them. The cache may be limited to a few namespaces; before
 // it is started, all components count. A component that cannot be decoded is left out: it is not reconciled either.
 func (f *Fleet) list(ctx context.Context, generator string) (members, error) {
 	cached := &metav1.PartialObjectMetadataList{}

@@ -37,7 +37,7 @@ type rollout struct {
 type round struct {
 	generator string
 	members   members
-	// loaded: members are all components. Until then they are those that this process has reconciled.
+	// loaded: members are all components. Until then, they are the components that this process has reconciled.
 	loaded bool
 	// gone are the components that went during the list.
 	gone map[client.ObjectKey]bool
