@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -322,4 +324,27 @@ func (p *applier) hooksAfterFastPath(ctx context.Context, obj Component) error {
 		return err
 	}
 	return p.runHooks(ctx, postReconcile, obj)
+}
+
+// reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this
+// generation stays, but for one that an earlier revision is ready: the same rendering may lead to it again.
+func (p *applier) reportSlow(ctx context.Context, obj Component, commit session.Commit, render func(context.Context) error) error {
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ctx, at := renders.WithProgress(ctx)
+	var refused error
+	ctx = guard.WithSlow(ctx, p.code.slowAfter, func(passed time.Duration) {
+		state, _, _ := obj.GetStatus().GetState()
+		if obj.GetStatus().ObservedGeneration == obj.GetGeneration() && state != v1alpha1.StatePending && state != v1alpha1.StateProcessing || refused != nil {
+			return
+		}
+		message := fmt.Sprintf("the manifests have been rendered for %s: %s", passed.Round(time.Second), cmp.Or(at(), "generator"))
+		conclude.SetVerdict(obj, verdict.Evaluate(verdict.Facts{Waiting: message}))
+		if refused = commit(outer); refused != nil {
+			cancel()
+		}
+	})
+	err := render(ctx)
+	return cmp.Or(refused, err)
 }

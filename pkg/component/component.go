@@ -30,6 +30,14 @@ type Component interface {
 	GetStatus() *Status
 }
 
+// Status is the part of a component's status that belongs to Corbel. Embed it
+// inline into the status of your own type.
+//
+// The custom resource definition must have the status subresource, and should default
+// status.observedGeneration to -1, because tools mistake an empty status for a good one. The
+// documentation of v1alpha1.ComponentStatus has the markers for both, and columns for kubectl.
+type Status = v1alpha1.ComponentStatus
+
 // A component type implements the ...Configuration interfaces of this file itself or in
 // its spec. If both implement one of them, the component counts. A spec may have pointer
 // receivers even if GetSpec returns it by value; a spec that is a nil pointer counts as

@@ -12,10 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -70,4 +74,69 @@ func (o *opener) basicContext(ctx context.Context) context.Context {
 	known := manifests.FromContext(ctx)
 	known.ReconcilerName, known.LocalClient = o.self.Name, confidential.NotingClient(o.local)
 	return known.In(ctx)
+}
+
+// fluxRequestedAt is the annotation by which Flux asks for a reconcile.
+const fluxRequestedAt = vocabulary.AnnotationReconcileRequestedAt
+
+// maxReconcileAt is how much of the value of such an annotation is recorded, in bytes.
+//
+// Unit: bytes
+// Limit: the value of the annotation reconcile-at that the status records; the rest is cut.
+const maxReconcileAt = 128
+
+// reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what
+// is no time in the form of RFC 3339 counts as earlier than any.
+func (o *opener) reconcileAt(obj Component) string {
+	own, flux := o.self.Value(obj, vocabulary.AnnotationReconcileAt), obj.GetAnnotations()[fluxRequestedAt]
+	at := func(text string) time.Time {
+		t, _ := time.Parse(time.RFC3339, text) // zero if it is none
+		return t
+	}
+	if own == "" || at(flux).After(at(own)) {
+		own = flux
+	}
+	return sentence.Shorten(own, maxReconcileAt)
+}
+
+// applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an
+// earlier reconcile.
+func (o *opener) applyRequest(obj Component, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
+	protected, err := o.protected(obj)
+	if err != nil {
+		return reconciler.ApplyRequest{}, err
+	}
+	_, reason, _ := obj.GetStatus().GetState() // it was reported first, so that a rollback comes before anything is removed
+	timedOut := reason == vocabulary.ReasonTimeout && revision.Of(obj).TimedOut(intervalsOf(obj).Timeout, o.now())
+	request := reconciler.ApplyRequest{
+		Owner:           o.self.Owner(obj),
+		Namespace:       known.config.Namespace,
+		Objects:         rendered,
+		Desired:         known.desired,
+		Inventory:       inventory,
+		ComponentDigest: known.digest,
+		Policies:        known.config.policies,
+		ManagedTypes:    known.config.managedTypes,
+		Timeout:         intervalsOf(obj).Timeout,
+		AllowEmpty:      known.allowEmpty,
+		TimedOut:        timedOut,
+		RepairOnly:      known.waits == repair,
+		Stored:          known.waits != "" || known.pin.IsSet(),
+		Protected:       protected,
+	}
+	if known.pin.IsSet() {
+		request.Retain = revision.Retained(inventory.Items, known.pinned.Hooks)
+	}
+	return request, nil
+}
+
+// manifestDigest returns a function for the digest of the manifests that would be applied.
+func (o *opener) manifestDigest(t targets.Connection, resolved resolvedConfig) revision.ManifestDigest {
+	return func(ctx context.Context, obj identity.Component, objects []client.Object, digest string) (string, error) {
+		request, err := o.applyRequest(obj, prepared{directives: directives{config: resolved, allowEmpty: true}, set: set{digest: digest}}, objects, v1alpha1.Inventory{})
+		if err != nil {
+			return "", err
+		}
+		return t.Engine.ManifestDigest(ctx, request)
+	}
 }

@@ -265,3 +265,14 @@ func newRenderer(generator manifests.Generator, s settings, code *userCode, t *t
 		},
 	}
 }
+
+// ClientFromContext returns a client for the deployment target: the cluster and
+// the user that the dependent objects are written as. It reads from the
+// server. It is there in generators and in all hooks but the post-read hooks;
+// elsewhere there is an error. What else a context holds, manifests.FromContext returns.
+func ClientFromContext(ctx context.Context) (client.Client, error) {
+	if c := manifests.FromContext(ctx).Client; c != nil {
+		return c, nil
+	}
+	return nil, errors.New("the context holds no client of the target cluster")
+}
