@@ -37,7 +37,6 @@ import (
 func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
 	p.conclude.Of(obj).Run.Planned = false
-	p.fleet.Start(key, false)
 	if p.triggers.StartReconcile(key) {
 		if known, ok := p.memory.renderedFor(obj, p.now()); ok {
 			res, err := p.applyFast(ctx, obj, commit, known)
@@ -46,7 +45,7 @@ func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit sess
 			}
 		}
 	}
-	p.fleet.Start(key, true)
+	p.fleet.Start(key)
 	// Whatever comes out of it, the request is handled at the end.
 	request := p.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()

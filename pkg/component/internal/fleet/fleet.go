@@ -72,8 +72,6 @@ type Fleet struct {
 type note struct {
 	// turn is the reason why the component keeps its version, for people; empty if it does not.
 	turn string
-	// unasked: the full reconcile did not ask for the turn of the component.
-	unasked bool
 	// updated is a state that the roll-out learns as soon as the status of the component is written; nil if there is none.
 	updated *Member
 }
@@ -96,13 +94,8 @@ func (f *Fleet) Remove(key client.ObjectKey) {
 	f.rollout.remove(key)
 }
 
-// Start notes that a reconcile of a component starts. A full one may ask for the turn.
-func (f *Fleet) Start(key client.ObjectKey, full bool) {
-	n := f.note(key)
-	if n.unasked = full; full {
-		n.turn = ""
-	}
-}
+// Start notes that a full reconcile of a component starts. It may ask for the turn.
+func (f *Fleet) Start(key client.ObjectKey) { f.note(key).turn = "" }
 
 // Turn returns the reason why a component keeps its version, for people; empty if it does not.
 func (f *Fleet) Turn(key client.ObjectKey) string { return f.note(key).turn }
@@ -122,7 +115,6 @@ func (f *Fleet) Ask(ctx context.Context, obj identity.Component, c revision.Cand
 	if n.turn = f.turn(obj, c); n.turn != waitsForTurn {
 		return n.turn, nil
 	}
-	n.unasked = false
 	may, err := f.rollout.mayStart(ctx, c.Digests.Generator, key, f.reconciled(obj, false))
 	if err != nil {
 		return n.turn, f.Self.About(obj, err)
@@ -228,7 +220,7 @@ func (f *Fleet) reconciled(obj identity.Component, skipped bool) Member {
 	if strings.HasPrefix(n.turn, waitsForTurn) && m.State == Done {
 		m.State, m.ReadyAt = Waiting, time.Time{}
 	}
-	if m.State == Waiting && n.unasked {
+	if m.State == Waiting && n.turn == "" { // it did not ask
 		m.State = Unable
 	}
 	return m

@@ -374,3 +374,21 @@ func TestMistakesInTheAnnotationRollout(t *testing.T) {
 		}
 	}
 }
+
+// A component that waits for its approval does not ask for its turn, and takes no place.
+func TestAComponentThatDoesNotAskTakesNoPlace(t *testing.T) {
+	w := newWidget()
+	w.Status = v1alpha1.ComponentStatus{Revision: 1, AppliedGeneration: 1, History: historyFrom("1 old Ready")}
+	f := newFleet(Lister{})
+	if got := f.reconciled(w, false).State; got != Unable {
+		t.Errorf("before it asks it is %s", got)
+	}
+	f.note(client.ObjectKeyFromObject(w)).turn = waitsForTurn
+	if got := f.reconciled(w, false).State; got != Waiting {
+		t.Errorf("while it waits for its turn it is %s", got)
+	}
+	f.Start(client.ObjectKeyFromObject(w))
+	if got := f.reconciled(w, false).State; got != Unable {
+		t.Errorf("in the next reconcile, before it asks, it is %s", got)
+	}
+}
