@@ -20,7 +20,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
-	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -52,9 +51,8 @@ func (f Findings) requeue(interval time.Duration, now time.Time) time.Duration {
 // Report writes the verdict about the reconcile into the status, the events and the log. The panic of a
 // method of the component decides the verdict, whatever else happened.
 func (c *Concluder) Report(ctx context.Context, obj identity.Component, outcome session.Outcome, found Findings) result.Verdict {
-	var before telemetry.Summary
+	var before, v verdict.Verdict
 	before.State, before.Reason, _ = obj.GetStatus().GetState()
-	var v verdict.Verdict
 	err := guard.CallNamed("a method of the component", func() error {
 		v = verdict.Evaluate(c.factsOf(obj, outcome, found))
 		SetVerdict(obj, v)

@@ -36,15 +36,8 @@ const (
 	maxKeptNotes = 100
 )
 
-// Action is the action of a reconcile, as events name it.
-type Action string
-
-const (
-	// Apply creates or updates the dependents.
-	Apply Action = "Apply"
-	// Delete deletes them.
-	Delete Action = "Delete"
-)
+// Apply and Delete are actions of reconciles, as events name them: the dependents are created and updated, or deleted.
+const Apply, Delete = "Apply", "Delete"
 
 // Reasons of the events that are no transitions.
 const (
@@ -111,7 +104,7 @@ type failure struct {
 
 // Add adds the steps and notes of a reconcile.
 func (a *Activity) Add(outcome reconciler.Outcome) {
-	a.steps = addSteps(a.steps, outcome.Steps)
+	a.steps = addCounts(a.steps, outcome.Steps)
 	for _, note := range outcome.Notes {
 		// The engine repeats a note as long as its cause lasts.
 		if slices.Contains(a.notes, note) {
@@ -119,12 +112,9 @@ func (a *Activity) Add(outcome reconciler.Outcome) {
 		}
 		if len(a.notes) < maxKeptNotes {
 			a.notes = append(a.notes, note)
-			continue
+		} else {
+			a.more = addCounts(a.more, map[string]int{noteReason(note): 1})
 		}
-		if a.more == nil {
-			a.more = map[string]int{}
-		}
-		a.more[noteReason(note)]++
 	}
 }
 
@@ -134,12 +124,12 @@ func (a *Activity) StartRevision() { a.log.started, a.log.starts = true, true }
 // SetInstalled notes whether the component was ready before the present reconcile.
 func (a *Activity) SetInstalled(installed bool) { a.log.installed = installed }
 
-func addSteps(sum, more map[string]int) map[string]int {
-	for verb, n := range more {
-		if sum == nil {
-			sum = map[string]int{}
-		}
-		sum[verb] += n
+func addCounts(sum, more map[string]int) map[string]int {
+	if sum == nil {
+		sum = map[string]int{}
+	}
+	for name, n := range more {
+		sum[name] += n
 	}
 	return sum
 }
@@ -148,16 +138,16 @@ func addSteps(sum, more map[string]int) map[string]int {
 func noteReason(note report.Note) string { return cmp.Or(note.Reason, reasonNoted) }
 
 // ReportActivity sends events about the steps and notes since the last transition, and logs them.
-func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, a *Activity, action Action) {
+func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, a *Activity, action string) {
 	events.Send(t.Recorder, obj, maxNotes, a.noteEvents(action)...)
 	if summary := summaryOf(a.steps); summary != "" {
 		reason := reasonApplied
 		if action == Delete {
 			reason = reasonDeleted
 		}
-		events.Send(t.Recorder, obj, 1, events.Event{Reason: reason, Action: string(action), Note: summary})
+		events.Send(t.Recorder, obj, 1, events.Event{Reason: reason, Action: action, Note: summary})
 	}
-	a.log.steps = addSteps(a.log.steps, a.steps)
+	a.log.steps = addCounts(a.log.steps, a.steps)
 	a.log.repaired = a.log.repaired || slices.ContainsFunc(a.notes, func(note report.Note) bool {
 		return note.Reason == report.NoteDriftRepaired
 	})
@@ -167,7 +157,7 @@ func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, 
 
 // noteEvents makes one event of all notes with one reason. It names the first few objects and
 // counts the rest. Warnings come first, because not all may fit.
-func (a *Activity) noteEvents(action Action) []events.Event {
+func (a *Activity) noteEvents(action string) []events.Event {
 	var reasons []string
 	byReason := map[string][]report.Note{}
 	for _, note := range a.notes {
@@ -177,22 +167,17 @@ func (a *Activity) noteEvents(action Action) []events.Event {
 		}
 		byReason[reason] = append(byReason[reason], note)
 	}
-	slices.SortStableFunc(reasons, func(a, b string) int {
-		first, second := byReason[a][0], byReason[b][0]
-		switch {
-		case first.Warning != second.Warning && first.Warning:
-			return -1
-		case first.Warning != second.Warning:
-			return 1
-		case first.Warning:
-			return cmp.Compare(b, a)
+	rank := func(reason string) string {
+		if byReason[reason][0].Warning {
+			return reason
 		}
-		return 0
-	})
+		return ""
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(rank(b), rank(a)) })
 	var about []events.Event
 	for _, reason := range reasons {
 		notes := byReason[reason]
-		event := events.Event{Reason: reason, Action: string(action)}
+		event := events.Event{Reason: reason, Action: action}
 		if notes[0].Warning {
 			event.Type = corev1.EventTypeWarning
 		}
@@ -232,7 +217,7 @@ func summaryOf(steps map[string]int) string {
 
 // completed returns the name of the transition that made the component ready; it is empty if
 // there was none.
-func (a *Activity) completed(before Summary) string {
+func (a *Activity) completed(before verdict.Verdict) string {
 	switch {
 	case !a.log.installed:
 		return "installed"

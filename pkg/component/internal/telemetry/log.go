@@ -38,7 +38,7 @@ func (t *Telemetry) LogDeleted(ctx context.Context, obj identity.Component, a *A
 
 // named returns the values that name a component in a line of the log.
 func (t *Telemetry) named(obj identity.Component) []any {
-	return []any{"component", t.self.Title(obj), "revision", obj.GetStatus().Revision}
+	return []any{"component", t.Self.Title(obj), "revision", obj.GetStatus().Revision}
 }
 
 // logTransition writes the line about a transition; an empty one is none.
@@ -97,8 +97,8 @@ func (t *Telemetry) logVerdict(ctx context.Context, obj identity.Component, a *A
 		a.log.failure.reason = ""
 		return
 	}
-	if last := &a.log.failure; last.reason != v.Reason || last.message != v.Message && t.now().Sub(last.at) >= ErrorInterval {
-		*last = failure{v.Reason, v.Message, t.now()}
+	if last := &a.log.failure; last.reason != v.Reason || last.message != v.Message && t.Now().Sub(last.at) >= ErrorInterval {
+		*last = failure{v.Reason, v.Message, t.Now()}
 		logf.FromContext(ctx).Error(errors.New(v.Message), "failed", append(t.named(obj), "reason", v.Reason)...)
 	}
 	if current, ok := ctx.Value(outcomeKey{}).(*outcome); ok && v.Err != nil {

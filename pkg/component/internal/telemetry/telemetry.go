@@ -4,6 +4,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -35,26 +36,13 @@ type Options struct {
 
 // Telemetry reports the work of the reconciler of one controller.
 type Telemetry struct {
-	// Recorder sends events. It may be nil.
-	Recorder events.Recorder
-
-	controller string
-	self       *identity.Operator
-	tracer     trace.Tracer
+	Options
 	population *metrics.Population[client.ObjectKey]
-	now        func() time.Time
 }
 
 // New returns a Telemetry.
-func New(options Options) *Telemetry {
-	return &Telemetry{
-		Recorder:   options.Recorder,
-		controller: options.Controller,
-		self:       options.Self,
-		tracer:     options.Tracer,
-		population: metrics.NewPopulation[client.ObjectKey](options.Controller),
-		now:        options.Now,
-	}
+func New(o Options) *Telemetry {
+	return &Telemetry{Options: o, population: metrics.NewPopulation[client.ObjectKey](o.Controller)}
 }
 
 // outcome is the result of a reconcile. It is filled in during the reconcile.
@@ -78,9 +66,9 @@ func (t *Telemetry) Reconcile(ctx context.Context, key client.ObjectKey, run fun
 	start := time.Now()
 	current := &outcome{}
 	ctx = context.WithValue(ctx, outcomeKey{}, current)
-	ctx = metrics.WithController(confidential.Start(ctx, false), t.controller)
-	ctx, span := t.tracer.Start(ctx, "corbel.reconcile")
-	span.Set("corbel.controller", t.controller)
+	ctx = metrics.WithController(confidential.Start(ctx, false), t.Controller)
+	ctx, span := t.Tracer.Start(ctx, "corbel.reconcile")
+	span.Set("corbel.controller", t.Controller)
 	span.Set("corbel.namespace", key.Namespace)
 	span.Set("corbel.name", key.Name)
 
@@ -94,7 +82,7 @@ func (t *Telemetry) Reconcile(ctx context.Context, key client.ObjectKey, run fun
 	}
 	span.Set("corbel.result", string(current.result))
 	span.End(err)
-	metrics.Reconciled(t.controller, current.result, time.Since(start))
+	metrics.Reconciled(t.Controller, current.result, time.Since(start))
 	if err != nil && err.Error() == current.logged {
 		err = &loggedError{err}
 	}
@@ -104,60 +92,54 @@ func (t *Telemetry) Reconcile(ctx context.Context, key client.ObjectKey, run fun
 // Part runs a part of a reconcile, in a span and with its duration measured.
 func (t *Telemetry) Part(ctx context.Context, phase metrics.Phase, run func(ctx context.Context) error) error {
 	start := time.Now()
-	ctx, span := t.tracer.Start(ctx, "corbel."+string(phase))
+	ctx, span := t.Tracer.Start(ctx, "corbel."+string(phase))
 	err := run(ctx)
 	span.End(err)
-	metrics.ObservePhase(t.controller, phase, time.Since(start))
+	metrics.ObservePhase(t.Controller, phase, time.Since(start))
 	return err
 }
 
 // CountHeldBack counts a rendering that is held back.
-func (t *Telemetry) CountHeldBack() { metrics.RenderHeldBack(t.controller) }
+func (t *Telemetry) CountHeldBack() { metrics.RenderHeldBack(t.Controller) }
 
-// Summary is a state of a component with its reason.
-type Summary struct {
-	State  v1alpha1.State
-	Reason string
-}
-
-// Report reports the verdict about a reconcile, and the steps for the component if the verdict is a
-// transition, the component is ready, or a revision waits for its approval.
-func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activity, before Summary, v verdict.Verdict, dependents map[string]int) {
+// Report reports the verdict about a reconcile, and the steps for the component if the verdict is a transition, the component is ready, or
+// a revision waits for its approval. Of the verdict before, only state and reason count.
+func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activity, before, v verdict.Verdict, dependents map[string]int) {
 	t.logVerdict(ctx, obj, a, before.Reason, v)
 	t.population.Set(client.ObjectKeyFromObject(obj), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
 	NoteResult(ctx, resultOf(v))
-	starts := a.log.starts
+	changed := v.State != before.State || v.Reason != before.Reason || a.log.starts
 	a.log.starts = false
-	switch {
-	case v.State == v1alpha1.StateReady:
-		t.ReportActivity(ctx, obj, a, Apply)
+	ready := v.State == v1alpha1.StateReady
+	// While a revision waits for its approval, the revision before is repaired, which is no part of the approved revision.
+	if changed || ready || v.Reason == vocabulary.ReasonApprovalRequired {
+		action := Apply
+		if !obj.GetDeletionTimestamp().IsZero() {
+			action = Delete
+		}
+		t.ReportActivity(ctx, obj, a, action)
+	}
+	if ready {
 		t.logTransition(ctx, obj, a, a.completed(before))
-	case v.Reason == vocabulary.ReasonApprovalRequired:
-		t.ReportActivity(ctx, obj, a, Apply) // the revision before is repaired, which is no part of the approved revision
-	case v.State == before.State && v.Reason == before.Reason && !starts:
-		// No transition, so no event: the steps are reported at the next one.
-	case !obj.GetDeletionTimestamp().IsZero():
-		t.ReportActivity(ctx, obj, a, Delete)
-	default:
-		t.ReportActivity(ctx, obj, a, Apply)
 	}
 }
 
 func resultOf(v verdict.Verdict) metrics.Result {
-	switch {
-	case v.State == v1alpha1.StateSuspended:
+	switch v.State {
+	case v1alpha1.StateSuspended:
 		return metrics.ResultSuspended
-	case v.State == v1alpha1.StateReady:
+	case v1alpha1.StateReady:
 		return metrics.ResultReady
-	case v.State == v1alpha1.StateProcessing:
+	case v1alpha1.StateProcessing:
 		return metrics.ResultProcessing
-	case v.State == v1alpha1.StatePending, v.State == v1alpha1.StateDeletionPending:
+	case v1alpha1.StatePending, v1alpha1.StateDeletionPending:
 		return metrics.ResultPending
-	case v.State == v1alpha1.StateDeleting && !v.Failed:
-		return metrics.ResultDeleting
-	default:
-		return metrics.ResultError
+	case v1alpha1.StateDeleting:
+		if !v.Failed {
+			return metrics.ResultDeleting
+		}
 	}
+	return metrics.ResultError
 }
 
 // ForgetComponent drops the state of a component that does not exist any more.
@@ -167,16 +149,13 @@ func (t *Telemetry) ForgetComponent(ctx context.Context, key client.ObjectKey) {
 }
 
 // Warn sends an event of type Warning about a component.
-func (t *Telemetry) Warn(obj client.Object, reason string, action Action, note string) {
-	events.Send(t.Recorder, obj, 1, events.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: string(action), Note: note})
+func (t *Telemetry) Warn(obj client.Object, reason, action, note string) {
+	events.Send(t.Recorder, obj, 1, events.Event{Type: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note})
 }
 
 // CountRequests returns a copy of an HTTP client that counts its requests.
 func CountRequests(plain *http.Client) *http.Client {
-	clone := http.Client{}
-	if plain != nil {
-		clone = *plain
-	}
+	clone := *cmp.Or(plain, &http.Client{})
 	clone.Transport = metrics.CountRequests(clone.Transport)
 	return &clone
 }
