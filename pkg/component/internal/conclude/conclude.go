@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conclude ends the reconciles of components: it finds out what became of the engine's run, and writes that into the status, the
-// events and the log.
 package conclude
 
 import (
@@ -18,7 +16,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -116,8 +113,4 @@ func (m *Memory) Restart() {
 func (c *Concluder) Suspend(obj identity.Component) {
 	revision.Of(obj).StopTimeout(c.Now())
 	c.Of(obj).timeoutPassed = 0
-}
-
-func conditionsOf(obj identity.Component) conditions.Setter {
-	return conditions.For(obj, &obj.GetStatus().Conditions)
 }

@@ -76,8 +76,8 @@ func (c *Concluder) Report(ctx context.Context, obj identity.Component, outcome 
 // SetVerdict brings state and conditions in line with the verdict.
 func SetVerdict(obj identity.Component, v verdict.Verdict) {
 	obj.GetStatus().State = v.State
-	conditions.Delete(conditionsOf(obj), "OperatorConflict") // an earlier version set it
-	v.SetConditions(conditionsOf(obj))
+	conditions.Delete(identity.Conditions(obj), "OperatorConflict") // an earlier version set it
+	v.SetConditions(identity.Conditions(obj))
 }
 
 // factsOf collects what the verdict depends on.

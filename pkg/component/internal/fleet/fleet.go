@@ -170,7 +170,7 @@ func (f *Fleet) Annotation(obj metav1.Object) (string, error) {
 
 // Report tells the roll-out how a reconcile of a component ended, and brings the condition RolloutStopped in line with it.
 func (f *Fleet) Report(ctx context.Context, obj identity.Component, skipped bool) {
-	key, setter := client.ObjectKeyFromObject(obj), conditions.For(obj, &obj.GetStatus().Conditions)
+	key, setter := client.ObjectKeyFromObject(obj), identity.Conditions(obj)
 	if f.Limits == nil || obj.GetDeletionTimestamp() != nil {
 		f.rollout.remove(key)
 		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)

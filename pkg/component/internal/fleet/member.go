@@ -24,7 +24,7 @@ import (
 // reconciled.
 func (f *Fleet) Member(obj identity.Component, generator string, skipped bool) (m Member) {
 	status := revision.Of(obj)
-	m.said = conditions.Has(conditions.For(obj, &obj.GetStatus().Conditions), v1alpha1.ConditionRolloutStopped)
+	m.said = conditions.Has(identity.Conditions(obj), v1alpha1.ConditionRolloutStopped)
 	m.Canary = f.Limits.Canaries.Matches(labels.Set(obj.GetLabels()))
 	asked, _ := f.Annotation(obj)
 	a := status.RenderedBy(generator)
@@ -66,7 +66,7 @@ func (f *Fleet) Member(obj identity.Component, generator string, skipped bool) (
 func (f *Fleet) isStuck(obj identity.Component) bool {
 	timedOut := revision.Of(obj).TimedOut(f.Timeout(obj), f.Now())
 	_, reason, _ := obj.GetStatus().GetState() // Processing after the timeout: see Facts.Settling
-	return conditions.IsTrue(conditions.For(obj, &obj.GetStatus().Conditions), v1alpha1.ConditionStalled) || timedOut && reason != vocabulary.ReasonProcessing
+	return conditions.IsTrue(identity.Conditions(obj), v1alpha1.ConditionStalled) || timedOut && reason != vocabulary.ReasonProcessing
 }
 
 // isSkipped reports whether a component that was listed is not reconciled.

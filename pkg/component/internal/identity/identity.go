@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity tells to which operator a component belongs, and how messages, the engine and the stores name the component.
 package identity
 
 import (
@@ -18,8 +17,10 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/inventory"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -139,15 +140,17 @@ func (o *Operator) Title(obj metav1.Object) string { return Title(o.Kind.Kind, o
 
 // Title returns the name of an object in messages: "Kind namespace/name".
 func Title(kind string, obj metav1.Object) string {
-	if obj.GetNamespace() == "" {
-		return kind + " " + obj.GetName()
-	}
-	return fmt.Sprintf("%s %s/%s", kind, obj.GetNamespace(), obj.GetName())
+	return report.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}.String()
 }
 
 // About adds the name of a component to an error about it.
 func (o *Operator) About(obj metav1.Object, err error) error {
 	return fmt.Errorf("%s: %w", o.Title(obj), err)
+}
+
+// Conditions returns a setter of the conditions of a component.
+func Conditions(obj Component) conditions.Setter {
+	return conditions.For(obj, &obj.GetStatus().Conditions)
 }
 
 // Owner returns the component as an owner of the engine.

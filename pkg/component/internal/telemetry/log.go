@@ -129,26 +129,20 @@ func LogConstructor(base logr.Logger, controller string, kind schema.GroupVersio
 // onceSink writes a loggedError as a line for debugging.
 type onceSink struct{ logr.LogSink }
 
-// Error implements logr.LogSink.
 func (s *onceSink) Error(err error, msg string, keysAndValues ...any) {
 	if _, logged := errors.AsType[*loggedError](err); !logged {
 		s.LogSink.Error(err, msg, keysAndValues...)
-		return
-	}
-	if s.Enabled(1) {
+	} else if s.Enabled(1) {
 		s.Info(1, msg, append(keysAndValues, "error", err.Error())...)
 	}
 }
 
-// WithValues implements logr.LogSink.
 func (s *onceSink) WithValues(keysAndValues ...any) logr.LogSink {
 	return &onceSink{s.LogSink.WithValues(keysAndValues...)}
 }
 
-// WithName implements logr.LogSink.
 func (s *onceSink) WithName(name string) logr.LogSink { return &onceSink{s.LogSink.WithName(name)} }
 
-// WithCallDepth implements logr.CallDepthLogSink.
 func (s *onceSink) WithCallDepth(depth int) logr.LogSink {
 	if deep, ok := s.LogSink.(logr.CallDepthLogSink); ok {
 		return &onceSink{deep.WithCallDepth(depth)}
