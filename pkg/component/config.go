@@ -17,7 +17,6 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -96,7 +95,7 @@ func annotateDrift(c Component, reconcilerName string, p *reconciler.Policies) e
 }
 
 // patchesOf returns the patches of a component and the images that it replaces.
-func patchesOf(c rendering.Component) ([]v1alpha1.Patch, []v1alpha1.Image) {
+func patchesOf(c identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image) {
 	own, ok := configurationOf[PatchesConfiguration](c)
 	if !ok {
 		return nil, nil

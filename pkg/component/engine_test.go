@@ -153,7 +153,7 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 	h.telemetry = telemetry.New(telemetry.Options{
 		Controller: "widgets", Self: &h.self, Tracer: trace.New(nil), Recorder: events.Bounded(log), Now: func() time.Time { return h.now() },
 	})
-	h.revisions = newSource(h.steps, newRenderer(manifests.GeneratorFunc(nothing), h.settings, h.code, h.telemetry, func() time.Time { return h.now() }))
+	h.revisions = newSource(h.steps, newRenderer(manifests.GeneratorFunc(nothing), h.steps))
 	h.records = newRecords(h.steps, 0)
 	h.conclude = newConcluder(h.steps)
 	h.fleet = newFleet(h.steps, nil, nil)

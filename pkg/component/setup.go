@@ -325,8 +325,8 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 		Queue:     about.triggers,
 	})
 	handler.digestKey, handler.targets = key, clusters
-	renderer := newRenderer(r.generator, handler.settings, handler.code, handler.telemetry, r.now)
-	renderer.Scheme, renderer.Kind, renderer.Revisions = scheme, gvk, revisions.NewStore(revisions.Options{
+	renderer := newRenderer(r.generator, handler.steps)
+	renderer.Scheme, renderer.Revisions = scheme, revisions.NewStore(revisions.Options{
 		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})
 	handler.revisions = newSource(handler.steps, renderer)

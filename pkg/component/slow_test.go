@@ -45,7 +45,7 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 					time.Sleep(h.code.slowAfter + time.Second/2)
 					return nil, ctx.Err()
 				})
-				h.revisions = newSource(h.steps, newRenderer(generator, h.settings, h.code, h.telemetry, h.now))
+				h.revisions = newSource(h.steps, newRenderer(generator, h.steps))
 				obj := newWidget()
 				obj.Generation = 2
 				obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed

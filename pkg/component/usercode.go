@@ -23,7 +23,6 @@ import (
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
-	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -256,12 +255,12 @@ func onlyStatusDiffers(before, after Component) error {
 	return nil
 }
 
-func newRenderer(generator manifests.Generator, s settings, code *userCode, t *telemetry.Telemetry, now func() time.Time) *rendering.Renderer {
+func newRenderer(generator manifests.Generator, s *steps) *rendering.Renderer {
 	return &rendering.Renderer{
-		Generator: generator, Name: s.Name, Patches: patchesOf, SecretPatches: s.secretPatches, Telemetry: t, Now: now,
-		Leading: code.leaderLock.leading, Scheme: scheme.Scheme,
+		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.secretPatches, Telemetry: s.telemetry,
+		Now: func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
 		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
-			return callUserCode(ctx, code, key, "generator", code.generateTimeout, generate)
+			return callUserCode(ctx, s.code, key, "generator", s.code.generateTimeout, generate)
 		},
 	}
 }

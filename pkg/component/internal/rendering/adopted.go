@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
@@ -37,16 +39,6 @@ type Adopted struct {
 	Time time.Time
 }
 
-// object identifies an object of a release and of a rendering, in whatever version. Both may leave out the namespace.
-type adoptedObject struct {
-	schema.GroupKind
-	namespace, name string
-}
-
-func adoptedObjectOf(u *unstructured.Unstructured, namespace string) adoptedObject {
-	return adoptedObject{u.GroupVersionKind().GroupKind(), cmp.Or(u.GetNamespace(), namespace), u.GetName()}
-}
-
 // carryOver adds the values that random parts have live, or else in the release, to what is kept of the revision.
 // Values that are kept already stay.
 func (r *Renderer) carryOver(ctx context.Context, request Request, found randomParts, k *kept) error {
@@ -54,42 +46,36 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 	if c == nil {
 		return errNoClient
 	}
-	before := map[adoptedObject]*unstructured.Unstructured{}
+	before := map[report.Key]*unstructured.Unstructured{}
 	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
-		before[adoptedObjectOf(object, request.Namespace)] = object
+		before[keyOf(object, request.Namespace)] = object
 	}
-	known, live := map[string]bool{}, map[objectID]*unstructured.Unstructured{}
-	for _, value := range k.Values {
-		known[value.place()] = true
-	}
+	known, live := k.places(), map[objectID]*unstructured.Unstructured{}
 	carried := randomParts{Values: slices.Clone(k.Values), Groups: slices.Clone(k.Groups)}
 	for _, value := range found.Values {
-		if known[value.place()] {
+		if _, isKnown := known[value.place()]; isKnown {
 			continue
 		}
 		object, read := live[value.Object]
 		if !read {
 			var err error
 			if object, err = liveObject(ctx, c, value.Object, request.Namespace); err != nil {
-				return err
+				return fmt.Errorf("read %s %s, which has a random value: %w", value.Object.Kind, value.Object.Name, err)
 			}
 			live[value.Object] = object
 		}
-		gv, _ := schema.ParseGroupVersion(value.Object.APIVersion)
-		id := adoptedObject{gv.WithKind(value.Object.Kind).GroupKind(), cmp.Or(value.Object.Namespace, request.Namespace), value.Object.Name}
-		if of, exists := carriedValue(object, before[id], value); exists {
+		if of, exists := carriedValue(object, before[keyOf(value.Object.object(), request.Namespace)], value); exists {
 			carried.Values = append(carried.Values, randomValue{Object: value.Object, Path: value.Path, Value: of})
 		}
 	}
 	for _, group := range found.Groups {
-		if slices.ContainsFunc(k.Groups, func(other randomGroup) bool { return other.objectGroup == group.objectGroup }) {
+		if _, isKnown := known[group.place()]; isKnown {
 			continue
 		}
-		gv, _ := schema.ParseGroupVersion(group.APIVersion)
 		var objects []map[string]any
 		for _, object := range request.Adopted.Objects {
-			id := adoptedObjectOf(object, request.Namespace)
-			if id.GroupKind == gv.WithKind(group.Kind).GroupKind() && id.namespace == cmp.Or(group.Namespace, request.Namespace) && !slices.Contains(group.Fixed, id.name) {
+			inGroup := objectID{group.objectGroup, object.GetName()}.object()
+			if keyOf(object, request.Namespace) == keyOf(inGroup, request.Namespace) && !slices.Contains(group.Fixed, object.GetName()) {
 				objects = append(objects, object.Object)
 			}
 		}
@@ -113,9 +99,9 @@ func (r *Renderer) asInstalled(ctx context.Context, request Request, at time.Tim
 	if err != nil {
 		return nil, err
 	}
-	hiding := &hidden{objects: map[adoptedObject]bool{}, namespace: request.Namespace}
+	hiding := &hidden{objects: map[report.Key]bool{}, namespace: request.Namespace}
 	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
-		hiding.objects[adoptedObjectOf(object, request.Namespace)] = true
+		hiding.objects[keyOf(object, request.Namespace)] = true
 	}
 	ctx = withClients(ctx, func(c client.Client) client.Client { return &blind{c, hiding} })
 	before, _, err := r.generate(ctx, request)
@@ -131,7 +117,7 @@ func (r *Renderer) asInstalled(ctx context.Context, request Request, at time.Tim
 
 // hidden are objects that a blind client does not find.
 type hidden struct {
-	objects   map[adoptedObject]bool
+	objects   map[report.Key]bool
 	namespace string
 	// failed: another request than for what does not exist has failed.
 	failed atomic.Bool
@@ -139,7 +125,7 @@ type hidden struct {
 
 func (h *hidden) has(c client.Client, object client.Object) bool {
 	gvk, err := c.GroupVersionKindFor(object)
-	return err == nil && h.objects[adoptedObject{gvk.GroupKind(), cmp.Or(object.GetNamespace(), h.namespace), object.GetName()}]
+	return err == nil && h.objects[report.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: cmp.Or(object.GetNamespace(), h.namespace), Name: object.GetName()}]
 }
 
 // blind is a client that does not find the hidden objects.
@@ -176,19 +162,14 @@ func (b *blind) List(ctx context.Context, list client.ObjectList, options ...cli
 	}))
 }
 
-// liveObject reads an object with a random part; nil if it does not exist.
+// liveObject reads an object of a rendering; nil if it does not exist.
 func liveObject(ctx context.Context, c client.Client, id objectID, namespace string) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(id.APIVersion)
-	object.SetKind(id.Kind)
-	err := c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(id.Namespace, namespace), Name: id.Name}, object)
-	switch {
-	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
+	live := id.object()
+	err := c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(id.Namespace, namespace), Name: id.Name}, live)
+	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read %s %s, which has a random value: %w", id.Kind, id.Name, err)
 	}
-	return object, nil
+	return live, err
 }
 
 // carriedValue returns the value that a random part has live. Of a part that is a map or a list it is that of the
@@ -205,26 +186,21 @@ func carriedValue(live, before *unstructured.Unstructured, value randomValue) (a
 	if found, there := valueAt(live.Object, value.Path); there && isScalar(found) && (before == nil || sameLists(live.Object, before.Object, value.Path)) {
 		return found, true
 	}
-	if key, of := secretText(live, value.Path); of != nil {
-		if text, err := base64.StdEncoding.DecodeString(of[key]); err == nil {
-			return string(text), true
-		}
+	if text, found := secretText(live, value.Path); found {
+		return text, true
 	}
 	return rendered, exists
 }
 
-// secretText returns the key of a path that leads to the stringData of a Secret, and the data of the live one if it
-// has the key.
-func secretText(live *unstructured.Unstructured, path []any) (string, map[string]string) {
+// secretText returns what a live Secret has for a path into the stringData of its manifest, and reports whether it has that.
+func secretText(live *unstructured.Unstructured, path []any) (string, bool) {
 	if live.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) || len(path) != 2 || path[0] != "stringData" {
-		return "", nil
+		return "", false
 	}
-	key, _ := path[1].(string)
-	data, _, err := unstructured.NestedStringMap(live.Object, "data")
-	if _, there := data[key]; err != nil || !there {
-		return "", nil
-	}
-	return key, data
+	encoded, _ := valueAt(live.Object, []any{"data", path[1]})
+	of, isText := encoded.(string)
+	text, err := base64.StdEncoding.DecodeString(of)
+	return string(text), isText && err == nil
 }
 
 // sameLists reports whether the lists on a path have the same lengths, so that an index means the same.
@@ -270,14 +246,11 @@ func (r *Renderer) withoutHooksThatRan(ctx context.Context, request Request, obj
 		if quiet, ok := c.(*noting); ok {
 			c = quiet.Client // that it is there is an answer; what its status says is none
 		}
-		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(hook.GroupVersionKind())
-		err := c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(hook.GetNamespace(), request.Namespace), Name: hook.GetName()}, live)
-		switch {
-		case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
-		case err != nil:
+		live, err := liveObject(ctx, c, idOf(hook), request.Namespace)
+		if err != nil {
 			return nil, fmt.Errorf("read the hook %s %s: %w", hook.GetKind(), hook.GetName(), err)
-		case live.GetDeletionTimestamp() == nil:
+		}
+		if live != nil && live.GetDeletionTimestamp() == nil {
 			read.add("hook", string(live.GetUID()))
 			left = append(left, r.hookThatRan(hook))
 		}
@@ -287,28 +260,19 @@ func (r *Renderer) withoutHooksThatRan(ctx context.Context, request Request, obj
 
 // hookThatRan returns the manifest of a hook that is still there, without anything that could change it.
 func (r *Renderer) hookThatRan(hook *unstructured.Unstructured) *unstructured.Unstructured {
-	annotations := map[string]string{}
-	for key, value := range hook.GetAnnotations() {
-		if strings.HasPrefix(key, r.Name+"/") {
-			annotations[key] = value
-		}
-	}
-	for _, dropped := range []string{v1alpha1.AnnotationPurgeOrder, v1alpha1.AnnotationDependsOn, v1alpha1.AnnotationStatusHint} {
-		delete(annotations, r.Name+"/"+dropped)
-	}
+	annotations := hook.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		suffix, isOurs := strings.CutPrefix(key, r.Self.Annotation(""))
+		return !isOurs || slices.Contains([]string{v1alpha1.AnnotationPurgeOrder, v1alpha1.AnnotationDependsOn, v1alpha1.AnnotationStatusHint}, suffix)
+	})
 	for suffix, value := range map[string]string{
 		v1alpha1.AnnotationReconcilePolicy: "once-per-manifest", v1alpha1.AnnotationUpdatePolicy: "ssa-merge", v1alpha1.AnnotationReadyWhen: "true",
+		// Helm does not mark the objects of hooks as its own.
+		v1alpha1.AnnotationAdoptionPolicy: cmp.Or(r.Self.Value(hook, v1alpha1.AnnotationAdoptionPolicy), "if-unowned"),
 	} {
-		annotations[r.Name+"/"+suffix] = value
+		annotations[r.Self.Annotation(suffix)] = value
 	}
-	// Helm does not mark the objects of hooks as its own.
-	if policy := annotations[r.Name+"/"+v1alpha1.AnnotationAdoptionPolicy]; policy == "" {
-		annotations[r.Name+"/"+v1alpha1.AnnotationAdoptionPolicy] = "if-unowned"
-	}
-	stub := &unstructured.Unstructured{}
-	stub.SetGroupVersionKind(hook.GroupVersionKind())
-	stub.SetNamespace(hook.GetNamespace())
-	stub.SetName(hook.GetName())
+	stub := idOf(hook).object()
 	stub.SetAnnotations(annotations)
 	return stub
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 )
 
 func TestWhichValueIsCarriedOver(t *testing.T) {
@@ -77,7 +79,7 @@ metadata:
     test.corbel.run/revision: "7"
     test.corbel.run/update-policy: ssa-merge
 `)[0]
-	if diff := cmp.Diff(want.(*unstructured.Unstructured).Object, (&Renderer{Name: "test.corbel.run"}).hookThatRan(hook).Object); diff != "" {
+	if diff := cmp.Diff(want.(*unstructured.Unstructured).Object, (&Renderer{Self: &identity.Operator{Name: "test.corbel.run"}}).hookThatRan(hook).Object); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/revisions"
 )
 
@@ -55,14 +56,11 @@ func (r *Renderer) unsaved(ctx context.Context, request Request, last *Last, obj
 
 // forApply returns the objects without those that only a rollback applies.
 func (r *Renderer) forApply(objects []client.Object) []client.Object {
-	if !slices.ContainsFunc(objects, r.isForRollback) {
-		return objects
-	}
 	return slices.DeleteFunc(slices.Clone(objects), r.isForRollback)
 }
 
 func (r *Renderer) isForRollback(object client.Object) bool {
-	return strings.EqualFold(object.GetAnnotations()[r.Name+"/"+v1alpha1.AnnotationRunOn], runOnRollback)
+	return strings.EqualFold(r.Self.Value(object, v1alpha1.AnnotationRunOn), runOnRollback)
 }
 
 // Pin is an earlier revision that is applied in place of what the spec leads to.
@@ -77,13 +75,7 @@ type Pinned struct {
 	// NewerDefinitions are the CustomResourceDefinitions that stay as a later revision has them.
 	NewerDefinitions []string
 	// Hooks are the objects that ran for other revisions. They stay as they are.
-	Hooks []Hook
-}
-
-// Hook identifies an object that did its work for a revision.
-type Hook struct {
-	schema.GroupKind
-	Namespace, Name string
+	Hooks []report.Key
 }
 
 // A MissingRevisionError says that the manifests of a revision are not kept.
@@ -117,15 +109,9 @@ func (e *MissingRevisionError) Unwrap() error { return e.Err }
 // request. The error is a MissingRevisionError if they are not kept.
 func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *Last) (Rendering, error) {
 	last.start(request, r.Now())
-	k := &last.kept
-	record, err := r.Revisions.Read(ctx, r.componentOf(request))
-	if err != nil {
-		return Rendering{}, err
-	}
-	k.record = record
-	sets, err := record.Sets(ctx)
-	if lost, ok := errors.AsType[*revisions.LostError](err); ok {
-		return Rendering{}, &MissingRevisionError{Revision: pin.Revision, Err: lost}
+	record, sets, err := r.sets(ctx, request, pin.Revision)
+	if record != nil {
+		last.kept.record = record
 	}
 	if err != nil {
 		return Rendering{}, err
@@ -137,26 +123,18 @@ func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *
 			return Rendering{}, notIn(sets, pin.Revision)
 		}
 		set.Revision = request.Revision.Number
-		if err := r.keepRestored(ctx, request, &set, sets, &rendering, k); err != nil {
+		if err := r.keepRestored(ctx, request, &set, sets, &rendering, &last.kept); err != nil {
 			return Rendering{}, err
 		}
 	}
-	noteSecrets(ctx, set)
-	err = r.activate(set, sets, pin, &rendering)
+	err = r.activate(ctx, set, sets, pin, &rendering)
 	return rendering, err
 }
 
 // Stored returns the objects of the revision of the request as the history has them. The error is a
 // MissingRevisionError if it does not have them.
 func (r *Renderer) Stored(ctx context.Context, request Request) (Rendering, error) {
-	record, err := r.Revisions.Read(ctx, r.componentOf(request))
-	if err != nil {
-		return Rendering{}, err
-	}
-	sets, err := record.Sets(ctx)
-	if lost, ok := errors.AsType[*revisions.LostError](err); ok {
-		return Rendering{}, &MissingRevisionError{Revision: request.Revision.Number, Err: lost}
-	}
+	_, sets, err := r.sets(ctx, request, request.Revision.Number)
 	if err != nil {
 		return Rendering{}, err
 	}
@@ -164,17 +142,22 @@ func (r *Renderer) Stored(ctx context.Context, request Request) (Rendering, erro
 	if !found {
 		return Rendering{}, notIn(sets, request.Revision.Number)
 	}
-	noteSecrets(ctx, set)
-	rendering := Rendering{Namespace: set.Namespace, Stored: request.Stored}
-	for _, encoded := range set.Objects {
-		object, err := decode(encoded)
-		if err != nil {
-			return Rendering{}, fmt.Errorf("revision %d: %w", set.Revision, err)
-		}
-		rendering.Objects = append(rendering.Objects, object)
+	objects, err := objectsOf(ctx, set)
+	return Rendering{Objects: r.forApply(objects), Namespace: set.Namespace, Stored: request.Stored}, err
+}
+
+// sets returns the Secret of the revisions and the sets in it. The error is a MissingRevisionError about the revision if they
+// are lost.
+func (r *Renderer) sets(ctx context.Context, request Request, revision int64) (*revisions.Record, []revisions.Set, error) {
+	record, err := r.Revisions.Read(ctx, r.Self.Revisions(request.Component))
+	if err != nil {
+		return nil, nil, err
 	}
-	rendering.Objects = r.forApply(rendering.Objects)
-	return rendering, nil
+	sets, err := record.Sets(ctx)
+	if lost, ok := errors.AsType[*revisions.LostError](err); ok {
+		err = &MissingRevisionError{Revision: revision, Err: lost}
+	}
+	return record, sets, err
 }
 
 // notIn is the error about a revision that is none of the sets.
@@ -186,11 +169,20 @@ func notIn(sets []revisions.Set, revision int64) error {
 	return missing
 }
 
-// noteSecrets makes the reconcile confidential unless it is known that no Secret was read for the set.
-func noteSecrets(ctx context.Context, set revisions.Set) {
+// objectsOf decodes the objects of a set. The reconcile is confidential then, unless it is known that no Secret was read for the set.
+func objectsOf(ctx context.Context, set revisions.Set) ([]client.Object, error) {
 	if !set.Public {
 		confidential.Note(ctx)
 	}
+	objects := make([]client.Object, 0, len(set.Objects))
+	for _, encoded := range set.Objects {
+		object, err := decode(encoded)
+		if err != nil {
+			return nil, fmt.Errorf("revision %d: %w", set.Revision, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
 }
 
 // find returns the set of a revision, if it has the digest.
@@ -245,7 +237,7 @@ func definitionIn(object json.RawMessage) string {
 
 // activate adds the objects of a set to the rendering, as a rollback applies them: hooks of an
 // installation or an upgrade are left out, and those of a rollback run for its revision.
-func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, rendering *Rendering) error {
+func (r *Renderer) activate(ctx context.Context, set revisions.Set, sets []revisions.Set, pin Pin, rendering *Rendering) error {
 	rendering.Namespace = set.Namespace
 	original, _ := find(sets, pin.Revision, pin.Digest)
 	before := map[string]string{}
@@ -254,32 +246,26 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 			before[name] = string(object)
 		}
 	}
-	runOn, revision := r.Name+"/"+v1alpha1.AnnotationRunOn, r.Name+"/"+v1alpha1.AnnotationRevision
-	for _, encoded := range set.Objects {
-		object, err := decode(encoded)
-		if err != nil {
-			return fmt.Errorf("revision %d: %w", set.Revision, err)
-		}
-		if name := definitionIn(encoded); before[name] != "" && before[name] != string(encoded) {
+	objects, err := objectsOf(ctx, set)
+	if err != nil {
+		return err
+	}
+	revision, applied := r.Self.Annotation(v1alpha1.AnnotationRevision), map[report.Key]bool{}
+	for i, object := range objects {
+		if name := definitionIn(set.Objects[i]); before[name] != "" && before[name] != string(set.Objects[i]) {
 			rendering.Pinned.NewerDefinitions = append(rendering.Pinned.NewerDefinitions, "CustomResourceDefinition "+name)
 		}
 		annotations := object.GetAnnotations()
 		switch {
 		case r.isForRollback(object):
-			delete(annotations, runOn)
+			delete(annotations, r.Self.Annotation(v1alpha1.AnnotationRunOn))
 			annotations[revision] = strconv.FormatInt(set.Revision, 10)
 			object.SetAnnotations(annotations)
 		case r.ranForRevision(object):
 			continue
 		}
 		rendering.Objects = append(rendering.Objects, object)
-	}
-	hookOf := func(object *unstructured.Unstructured, namespace string) Hook {
-		return Hook{object.GroupVersionKind().GroupKind(), cmp.Or(object.GetNamespace(), namespace), object.GetName()}
-	}
-	applied := map[Hook]bool{}
-	for _, object := range rendering.Objects {
-		applied[hookOf(object.(*unstructured.Unstructured), set.Namespace)] = true
+		applied[keyOf(object, set.Namespace)] = true
 	}
 	for _, other := range append(sets, set) {
 		for _, encoded := range other.Objects {
@@ -290,7 +276,7 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 			if err != nil || !r.ranForRevision(object) {
 				continue
 			}
-			if hook := hookOf(object, other.Namespace); !applied[hook] {
+			if hook := keyOf(object, other.Namespace); !applied[hook] {
 				rendering.Pinned.Hooks = append(rendering.Pinned.Hooks, hook)
 			}
 		}
@@ -300,13 +286,18 @@ func (r *Renderer) activate(set revisions.Set, sets []revisions.Set, pin Pin, re
 
 // ranForRevision reports whether an object does its work once in each revision and ends, as the hooks
 // of a chart do.
-func (r *Renderer) ranForRevision(object *unstructured.Unstructured) bool {
-	annotations := object.GetAnnotations()
-	if annotations[r.Name+"/"+v1alpha1.AnnotationRevision] == "" {
+func (r *Renderer) ranForRevision(object client.Object) bool {
+	if r.Self.Value(object, v1alpha1.AnnotationRevision) == "" {
 		return false
 	}
-	kind := object.GroupVersionKind().GroupKind()
-	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"} || annotations[r.Name+"/"+v1alpha1.AnnotationPurgeOrder] != ""
+	kind := object.GetObjectKind().GroupVersionKind().GroupKind()
+	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"} || r.Self.Value(object, v1alpha1.AnnotationPurgeOrder) != ""
+}
+
+// keyOf identifies an object, which is in the namespace unless it names another one.
+func keyOf(object client.Object, namespace string) report.Key {
+	kind := object.GetObjectKind().GroupVersionKind()
+	return report.Key{Group: kind.Group, Kind: kind.Kind, Namespace: cmp.Or(object.GetNamespace(), namespace), Name: object.GetName()}
 }
 
 func decode(encoded json.RawMessage) (*unstructured.Unstructured, error) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,11 +60,6 @@ type keptContent struct {
 	// found. Others may be random for another cause.
 	Cause string `json:"cause,omitempty"`
 	randomParts
-}
-
-// isOf reports whether it is about the revision of the request.
-func (k *kept) isOf(request Request) bool {
-	return k.component == request.Component.GetUID() && k.revision == request.Revision
 }
 
 // keepRandom gives the objects of a rendering that used random values or the time, or that looked up what
@@ -141,7 +137,7 @@ func (k *kept) keepParts(found randomParts, objects []client.Object) error {
 	if err != nil {
 		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
-	if k.saved = k.saved && parts.equal(k.randomParts); !k.saved {
+	if k.saved = k.saved && reflect.DeepEqual(parts, k.randomParts); !k.saved {
 		k.randomParts = parts
 	}
 	return nil
@@ -151,7 +147,7 @@ func (k *kept) keepParts(found randomParts, objects []client.Object) error {
 // there.
 func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	k.record = nil
-	record, err := r.Revisions.Read(ctx, r.componentOf(request))
+	record, err := r.Revisions.Read(ctx, r.Self.Revisions(request.Component))
 	if IsRefusal(err) {
 		if k.notice = inMemory(err); request.Rendered && k.Cause == "" {
 			k.lost = err.Error()
@@ -218,8 +214,8 @@ func (r *Renderer) Keep(ctx context.Context, request Request, rendering *Renderi
 		var err error
 		// At the first revision, there is no Secret yet in most cases.
 		if request.Revision.Number == 1 && request.Stored == "" {
-			k.record = r.Revisions.Assume(r.componentOf(request))
-		} else if k.record, err = r.Revisions.Read(ctx, r.componentOf(request)); err != nil {
+			k.record = r.Revisions.Assume(r.Self.Revisions(request.Component))
+		} else if k.record, err = r.Revisions.Read(ctx, r.Self.Revisions(request.Component)); err != nil {
 			return r.notKept(ctx, revisions.Update{Set: rendering.unsaved}, k, err)
 		}
 	}
@@ -267,12 +263,6 @@ func (r *Renderer) notKept(ctx context.Context, update revisions.Update, k *kept
 		logf.FromContext(ctx).Info("the manifests are not kept in the history", "revision", k.revision.Number, "reason", err.Error())
 	}
 	return nil
-}
-
-func (r *Renderer) componentOf(request Request) revisions.Component {
-	return revisions.Component{
-		GroupVersionKind: r.Kind, Namespace: request.Component.GetNamespace(), Name: request.Component.GetName(), UID: request.Component.GetUID(),
-	}
 }
 
 // IsRefusal reports whether an error is an answer that will be the same as long as nothing but the

@@ -44,6 +44,9 @@ type randomGroup struct {
 	Objects []map[string]any `json:"objects"`
 }
 
+// place identifies the type and the namespace.
+func (g randomGroup) place() string { return fmt.Sprintf("%q", g.objectGroup) }
+
 type objectGroup struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -53,6 +56,20 @@ type objectGroup struct {
 type objectID struct {
 	objectGroup
 	Name string `json:"name"`
+}
+
+func idOf(u *unstructured.Unstructured) objectID {
+	return objectID{objectGroup{u.GetAPIVersion(), u.GetKind(), u.GetNamespace()}, u.GetName()}
+}
+
+// object returns an object that has nothing but the identity.
+func (id objectID) object() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(id.APIVersion)
+	u.SetKind(id.Kind)
+	u.SetNamespace(id.Namespace)
+	u.SetName(id.Name)
+	return u
 }
 
 // byPath are the objects that a path can lead into.
@@ -67,7 +84,7 @@ func byPathOf(objects []client.Object) byPath {
 	found := byPath{byID: map[objectID]*unstructured.Unstructured{}}
 	for _, object := range objects {
 		u := object.(*unstructured.Unstructured)
-		id := objectID{objectGroup{u.GetAPIVersion(), u.GetKind(), u.GetNamespace()}, u.GetName()}
+		id := idOf(u)
 		if found.byID[id] == nil {
 			found.ids, found.byID[id] = append(found.ids, id), u
 		}
@@ -113,65 +130,67 @@ func randomIn(objects []client.Object, others ...[]client.Object) randomParts {
 // differing calls emit for the smallest parts of a that differ from one of the others. A map that
 // has other keys, or a list of another length, is such a part.
 func differing(path []any, a any, others []any, emit func(path []any, value any)) {
-	switch x := a.(type) {
-	case map[string]any:
-		keys := slices.Sorted(maps.Keys(x))
-		same := func(other any) bool {
-			y, ok := other.(map[string]any)
-			return ok && slices.Equal(keys, slices.Sorted(maps.Keys(y)))
+	steps := stepsOf(a)
+	isOther := func(other any) bool {
+		return reflect.TypeOf(a) != reflect.TypeOf(other) || !slices.Equal(steps, stepsOf(other))
+	}
+	if steps == nil || slices.ContainsFunc(others, isOther) {
+		if slices.ContainsFunc(others, func(other any) bool { return !reflect.DeepEqual(a, other) }) {
+			emit(path, a)
 		}
-		if all(others, same) {
-			for _, key := range keys {
-				differing(append(slices.Clip(path), key), x[key], each(others, func(other any) any { return other.(map[string]any)[key] }), emit)
-			}
-			return
+		return
+	}
+	for _, step := range steps {
+		value, _ := valueAt(a, []any{step})
+		inOthers := make([]any, len(others))
+		for i, other := range others {
+			inOthers[i], _ = valueAt(other, []any{step})
+		}
+		differing(append(slices.Clip(path), step), value, inOthers, emit)
+	}
+}
+
+// stepsOf returns the keys of a map or the indexes of a list; nil for another value.
+func stepsOf(value any) (steps []any) {
+	switch x := value.(type) {
+	case map[string]any:
+		steps = make([]any, 0, len(x))
+		for _, key := range slices.Sorted(maps.Keys(x)) {
+			steps = append(steps, key)
 		}
 	case []any:
-		same := func(other any) bool {
-			y, ok := other.([]any)
-			return ok && len(x) == len(y)
-		}
-		if all(others, same) {
-			for i := range x {
-				differing(append(slices.Clip(path), int64(i)), x[i], each(others, func(other any) any { return other.([]any)[i] }), emit)
-			}
-			return
+		steps = make([]any, 0, len(x))
+		for i := range x {
+			steps = append(steps, int64(i))
 		}
 	}
-	if !all(others, func(other any) bool { return reflect.DeepEqual(a, other) }) {
-		emit(path, a)
-	}
-}
-
-func all(values []any, holds func(any) bool) bool {
-	return !slices.ContainsFunc(values, func(value any) bool { return !holds(value) })
-}
-
-func each(values []any, get func(any) any) []any {
-	results := make([]any, len(values))
-	for i, value := range values {
-		results[i] = get(value)
-	}
-	return results
+	return steps
 }
 
 // isEmpty reports whether there are no parts.
 func (p randomParts) isEmpty() bool { return len(p.Values) == 0 && len(p.Groups) == 0 }
 
-// equal reports whether the parts are the same, with the same values.
-func (p randomParts) equal(other randomParts) bool { return reflect.DeepEqual(p, other) }
+// places are the indexes of the values and of the groups by what identifies them.
+func (p randomParts) places() map[string]int {
+	places := map[string]int{}
+	for i, value := range p.Values {
+		places[value.place()] = i
+	}
+	for i, group := range p.Groups {
+		places[group.place()] = i
+	}
+	return places
+}
 
 // has reports whether all places of the earlier parts are places of these, too.
 func (p randomParts) has(earlier randomParts) bool {
-	places := map[string]bool{}
-	for _, value := range p.Values {
-		places[value.place()] = true
+	places := p.places()
+	for place := range earlier.places() {
+		if _, found := places[place]; !found {
+			return false
+		}
 	}
-	for _, group := range p.Groups {
-		places[fmt.Sprintf("%q", group.objectGroup)] = true
-	}
-	return !slices.ContainsFunc(earlier.Values, func(value randomValue) bool { return !places[value.place()] }) &&
-		!slices.ContainsFunc(earlier.Groups, func(group randomGroup) bool { return !places[fmt.Sprintf("%q", group.objectGroup)] })
+	return true
 }
 
 // keep returns the parts with the values that the earlier ones have for them. Parts that are not random any
@@ -179,13 +198,14 @@ func (p randomParts) has(earlier randomParts) bool {
 // follow the rendering when it changes from what it first was without being random.
 func (p randomParts) keep(earlier randomParts, objects []client.Object) randomParts {
 	kept := randomParts{Values: slices.Clone(p.Values), Groups: slices.Clone(p.Groups)}
-	places, rendered := map[string]bool{}, byPathOf(objects)
-	for _, value := range p.Values {
-		places[value.place()] = true
-	}
+	places, rendered := p.places(), byPathOf(objects)
 	for _, value := range earlier.Values {
+		if i, found := places[value.place()]; found {
+			kept.Values[i].Value = value.Value
+			continue
+		}
 		object := rendered.byID[value.Object]
-		if places[value.place()] || object == nil {
+		if object == nil {
 			continue
 		}
 		now, exists := valueAt(object.Object, value.Path)
@@ -197,20 +217,11 @@ func (p randomParts) keep(earlier randomParts, objects []client.Object) randomPa
 			kept.Values = append(kept.Values, value)
 		}
 	}
-	values := map[string]any{}
-	for _, value := range earlier.Values {
-		values[value.place()] = value.Value
-	}
-	for i, value := range kept.Values {
-		if before, found := values[value.place()]; found {
-			kept.Values[i].Value = before
-		}
-	}
-	for i, group := range kept.Groups {
-		at := slices.IndexFunc(earlier.Groups, func(e randomGroup) bool { return e.objectGroup == group.objectGroup })
-		if at >= 0 {
-			before := earlier.Groups[at].Objects
-			kept.Groups[i].Objects = append(slices.Clone(before[:min(len(before), len(group.Objects))]), group.Objects[min(len(before), len(group.Objects)):]...)
+	for _, before := range earlier.Groups {
+		if i, found := places[before.place()]; found {
+			now := slices.Clone(kept.Groups[i].Objects)
+			copy(now, before.Objects)
+			kept.Groups[i].Objects = now
 		}
 	}
 	return kept
@@ -232,13 +243,9 @@ func (p randomParts) restore(objects []client.Object) {
 		}
 	}
 	for _, group := range p.Groups {
-		fixed := map[string]bool{}
-		for _, name := range group.Fixed {
-			fixed[name] = true
-		}
 		var random []*unstructured.Unstructured
 		for _, id := range rendered.ids {
-			if id.objectGroup == group.objectGroup && !fixed[id.Name] {
+			if id.objectGroup == group.objectGroup && !slices.Contains(group.Fixed, id.Name) {
 				random = append(random, rendered.byID[id])
 			}
 		}
@@ -254,19 +261,18 @@ func (p randomParts) restore(objects []client.Object) {
 // valueAt returns the value at a path, and reports whether there is one.
 func valueAt(node any, path []any) (value any, exists bool) {
 	for _, step := range path {
+		exists := false
 		switch key := step.(type) {
 		case string:
-			object, ok := node.(map[string]any)
-			if node, exists = object[key]; !ok || !exists {
-				return nil, false
-			}
+			inMap, _ := node.(map[string]any)
+			node, exists = inMap[key]
 		case int64:
-			list, ok := node.([]any)
-			if !ok || key < 0 || key >= int64(len(list)) {
-				return nil, false
+			inList, _ := node.([]any)
+			if exists = key >= 0 && key < int64(len(inList)); exists {
+				node = inList[key]
 			}
-			node = list[key]
-		default:
+		}
+		if !exists {
 			return nil, false
 		}
 	}
@@ -275,29 +281,15 @@ func valueAt(node any, path []any) (value any, exists bool) {
 
 // replace changes the value at a path, if there is one.
 func replace(node any, path []any, value any) {
-	for i, step := range path {
-		last := i == len(path)-1
-		switch key := step.(type) {
-		case string:
-			inMap, _ := node.(map[string]any)
-			if _, found := inMap[key]; !found {
-				return
-			}
-			if last {
-				inMap[key] = runtime.DeepCopyJSONValue(value)
-			}
-			node = inMap[key]
-		case int64:
-			inList, _ := node.([]any)
-			if key < 0 || key >= int64(len(inList)) {
-				return
-			}
-			if last {
-				inList[key] = runtime.DeepCopyJSONValue(value)
-			}
-			node = inList[key]
-		default:
-			return
-		}
+	if _, exists := valueAt(node, path); !exists {
+		return
+	}
+	last := len(path) - 1
+	holder, _ := valueAt(node, path[:last])
+	switch key := path[last].(type) {
+	case string:
+		holder.(map[string]any)[key] = runtime.DeepCopyJSONValue(value)
+	case int64:
+		holder.([]any)[key] = runtime.DeepCopyJSONValue(value)
 	}
 }

@@ -1,6 +1,17 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package rendering renders the dependent objects of a component.
+//
+// A [Renderer] calls the generator with a copy of the component, and applies the patches of
+// the component. A generator should render the same from the same input. For those that do
+// not, [Last] decides whether a change is applied: a change that nothing explains is applied
+// seldom. What may explain a change are the component and the objects that the generator has
+// read; the clients that it gets note them.
+//
+// Where a generator reports that it used random values, the fields that come from them are
+// found by rendering more than once. They keep their values as long as the revision lasts, and
+// all renderings of a revision take the same time for the current one.
 package rendering
 
 import (
@@ -12,7 +23,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -23,6 +33,7 @@ import (
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/untyped"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -42,28 +53,20 @@ const (
 	reasonNonDeterministic = "NonDeterministicRendering"
 )
 
-// Component is what a Renderer needs of a component.
-type Component interface {
-	client.Object
-	GetSpec() types.Unstructurable
-}
-
 // Renderer renders the dependent objects of components.
 type Renderer struct {
+	Self      *identity.Operator
 	Generator manifests.Generator
-	// Name is that of the reconciler, the prefix of its annotations.
-	Name string
 	// Run calls code of the author of the operator for the component of the key.
 	Run func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error)
 	// Patches returns the patches of a component.
-	Patches func(Component) ([]v1alpha1.Patch, []v1alpha1.Image)
+	Patches func(identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image)
 	// SecretPatches: patches of a component may change Secrets.
 	SecretPatches bool
 	Telemetry     *telemetry.Telemetry
 	Now           func() time.Time
-	// Revisions keeps random values, for components of the kind; nil: they are kept in memory only.
+	// Revisions keeps random values; nil: they are kept in memory only.
 	Revisions *revisions.Store
-	Kind      schema.GroupVersionKind
 	// Scheme knows the kinds of typed objects.
 	Scheme *runtime.Scheme
 	// Leading fails if this process may not write any more.
@@ -73,7 +76,7 @@ type Renderer struct {
 }
 
 // warn makes an event, but not in a preview.
-func (r *Renderer) warn(c Component, reason, message string) {
+func (r *Renderer) warn(c identity.Component, reason, message string) {
 	if !r.Preview {
 		r.Telemetry.Warn(c, reason, telemetry.Apply, message)
 	}
@@ -81,7 +84,7 @@ func (r *Renderer) warn(c Component, reason, message string) {
 
 // Request is what is rendered: a component, and the namespace and the name of its deployment.
 type Request struct {
-	Component       Component
+	Component       identity.Component
 	Namespace, Name string
 	// Revision is what is rendered, and Rendered says that it was rendered before.
 	Revision revisions.Revision
@@ -138,7 +141,7 @@ func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (Ren
 
 // start starts the revision of the request, unless it is the one of the last rendering.
 func (r *Last) start(request Request, now time.Time) {
-	if r.kept.isOf(request) {
+	if r.kept.component == request.Component.GetUID() && r.kept.revision == request.Revision {
 		return
 	}
 	if request.Adopted != nil && !request.Adopted.Time.IsZero() {
@@ -161,7 +164,7 @@ func (r *Renderer) render(ctx context.Context, request Request, last *Last) (obj
 	if err != nil || inputs == "" {
 		return objects, read, err
 	}
-	if read.random.Used() || (request.Rendered || request.Adopted != nil) && read.looked() || !last.kept.isEmpty() {
+	if read.random.Used() || (request.Rendered || request.Adopted != nil) && read.asked.Load() || !last.kept.isEmpty() {
 		if objects, read, err = r.keepRandom(ctx, request, inputs, objects, read, &last.kept); err != nil {
 			return nil, nil, err
 		}
@@ -207,7 +210,7 @@ func (r *Renderer) renderAgain(ctx context.Context, request Request, current Las
 		return true, ""
 	}
 	places := difference.Between(followed, r.followed(current.objects), maxPlaces)
-	if len(places) == 0 || read.foundNothing() {
+	if len(places) == 0 || read.foundNothing.Load() {
 		return false, ""
 	}
 	if confidential.Is(ctx) {
@@ -234,9 +237,9 @@ func withClients(ctx context.Context, wrap func(client.Client) client.Client) co
 // generate renders the dependent objects, and returns what was read for it. The generator
 // gets a copy of the component, because it may run on after its deadline.
 func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Object, *answers, error) {
-	theirs, ok := request.Component.DeepCopyObject().(Component)
-	if !ok {
-		return nil, nil, fmt.Errorf("DeepCopyObject of %T returns something else", request.Component)
+	theirs, err := identity.Copy(request.Component)
+	if err != nil {
+		return nil, nil, err
 	}
 	known, read := manifests.FromContext(ctx), &answers{}
 	known.Component = theirs
@@ -279,9 +282,8 @@ func (r *Renderer) untyped(ctx context.Context, generator manifests.Generator, r
 // followed returns the objects with a manifest that counts with every rendering. One that is
 // applied once, such as a generated password, may be rendered in any way.
 func (r *Renderer) followed(objects []client.Object) []client.Object {
-	policy := r.Name + "/" + v1alpha1.AnnotationReconcilePolicy
 	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool {
-		return strings.EqualFold(object.GetAnnotations()[policy], string(v1alpha1.ReconcilePolicyOnce))
+		return strings.EqualFold(r.Self.Value(object, v1alpha1.AnnotationReconcilePolicy), string(v1alpha1.ReconcilePolicyOnce))
 	})
 }
 
@@ -303,22 +305,20 @@ func findingOf(places []difference.Place, origins *renders.Origins) string {
 // cannot be applied is a mistake in the spec. So is one that names a Secret, unless patches may change Secrets:
 // by the operation test, or by a copy into an annotation, a user would find out the values.
 func Patched(g manifests.Generator, secrets bool, read func() ([]v1alpha1.Patch, []v1alpha1.Image)) manifests.Generator {
-	var beside transform.Beside
-	if !secrets {
-		beside.NoSecrets = errNoSecrets
-	}
 	return manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 		patches, images := read()
 		if len(patches) == 0 && len(images) == 0 {
 			return manifests.Generate(ctx, g, namespace, name, parameters)
 		}
-		beside := beside
-		beside.Others = func(ctx context.Context) ([]client.Object, error) {
+		beside := transform.Beside{Others: func(ctx context.Context) ([]client.Object, error) {
 			// Hooks of a chart for the installation are not rendered for an upgrade, and the
 			// other way round. A patch of one is no mistake, although it changes nothing now.
 			known := manifests.FromContext(ctx)
 			known.Upgrade = !known.Upgrade
 			return manifests.Generate(known.In(ctx), g, namespace, name, parameters)
+		}}
+		if !secrets {
+			beside.NoSecrets = errNoSecrets
 		}
 		transformer, err := transform.PatchesBeside(patches, images, beside)
 		if err != nil {
@@ -329,13 +329,10 @@ func Patched(g manifests.Generator, secrets bool, read func() ([]v1alpha1.Patch,
 			return nil, err
 		}
 		changed, err := manifests.TransformObjects(ctx, transformer, namespace, name, objects)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return nil, err // it exceeded the time limit, perhaps on a slow machine
-		case err != nil:
+		if err != nil && ctx.Err() == nil { // otherwise it exceeded the time limit, perhaps on a slow machine
 			return nil, wrongPatches(err)
 		}
-		return changed, nil
+		return changed, err
 	})
 }
 

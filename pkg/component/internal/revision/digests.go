@@ -14,8 +14,8 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 )
 
 // noisyAnnotations are written by tools for their own use; a change of them is no
@@ -46,7 +46,7 @@ type Digests struct {
 
 // DigestsOf returns the digests of a component with what its references have loaded, its patches, and the digest of the
 // generator. The name is that of the reconciler.
-func DigestsOf(c rendering.Component, name string, found []references.Found, patches []v1alpha1.Patch, images []v1alpha1.Image, generator string, hasher digest.Hasher) (Digests, error) {
+func DigestsOf(c identity.Component, name string, found []references.Found, patches []v1alpha1.Patch, images []v1alpha1.Image, generator string, hasher digest.Hasher) (Digests, error) {
 	annotations := maps.Clone(c.GetAnnotations())
 	for _, request := range []string{name + "/" + vocabulary.AnnotationReconcileAt, name + "/" + vocabulary.AnnotationPreview, name + "/" + vocabulary.AnnotationRollout, vocabulary.AnnotationReconcileRequestedAt} {
 		delete(annotations, request)
@@ -87,7 +87,7 @@ func DigestsOf(c rendering.Component, name string, found []references.Found, pat
 
 // Parameters returns the parameters of the generator as JSON. Maps are marshalled in the order
 // of their keys, so equal content is equal text.
-func Parameters(c rendering.Component) ([]byte, error) {
+func Parameters(c identity.Component) ([]byte, error) {
 	var parameters map[string]any
 	if spec := c.GetSpec(); !renders.IsNil(spec) {
 		parameters = spec.ToUnstructured()

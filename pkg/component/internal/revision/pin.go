@@ -54,17 +54,14 @@ var irreplaceable = []schema.GroupKind{
 
 // Retained returns the recorded objects that stay as they are although the earlier revision does not
 // have them: what is irreplaceable, and what ran for other revisions and may say why it failed.
-func Retained(items []v1alpha1.InventoryItem, hooks []rendering.Hook) []report.Key {
+func Retained(items []v1alpha1.InventoryItem, hooks []report.Key) []report.Key {
 	var keys []report.Key
 	for _, item := range items {
 		if slices.Contains(irreplaceable, schema.GroupKind{Group: item.Group, Kind: item.Kind}) {
 			keys = append(keys, report.Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name})
 		}
 	}
-	for _, hook := range hooks {
-		keys = append(keys, report.Key{Group: hook.Group, Kind: hook.Kind, Namespace: hook.Namespace, Name: hook.Name})
-	}
-	return keys
+	return append(keys, hooks...)
 }
 
 // Describe says what a component is pinned to, and what stays of later revisions.
