@@ -120,7 +120,7 @@ func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
 	if h.watches, err = targets.NewWatches(&rest.Config{Host: "http://127.0.0.1:1"}, ignore, ignore); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.watches.Close)
+	t.Cleanup(func() { _ = h.watches.Run(t.Context()) })
 	seen := ""
 	h.code.hooks[postReconcile] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
 		seen = w.Spec.Refs.Settings.Data()["a"]

@@ -1,6 +1,12 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package targets connects components to the clusters that their dependents are in.
+//
+// [Targets] has one engine for each cluster and user. The package also keeps two facts about the
+// local cluster, in which components are: its uid, by [ClusterUID], and the key of all digests, by
+// [DigestKey]. Functions about a target.Access complete and name the user that is impersonated, and
+// explain why the server refuses it.
 package targets
 
 import (
@@ -78,14 +84,8 @@ type Options struct {
 
 // Targets has one engine for each target of a pool.
 type Targets struct {
-	pool      *target.Pool
-	name      string
-	options   reconciler.ReconcilerOptions
-	digestKey *DigestKey
-	localUID  *ClusterUID
-	queue     Queue
-	// onlyNamespace is Options.OnlyNamespace.
-	onlyNamespace string
+	options Options
+	pool    *target.Pool
 
 	mu      sync.Mutex
 	engines map[cluster.Target]Engine
@@ -99,19 +99,8 @@ const unwatchedFor = 30 * time.Second
 
 // New returns Targets. The configuration is the configuration of the local cluster.
 func New(config *rest.Config, options Options) *Targets {
-	t := &Targets{
-		name:      options.Name,
-		options:   options.Engine,
-		digestKey: options.DigestKey,
-		localUID:  options.LocalUID,
-		queue:     options.Queue,
-
-		onlyNamespace: options.OnlyNamespace,
-
-		engines:  map[cluster.Target]Engine{},
-		watching: map[reconciler.Owner]Engine{},
-	}
-	t.options.Changed = options.Queue.DependentChanged
+	t := &Targets{options: options, engines: map[cluster.Target]Engine{}, watching: map[reconciler.Owner]Engine{}}
+	t.options.Engine.Changed = options.Queue.DependentChanged
 	options.Pool.Requeue, options.Pool.Evicted, options.Pool.Busy = options.Queue.RequestFull, t.close, t.isWatched
 	t.pool = target.New(config, options.Pool)
 	return t
@@ -127,16 +116,10 @@ func (t *Targets) Connect(access target.Access, component client.ObjectKey) (Con
 	if err != nil {
 		return Connection{}, err
 	}
-	return t.connect(lease, access.Kubeconfig == nil, t.isConfined(access, component.Namespace))
-}
-
-// isConfined reports whether the user of an access has rights in namespaces only, as far as that is known: a
-// service account in the namespace of the component usually has no more.
-func (t *Targets) isConfined(access target.Access, namespace string) bool {
-	if access.Kubeconfig != nil {
-		return false
-	}
-	return access.User == "" && t.onlyNamespace != "" || namespace != "" && strings.HasPrefix(access.User, ServiceAccountUser(namespace, ""))
+	// A service account in the namespace of the component usually has rights in namespaces only.
+	ofNamespace := component.Namespace != "" && strings.HasPrefix(access.User, ServiceAccountUser(component.Namespace, ""))
+	local := access.Kubeconfig == nil
+	return t.connect(lease, local, local && (ofNamespace || access.User == "" && t.options.OnlyNamespace != ""))
 }
 
 // connect returns the connection of a lease, which it releases if that fails.
@@ -161,13 +144,13 @@ func (t *Targets) engineOf(chosen cluster.Target, local, confined bool) (Engine,
 	if known, ok := t.engines[chosen]; ok {
 		return known, nil
 	}
-	options := t.options
-	options.DigestKey, options.WatchNamespaces, options.LocalOwners = t.digestKey.Cached(), confined, local
-	var identified cluster.Target = remoteTarget{chosen, t.localUID}
+	options := t.options.Engine
+	options.DigestKey, options.WatchNamespaces, options.LocalOwners = t.options.DigestKey.Cached(), confined, local
+	var identified cluster.Target = remoteTarget{chosen, t.options.LocalUID}
 	if local {
-		identified = localTarget{chosen, t.localUID}
+		identified = localTarget{chosen, t.options.LocalUID}
 	}
-	made, err := reconciler.NewReconciler(t.name, reconciler.Target{Target: identified}, options)
+	made, err := reconciler.NewReconciler(t.options.Name, reconciler.Target{Target: identified}, options)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +212,7 @@ func (t *Targets) SetEngine(owner reconciler.Owner, connection Connection) {
 }
 
 func (t *Targets) requeueUnwatched(key client.ObjectKey) {
-	t.queue.RequestFast(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
+	t.options.Queue.RequestFast(key, backoff.Jitter(unwatchedFor, verdict.Jitter, backoff.Random()))
 }
 
 // ForgetOwner ends the watches of an owner, which waits for no target any more.

@@ -65,15 +65,9 @@ func NewWatches(config *rest.Config, requeue, resetIdle func(client.ObjectKey)) 
 	}, nil
 }
 
-// Run closes the watches when the context ends.
+// Run ends all watches when the context ends.
 func (w *Watches) Run(ctx context.Context) error {
 	<-ctx.Done()
-	w.Close()
-	return nil
-}
-
-// Close ends all watches.
-func (w *Watches) Close() {
 	w.mu.Lock()
 	w.closed = true
 	for _, inTarget := range w.awaited {
@@ -82,6 +76,7 @@ func (w *Watches) Close() {
 	w.mu.Unlock()
 	w.references.Close()
 	w.local.Close()
+	return nil
 }
 
 // SetReferences sets the objects of a component's references, as its reconcile has read them.

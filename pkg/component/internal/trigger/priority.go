@@ -101,20 +101,16 @@ type prioritized struct {
 	busy map[ctrl.Request]bool
 }
 
-// Add implements workqueue.TypedInterface.
 func (p *prioritized) Add(item ctrl.Request) { p.AddWithOpts(priorityqueue.AddOpts{}, item) }
 
-// AddAfter implements workqueue.TypedDelayingInterface.
 func (p *prioritized) AddAfter(item ctrl.Request, after time.Duration) {
 	p.AddWithOpts(priorityqueue.AddOpts{After: after}, item)
 }
 
-// AddRateLimited implements workqueue.TypedRateLimitingInterface.
 func (p *prioritized) AddRateLimited(item ctrl.Request) {
 	p.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
 }
 
-// AddWithOpts implements priorityqueue.PriorityQueue.
 func (p *prioritized) AddWithOpts(o priorityqueue.AddOpts, items ...ctrl.Request) {
 	for _, item := range items {
 		options := o
@@ -130,30 +126,17 @@ func (p *prioritized) AddWithOpts(o priorityqueue.AddOpts, items ...ctrl.Request
 		} else if options.Priority == nil {
 			options.Priority = new(priorityCreated)
 		}
-		p.note(item, options.After)
-		if !p.hold(item, *options.Priority) {
+		if !p.hold(item, *options.Priority, options.After) {
 			p.PriorityQueue.AddWithOpts(options, item)
 		}
 	}
 }
 
-// note notes from when on a request waits.
-func (p *prioritized) note(item ctrl.Request, after time.Duration) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	at := p.now().Add(after)
-	if before, known := p.ready[item]; !known || at.Before(before) {
-		p.ready[item] = at
-	}
-}
-
-// Get implements workqueue.TypedInterface.
 func (p *prioritized) Get() (item ctrl.Request, shutdown bool) {
 	item, _, shutdown = p.GetWithPriority()
 	return item, shutdown
 }
 
-// GetWithPriority implements priorityqueue.PriorityQueue.
 func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdown bool) {
 	if p.stands() {
 		p.lead()
@@ -169,7 +152,6 @@ func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdo
 	return item, min(priority, PriorityDefault), shutdown // with which the controller adds what failed
 }
 
-// Done implements priorityqueue.PriorityQueue.
 func (p *prioritized) Done(item ctrl.Request) {
 	p.lock.Lock()
 	delete(p.busy, item)

@@ -88,7 +88,7 @@ func (q *controllerQueue) edited(name string) {
 func (q *controllerQueue) dependentChanged(name string) {
 	q.notes.DependentChanged(reconciler.Owner{Namespace: "shop", Name: name}, reconciler.Change{What: reconciler.EventContent})
 	for key, after := range q.notes.Drain() {
-		q.notes.addTo(q.PriorityQueue, key, after)
+		addTo(q.PriorityQueue, key, after)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestEditsOfUsersComeFirstAndRegularReconcilesLast(t *testing.T) {
 		q.dependentChanged("drifted")
 		q.notes.RequestFull(keyOf("triggered"))
 		for key, after := range q.notes.Drain() {
-			q.notes.addTo(q.PriorityQueue, key, after)
+			addTo(q.PriorityQueue, key, after)
 		}
 		q.edited("edited")
 		var order []string

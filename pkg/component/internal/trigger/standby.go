@@ -68,10 +68,14 @@ func (p *prioritized) stands() bool {
 	return p.held != nil
 }
 
-// hold keeps a request until this process leads.
-func (p *prioritized) hold(item ctrl.Request, priority int) bool {
+// hold notes from when on a request waits, and keeps it until this process leads.
+func (p *prioritized) hold(item ctrl.Request, priority int, after time.Duration) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
+	at := p.now().Add(after)
+	if before, known := p.ready[item]; !known || at.Before(before) {
+		p.ready[item] = at
+	}
 	if p.held == nil {
 		return false
 	}

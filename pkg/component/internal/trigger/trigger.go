@@ -1,6 +1,11 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package trigger adds components to the queue of a controller for other reasons than a change
+// of the component itself.
+//
+// It decides between a full reconcile and the fast path: a reconcile uses the fast path if
+// nothing but dependents of the component caused it.
 package trigger
 
 import (
@@ -156,7 +161,7 @@ func (q *Queue) Source() source.Source {
 					return
 				case <-q.signal:
 					for key, after := range q.Drain() {
-						q.addTo(queue, key, after)
+						addTo(queue, key, after)
 					}
 				}
 			}
@@ -166,7 +171,7 @@ func (q *Queue) Source() source.Source {
 }
 
 // addTo adds a component to the queue of the controller, which may be one without priorities.
-func (q *Queue) addTo(queue workqueue.TypedRateLimitingInterface[ctrl.Request], key client.ObjectKey, after time.Duration) {
+func addTo(queue workqueue.TypedRateLimitingInterface[ctrl.Request], key client.ObjectKey, after time.Duration) {
 	request := reconcile.Request{NamespacedName: key}
 	prioritized, ok := queue.(priorityqueue.PriorityQueue[ctrl.Request])
 	if !ok {
