@@ -4,8 +4,6 @@
 package component_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -16,25 +14,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestLifeOfAComponent(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "2", "c": "3"}})
 
+	b.resetRequests()
 	w := b.until(v1alpha1.StateReady)
 	if value, ok := b.configMap("b"); !ok || value != "2" {
 		t.Errorf("config map b: %q, %v", value, ok)
+	}
+	want := []string{
+		"patch widgets main",        // finalizer
+		"patch widgets/status main", // first seen, and inventory
+		"create configmaps ", "create configmaps ", "create configmaps ", "create secrets main-revisions",
+		"patch widgets/status main", // ready
+	}
+	var got []string
+	for _, write := range b.writes() {
+		if strings.HasPrefix(write, "create configmaps") {
+			write = "create configmaps "
+		}
+		if !strings.Contains(write, "digest-key") { // of the first component
+			got = append(got, write)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("writes of the installation (-want +got):\n%s", diff)
 	}
 	if !slices.Contains(w.Finalizers, operatorName) || w.Status.Progress != "3/3" || w.Status.Revision != 1 ||
 		w.Status.AppliedGeneration != w.Generation || w.Status.ObservedGeneration != w.Generation || len(w.Status.Inventory.Items) != 3 {
@@ -56,7 +70,7 @@ func TestLifeOfAComponent(t *testing.T) {
 	b.update(func(w *widget.Widget) { w.Spec.Values["b"] = "changed" })
 	b.resetRequests()
 	w = b.until(v1alpha1.StateReady)
-	want := []string{"update configmaps b", "patch secrets main-revisions", "patch widgets/status main"}
+	want = []string{"update configmaps b", "patch secrets main-revisions", "patch widgets/status main"}
 	if diff := cmp.Diff(want, b.writes()); diff != "" || w.Status.Revision != 2 {
 		t.Errorf("revision %d; writes for one change (-want +got):\n%s", w.Status.Revision, diff)
 	}
@@ -74,145 +88,6 @@ func TestLifeOfAComponent(t *testing.T) {
 			t.Errorf("config map %s was still there", name)
 		}
 	}
-}
-
-func TestHooksOfALife(t *testing.T) {
-	var calls []string
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) {
-		hook := func(name string) component.HookFunc[*widget.Widget] {
-			return func(ctx context.Context, c client.Client, w *widget.Widget) error {
-				if c != b.manager.GetClient() {
-					b.Errorf("%s: the client is not the manager's", name)
-				}
-				if _, err := component.ClientFromContext(ctx); (err == nil) == (name == "post-read") {
-					b.Errorf("%s: ClientFromContext: %v", name, err)
-				}
-				calls = append(calls, name)
-				w.Status.Note = name
-				return nil
-			}
-		}
-		b.reconciler.WithPostReadHook(hook("post-read")).
-			WithPreReconcileHook(hook("pre-reconcile")).WithPostReconcileHook(hook("post-reconcile")).
-			WithPreDeleteHook(hook("pre-delete")).WithPostDeleteHook(hook("post-delete"))
-	})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	if w := b.until(v1alpha1.StateReady); w.Status.Note != "post-reconcile" {
-		t.Errorf("the status that hooks wrote was saved as %q", w.Status.Note)
-	}
-	if got := strings.Join(calls, " "); !strings.HasPrefix(got, "post-read pre-reconcile") || strings.Count(got, "post-reconcile") != 1 {
-		t.Errorf("calls: %s", got)
-	}
-	calls = nil
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	if got := strings.Join(calls, " "); !strings.HasPrefix(got, "post-read pre-delete") || !strings.HasSuffix(got, " post-delete") || strings.Count(got, "post-delete") != 1 {
-		t.Errorf("calls in deletion: %s", got)
-	}
-}
-
-func TestTheFinalizerComesBeforeAnythingElse(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.resetRequests()
-	b.until(v1alpha1.StateReady)
-	want := []string{
-		"patch widgets main",        // finalizer
-		"patch widgets/status main", // first seen, and inventory
-		"create configmaps ",
-		"create secrets main-revisions",
-		"patch widgets/status main", // ready
-	}
-	got := b.writes()
-	for i := range got {
-		if strings.HasPrefix(got[i], "create configmaps") {
-			got[i] = "create configmaps "
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-}
-
-func TestDetachOnDelete(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(v1alpha1.StateReady)
-	b.update(func(w *widget.Widget) {
-		w.Annotations = map[string]string{operatorName + "/management-policy": "detach-on-delete"}
-	})
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	left := &corev1.ConfigMap{}
-	b.check(b.client.Get(t.Context(), b.key("a"), left))
-	if len(left.Labels)+len(left.Annotations) > 0 || left.Data["value"] != "1" {
-		t.Errorf("config map a still has our label and annotation, or changed: %v %v %v", left.Labels, left.Annotations, left.Data)
-	}
-}
-
-func TestSecondSetupIsAnError(t *testing.T) {
-	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	if err := b.reconciler.SetupWithManager(b.manager); err == nil || !strings.Contains(err.Error(), "set up before") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); err != nil {
-		t.Errorf("the first setup does not work any more: %v", err)
-	}
-}
-
-// interval is how specs hold durations.
-func interval(d time.Duration) *types.Duration { return &types.Duration{Duration: d} }
-
-func TestAReadyComponentIsRequeuedAfterItsIntervalWhichIsTenMinutesByDefault(t *testing.T) {
-	for name, test := range map[string]struct {
-		spec component.RequeueSpec
-		want time.Duration
-	}{
-		"by default":                     {component.RequeueSpec{}, 10 * time.Minute},
-		"as the component says":          {component.RequeueSpec{RequeueInterval: interval(3 * time.Minute)}, 3 * time.Minute},
-		"less than a second is a second": {component.RequeueSpec{RequeueInterval: interval(time.Millisecond)}, time.Second},
-		"zero is no interval of its own": {component.RequeueSpec{RequeueInterval: interval(0)}, 10 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-			b.create(widget.Spec{RequeueSpec: test.spec, Values: map[string]string{"a": "1"}})
-			b.until(v1alpha1.StateReady)
-			_, result, err := b.reconcile()
-			// The jitter is at most a tenth and makes it come early.
-			if err != nil || result.RequeueAfter > test.want || result.RequeueAfter < test.want*9/10 {
-				t.Errorf("comes again after %s, %v, want %s", result.RequeueAfter, err, test.want)
-			}
-		})
-	}
-}
-
-func TestARetriableErrorRequeuesAfterItsDelayOrTheRetryIntervalOrTheRequeueInterval(t *testing.T) {
-	retry := component.RetrySpec{RetryInterval: interval(2 * time.Minute)}
-	requeue := component.RequeueSpec{RequeueInterval: interval(3 * time.Minute)}
-	for name, test := range map[string]struct {
-		delay *time.Duration
-		spec  widget.Spec
-		want  time.Duration
-	}{
-		"the delay of the error":         {new(70 * time.Second), widget.Spec{RetrySpec: retry, RequeueSpec: requeue}, 70 * time.Second},
-		"else the retry interval":        {nil, widget.Spec{RetrySpec: retry, RequeueSpec: requeue}, 2 * time.Minute},
-		"else the requeue interval":      {nil, widget.Spec{RequeueSpec: requeue}, 3 * time.Minute},
-		"which is 10 minutes unless set": {nil, widget.Spec{}, 10 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t, failing(types.NewRetriableError(errors.New("not yet"), test.delay)), component.ReconcilerOptions{})
-			b.create(test.spec)
-			w, result, err := b.reconcile()
-			state, reason, _ := w.Status.GetState()
-			if err != nil || state != v1alpha1.StatePending || reason != vocabulary.ReasonRetrying || result.RequeueAfter != test.want {
-				t.Errorf("%s, %s; comes again after %s, %v, want %s", state, reason, result.RequeueAfter, err, test.want)
-			}
-		})
-	}
-}
-
-func failing(err error) manifests.Generator {
-	return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) { return nil, err })
 }
 
 // expect runs a reconcile and looks at its verdict.

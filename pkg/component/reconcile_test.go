@@ -39,7 +39,8 @@ func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 		where, parameters = namespace+"/"+name, p.ToUnstructured()
 		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, nil
 	})
-	obj := withSpec(widgetSpec{Size: 3, PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}, ReapplySpec: ReapplySpec{duration("1h")}})
+	obj := withSpec(widgetSpec{Size: 3, PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}, ReapplySpec: ReapplySpec{duration("1h")},
+		PolicySpec: PolicySpec{DeletePolicy: v1alpha1.DeletePolicyOrphan}})
 	var committed Status
 	res, err := h.applier.createOrUpdate(t.Context(), obj, func(context.Context) error { committed = *obj.GetStatus(); return nil })
 	if res != result.Success || err != nil {
@@ -50,7 +51,7 @@ func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 	}
 	request := engine.applied[0]
 	if request.Owner != (reconciler.Owner{Group: "test.corbel.run", Kind: "Widget", Namespace: "shop", Name: "main", UID: "uid-1"}) ||
-		request.Namespace != "other" || len(request.Objects) != 1 || request.Policies.ReapplyInterval != time.Hour || request.ComponentDigest == "" {
+		request.Namespace != "other" || len(request.Objects) != 1 || request.Policies.ReapplyInterval != time.Hour || request.Policies.Delete != v1alpha1.DeletePolicyOrphan || request.ComponentDigest == "" {
 		t.Errorf("the engine got %+v", request)
 	}
 	if by := committed.Inventory.Operator; by == nil || by.Namespace != "default" || len(by.Key) != 8 {
