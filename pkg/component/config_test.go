@@ -42,6 +42,7 @@ func TestDirectives(t *testing.T) {
 		err        string
 	}{
 		{name: "nothing said means the defaults of the reconciler", want: func(*resolvedConfig) {}},
+		{name: "zero is no interval of its own", spec: widgetSpec{RequeueSpec: RequeueSpec{duration("0s")}}, want: func(*resolvedConfig) {}},
 		{name: "placed elsewhere",
 			spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}},
 			want: func(d *resolvedConfig) { d.Namespace, d.Name = "other", "renamed" }},
