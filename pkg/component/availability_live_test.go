@@ -19,7 +19,6 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
-	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -186,48 +185,4 @@ func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
 	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Failed", "1 Ready"}, results(w)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
-}
-
-// unprobedVersion is a version with a Deployment without probes.
-type unprobedVersion struct{ version }
-
-func (v unprobedVersion) Generate(ctx context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
-	objects, err := v.version.Generate(ctx, namespace, name, p)
-	return append(objects, deployment()), err
-}
-
-func TestACanaryInACrashLoopStopsTheRollOut(t *testing.T) {
-	f := newUpgradedFleet(t, 4, widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: 2 * time.Second}}})
-	f.check(f.client.Patch(t.Context(), &widget.Widget{ObjectMeta: f.object("c02")}, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"canary"}}}`))))
-	crash := f.started(3)
-	crash.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-	f.bed.run(crash)
-	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(2)}}
-	options.Revisions.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
-	f.run(unprobedVersion{version{number: "2", ready: "true"}}, options)
-	f.eventually("Kubernetes calls the canary available", func() bool { return f.becomeAvailable() == nil })
-	stopped := func() string {
-		w := f.widget("c02")
-		if condition := conditions.Get(conditions.For(w, &w.Status.Conditions), v1alpha1.ConditionRolloutStopped); condition != nil {
-			return condition.Message
-		}
-		return ""
-	}
-	f.eventually("the roll-out stops", func() bool { return stopped() != "" })
-	f.wantWith("2", "c02")
-	for _, part := range []string{
-		"3 components are not updated",
-		f.namespace + "/c02: not ready after 2s: Deployment " + f.namespace + "/api: containers without a readiness probe have to run for 10s; pod api-1-x: CrashLoopBackOff (exit code 1)",
-	} {
-		if !strings.Contains(stopped(), part) {
-			t.Errorf("the condition lacks %q: %s", part, stopped())
-		}
-	}
-	if diff := cmp.Diff([]string{"2 Failed", "1 Ready"}, results(f.widget("c02"))); diff != "" {
-		t.Errorf("history of the canary (-want +got):\n%s", diff)
-	}
-	if n := f.count("1", v1alpha1.StateReady); n != 3 {
-		t.Errorf("%d components are ready with version 1:\n%s", n, f.describe())
-	}
-	f.checkAllConditions()
 }

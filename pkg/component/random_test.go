@@ -55,7 +55,7 @@ type process struct {
 func processOn(t *testing.T, local, target client.Client) *process {
 	t.Helper()
 	h, log, _, _ := fromTemplate(t, random)
-	h.revisions.Renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
+	h.revisions.Renderer.Revisions = historyIn(local)
 	processes++
 	later := time.Duration(processes) * 1000 * time.Hour
 	h.now = func() time.Time { return time.Now().Add(later) }

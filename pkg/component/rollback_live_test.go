@@ -11,11 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,7 +26,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -242,42 +239,6 @@ func TestARollbackDeletesNoVolumeAndNoNamespaceAndDowngradesNoDefinition(t *test
 	})
 }
 
-func TestARollbackRunsTheRollbackHooksOfAChartAndNoOthers(t *testing.T) {
-	const hook = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: %NAME\n  annotations: {helm.sh/hook: %EVENTS, test.corbel.run/ready-when: 'true'}\nspec: {containers: [{name: c, image: i}]}\n"
-	named := func(name, events string) []byte {
-		return []byte(strings.NewReplacer("%NAME", name, "%EVENTS", "'"+events+"'").Replace(hook))
-	}
-	chart := must(helm.New(fstest.MapFS{
-		"Chart.yaml":            {Data: []byte("apiVersion: v2\nname: settings\nversion: 1.2.3\n")},
-		"templates/own.yaml":    {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}'}\n")},
-		"templates/before.yaml": {Data: named("before", "pre-upgrade")},
-		"templates/back.yaml":   {Data: named("back", "pre-rollback")},
-		"templates/both.yaml":   {Data: named("both", "post-upgrade,post-rollback")},
-	}, ".", helm.Options{}))(t)
-	b := newBed(t, chart, component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
-	b.until(v1alpha1.StateReady)
-	b.setValues(map[string]string{"value": "2"})
-
-	b.rollBack(1)
-	b.resetRequests()
-	b.untilRevision(3)
-	var pods []string
-	for _, write := range b.writes() {
-		if strings.Contains(write, " pods ") {
-			pods = append(pods, write)
-		}
-	}
-	if diff := cmp.Diff([]string{"create pods back", "create pods both-post-rollback"}, pods); diff != "" {
-		t.Errorf("hooks (-want +got):\n%s", diff)
-	}
-	b.resetRequests()
-	b.reconcile()
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes at rest: %v", writes)
-	}
-}
-
 func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(2)}})
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
@@ -320,143 +281,4 @@ func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
 	wantStalled("it does not open")
 	b.rollBack(0)
 	b.until(v1alpha1.StateReady)
-}
-
-// workload is a generator of a Deployment that is ready if nothing controls it and it needs no
-// replicas, and not otherwise.
-func workload(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
-	values, _ := parameters.ToUnstructured()["values"].(map[string]any)
-	replicas := int32(0)
-	if values["image"] == "broken" {
-		replicas = 1
-	}
-	labels := map[string]string{"app": "web"}
-	return []client.Object{&appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{operatorName + "/ready-when": "self.spec.replicas == 0"}},
-		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: values["image"].(string)}}},
-		}},
-	}}, nil
-}
-
-func TestARevisionThatIsNotReadyInTimeIsRolledBackOnce(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true}})
-	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
-	w := b.until(v1alpha1.StateReady)
-	applied := w.Status.AppliedGeneration
-	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
-	b.until(v1alpha1.StateProcessing)
-	b.forward += 11 * time.Minute
-	b.until(v1alpha1.StateError)
-
-	for deadline := time.Now().Add(patience); ; {
-		var reason string
-		w, _, _ = b.reconcile()
-		if _, reason, _ = w.Status.GetState(); reason == vocabulary.ReasonRolledBack {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("reason %s, history %v", reason, results(w))
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	_, _, message := w.Status.GetState()
-	if !strings.Contains(message, "revision 2 failed: Deployment "+b.namespace+"/web") || !strings.Contains(message, "rolled back to revision 1") {
-		t.Error(message)
-	}
-	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Failed", "1 Ready"}, results(w)); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
-	if w.Status.AppliedGeneration != applied || w.Status.ObservedGeneration != w.Generation {
-		t.Errorf("applied generation %d, observed %d", w.Status.AppliedGeneration, w.Status.ObservedGeneration)
-	}
-	if got := b.image(); got != "good" {
-		t.Errorf("the image is %s", got)
-	}
-	b.resetRequests()
-	for range 3 {
-		b.forward += 11 * time.Minute
-		b.reconcile()
-	}
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes at rest: %v", writes)
-	}
-
-	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "better" })
-	w = b.until(v1alpha1.StateReady)
-	if got := b.image(); got != "better" || w.Status.Revision != 4 || w.Status.Rollback != nil {
-		t.Errorf("the image is %s in revision %d", got, w.Status.Revision)
-	}
-}
-
-// image returns the image of Deployment web.
-func (b *bed) image() string {
-	b.Helper()
-	web := &appsv1.Deployment{}
-	b.check(b.client.Get(b.Context(), b.key("web"), web))
-	return web.Spec.Template.Spec.Containers[0].Image
-}
-
-// loseHistory deletes the Secret of the revisions.
-func (b *bed) loseHistory() {
-	b.Helper()
-	b.check(b.client.Delete(b.Context(), b.kept()))
-}
-
-func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(workload), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true}})
-	b.create(widget.Spec{Values: map[string]string{"image": "good"}})
-	b.until(v1alpha1.StateReady)
-	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "broken" })
-	b.until(v1alpha1.StateProcessing)
-	b.loseHistory()
-	b.forward += 11 * time.Minute
-	b.until(v1alpha1.StateError)
-	b.eventually("the failed revision to be applied again", func() error {
-		w, _, err := b.reconcile()
-		if _, reason, message := w.Status.GetState(); w.Status.Rollback != nil || reason != vocabulary.ReasonProcessing && reason != vocabulary.ReasonTimeout {
-			return fmt.Errorf("%s: %s (%v)", reason, message, err)
-		}
-		return nil
-	})
-	b.forward += 11 * time.Minute
-	for range 3 {
-		b.reconcile()
-	}
-	if w := b.get(); w.Status.Rollback != nil || b.image() != "broken" || w.Status.Revision != 2 {
-		t.Errorf("%+v, image %s, revision %d", w.Status.Rollback, b.image(), w.Status.Revision)
-	}
-}
-
-func TestAForgedRollbackIsDropped(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w := b.until(v1alpha1.StateReady)
-	digest := strings.Split(w.Status.ProcessingDigest, "/")[2]
-	for _, forged := range []v1alpha1.Rollback{{Digest: digest}, {From: 1, To: 1, Digest: digest}, {From: 1, To: 2, Digest: digest}, {From: 2, To: -1, Digest: digest}} {
-		w = b.get()
-		w.Status.Rollback = &forged
-		b.check(b.client.Status().Update(t.Context(), w))
-		if w := b.until(v1alpha1.StateReady); w.Status.Rollback != nil || w.Status.Revision != 1 {
-			t.Errorf("%+v: revision %d", forged, w.Status.Revision)
-		}
-	}
-}
-
-func TestAPinnedComponentIsDeletedAlthoughItsHistoryIsLost(t *testing.T) {
-	chart := must(helm.New(fstest.MapFS{
-		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: settings\nversion: 1.2.3\n")},
-		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}'}\n")},
-		"templates/end.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: end, annotations: {helm.sh/hook: pre-delete}}\n")},
-	}, ".", helm.Options{}))(t)
-	b := newBed(t, chart, component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
-	b.until(v1alpha1.StateReady)
-	b.setValues(map[string]string{"value": "2"})
-	b.rollBack(1)
-	b.untilRevision(3)
-	b.loseHistory()
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
 }

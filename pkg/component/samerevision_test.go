@@ -29,6 +29,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -84,9 +85,13 @@ func operate(t *testing.T, options ReconcilerOptions) *operated {
 		return hash.Combine(string(text))
 	}}}
 	o.handler, o.events = testHandler(t, o.engine, options)
-	local := fake.NewClientBuilder().Build()
-	o.revisions.Renderer.Revisions = revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
+	o.revisions.Renderer.Revisions = historyIn(fake.NewClientBuilder().Build())
 	return o
+}
+
+// historyIn keeps the history of components in Secrets of a server.
+func historyIn(local client.Client) *revisions.Store {
+	return revisions.NewStore(revisions.Options{Client: local, Name: "test.corbel.run", FieldOwner: "test", Key: fixedKey("0123").Get})
 }
 
 // reconcile reconciles with a version of the operator that has just started. It returns the last request that the engine got.
@@ -99,6 +104,17 @@ func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 		return reconciler.ApplyRequest{}, err
 	}
 	return o.engine.applied[len(o.engine.applied)-1], err
+}
+
+// upTo brings the widget to a number of revisions, each with another size.
+func (o *operated) upTo(revisions int) {
+	o.Helper()
+	for size := range revisions {
+		o.obj.Generation, o.obj.Spec.Size = int64(size)+1, size
+		if _, err := o.reconcile(version{digest: "1"}); err != nil || o.obj.Status.Revision != int64(size)+1 {
+			o.Fatalf("%v, revision %d", err, o.obj.Status.Revision)
+		}
+	}
 }
 
 // rollOut rolls out a version of the operator.
@@ -268,9 +284,7 @@ func TestAPinnedComponentIsNotChangedByAnotherGenerator(t *testing.T) {
 			t.Fatalf("%v, revision %d, want %d", err, o.obj.Status.Revision, revision)
 		}
 	}
-	reconcile("1", 1)
-	o.obj.Spec.Size, o.obj.Generation = 2, 2
-	reconcile("1", 2)
+	o.upTo(2)
 	o.obj.Annotations = map[string]string{"test.corbel.run/rollback-to": "1"}
 	reconcile("1", 3)
 	component := revision.Of(o.obj).Processing().Component
@@ -287,13 +301,7 @@ func TestAPinnedComponentIsNotChangedByAnotherGenerator(t *testing.T) {
 func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T) {
 	for text, number := range map[string]int64{"": 3, "other": 4} {
 		o := operate(t, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
-		if _, err := o.reconcile(version{digest: "1"}); err != nil {
-			t.Fatal(err)
-		}
-		o.obj.Spec.Size, o.obj.Generation = 2, 2
-		if _, err := o.reconcile(version{digest: "1"}); err != nil {
-			t.Fatal(err)
-		}
+		o.upTo(2)
 		status := o.obj.GetStatus()
 		status.History[0].ReadyAt, status.History[0].Result = nil, v1alpha1.RevisionFailed
 		if !revision.Of(o.obj).RollBack("it failed") {
@@ -310,6 +318,54 @@ func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T
 		}
 		if rolledBack := status.Rollback != nil && revision.Of(o.obj).Processing().Component == component; rolledBack != (text == "") {
 			t.Errorf("%q: rolled back %+v", text, status.Rollback)
+		}
+	}
+}
+
+func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
+	o := operate(t, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
+	o.upTo(2)
+	status := o.obj.GetStatus()
+	status.History[0].ReadyAt, status.History[0].Result = nil, v1alpha1.RevisionFailed
+	if !revision.Of(o.obj).RollBack("it failed") {
+		t.Fatal("it is not rolled back")
+	}
+	o.revisions.Renderer.Revisions = historyIn(fake.NewClientBuilder().Build())
+	_, err := o.reconcile(version{digest: "1"})
+	checkMistakes(t, err, "it cannot be rolled back after the failure of revision 2")
+	for range 2 {
+		request, err := o.reconcile(version{digest: "1"})
+		if objects, _ := json.Marshal(request.Objects); err != nil || status.Rollback != nil || status.Revision != 2 || !strings.Contains(string(objects), `"size":"1"`) {
+			t.Errorf("%v, %+v, revision %d, objects %s", err, status.Rollback, status.Revision, objects)
+		}
+	}
+}
+
+func TestAPinnedComponentIsDeletedAlthoughItsHistoryIsLost(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	o.upTo(2)
+	o.obj.Annotations = map[string]string{"test.corbel.run/rollback-to": "1"}
+	if _, err := o.reconcile(version{digest: "1"}); err != nil || o.obj.Status.Revision != 3 {
+		t.Fatalf("%v, revision %d", err, o.obj.Status.Revision)
+	}
+	o.revisions.Renderer.Revisions = historyIn(fake.NewClientBuilder().Build())
+	o.renders, deleted(o.obj).Status.Inventory = 0, someInventory
+	o.obj.Status.Inventory.DeleteHooks = true
+	if res, err := o.deletion.delete(t.Context(), o.obj, noCommit); res != result.Success || err != nil || len(o.engine.deleted) != 1 || o.renders == 0 {
+		t.Errorf("%v, %v; %d deletions, rendered %d times", res, err, len(o.engine.deleted), o.renders)
+	}
+}
+
+func TestAForgedRollbackIsDropped(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	if _, err := o.reconcile(version{digest: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	digest := revision.Of(o.obj).Processing().Revision
+	for _, forged := range []v1alpha1.Rollback{{Digest: digest}, {From: 1, To: 1, Digest: digest}, {From: 1, To: 2, Digest: digest}, {From: 2, To: -1, Digest: digest}} {
+		o.obj.Status.Rollback = &forged
+		if _, err := o.reconcile(version{digest: "1"}); err != nil || o.obj.Status.Rollback != nil || o.obj.Status.Revision != 1 {
+			t.Errorf("%+v: %v, revision %d", forged, err, o.obj.Status.Revision)
 		}
 	}
 }
@@ -351,12 +407,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		"a hook waits":                 {hooks: []HookFunc[*widget]{noteHook("hook")}, ready: true, held: true, want: fleet.Waiting},
 	} {
 		o := operate(t, ReconcilerOptions{})
-		for size := range 2 { // a revision that was ready, and the one that the test is about
-			o.obj.Generation, o.obj.Spec.Size = int64(size)+1, size
-			if _, err := o.reconcile(version{digest: "1"}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		o.upTo(2) // a revision that was ready, and the one that the test is about
 		if current := revision.Of(o.obj).Current(); !test.ready {
 			current.ReadyAt, current.Result = nil, v1alpha1.RevisionFailed
 			o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
