@@ -213,6 +213,11 @@ func TestWhatAReferenceHoldsIsReportedNowhere(t *testing.T) {
 	renderings := 0
 	const inLog, field = "generator: it failed; the log of the operator has the error", "/a: the server refused it (Invalid, 422): data[...]: Invalid value"
 	for name, generate := range map[string]func(value string) ([]client.Object, error){
+		"everything is well": func(value string) ([]client.Object, error) {
+			return []client.Object{&corev1.Secret{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, StringData: map[string]string{"value": value},
+			}}, nil
+		},
 		"a generator fails with it":  func(value string) ([]client.Object, error) { return nil, errors.New(value) },
 		"a generator panics with it": func(value string) ([]client.Object, error) { panic(value) },
 		"a manifest repeats it": func(value string) ([]client.Object, error) {
@@ -230,15 +235,27 @@ func TestWhatAReferenceHoldsIsReportedNowhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWatchman(t, manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
 				return generate(string(parameters.(*widget.Spec).Password.Value()))
-			}))
+			}), func(b *bed) {
+				hook := func(_ context.Context, _ client.Client, w *widget.Widget) error {
+					if got := string(w.Spec.Password.Value()); got != crookedCanary {
+						b.Errorf("a hook finds %d bytes", len(got))
+					}
+					w.Status.Note = "x"
+					return nil
+				}
+				b.reconciler.WithPostReadHook(hook).WithPreReconcileHook(hook).WithPostReconcileHook(hook)
+			})
 			w.createSecret("source", map[string]string{"token": crookedCanary})
 			w.create(widget.Spec{Password: &component.SecretKeyReference{Name: "source"}})
 			w.reconcileTimes(2)
 			_, reason, message := w.get().Status.GetState()
 			w.checkCanary(w.everything(reason))
 			want := field
-			if strings.HasPrefix(name, "a generator") {
+			switch {
+			case strings.HasPrefix(name, "a generator"):
 				want = inLog
+			case name == "everything is well":
+				want = "1 of 1 dependent objects are ready"
 			}
 			if told := w.told > 0; !strings.Contains(message, want) && !strings.Contains(message, "data: the name") || told != (want == inLog) {
 				t.Errorf("%s: %s, and %d lines of the log", reason, message, w.told)

@@ -28,11 +28,6 @@ func DrainRequeued[T Component](r *Reconciler[T]) []client.ObjectKey {
 	return requeued
 }
 
-// Waiters counts the components that wait for objects that they refer to.
-func Waiters[T Component](r *Reconciler[T]) int {
-	return r.running.Load().handler.watches.ReferenceOwners()
-}
-
 // SetPreviewLife sets how long answers to requests for previews are kept, after the setup.
 func SetPreviewLife[T Component](r *Reconciler[T], life time.Duration) {
 	r.running.Load().handler.previews.life = life

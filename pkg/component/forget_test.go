@@ -34,7 +34,8 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Total: 1, Settled: 1, Desired: &reconciler.DesiredSet{}}})
 		queue := trigger.New()
 		h.triggers = queue
-		obj := newWidget()
+		obj := watchReferences(t, h)
+		h.loadReferences(t.Context(), obj)
 		key := client.ObjectKeyFromObject(obj)
 		h.memory.keepRendered(key, prepared{size: 1})
 		queue.DependentChanged(h.self.Owner(obj), reconciler.Change{What: reconciler.EventContent})
@@ -43,6 +44,9 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		}
 		if h.memory.cacheOf(key).size > 0 {
 			t.Errorf("%s: what was rendered is kept", name)
+		}
+		if refers := h.watches.ReferenceOwners() > 0; refers == tc.unwatched {
+			t.Errorf("%s: it depends on what it refers to: %t", name, refers)
 		}
 		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.self.OwnerOf(key)); forgotten != tc.unwatched {
 			t.Errorf("%s: its watches have ended: %t", name, forgotten)

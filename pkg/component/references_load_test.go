@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
@@ -224,6 +226,37 @@ func TestADeletionWaitsForItsKubeconfigOnlyIfItHasSomethingToLose(t *testing.T) 
 	reconcileOnce(t, h, obj)
 	if _, reason, message := obj.GetStatus().GetState(); reason != vocabulary.ReasonDeletionProcessing || message != "nothing is left" {
 		t.Errorf("without dependents: %s: %s", reason, message)
+	}
+}
+
+func TestADeletionWaitsForAReferenceThatCannotBeReadAndNamesIt(t *testing.T) {
+	engine := &fakeEngine{}
+	h, _ := testHandler(t, engine)
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "creds", errors.New("no"))
+	h.local = interceptor.NewClient(fake.NewClientBuilder().WithObjects(secretObject("creds", map[string][]byte{"token": []byte("t")})).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+			if denied != nil && key.Name == "creds" {
+				return denied
+			}
+			return c.Get(ctx, key, obj, options...)
+		},
+	})
+	var seen []string
+	h.code.hooks[preDelete] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
+		seen = append(seen, string(w.Spec.Refs.Password.Value()))
+		return nil
+	})
+	obj := deleted(withRefs(widgetReferences{Password: &SecretKeyReference{Name: "creds"}}))
+	obj.Status.Inventory = someInventory
+	reconcileOnce(t, h, obj)
+	state, reason, message := obj.GetStatus().GetState()
+	if state != v1alpha1.StateDeleting || reason != vocabulary.ReasonDeletionBlocked || len(engine.deleted)+len(seen) > 0 {
+		t.Errorf("%s, %s; %d deletions, hooks %q", state, reason, len(engine.deleted), seen)
+	}
+	checkMistakes(t, errors.New(message), "Widget shop/main: |spec.refs.password: read Secret shop/creds: |forbidden|test.corbel.run/abandon")
+	denied = nil
+	if reconcileOnce(t, h, obj); len(engine.deleted) != 1 || !slices.Equal(seen, []string{"t"}) {
+		t.Errorf("%d deletions, hooks %q", len(engine.deleted), seen)
 	}
 }
 

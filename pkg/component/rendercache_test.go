@@ -111,9 +111,9 @@ func (brokenKey) Get(context.Context) ([]byte, error) {
 	return nil, errors.New("the Secret cannot be read")
 }
 
-// What the hooks of a fast path see was not rendered, so a change of it still counts.
-func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{})
+// watchReferences returns a widget that refers to a ConfigMap, and lets the handler watch what it refers to.
+func watchReferences(t *testing.T, h *handler) *widget {
+	t.Helper()
 	h.local = fake.NewFakeClient(configMapObject("settings", map[string]string{"a": "1"}))
 	var err error
 	ignore := func(client.ObjectKey) {}
@@ -121,12 +121,17 @@ func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.watches.Run(t.Context()) })
-	seen := ""
+	return withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
+}
+
+// What the hooks of a fast path see was not rendered, so a change of it still counts.
+func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{})
+	obj, seen := watchReferences(t, h), ""
 	h.code.hooks[postReconcile] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
 		seen = w.Spec.Refs.Settings.Data()["a"]
 		return nil
 	})
-	obj := withRefs(widgetReferences{Settings: &ConfigMapReference{Name: "settings"}})
 	if err := h.applier.hooksAfterFastPath(h.basicContext(t.Context()), obj); err != nil || seen != "1" {
 		t.Errorf("the hook saw %q, %v", seen, err)
 	}
@@ -136,6 +141,11 @@ func TestTheHooksOfTheFastPathDoNotHideAChangeOfAReference(t *testing.T) {
 	h.loadReferences(t.Context(), obj)
 	if waiters := h.watches.ReferenceOwners(); waiters != 1 {
 		t.Errorf("after a full reconcile %d components refer to something", waiters)
+	}
+	obj.Spec.Refs = nil
+	h.loadReferences(t.Context(), obj)
+	if waiters := h.watches.ReferenceOwners(); waiters != 0 {
+		t.Errorf("without a reference %d components refer to something", waiters)
 	}
 }
 

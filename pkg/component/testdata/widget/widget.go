@@ -12,12 +12,9 @@
 package widget
 
 import (
-	"context"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -76,33 +73,7 @@ type Spec struct {
 	// Texts refer to keys of config maps.
 	// +optional
 	Texts map[string]component.ConfigMapKeyReference `json:"texts,omitempty"`
-	// Other refers to another widget.
-	// +optional
-	Other *OtherReference `json:"other,omitempty"`
 }
-
-// OtherReference is a reference of the author's own making.
-type OtherReference struct {
-	Name string `json:"name"`
-
-	note string `json:"-"`
-}
-
-// Load implements component.Reference.
-func (r *OtherReference) Load(ctx context.Context, clnt client.Client, w *Widget) error {
-	other := &Widget{}
-	if err := clnt.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: r.Name}, other); err != nil {
-		return err
-	}
-	r.note = other.Status.Note
-	return nil
-}
-
-// Digest implements component.Reference.
-func (r *OtherReference) Digest() string { return r.note }
-
-// Note returns what was loaded.
-func (r *OtherReference) Note() string { return r.note }
 
 // Status has a field of its own.
 type Status struct {
