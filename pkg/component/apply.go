@@ -36,7 +36,6 @@ import (
 // one has found out.
 func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
-	p.conclude.Of(obj).Run.Planned = false
 	if p.triggers.StartReconcile(key) {
 		if known, ok := p.memory.renderedFor(obj, p.now()); ok {
 			res, err := p.applyFast(ctx, obj, commit, known)

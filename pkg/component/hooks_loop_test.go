@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
@@ -41,6 +42,7 @@ type looped struct {
 	*testing.T
 	client  client.Client
 	handler *handler
+	refused error // the answer to writes of metadata
 }
 
 func newLooped(t *testing.T, h *handler, obj *widget) *looped {
@@ -49,8 +51,16 @@ func newLooped(t *testing.T, h *handler, obj *widget) *looped {
 	version := schema.GroupVersion{Group: widgetKind.Group, Version: "v1"}
 	scheme.AddKnownTypes(version, &widget{}, &widgetList{})
 	metav1.AddToGroupVersion(scheme, version)
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&widget{}).WithObjects(obj).Build()
-	h.local = c
+	l := &looped{T: t, handler: h}
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&widget{}).WithObjects(obj).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if l.refused != nil {
+				return l.refused
+			}
+			return c.Patch(ctx, obj, patch, options...)
+		},
+	})
+	h.local, l.client = c, c
 	var err error
 	h.sessions, err = session.New(session.Options[Component]{
 		Client: c, Finalizer: h.self.Finalizer, New: h.author.new, Conditions: conditionsOf,
@@ -59,7 +69,7 @@ func newLooped(t *testing.T, h *handler, obj *widget) *looped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &looped{T: t, client: c, handler: h}
+	return l
 }
 
 // reconcile runs one reconcile; the component is nil if it is gone then.
@@ -247,5 +257,26 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A reconcile that fails before the engine plans does not roll back, whatever an earlier reconcile has planned.
+func TestAReconcileThatPlansNothingDoesNotRollBack(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{}, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
+	obj := newWidget()
+	obj.Status.State, obj.Status.Revision, obj.Status.AppliedGeneration = v1alpha1.StateProcessing, 2, 1
+	obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-time.Hour)}
+	obj.Status.History = []v1alpha1.RevisionStatus{
+		{Revision: 2, Result: v1alpha1.RevisionProcessing, AppliedAt: metav1.Unix(2, 0)}, {Revision: 1, Result: v1alpha1.RevisionReady, AppliedAt: metav1.Unix(1, 0), Digest: "kept"},
+	}
+	l := newLooped(t, h, obj)
+	l.refused = errors.New("no metadata today")
+	h.conclude.Of(obj).Run.Planned = true
+	after, _, err := l.reconcile()
+	if err == nil || !strings.Contains(err.Error(), "no metadata today") {
+		t.Fatalf("error %v", err)
+	}
+	if after.Status.Rollback != nil {
+		t.Errorf("it is rolled back: %+v", after.Status.Rollback)
 	}
 }

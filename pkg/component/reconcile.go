@@ -61,6 +61,8 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		}
 	}
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
+		run := &h.conclude.Of(obj).Run
+		run.Planned, run.Transient = false, false
 		dropForeign(obj.GetStatus())
 		if h.self.Former(obj) == "" {
 			obj.GetStatus().Reconciler = h.self.Name
@@ -74,7 +76,6 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		}
 		h.conclude.WarnOfUnknownAnnotations(obj)
 		known := h.remembered(obj)
-		h.conclude.Of(obj).Run.Transient = false
 		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
 		if sent.component != obj.GetUID() {
 			sent = creations{component: obj.GetUID(), last: h.now()}
