@@ -1,6 +1,15 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package references finds the references in the spec of a component, and loads the
+// ConfigMaps and Secrets that they name.
+//
+// A [Finder] walks through a spec by reflection. [Load] reads each object once, with the identity
+// of the operator and past all caches, and hands its content to the references. An absent object is
+// reported as an [Absence]: a component waits for the objects of its references that do not exist,
+// and a request that fails is an error.
+//
+// The types of references belong to pkg/component. A [Source] describes a value of such a type.
 package references
 
 import (
@@ -143,7 +152,7 @@ func (s *search) fields(v reflect.Value, path string, depth int) {
 	}
 }
 
-// entries searches a map. Each value is copied to where it can be changed.
+// entries searches a map.
 func (s *search) entries(v reflect.Value, path string, tag reflect.StructTag, depth int) {
 	for _, key := range v.MapKeys() {
 		entry := v.MapIndex(key)
@@ -152,13 +161,7 @@ func (s *search) entries(v reflect.Value, path string, tag reflect.StructTag, de
 			s.value(entry, inner, tag, depth)
 			continue
 		}
-		before := len(s.references)
-		changeable := reflect.New(entry.Type()).Elem()
-		changeable.Set(entry)
-		s.value(changeable, inner, tag, depth)
-		if len(s.references) > before {
-			s.keep = append(s.keep, func() { v.SetMapIndex(key, changeable) })
-		}
+		s.copied(entry, inner, tag, depth, func(changed reflect.Value) { v.SetMapIndex(key, changed) })
 	}
 }
 
@@ -169,12 +172,20 @@ func (s *search) boxed(v reflect.Value, path string, tag reflect.StructTag, dept
 		s.value(inside, path, tag, depth)
 		return
 	}
-	before := len(s.references)
-	changeable := reflect.New(inside.Type()).Elem()
-	changeable.Set(inside)
+	s.copied(inside, path, tag, depth, func(changed reflect.Value) {
+		if v.CanSet() {
+			v.Set(changed)
+		}
+	})
+}
+
+// copied searches a copy of a value. If it has references, keep puts the copy in the place of the value.
+func (s *search) copied(v reflect.Value, path string, tag reflect.StructTag, depth int, put func(reflect.Value)) {
+	before, changeable := len(s.references), reflect.New(v.Type()).Elem()
+	changeable.Set(v)
 	s.value(changeable, path, tag, depth)
-	if len(s.references) > before && v.CanSet() {
-		s.keep = append(s.keep, func() { v.Set(changeable) })
+	if len(s.references) > before {
+		s.keep = append(s.keep, func() { put(changeable) })
 	}
 }
 
@@ -184,7 +195,11 @@ func jsonName(field reflect.StructField) (name string, serialised bool) {
 	tag := field.Tag.Get("json")
 	name, options, _ := strings.Cut(tag, ",")
 	// The exported fields of an embedded struct are there although its type is not exported.
-	hidden := !field.IsExported() && !(field.Anonymous && structOf(field.Type).Kind() == reflect.Struct)
+	embedded := field.Type
+	if embedded.Kind() == reflect.Pointer {
+		embedded = embedded.Elem()
+	}
+	hidden := !field.IsExported() && !(field.Anonymous && embedded.Kind() == reflect.Struct)
 	inlined := field.Anonymous && name == "" || slices.Contains(strings.Split(options, ","), "inline")
 	switch {
 	case tag == "-", hidden:
@@ -193,14 +208,6 @@ func jsonName(field reflect.StructField) (name string, serialised bool) {
 		return "", true
 	}
 	return cmp.Or(name, field.Name), true
-}
-
-// structOf returns the type that a pointer points to.
-func structOf(t reflect.Type) reflect.Type {
-	if t.Kind() == reflect.Pointer {
-		return t.Elem()
-	}
-	return t
 }
 
 // isReference reports whether pointers to values of the type are references.

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,11 +35,6 @@ const (
 	Secret    = "Secret"
 )
 
-var resources = map[string]schema.GroupVersionResource{
-	ConfigMap: corev1.SchemeGroupVersion.WithResource("configmaps"),
-	Secret:    corev1.SchemeGroupVersion.WithResource("secrets"),
-}
-
 // Content is the content of an object, by key. It shares its values with the object.
 type Content map[string][]byte
 
@@ -58,9 +52,8 @@ type Source struct {
 	Loaded func() Content
 }
 
-// check returns the mistakes in the name and the key.
-func (s *Source) check(fallbacks []string) []error {
-	var mistakes []error
+// mistakes returns the mistakes in the name and the key, for a component in the namespace.
+func (s *Source) mistakes(fallbacks []string, namespace string) (mistakes []error) {
 	if s.Name == "" {
 		mistakes = append(mistakes, fmt.Errorf("the name of the %s is missing", s.Kind))
 	} else if problems := validation.IsDNS1123Subdomain(s.Name); len(problems) > 0 {
@@ -72,6 +65,9 @@ func (s *Source) check(fallbacks []string) []error {
 		mistakes = append(mistakes, fmt.Errorf("the key in %s %s is missing", s.Kind, s.Name))
 	case s.Key != "" && len(problems) > 0:
 		mistakes = append(mistakes, fmt.Errorf("key %q in %s %s: %s", s.Key, s.Kind, s.Name, strings.Join(problems, ", ")))
+	}
+	if namespace == "" {
+		mistakes = append(mistakes, fmt.Errorf("a component without a namespace cannot refer to a %s", s.Kind))
 	}
 	return mistakes
 }
@@ -115,11 +111,7 @@ func (f Found) mistakes(namespace string) []error {
 	if f.source == nil {
 		return nil
 	}
-	mistakes := f.source.check(f.FallbackKeys())
-	if namespace == "" {
-		mistakes = append(mistakes, fmt.Errorf("a component without a namespace cannot refer to a %s", f.source.Kind))
-	}
-	return mistakes
+	return f.source.mistakes(f.FallbackKeys(), namespace)
 }
 
 // Digest identifies the loaded content. A duration, which is found for its mistakes only, loads
@@ -187,7 +179,7 @@ func Load(ctx context.Context, c client.Client, component metav1.Object, referen
 			l.load(ctx, reference)
 		}
 	}
-	return l.absent, l.informerReferences()
+	return l.absent, l.versions
 }
 
 // loader loads the references of one component.
@@ -196,14 +188,14 @@ type loader struct {
 	component metav1.Object
 	objects   map[object]answer
 	absent    Absence
+	versions  []informer.Reference
 }
 
 type object struct{ kind, name string }
 
 type answer struct {
-	content         Content
-	resourceVersion string
-	err             error
+	content Content
+	err     error
 }
 
 func (l *loader) load(ctx context.Context, reference Found) {
@@ -237,34 +229,24 @@ func (l *loader) read(ctx context.Context, o object) answer {
 		return known
 	}
 	key := client.ObjectKey{Namespace: l.component.GetNamespace(), Name: o.name}
+	version := informer.Reference{Type: corev1.SchemeGroupVersion.WithResource("secrets"), Namespace: key.Namespace, Name: key.Name}
 	var read answer
 	if o.kind == Secret {
 		secret := &corev1.Secret{}
-		err := l.client.Get(ctx, key, secret)
-		read = answer{secret.Data, secret.ResourceVersion, err}
+		read.err = l.client.Get(ctx, key, secret)
+		read.content, version.ResourceVersion = secret.Data, secret.ResourceVersion
 	} else {
 		configMap := &corev1.ConfigMap{}
-		err := l.client.Get(ctx, key, configMap)
-		content := make(Content, len(configMap.Data))
+		read.err = l.client.Get(ctx, key, configMap)
+		read.content = make(Content, len(configMap.Data))
 		for key, value := range configMap.Data {
-			content[key] = []byte(value)
+			read.content[key] = []byte(value)
 		}
-		read = answer{content, configMap.ResourceVersion, err}
+		version.Type, version.ResourceVersion = corev1.SchemeGroupVersion.WithResource("configmaps"), configMap.ResourceVersion
+	}
+	if client.IgnoreNotFound(read.err) == nil { // otherwise there is no version that the next one could be compared with
+		l.versions = append(l.versions, version)
 	}
 	l.objects[o] = read
 	return read
-}
-
-// informerReferences returns the objects that were read, or found missing, and which versions of them.
-func (l *loader) informerReferences() []informer.Reference {
-	var found []informer.Reference
-	for o, read := range l.objects {
-		if read.err != nil && !apierrors.IsNotFound(read.err) {
-			continue // there is no version that the next one could be compared with
-		}
-		found = append(found, informer.Reference{
-			Type: resources[o.kind], Namespace: l.component.GetNamespace(), Name: o.name, ResourceVersion: read.resourceVersion,
-		})
-	}
-	return found
 }

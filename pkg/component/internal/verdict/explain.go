@@ -75,37 +75,23 @@ func busyFor(err error) (time.Duration, bool) {
 
 // stallingReason looks at this very error, not further down.
 func stallingReason(err error) (string, bool) {
-	if _, ok := err.(*reconciler.InvalidError); ok {
+	switch refused := err.(type) {
+	case *reconciler.InvalidError, *inventory.FormatError, *inventory.TooLargeError:
 		return vocabulary.ReasonInvalid, true
-	}
-	if _, ok := err.(*reconciler.BreakingChangeError); ok {
+	case *reconciler.BreakingChangeError:
 		return vocabulary.ReasonBreakingChange, true
-	}
-	if _, ok := err.(*InvalidError); ok {
+	case *InvalidError:
 		return vocabulary.ReasonSpecInvalid, true
-	}
-	if _, ok := err.(*inventory.FormatError); ok {
-		return vocabulary.ReasonInvalid, true
-	}
-	if _, ok := err.(*inventory.TooLargeError); ok {
-		return vocabulary.ReasonInvalid, true
-	}
-	if _, ok := err.(*reconciler.OwnerConflictError); ok {
+	case *reconciler.OwnerConflictError:
 		return vocabulary.ReasonOwnerConflict, true
-	}
-	if _, ok := err.(*reconciler.TargetChangedError); ok {
+	case *reconciler.TargetChangedError:
 		return vocabulary.ReasonTargetChanged, true
-	}
-	if refused, ok := err.(*kubeconfig.Error); ok {
+	case *kubeconfig.Error:
 		return refused.Reason(), true
-	}
-	if _, ok := err.(*cluster.AddressDeniedError); ok {
+	case *cluster.AddressDeniedError:
 		return vocabulary.ReasonTargetAddressDenied, true
 	}
-	if err == target.ErrLocal || err == target.ErrPerhapsLocal {
-		return vocabulary.ReasonTargetIsLocal, true
-	}
-	return "", false
+	return vocabulary.ReasonTargetIsLocal, err == target.ErrLocal || err == target.ErrPerhapsLocal
 }
 
 // explainJoined keeps the message of the whole, which may have more text than its parts.

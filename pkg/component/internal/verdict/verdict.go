@@ -1,6 +1,13 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package verdict computes the state of a component, its conditions and the result for the
+// controller from the facts of a reconcile.
+//
+// [Evaluate] is pure: the same [Facts] give the same [Verdict], and the table of its test is the
+// specification. Errors of the engine get their meaning here. Messages name the objects that
+// a component waits for; [FailureReasons] asks the pods of a workload why it is not ready;
+// internal/pods has the words.
 package verdict
 
 import (
@@ -172,20 +179,11 @@ func (f Facts) evaluate() Verdict {
 	case f.Waiting != "":
 		return f.wait(v1alpha1.StateProcessing, metav1.ConditionUnknown, vocabulary.ReasonProcessing, f.Waiting)
 	case f.Claimed:
-		return Verdict{
-			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
-			Reason: vocabulary.ReasonFirstSeen, Message: "the component was seen for the first time", After: result.RequeueDelay,
-		}
+		return unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, vocabulary.ReasonFirstSeen, "the component was seen for the first time", result.RequeueDelay)
 	case f.Deleting:
-		return Verdict{
-			State: v1alpha1.StateDeleting, Ready: metav1.ConditionFalse, Reconciling: true,
-			Reason: vocabulary.ReasonDeletionProcessing, Message: f.Done, After: f.RegularRequeue(),
-		}
+		return unfinished(v1alpha1.StateDeleting, metav1.ConditionFalse, vocabulary.ReasonDeletionProcessing, f.Done, f.RegularRequeue())
 	case f.Unapproved != "":
-		return Verdict{
-			State: v1alpha1.StatePending, Ready: metav1.ConditionUnknown, Reconciling: true,
-			Reason: vocabulary.ReasonApprovalRequired, Message: sentence.OneLine(f.Unapproved), After: f.RegularRequeue(),
-		}
+		return unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, vocabulary.ReasonApprovalRequired, sentence.OneLine(f.Unapproved), f.RegularRequeue())
 	case f.RolledBack != "":
 		return Verdict{
 			State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true,
@@ -201,10 +199,11 @@ func (f Facts) evaluate() Verdict {
 
 // wait is the verdict of a reconcile that waits for an event.
 func (f Facts) wait(state v1alpha1.State, ready metav1.ConditionStatus, reason, message string) Verdict {
-	return Verdict{
-		State: state, Ready: ready, Reconciling: true, Reason: reason, Message: message,
-		After: cmp.Or(f.Fallback, f.RegularRequeue()),
-	}
+	return unfinished(state, ready, reason, message, cmp.Or(f.Fallback, f.RegularRequeue()))
+}
+
+func unfinished(state v1alpha1.State, ready metav1.ConditionStatus, reason, message string, after time.Duration) Verdict {
+	return Verdict{State: state, Ready: ready, Reconciling: true, Reason: reason, Message: message, After: after}
 }
 
 func evaluateError(f Facts) Verdict {
