@@ -137,7 +137,7 @@ var rooms = []Room{
 	}},
 	{Path: "pkg/component/internal/fleet", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/identity", "pkg/component/internal/revision", "pkg/component/internal/telemetry", "pkg/component/internal/verdict"}},
 	{Path: "pkg/component/internal/identity", Floor: 4, Kind: Open},
-	{Path: "pkg/component/internal/record", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/identity", "pkg/component/internal/revision", "pkg/component/internal/telemetry", "pkg/component/internal/verdict"}},
+	{Path: "pkg/component/internal/record", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/identity", "pkg/component/internal/revision", "pkg/component/internal/targets", "pkg/component/internal/telemetry", "pkg/component/internal/verdict"}},
 	{Path: "pkg/component/internal/references", Floor: 4, Kind: Open},
 	{Path: "pkg/component/internal/rendering", Floor: 4, Kind: Open, Beside: []string{"pkg/component/internal/identity", "pkg/component/internal/telemetry", "pkg/component/internal/verdict"}},
 	{Path: "pkg/component/internal/revision", Floor: 4, Kind: Open, Beside: []string{"internal/helmrelease", "pkg/component/internal/identity", "pkg/component/internal/references", "pkg/component/internal/rendering", "pkg/component/internal/targets", "pkg/component/internal/verdict"}},

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -41,7 +42,7 @@ func (e *LostError) Unwrap() error { return e.err }
 // Until that has succeeded, nothing is planned: the missing objects would look like objects
 // that were never recorded. In deletion, where nothing is added to an inventory, the result
 // is not made durable, unless all was lost: the next process does it again.
-func (r *Record) rebuild(ctx context.Context, engine Engine, deletePolicy v1alpha1.DeletePolicy) error {
+func (r *Record) rebuild(ctx context.Context, engine targets.Engine, deletePolicy v1alpha1.DeletePolicy) error {
 	k, obj := r.keeper, r.obj
 	loss, whole, deleting := r.snapshot.Losses()[0], obj.GetStatus().Inventory.IsLost(), !obj.GetDeletionTimestamp().IsZero()
 	request := reconciler.RecoverRequest{
