@@ -18,11 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	hash "github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
+	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -30,8 +31,12 @@ import (
 )
 
 func digestsOf(obj Component, found []references.Found, generator, key string) (revision.Digests, error) {
-	patches, images := patchesOf(obj)
-	return revision.DigestsOf(obj, "test.corbel.run", found, patches, images, generator, hash.Hasher{Key: []byte(key)})
+	source := &revision.Source{
+		Self: &identity.Operator{Name: "test.corbel.run"}, DigestKey: fixedKey(key),
+		References: func(identity.Component) []references.Found { return found },
+		Renderer:   &rendering.Renderer{Patches: func(obj identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) }},
+	}
+	return source.Digests(context.Background(), obj, manifests.WithDigest(generatorFunc(nothing), generator))
 }
 
 func TestDigest(t *testing.T) {

@@ -132,7 +132,7 @@ var mutants = []mutant{
 	{"a hook makes a revision of a status without a generator", "pkg/component/internal/revision/same.go", `recorded.Generator != "" {`, `recorded.Generator != "-" {`, []string{componentTests}},
 	{"an answer that is missing counts as other objects", "pkg/component/internal/revision/same.go", "cluster.IsUnavailable(err), isServerFailure", "cluster.IsUnavailable(nil), isServerFailure", []string{componentTests}},
 	{"a component that stays the same takes a place of a roll-out", "pkg/component/internal/fleet/member.go", `madeWith != "" && madeWith != generator:`, `madeWith != "" && madeWith == "":`, []string{componentTests}},
-	{"a pinned component forgets its generator", "pkg/component/internal/revision/pin.go", "pinned := spec\n", "pinned := Digests{Component: spec.Component, Generator: spec.Generator}\n", []string{componentTests}},
+	{"a pinned component forgets its generator", "pkg/component/internal/revision/rollback.go", "pinned := spec\n", "pinned := Digests{Component: spec.Component, Generator: spec.Generator}\n", []string{componentTests}},
 	{"options do not count for the digest of a chart", "pkg/manifests/helm/generator.go", "g.digest += sum.Digest()", "_ = sum", []string{manifestsTests}},
 	{"transformers do not count for a digest", "pkg/manifests/digest.go", "sums = append(sums, transformer.sum())", "_ = transformer", []string{manifestsTests}},
 	{"new objects need no record", "pkg/reconciler/internal/plan/record.go", "u.intend() || !u.recorded || must", "u.intend() || must", []string{planTests}},

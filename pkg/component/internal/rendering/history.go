@@ -63,13 +63,6 @@ func (r *Renderer) isForRollback(object client.Object) bool {
 	return strings.EqualFold(r.Self.Value(object, v1alpha1.AnnotationRunOn), runOnRollback)
 }
 
-// Pin is an earlier revision that is applied in place of what the spec leads to.
-type Pin struct {
-	Revision int64
-	// Digest is that of its manifests in the status; empty if the status has none.
-	Digest string
-}
-
 // Pinned says what is different from the manifests of the earlier revision.
 type Pinned struct {
 	// NewerDefinitions are the CustomResourceDefinitions that stay as a later revision has them.
@@ -107,9 +100,9 @@ func (e *MissingRevisionError) Unwrap() error { return e.Err }
 
 // Restore returns the objects of an earlier revision, and keeps them as those of the revision of the
 // request. The error is a MissingRevisionError if they are not kept.
-func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *Last) (Rendering, error) {
+func (r *Renderer) Restore(ctx context.Context, request Request, pinned v1alpha1.RevisionStatus, last *Last) (Rendering, error) {
 	last.start(request, r.Now())
-	record, sets, err := r.sets(ctx, request, pin.Revision)
+	record, sets, err := r.sets(ctx, request, pinned.Revision)
 	if record != nil {
 		last.kept.record = record
 	}
@@ -119,15 +112,15 @@ func (r *Renderer) Restore(ctx context.Context, request Request, pin Pin, last *
 	rendering := Rendering{Stored: request.Stored}
 	set, found := find(sets, request.Revision.Number, request.Stored)
 	if !found {
-		if set, found = find(sets, pin.Revision, pin.Digest); !found {
-			return Rendering{}, notIn(sets, pin.Revision)
+		if set, found = find(sets, pinned.Revision, pinned.Digest); !found {
+			return Rendering{}, notIn(sets, pinned.Revision)
 		}
 		set.Revision = request.Revision.Number
 		if err := r.keepRestored(ctx, request, &set, sets, &rendering, &last.kept); err != nil {
 			return Rendering{}, err
 		}
 	}
-	err = r.activate(ctx, set, sets, pin, &rendering)
+	err = r.activate(ctx, set, sets, pinned, &rendering)
 	return rendering, err
 }
 
@@ -237,9 +230,9 @@ func definitionIn(object json.RawMessage) string {
 
 // activate adds the objects of a set to the rendering, as a rollback applies them: hooks of an
 // installation or an upgrade are left out, and those of a rollback run for its revision.
-func (r *Renderer) activate(ctx context.Context, set revisions.Set, sets []revisions.Set, pin Pin, rendering *Rendering) error {
+func (r *Renderer) activate(ctx context.Context, set revisions.Set, sets []revisions.Set, pinned v1alpha1.RevisionStatus, rendering *Rendering) error {
 	rendering.Namespace = set.Namespace
-	original, _ := find(sets, pin.Revision, pin.Digest)
+	original, _ := find(sets, pinned.Revision, pinned.Digest)
 	before := map[string]string{}
 	for _, object := range original.Objects {
 		if name := definitionIn(object); name != "" {

@@ -4,22 +4,20 @@
 package revision
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
-	"github.com/corbel-run/corbel/pkg/component/internal/references"
 )
 
-// noisyAnnotations are written by tools for their own use; a change of them is no
-// change of the component.
+// noisyAnnotations are written by tools for their own use; a change of them is no change of the component.
 var noisyAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"kapp.k14s.io/original",
@@ -29,28 +27,29 @@ var noisyAnnotations = []string{
 
 // Digests identify the state of a component.
 type Digests struct {
-	// Component covers the whole spec, the annotations, the references and the
-	// generator. With it the timeout starts again, and objects under the reconcile
-	// policy OnObjectOrComponentChange are written.
+	// Component covers the whole spec, the annotations, the references and the generator. With it the timeout starts again, and objects
+	// under the reconcile policy OnObjectOrComponentChange are written.
 	Component string
-	// Revision covers what a revision is counted by: the generator, its parameters, the
-	// patches and the references. An annotation, or a field of the spec that the
+	// Revision covers the generator, its parameters, the patches and the references. An annotation, or a field of the spec that the
 	// generator does not get, is no part of it.
 	Revision string
 	// Generator identifies the generator as histories do.
 	Generator string
-	// From is "=" and the digest of the generator in Component and Revision. The generator may be an earlier one: see
-	// same.go.
+	// From is "=" and the digest of the generator in Component and Revision, which may be an earlier generator: see same.go.
 	From string
 }
 
-// DigestsOf returns the digests of a component with what its references have loaded, its patches, and the digest of the
-// generator. The name is that of the reconciler.
-func DigestsOf(c identity.Component, name string, found []references.Found, patches []v1alpha1.Patch, images []v1alpha1.Image, generator string, hasher digest.Hasher) (Digests, error) {
-	annotations := maps.Clone(c.GetAnnotations())
-	for _, request := range []string{name + "/" + vocabulary.AnnotationReconcileAt, name + "/" + vocabulary.AnnotationPreview, name + "/" + vocabulary.AnnotationRollout, vocabulary.AnnotationReconcileRequestedAt} {
-		delete(annotations, request)
+// digestsWith returns the digests of a component for the digest of a generator. They cover what its references have loaded.
+func (s *Source) digestsWith(ctx context.Context, obj identity.Component, generator string) (Digests, error) {
+	key, err := s.DigestKey.Get(ctx)
+	if err != nil {
+		return Digests{}, err
 	}
+	annotations := maps.Clone(obj.GetAnnotations())
+	for _, request := range []string{vocabulary.AnnotationReconcileAt, vocabulary.AnnotationPreview, vocabulary.AnnotationRollout} {
+		delete(annotations, s.Self.Annotation(request))
+	}
+	delete(annotations, vocabulary.AnnotationReconcileRequestedAt)
 	if len(annotations) == 0 {
 		annotations = nil // no annotations and none but requests are the same
 	}
@@ -59,17 +58,20 @@ func DigestsOf(c identity.Component, name string, found []references.Found, patc
 	if err != nil {
 		return Digests{}, fmt.Errorf("digest of the annotations: %w", err)
 	}
-	parametersJSON, err := Parameters(c)
+	parametersJSON, err := Parameters(obj)
 	if err != nil {
 		return Digests{}, err
 	}
-	patchesJSON, err := patchesOf(patches, images)
-	if err != nil {
-		return Digests{}, err
+	var patchesJSON []byte // they change the rendered objects, hooks included
+	if patches, images := s.Renderer.Patches(obj); len(patches) > 0 || len(images) > 0 {
+		if patchesJSON, err = json.Marshal([]any{patches, images}); err != nil {
+			return Digests{}, fmt.Errorf("digest of the patches: %w", err)
+		}
 	}
-	whole := []string{strconv.FormatInt(c.GetGeneration(), 10), string(annotationsJSON), string(parametersJSON)}
+	hasher := digest.Hasher{Key: key}
+	whole := []string{strconv.FormatInt(obj.GetGeneration(), 10), string(annotationsJSON), string(parametersJSON)}
 	rendered := []string{string(parametersJSON), string(patchesJSON)}
-	for _, reference := range found {
+	for _, reference := range s.References(obj) {
 		if reference.IgnoredByDigest() {
 			continue
 		}
@@ -85,8 +87,7 @@ func DigestsOf(c identity.Component, name string, found []references.Found, patc
 	return Digests{Component: hasher.Combine(whole...), Revision: hasher.Combine(rendered...), Generator: GeneratorID(generator), From: "=" + generator}, nil
 }
 
-// Parameters returns the parameters of the generator as JSON. Maps are marshalled in the order
-// of their keys, so equal content is equal text.
+// Parameters returns the parameters of the generator as JSON, in which maps are in the order of their keys: equal content is equal text.
 func Parameters(c identity.Component) ([]byte, error) {
 	var parameters map[string]any
 	if spec := c.GetSpec(); !renders.IsNil(spec) {
@@ -99,20 +100,7 @@ func Parameters(c identity.Component) ([]byte, error) {
 	return text, nil
 }
 
-// patchesOf returns patches as JSON, or nothing if there are none. They change the rendered objects, hooks included.
-func patchesOf(patches []v1alpha1.Patch, images []v1alpha1.Image) ([]byte, error) {
-	if len(patches) == 0 && len(images) == 0 {
-		return nil, nil
-	}
-	text, err := json.Marshal([]any{patches, images})
-	if err != nil {
-		return nil, fmt.Errorf("digest of the patches: %w", err)
-	}
-	return text, nil
-}
-
-// GeneratorID identifies a generator by its digest, as histories do; it is empty if the generator reports none. It does
-// not depend on the digest key.
+// GeneratorID identifies a generator by its digest, as histories do, without the digest key; it is empty if the generator reports none.
 func GeneratorID(sum string) string {
 	if sum == "" {
 		return ""

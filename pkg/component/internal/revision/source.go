@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/revisions"
@@ -88,16 +89,6 @@ func (s *Source) Digests(ctx context.Context, obj identity.Component, generator 
 		return now, err
 	}
 	return earlier, err
-}
-
-// digestsWith returns the digests of a component for the digest of a generator.
-func (s *Source) digestsWith(ctx context.Context, obj identity.Component, generator string) (Digests, error) {
-	key, err := s.DigestKey.Get(ctx)
-	if err != nil {
-		return Digests{}, err
-	}
-	patches, images := s.Renderer.Patches(obj)
-	return DigestsOf(obj, s.Self.Name, s.References(obj), patches, images, generator, digest.Hasher{Key: key})
 }
 
 // keepRevision keeps the revision of a component if another key made its digests, of an operator that is gone or that lost its
@@ -213,14 +204,14 @@ func (s *Source) Objects(ctx context.Context, obj identity.Component, request re
 	if !p.IsSet() {
 		return s.Renderer.Render(ctx, request, last)
 	}
-	from := rendering.Pin{Revision: p.To}
+	pinned := v1alpha1.RevisionStatus{Revision: p.To}
 	if entry := Of(obj).Entry(p.To); entry != nil {
-		from.Digest = entry.Digest
+		pinned = *entry
 	}
 	if s.HistoryLimit == 0 {
 		return rendering.Rendering{}, s.notKept(obj, p, nil)
 	}
-	restored, err := s.Renderer.Restore(ctx, request, from, last)
+	restored, err := s.Renderer.Restore(ctx, request, pinned, last)
 	return restored, s.notKept(obj, p, err)
 }
 
@@ -246,4 +237,24 @@ func (s *Source) StoredRevision(ctx context.Context, obj identity.Component, num
 	request := s.Request(obj, Deployment{}, "", true)
 	request.Revision.Number, request.Stored = number, digest
 	return s.Renderer.Stored(ctx, request)
+}
+
+// InRevision adds to a context what generators and the hooks around apply and delete get. The digest is that of the component.
+func InRevision(ctx context.Context, t targets.Connection, component string, status *Status) context.Context {
+	if t.Target != nil {
+		ctx = renders.WithTarget(ctx, t.Target)
+	}
+	known := manifests.FromContext(ctx)
+	if t.Client != nil {
+		known.Client = confidential.NotingClient(t.Client)
+	}
+	known.Digest, known.Revision, known.Upgrade = component, status.Revision, !status.Installs()
+	return known.In(ctx)
+}
+
+// InPreview tells generators and hooks that objects are only shown.
+func InPreview(ctx context.Context) context.Context {
+	known := manifests.FromContext(ctx)
+	known.Preview = true
+	return known.In(ctx)
 }

@@ -26,29 +26,24 @@ func Of(component interface {
 	return (*Status)(component.GetStatus())
 }
 
-// digestSeparator separates the parts of the processing digest.
-const digestSeparator = "/"
-
-// Processing is what the processing digest holds. The digest of the manifests is empty
-// until they are rendered.
+// Processing is the content of ProcessingDigest. The digest of the manifests is empty until they are rendered.
 type Processing struct {
 	Component, Manifests, Revision string
-	// Generation is the generation of the component that the revision was last counted
-	// for, as text. It does not depend on the digest key, and neither does the generator.
+	// Generation is the generation of the component that the revision was last counted for, as text.
 	Generation string
 	// Generator is "=" and the digest of the generator in component and revision; empty in a status of an earlier build.
 	Generator string
 }
 
-// Processing returns what ProcessingDigest holds.
+// Processing returns the content of ProcessingDigest.
 func (s *Status) Processing() Processing {
-	parts := append(strings.SplitN(s.ProcessingDigest, digestSeparator, 5), "", "", "", "")
+	parts := append(strings.SplitN(s.ProcessingDigest, "/", 5), "", "", "", "")
 	return Processing{Component: parts[0], Manifests: parts[1], Revision: parts[2], Generation: parts[3], Generator: parts[4]}
 }
 
 // SetProcessing sets ProcessingDigest.
 func (s *Status) SetProcessing(p Processing) {
-	s.ProcessingDigest = strings.Join([]string{p.Component, p.Manifests, p.Revision, p.Generation, p.Generator}, digestSeparator)
+	s.ProcessingDigest = strings.Join([]string{p.Component, p.Manifests, p.Revision, p.Generation, p.Generator}, "/")
 }
 
 // StartProcessing records the digests of the component before anything is rendered, and
@@ -90,32 +85,28 @@ func (s *Status) Starts(next Digests) bool {
 	return started.Revision != s.Revision
 }
 
-// NoteManifests notes the digest of what was rendered. Another one than before
-// restarts the timeout.
+// NoteManifests notes the digest of the manifests. Another one than before restarts the timeout.
 func (s *Status) NoteManifests(manifestDigest string, now time.Time) {
 	p := s.Processing()
-	before := p.Manifests
-	if before == manifestDigest || manifestDigest == "" {
+	if p.Manifests == manifestDigest || manifestDigest == "" {
 		return
+	}
+	if p.Manifests != "" {
+		s.ProcessingSince = timeoutStart(now)
 	}
 	p.Manifests = manifestDigest
 	s.SetProcessing(p)
-	if before != "" {
-		s.ProcessingSince = timeoutStart(now)
-	}
 }
 
-// StartTimeout starts the timeout if it is not running; passed is how much of it has
-// passed already. A start in the future, which a restored status may hold, would never
-// time out.
+// StartTimeout starts the timeout if it is not running; passed is how much of it has passed already. A start in the future, which a
+// restored status may hold, would never time out.
 func (s *Status) StartTimeout(now time.Time, passed time.Duration) {
 	if s.ProcessingSince == nil || s.ProcessingSince.After(now.Add(time.Second)) {
 		s.ProcessingSince = timeoutStart(now.Add(-passed))
 	}
 }
 
-// StopTimeout stops the timeout, and returns how much of it has passed; running is false
-// if it was stopped before.
+// StopTimeout stops the timeout, and returns how much of it has passed; running is false if it was stopped before.
 func (s *Status) StopTimeout(now time.Time) (passed time.Duration, running bool) {
 	if s.ProcessingSince == nil {
 		return 0, false
@@ -125,8 +116,7 @@ func (s *Status) StopTimeout(now time.Time) (passed time.Duration, running bool)
 	return passed, true
 }
 
-// NoteApplied ends the attempt: everything is applied and ready. While the component is rolled
-// back, its generation is not applied.
+// NoteApplied ends the attempt: everything is applied and ready. While the component is rolled back, its generation is not applied.
 func (s *Status) NoteApplied(generation int64, wrote bool, now time.Time) {
 	if wrote || s.Rollback == nil && s.AppliedGeneration != generation || s.LastAppliedAt == nil {
 		s.LastAppliedAt = timestamp(now)
@@ -135,22 +125,19 @@ func (s *Status) NoteApplied(generation int64, wrote bool, now time.Time) {
 		s.AppliedGeneration = generation
 	}
 	s.ProcessingSince = nil
-	current := s.Current()
-	if current == nil || current.Result == v1alpha1.RevisionReady {
-		return
+	if current := s.Current(); s.IsNew() {
+		if current.Result = v1alpha1.RevisionReady; current.ReadyAt == nil {
+			current.ReadyAt = timestamp(now)
+		}
 	}
-	if current.ReadyAt == nil {
-		current.ReadyAt = timestamp(now)
-	}
-	current.Result = v1alpha1.RevisionReady
 }
 
 // Current returns the entry of the revision in the history; nil if there is none.
 func (s *Status) Current() *v1alpha1.RevisionStatus {
-	if len(s.History) == 0 || s.History[0].Revision != s.Revision {
-		return nil
+	if len(s.History) > 0 && s.History[0].Revision == s.Revision {
+		return &s.History[0]
 	}
-	return &s.History[0]
+	return nil
 }
 
 // IsNew reports whether the revision was not ready yet.
@@ -159,8 +146,8 @@ func (s *Status) IsNew() bool {
 	return current != nil && current.Result != v1alpha1.RevisionReady
 }
 
-// Start adds the revision to the history, unless it is in it. A revision that was
-// counted anew, because the status was restored or dropped, replaces what came after it.
+// Start adds the revision to the history, unless it is in it. A revision that was counted anew, because the status was restored or
+// dropped, replaces the later ones.
 func (s *Status) Start(started v1alpha1.RevisionStatus, limit int, now time.Time) {
 	if s.Current() != nil {
 		return
@@ -220,8 +207,8 @@ func (s *Status) RollBack(why string) bool {
 	return true
 }
 
-// Installs reports whether the revision is rendered as an installation: it was the first
-// that was applied, or none was. One that takes over a Helm release is what the release was.
+// Installs reports whether the revision is rendered as an installation: it was the first that was applied, or none was. A revision that
+// takes over a Helm release is an installation if the release was.
 func (s *Status) Installs() bool {
 	if s.AdoptedRelease != nil {
 		return s.AdoptsRelease() && s.AdoptedRelease.Revision <= 1
@@ -242,8 +229,7 @@ func (s *Status) TimedOut(timeout time.Duration, now time.Time) bool {
 // timeoutStart is the next full second, so that no timeout ends early.
 func timeoutStart(t time.Time) *metav1.Time { return timestamp(t.Add(time.Second - 1)) }
 
-// timestamp has no fraction of a second, because its serialised form has none: a
-// status that was just read must not differ from the one that was written.
+// timestamp has no fraction of a second, like its serialised form: a status that was just read must not differ from the written one.
 func timestamp(t time.Time) *metav1.Time {
 	return new(metav1.NewTime(t.UTC().Truncate(time.Second)))
 }
@@ -258,8 +244,7 @@ type Attempt struct {
 	Before *v1alpha1.RevisionStatus
 }
 
-// RenderedBy returns what came of a generator. Rollbacks are no revisions of a generator, but
-// leave what came of it as it is.
+// RenderedBy returns what came of a generator. Rollbacks are no revisions of a generator, and change nothing of that.
 func (s *Status) RenderedBy(generator string) (a Attempt) {
 	for i := range s.History {
 		switch entry := &s.History[i]; {
