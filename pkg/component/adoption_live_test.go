@@ -4,8 +4,6 @@
 package component_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -30,7 +28,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/report"
-	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -145,12 +142,12 @@ func (b *bed) install(generator manifests.Generator, r release) []client.Object 
 		b.check(b.client.Create(b.Context(), u, client.FieldOwner("helm")))
 		objects = append(objects, u)
 	}
-	text := recordText(b, map[string]any{
+	text := base64.StdEncoding.EncodeToString(must(json.Marshal(map[string]any{
 		"name": r.name, "namespace": b.namespace, "version": r.revision, "manifest": manifest.String(), "hooks": hooks,
 		"info":   map[string]any{"status": r.status, "last_deployed": time.Now().Add(-90 * 24 * time.Hour).Format(time.RFC3339Nano)},
 		"chart":  map[string]any{"metadata": map[string]any{"name": "store", "version": "1.0.0"}},
 		"config": map[string]any{"values": map[string]any{"color": "red"}},
-	})
+	}))(b))
 	meta := metav1.ObjectMeta{
 		Namespace: b.namespace, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", r.name, r.revision),
 		Labels: map[string]string{"owner": "helm", "name": r.name, "status": r.status, "version": strconv.Itoa(r.revision)},
@@ -161,19 +158,6 @@ func (b *bed) install(generator manifests.Generator, r release) []client.Object 
 		b.check(b.client.Create(b.Context(), &corev1.Secret{ObjectMeta: meta, Type: "helm.sh/release.v1", Data: map[string][]byte{"release": []byte(text)}}))
 	}
 	return objects
-}
-
-func recordText(t testing.TB, release map[string]any) string {
-	t.Helper()
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if err := json.NewEncoder(w).Encode(release); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
 func merged(a, b map[string]string) map[string]string {
@@ -285,132 +269,6 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 				t.Errorf("revision %d after the upgrade", got)
 			}
 		})
-	}
-}
-
-func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
-	deployed := release{name: "main", status: "deployed", revision: 2}
-	tests := []struct {
-		name      string
-		release   release
-		reference string // $NS is the namespace
-		spoil     func(b *bed)
-		options   func(*component.ReconcilerOptions)
-		reason    string // SpecInvalid by default
-		message   string
-	}{
-		{name: "missing", release: deployed, reference: "$NS/main/3", message: "Helm release $NS/main has no revision 3: there is neither a Secret nor a ConfigMap sh.helm.release.v1.main.v3"},
-		{name: "of another namespace", release: deployed, reference: "other/main/2", message: "Helm release other/main is not in the namespace of the component"},
-		{name: "of another name", release: deployed, reference: "$NS/other/2", message: "Helm release $NS/other cannot be adopted: the component is deployed as $NS/main"},
-		{name: "by an operator that takes over none", release: deployed, options: func(o *component.ReconcilerOptions) { o.Users.AdoptHelmReleases = false },
-			message: "adopt-helm-release: this operator takes over no Helm releases: its author allows it by the option AdoptHelmReleases"},
-		{name: "under the policy never", release: deployed, options: func(o *component.ReconcilerOptions) { o.AdoptionPolicy = new(v1alpha1.AdoptionPolicyNever) },
-			message: "Helm release $NS/main cannot be adopted: the adoption policy is Never"},
-		{name: "no reference", release: deployed, reference: "main", message: "adopt-helm-release: \"main\" is not namespace, name and revision of a Helm release"},
-		{name: "of another chart", release: deployed, message: "it is of the chart shop, and the operator renders store", spoil: func(b *bed) {
-			b.spoilRecord(func(secret *corev1.Secret) {
-				secret.Data["release"] = []byte(recordText(b, map[string]any{
-					"name": "main", "namespace": b.namespace, "version": 2, "info": map[string]any{"status": "deployed"},
-					"chart": map[string]any{"metadata": map[string]any{"name": "shop"}},
-				}))
-			})
-		}},
-		{name: "an object of another release", release: deployed, reason: vocabulary.ReasonOwnerConflict, message: "ConfigMap $NS/settings: belongs to Helm release $NS/other", spoil: func(b *bed) {
-			b.annotateSettings(map[string]any{"meta.helm.sh/release-name": "other"})
-		}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			options := component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}}
-			if test.options != nil {
-				test.options(&options)
-			}
-			b := newBed(t, store(t), options)
-			b.install(store(t), test.release)
-			if test.spoil != nil {
-				test.spoil(b)
-			}
-			text := strings.NewReplacer("$NS", b.namespace)
-			if test.reference == "" {
-				test.reference = "$NS/main/2"
-			}
-			b.withRelease(text.Replace(test.reference))
-			b.resetRequests()
-			w := b.until(v1alpha1.StateError)
-			reason := test.reason
-			if reason == "" {
-				reason = vocabulary.ReasonSpecInvalid
-			}
-			if _, got, message := w.Status.GetState(); got != reason || !strings.Contains(message, text.Replace(test.message)) {
-				t.Errorf("%s: %s; want %s: %s", got, message, reason, text.Replace(test.message))
-			}
-			if test.reason != "" {
-				return // other objects may be written
-			}
-			if got := without(b.writes(), "widgets", "digest-key"); len(got) > 0 || w.Status.AdoptedRelease != nil || !w.Status.Inventory.IsEmpty() {
-				t.Errorf("written: %v, %v", got, w.Status.AdoptedRelease)
-			}
-		})
-	}
-}
-
-func (b *bed) spoilRecord(change func(*corev1.Secret)) {
-	b.Helper()
-	secret := &corev1.Secret{}
-	b.check(b.client.Get(b.Context(), b.key("sh.helm.release.v1.main.v2"), secret))
-	change(secret)
-	b.check(b.client.Update(b.Context(), secret))
-}
-
-func (b *bed) annotateSettings(annotations map[string]any) {
-	b.Helper()
-	patch := must(json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}}))(b)
-	b.check(b.client.Patch(b.Context(), configMapIn(b.namespace, "settings"), client.RawPatch("application/merge-patch+json", patch)))
-}
-
-func configMapIn(namespace, name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
-
-// The values that were drawn for its first revision would replace those of the release.
-func TestAComponentThatWasTriedBeforeDoesNotTakeOverARelease(t *testing.T) {
-	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
-	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
-	b.create(widget.Spec{})
-	b.until(v1alpha1.StateProcessing) // the hook of the installation
-	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
-	b.resetRequests()
-	w := b.until(v1alpha1.StateError)
-	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "only a new component can take over a release") {
-		t.Errorf("%s: %s", reason, message)
-	}
-	if got := without(b.writes(), "widgets", "digest-key"); len(got) > 0 {
-		t.Errorf("written: %v", got)
-	}
-}
-
-// A user who may write the status alone takes over nothing.
-func TestAStatusAloneTakesOverNoRelease(t *testing.T) {
-	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
-	b.install(store(t), release{name: "main", status: "deployed", revision: 2})
-	b.create(widget.Spec{})
-	w := b.until(v1alpha1.StateProcessing)
-	w.Status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: b.namespace, Name: "main", Revision: 2}
-	b.check(b.client.Status().Update(b.Context(), w))
-	w = b.until(v1alpha1.StateError)
-	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "adopt-helm-release: it is missing") {
-		t.Errorf("%s: %s", reason, message)
-	}
-}
-
-func TestAnInstalledComponentDoesNotTakeOverARelease(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.until(v1alpha1.StateReady)
-	b.annotate(map[string]string{operatorName + "/adopt-helm-release": b.namespace + "/main/2"})
-	w := b.until(v1alpha1.StateError)
-	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, "only a new one can take over a release") {
-		t.Errorf("%s: %s", reason, message)
 	}
 }
 
