@@ -106,11 +106,6 @@ func (b *remoteBed) setKubeconfig(content string) {
 	b.check(err)
 }
 
-func (b *remoteBed) deleteKubeconfig() {
-	b.Helper()
-	b.check(b.client.Delete(b.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "far"}}))
-}
-
 func remoteSpec(values map[string]string) widget.Spec {
 	return widget.Spec{
 		ClientSpec: component.ClientSpec{KubeConfig: &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "far"}}},

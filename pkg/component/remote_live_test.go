@@ -22,85 +22,59 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/vocabulary"
-	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
 	b := newRemoteBed(t, otherCluster(t))
-	w := b.install()
+	account, rotated := "system:serviceaccount:"+b.namespace+":deployer", b.farUser+"-rotated"
+	b.grantThere("deployer")
+	b.setKubeconfig(b.kubeconfig(b.farUser))
+	spec := remoteSpec(map[string]string{"a": "1", "b": "2"})
+	spec.ServiceAccountName = "deployer"
+	b.resetRequests()
+	b.markThere()
+	b.create(spec)
+	b.until(v1alpha1.StateReady)
 	if value, ok := b.farConfigMap("b"); !ok || value != "2" {
 		t.Errorf("config map b there: %q, %v", value, ok)
 	}
-	if _, ok := b.configMap("b"); ok {
-		t.Error("config map b is in the local cluster, too")
+
+	// Rotated credentials are no change, and are used at once.
+	writes := b.writesThere()
+	b.setKubeconfig(b.kubeconfig(rotated))
+	if w := b.until(v1alpha1.StateReady); w.Status.Revision != 1 || !slices.Equal(b.writesThere(), writes) {
+		t.Errorf("revision %d; writes %q", w.Status.Revision, b.writesThere()[len(writes):])
 	}
-	b.resetRequests()
-	b.markThere()
-	b.reconcile()
-	if writes := append(b.writes(), b.writesThere()...); len(writes) > 0 {
-		t.Errorf("writes at rest: %q", writes)
+	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2"} })
+	w := b.until(v1alpha1.StateReady)
+	if diff := cmp.Diff([]string{rotated + ": update configmaps a", rotated + ": delete configmaps b"}, b.writesThere()[len(writes):]); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	b.check(b.client.Delete(t.Context(), w))
 	b.untilGone()
-	if _, ok := b.farConfigMap("b"); ok {
-		t.Error("config map b was still there")
+	if _, ok := b.farConfigMap("a"); ok {
+		t.Error("config map a was still there")
 	}
-}
 
-func TestRotatedCredentialsAreUsedAtOnceAndAreNoChangeOfTheComponent(t *testing.T) {
-	b := newRemoteBed(t, otherCluster(t))
-	b.install()
-	b.resetRequests()
-	b.markThere()
-	b.setKubeconfig(b.kubeconfig("rotated"))
-	w := b.until(v1alpha1.StateReady)
-	if writes := append(b.writes(), b.writesThere()...); len(writes) > 0 || w.Status.Revision != 1 {
-		t.Errorf("revision %d; writes %q", w.Status.Revision, writes)
-	}
-	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "changed" })
-	b.until(v1alpha1.StateReady)
-	if diff := cmp.Diff([]string{"rotated: update configmaps a"}, b.writesThere()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-}
-
-func TestBadKubeconfigsTouchNothing(t *testing.T) {
-	b := newRemoteBed(t, otherCluster(t))
-	good := b.kubeconfig(b.farUser)
-	b.install()
-	unknown := b.there.Config()
-	unknown.CertData, unknown.KeyData, unknown.BearerToken = nil, nil, "an-unknown-token"
-	for _, test := range []struct{ name, kubeconfig, reason, message string }{
-		{"emptied", "", vocabulary.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
-		{"white space", " \n", vocabulary.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
-		{"nothing in it", "{}", vocabulary.ReasonKubeconfigInvalid, "no cluster is defined"},
-		{"garbage", "what: [is: this", vocabulary.ReasonKubeconfigInvalid, "neither YAML nor JSON"},
-		{"a program", strings.Replace(good, "users:\n", "users:\n- name: x\n  user:\n    exec: {command: /bin/true}\n", 1),
-			vocabulary.ReasonKubeconfigForbiddenField, "kubeconfig: users[0].user.exec: is not allowed"},
-		{"a token that is not known", kubeconfigOf(t, unknown), vocabulary.ReasonError, "Unauthorized"},
-		{"the local cluster", kubeconfigOf(t, b.env.Config()), vocabulary.ReasonTargetIsLocal, "the kubeconfig leads to the cluster that the component lives in"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			b.resetRequests()
-			b.markThere()
-			b.setKubeconfig(test.kubeconfig)
-			w := b.expect(test.reason, test.message)
-			if _, _, message := w.Status.GetState(); strings.Contains(message, "an-unknown-token") {
-				t.Errorf("a secret is in the message: %s", message)
+	// Every request is sent as the prescribed user, and none about a dependent to the local cluster.
+	seen := 0
+	for _, e := range b.eventsThere()[b.sinceThere:] {
+		if e.User == b.farUser || e.User == rotated {
+			seen++
+			if e.Impersonated != account {
+				t.Errorf("there: %s %s as %q", e.Verb, e.URI, e.Impersonated)
 			}
-			writes := slices.DeleteFunc(b.writes(), func(write string) bool { return write == "patch widgets/status main" })
-			if writes = append(writes, b.writesThere()...); len(writes) > 0 {
-				t.Errorf("writes: %q", writes)
-			}
-			if _, ok := b.configMap("a"); ok {
-				t.Error("there is a config map in the local cluster")
-			}
-		})
+		}
 	}
-	b.setKubeconfig(good)
-	b.until(v1alpha1.StateReady)
+	if seen < 8 {
+		t.Errorf("only %d requests there", seen)
+	}
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && (e.Impersonated != "" || e.Resource == "configmaps" && e.Name != "") {
+			t.Errorf("here: %s %s as %q", e.Verb, e.URI, e.Impersonated)
+		}
+	}
 }
 
 // impostor answers like the API server of an unknown cluster.
@@ -140,80 +114,6 @@ func TestAnotherClusterBehindTheKubeconfigStallsTheComponentAndTouchesNothing(t 
 	b.untilGone()
 	if _, ok := b.farConfigMap("a"); ok {
 		t.Error("config map a was still there")
-	}
-}
-
-func TestADeletionWaitsForItsKubeconfig(t *testing.T) {
-	b := newRemoteBed(t, otherCluster(t))
-	good := b.kubeconfig(b.farUser)
-	b.install()
-	b.setKubeconfig("")
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(vocabulary.ReasonDeletionBlocked, "kubeconfig: is empty")
-	b.deleteKubeconfig()
-	w := b.expect(vocabulary.ReasonDeletionBlocked, "Secret "+b.namespace+"/far does not exist")
-	if !slices.Contains(w.Finalizers, operatorName) {
-		t.Error("the finalizer is gone")
-	}
-	b.setKubeconfig(good)
-	b.untilGone()
-	if _, ok := b.farConfigMap("a"); ok {
-		t.Error("config map a was still there")
-	}
-}
-
-func TestAbandonEndsADeletionAndReportsWhatStays(t *testing.T) {
-	b := newRemoteBed(t, otherCluster(t))
-	b.install()
-	b.deleteKubeconfig()
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(vocabulary.ReasonDeletionBlocked, "does not exist")
-	b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
-	b.untilGone()
-	if _, ok := b.farConfigMap("a"); !ok {
-		t.Error("config map a is gone")
-	}
-	b.wantEvent("Abandoned", ": ConfigMap "+b.namespace+"/a, ConfigMap "+b.namespace+"/b, Namespace "+b.namespace)
-}
-
-func TestAddressesOfThisMachineAreRefusedUnlessAllowed(t *testing.T) {
-	b := &remoteBed{bed: newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}), there: otherCluster(t)}
-	b.setKubeconfig(b.kubeconfig("far"))
-	b.create(remoteSpec(map[string]string{"a": "1"}))
-	b.expect(vocabulary.ReasonTargetAddressDenied, "connections to the address 127.0.0.1 are not allowed: it is the machine that the operator runs on")
-}
-
-func TestEveryRequestCarriesThePrescribedUser(t *testing.T) {
-	b := newRemoteBed(t, otherCluster(t))
-	account := "system:serviceaccount:" + b.namespace + ":deployer"
-	b.grantThere("deployer")
-	b.setKubeconfig(b.kubeconfig(b.farUser))
-	spec := remoteSpec(map[string]string{"a": "1", "b": "2"})
-	spec.ServiceAccountName = "deployer"
-	b.resetRequests()
-	b.markThere()
-	b.create(spec)
-	w := b.until(v1alpha1.StateReady)
-	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2"} })
-	b.until(v1alpha1.StateReady)
-	b.check(b.client.Delete(t.Context(), w))
-	b.untilGone()
-	seen := 0
-	for _, e := range b.eventsThere()[b.sinceThere:] {
-		if e.User == b.farUser {
-			seen++
-			if e.Impersonated != account {
-				t.Errorf("there: %s %s as %q", e.Verb, e.URI, e.Impersonated)
-			}
-		}
-	}
-	if seen < 8 {
-		t.Errorf("only %d requests there", seen)
-	}
-	for _, e := range b.events()[b.since:] {
-		if e.User == b.user && (e.Impersonated != "" || e.Resource == "configmaps" && e.Name != "") {
-			t.Errorf("here: %s %s as %q", e.Verb, e.URI, e.Impersonated)
-		}
 	}
 }
 
