@@ -93,11 +93,9 @@ func (c *Concluder) factsOf(obj identity.Component, outcome session.Outcome, fou
 	f.Intervals, f.Random = c.Author.Intervals(obj), backoff.Random
 	f.Intervals.Requeue = found.requeue(f.Intervals.Requeue, now)
 	switch {
-	case isUnfinished && f.Err != nil:
-		f.Err = outcome.Err // which may say more than its cause, such as that the definition is outdated
-	case isUnfinished:
+	case isUnfinished && f.Err == nil:
 	case outcome.Err != nil:
-		f.Err = outcome.Err
+		f.Err = outcome.Err // which may say more than the cause in the facts, such as that the definition is outdated
 	case outcome.Phase == session.PhaseSkip && outcome.Policy == v1alpha1.ManagementPolicySkip:
 		f.Skipped, f.SkippedFor = "the management policy of the component is skip", f.RegularRequeue()
 	case outcome.Phase == session.PhaseSkip:

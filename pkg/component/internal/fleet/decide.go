@@ -26,9 +26,8 @@ const (
 	Done State = "Done"
 	// Waiting is a component that has an earlier version, and starts as soon as it may.
 	Waiting State = "Waiting"
-	// Unable is a component that has an earlier version, and cannot start: its reconcile ends
-	// before it could, or the revision is not approved. Other components do not wait for it, unless
-	// it is a canary.
+	// Unable is a component that has an earlier version, and cannot start: its reconcile ends before it could, or the revision is not
+	// approved. Other components do not wait for it, unless it is a canary.
 	Unable State = "Unable"
 	// Updating is a component that has started, and is not ready yet.
 	Updating State = "Updating"
@@ -43,8 +42,7 @@ type Member struct {
 	State State
 	// Canary is a component that is updated before other components.
 	Canary bool
-	// ReadyAt is when a component that is Done became ready with the version; zero if the version was not rolled
-	// out to it.
+	// ReadyAt is when a component that is Done became ready with the version; zero if the version was not rolled out to it.
 	ReadyAt time.Time
 	// Why is the reason why a component is Failed.
 	Why string
@@ -61,8 +59,7 @@ type members map[types.NamespacedName]Member
 type Limits struct {
 	// Canaries selects the components that are updated first.
 	Canaries labels.Selector
-	// MaxUnavailable is how many components may be Updating or Failed for the next one to start: a number, or a
-	// percentage of all components.
+	// MaxUnavailable is how many components may be Updating or Failed for the next one to start, or which percentage of all components.
 	MaxUnavailable intstr.IntOrString
 	// Pause is the least time between a component that became ready and the next start.
 	Pause time.Duration
@@ -86,8 +83,7 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Max returns how many components may be unavailable in a fleet of a size. A percentage is rounded down, to
-// at least 1.
+// Max returns how many components may be unavailable in a fleet of a size. A percentage is rounded down, to at least 1.
 func (l Limits) Max(size int) int {
 	if l.MaxUnavailable.Type == intstr.String {
 		percent, _ := strconv.Atoi(strings.TrimSuffix(l.MaxUnavailable.StrVal, "%")) // it is valid
@@ -112,47 +108,27 @@ type decision struct {
 	Max int
 }
 
-// decide returns which components may start. It is pure.
-//
-// As long as a canary is not done, only canaries start. Of the waiting components, the first by
-// namespace and name start.
+// decide returns which components may start. It is pure. As long as a canary is not done, only canaries start. Of the waiting
+// components, the first by namespace and name start.
 func (m members) decide(limits Limits, now time.Time) decision {
-	d := decision{Max: limits.Max(len(m))}
-	var candidates, canaries []types.NamespacedName
-	var used, moving, failed int // the latter of canaries
-	var lastReady time.Time
-	open := false // a canary is not done
+	all, canaries, lastReady := map[State][]types.NamespacedName{}, map[State][]types.NamespacedName{}, time.Time{}
 	for key, c := range m {
-		unfinished := c.State != Done && c.State != Pinned
-		open = open || c.Canary && unfinished
-		switch c.State {
-		case Waiting:
-			d.Waits++
-			if candidates = append(candidates, key); c.Canary {
-				canaries, moving = append(canaries, key), moving+1
-			}
-		case Unable:
-			d.Waits++
-		case Updating:
-			if used++; c.Canary {
-				moving++
-			}
-		case Failed:
-			if used, d.Failed = used+1, append(d.Failed, key); c.Canary {
-				failed++
-			}
-		case Done, Pinned:
-			if c.ReadyAt.After(lastReady) && !c.ReadyAt.After(now.Add(time.Second)) { // a status may have been forged
-				lastReady = c.ReadyAt
-			}
+		if all[c.State] = append(all[c.State], key); c.Canary {
+			canaries[c.State] = append(canaries[c.State], key)
+		}
+		if c.ReadyAt.After(lastReady) && !c.ReadyAt.After(now.Add(time.Second)) { // a status may have been forged
+			lastReady = c.ReadyAt
 		}
 	}
+	d := decision{Max: limits.Max(len(m)), Waits: len(all[Waiting]) + len(all[Unable]), Failed: all[Failed]}
 	slices.SortFunc(d.Failed, compare)
+	moving, failed := len(canaries[Waiting])+len(canaries[Updating]), len(canaries[Failed])
 	d.Stopped = d.Waits > 0 && (len(d.Failed) >= d.Max || failed > 0 && moving == 0)
-	if open {
-		candidates = canaries
+	candidates := all[Waiting]
+	if moving+failed+len(canaries[Unable]) > 0 { // a canary is not done
+		candidates = canaries[Waiting]
 	}
-	free := min(d.Max-used, len(candidates))
+	free := min(d.Max-len(all[Updating])-len(d.Failed), len(candidates))
 	if free <= 0 {
 		return d
 	}
