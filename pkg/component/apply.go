@@ -76,7 +76,7 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if ans, err := pass(ctx, a, p.entry); err != nil || ans.meanwhile != "" {
 		return p.await(ctx, a, ans, err)
 	}
-	if err := p.revisions.AdoptRelease(ctx, a.obj, a.target, p.revisions.Renderer.Generator, &a.config.Deployment, &a.config.policies); err != nil {
+	if err := p.revisions.AdoptRelease(ctx, a.obj, a.target, &a.config.Deployment, &a.config.policies); err != nil {
 		return result.Empty, err
 	}
 	if err := p.runHooks(ctx, postRead, a.obj); err != nil {
@@ -129,7 +129,7 @@ func (p *applier) await(ctx context.Context, a *attempt, ans answer, err error) 
 
 // findRevision finds out which revision the component has, or would have next.
 func (p *applier) findRevision(ctx context.Context, a *attempt) (err error) {
-	a.candidate, err = p.revisions.Candidate(ctx, a.obj, a.target, a.config.Deployment, p.revisions.Renderer.Generator, p.manifestDigest(a.target, a.config))
+	a.candidate, err = p.revisions.Candidate(ctx, a.obj, a.target, a.config.Deployment, p.manifestDigest(a.target, a.config))
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (d *deleter) delete(ctx context.Context, obj Component, commit session.Comm
 	if err := d.runHooks(ctx, postRead, obj); err != nil {
 		return result.Empty, err
 	}
-	digests, err := d.revisions.Digests(ctx, obj, d.revisions.Renderer.Generator)
+	digests, err := d.revisions.Digests(ctx, obj)
 	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}

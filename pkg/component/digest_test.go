@@ -34,9 +34,12 @@ func digestsOf(obj Component, found []references.Found, generator, key string) (
 	source := &revision.Source{
 		Self: &identity.Operator{Name: "test.corbel.run"}, DigestKey: fixedKey(key),
 		References: func(identity.Component) []references.Found { return found },
-		Renderer:   &rendering.Renderer{Patches: func(obj identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) }},
+		Renderer: &rendering.Renderer{
+			Generator: manifests.WithDigest(generatorFunc(nothing), generator),
+			Patches:   func(obj identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) },
+		},
 	}
-	return source.Digests(context.Background(), obj, manifests.WithDigest(generatorFunc(nothing), generator))
+	return source.Digests(context.Background(), obj)
 }
 
 func TestDigest(t *testing.T) {

@@ -358,14 +358,15 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 	}
 	defer t.Release()
 	ctx = pl.basicContext(ctx)
-	if err := pl.revisions.AdoptRelease(ctx, obj, t, generator, &resolved.Deployment, &resolved.policies); err != nil {
+	source := pl.revisions.Preview(generator)
+	if err := source.AdoptRelease(ctx, obj, t, &resolved.Deployment, &resolved.policies); err != nil {
 		return err
 	}
 	left, err := pl.code.previewHooks(ctx, postRead, obj)
 	if err != nil {
 		return err
 	}
-	candidate, err := pl.revisions.Candidate(ctx, obj, t, resolved.Deployment, generator, pl.manifestDigest(t, resolved))
+	candidate, err := source.Candidate(ctx, obj, t, resolved.Deployment, pl.manifestDigest(t, resolved))
 	if err != nil {
 		return err
 	}
@@ -384,7 +385,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 	if p.manifests != nil {
 		ctx, origins = renders.WithOrigins(ctx)
 	}
-	rendered, err := pl.revisions.Preview(generator).Objects(ctx, obj, toRender, pinned, &rendering.Last{})
+	rendered, err := source.Objects(ctx, obj, toRender, pinned, &rendering.Last{})
 	if err != nil {
 		return err
 	}
@@ -438,7 +439,7 @@ func (pl *planner) planDeletion(ctx context.Context, obj Component, p *Plan) err
 	if err != nil {
 		return err
 	}
-	digests, err := pl.revisions.Digests(ctx, obj, pl.revisions.Renderer.Generator)
+	digests, err := pl.revisions.Digests(ctx, obj)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 				obj.Generation = 2
 				obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
 				if tc.counted {
-					digests, err := h.revisions.Digests(t.Context(), obj, generator)
+					digests, err := h.revisions.Digests(t.Context(), obj)
 					if err != nil {
 						t.Fatal(err)
 					}

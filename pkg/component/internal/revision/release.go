@@ -16,7 +16,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -26,7 +25,7 @@ import (
 
 // AdoptRelease completes the deployment and the policies of a component that takes over a release, and notes the release in the
 // status. If the release cannot be taken over, nothing is written.
-func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t targets.Connection, generator manifests.Generator, d *Deployment, policies *reconciler.Policies) error {
+func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t targets.Connection, d *Deployment, policies *reconciler.Policies) error {
 	status := obj.GetStatus()
 	reference, err := s.releaseToAdopt(obj)
 	if err != nil {
@@ -44,7 +43,7 @@ func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t tar
 	}
 	release, err := helmrelease.Read(ctx, confidential.NotingClient(t.Client), *reference)
 	if err == nil {
-		if source := GeneratorSource(generator); source != nil && source.Chart != "" && release.Chart != source.Chart {
+		if source := GeneratorSource(s.Renderer.Generator); source != nil && source.Chart != "" && release.Chart != source.Chart {
 			err = &helmrelease.UnusableError{Reference: *reference, Err: fmt.Errorf("it is of the chart %s, and the operator renders %s", release.Chart, source.Chart)}
 		}
 	}

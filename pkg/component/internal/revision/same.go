@@ -16,7 +16,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
-	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
 // A generator that renders the same leaves the digests as they are; the history names it, so that the objects are compared once.
@@ -53,12 +52,12 @@ func (s *Source) withEarlierGenerator(ctx context.Context, obj identity.Componen
 }
 
 // sameRevision returns the digests that the component goes on with. An error of the generator is for the start of its revision.
-func (s *Source) sameRevision(ctx context.Context, obj identity.Component, t targets.Connection, d Deployment, generator manifests.Generator, now Digests, manifest ManifestDigest) (Digests, error) {
+func (s *Source) sameRevision(ctx context.Context, obj identity.Component, t targets.Connection, d Deployment, now Digests, manifest ManifestDigest) (Digests, error) {
 	earlier, of, err := s.withEarlierGenerator(ctx, obj, now)
 	if err != nil || of == nil {
 		return now, err
 	}
-	same, err := s.Preview(generator).rendersSame(ctx, obj, t, d, earlier, of, manifest)
+	same, err := s.Preview(s.Renderer.Generator).rendersSame(ctx, obj, t, d, earlier, of, manifest)
 	switch {
 	case err != nil && ctx.Err() != nil, cluster.IsUnavailable(err), isServerFailure(err):
 		return now, s.Self.About(obj, err)

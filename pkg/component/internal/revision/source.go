@@ -60,15 +60,15 @@ type Candidate struct {
 // digest is that of the component.
 type ManifestDigest func(ctx context.Context, obj identity.Component, objects []client.Object, component string) (string, error)
 
-// Candidate returns the revision that a component would have with a generator. It drops a rollback from the status that has ended.
-func (s *Source) Candidate(ctx context.Context, obj identity.Component, t targets.Connection, d Deployment, generator manifests.Generator, manifest ManifestDigest) (c Candidate, err error) {
-	if c.Digests, err = s.Digests(ctx, obj, generator); err != nil {
+// Candidate returns the revision that a component would have now. It drops a rollback from the status that has ended.
+func (s *Source) Candidate(ctx context.Context, obj identity.Component, t targets.Connection, d Deployment, manifest ManifestDigest) (c Candidate, err error) {
+	if c.Digests, err = s.Digests(ctx, obj); err != nil {
 		return c, err
 	}
 	if err := s.keepRevision(ctx, obj, c.Digests); err != nil {
 		return c, err
 	}
-	if c.Digests, err = s.sameRevision(ctx, obj, t, d, generator, c.Digests, manifest); err != nil {
+	if c.Digests, err = s.sameRevision(ctx, obj, t, d, c.Digests, manifest); err != nil {
 		return c, err
 	}
 	c.RolledBack = obj.GetStatus().Rollback
@@ -77,10 +77,10 @@ func (s *Source) Candidate(ctx context.Context, obj identity.Component, t target
 	return c, err
 }
 
-// Digests returns the digests of a component with a generator. If an earlier generator renders the same, they are those of the
+// Digests returns the digests of a component. If an earlier generator renders the same, they are those of the
 // earlier one.
-func (s *Source) Digests(ctx context.Context, obj identity.Component, generator manifests.Generator) (Digests, error) {
-	now, err := s.digestsWith(ctx, obj, renders.Digest(generator))
+func (s *Source) Digests(ctx context.Context, obj identity.Component) (Digests, error) {
+	now, err := s.digestsWith(ctx, obj, renders.Digest(s.Renderer.Generator))
 	if err != nil {
 		return Digests{}, err
 	}
