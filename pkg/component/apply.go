@@ -29,11 +29,10 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// createOrUpdate brings the dependent objects closer to what the component asks for.
+// createOrUpdate brings the dependent objects closer to the desired state.
 //
-// A full reconcile finds out what that is: it loads references, runs hooks and renders. A
-// reconcile uses the fast path if nothing but dependents changed: it uses what the last full
-// one has found out.
+// A full reconcile finds out the desired state: it loads references, runs hooks and renders. If only dependents changed, a
+// reconcile takes the fast path, with the results of the last full reconcile.
 func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
 	if p.triggers.StartReconcile(key) {
@@ -48,7 +47,7 @@ func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit sess
 	// Whatever comes out of it, the request is handled at the end.
 	request := p.reconcileAt(obj)
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
-	// Even if this reconcile fails, its causes are dropped: the next one must not use what was rendered before them.
+	// Even if this reconcile fails, its causes are dropped: the next one must not use an older rendering.
 	a := &attempt{obj: obj, commit: commit, before: p.memory.takeRendered(key)}
 	a.root = rootOf(obj) // a hook may change it, in memory
 	err := p.open(ctx, a)
@@ -114,7 +113,7 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	return p.conclude.Apply(ctx, a.obj, a.target, outcome, err, func() error { return p.runHooks(ctx, postReconcile, a.obj) })
 }
 
-// await does what a closed gate asks for meanwhile.
+// await follows the answer of a closed gate.
 func (p *applier) await(ctx context.Context, a *attempt, ans answer, err error) (result.Result, error) {
 	switch {
 	case err != nil:
@@ -139,7 +138,7 @@ func (p *applier) findRevision(ctx context.Context, a *attempt) (err error) {
 	return nil
 }
 
-// objectsOf returns the objects of the candidate: the approved rendering, or what is rendered now.
+// objectsOf returns the objects of the candidate: the approved rendering, or a new one.
 func (p *applier) objectsOf(ctx context.Context, a *attempt, request rendering.Request) (objects rendering.Rendering, err error) {
 	if a.approved != nil {
 		return *a.approved, nil
@@ -161,7 +160,7 @@ func (p *applier) startRevision(ctx context.Context, a *attempt) (revision.Start
 			conclude.SetVerdict(a.obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
 		}
 	}
-	// Nothing is written again before the definition keeps what was counted.
+	// Nothing is written again before the definition keeps the number of the revision.
 	if _, reason, _ := a.obj.GetStatus().GetState(); started.Dropped || a.approved != nil || started.Updates && p.settings.rollout != nil || reason == vocabulary.ReasonCRDOutdated {
 		if err := a.commit(ctx); err != nil {
 			return started, err
@@ -305,7 +304,7 @@ func (p *applier) apply(ctx context.Context, obj Component, commit session.Commi
 }
 
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component
-// ready. They see what the spec refers to, as always. But nothing was rendered from it, so a
+// ready. They see the references of the spec, as always. But nothing was rendered from them, so a
 // change meanwhile still has to requeue the component.
 func (p *applier) hooksAfterFastPath(ctx context.Context, obj Component) error {
 	status := revision.Of(obj)
@@ -324,8 +323,8 @@ func (p *applier) hooksAfterFastPath(ctx context.Context, obj Component) error {
 	return p.runHooks(ctx, postReconcile, obj)
 }
 
-// reportSlow calls render, and writes into the status what it works on if it takes long. A verdict about this
-// generation stays, but for one that an earlier revision is ready: the same rendering may lead to it again.
+// reportSlow calls render, and writes its progress into the status if it takes long. A verdict about this generation stays, unless
+// it says that an earlier revision is ready: the same rendering may lead to it again.
 func (p *applier) reportSlow(ctx context.Context, obj Component, commit session.Commit, render func(context.Context) error) error {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)

@@ -96,7 +96,7 @@ func (p *applier) planNext(ctx context.Context, a *attempt) (*v1alpha1.PendingAp
 	return &v1alpha1.PendingApproval{Revision: status.Revision, Hash: plan.Hash, Summary: summary}, nil
 }
 
-// summary counts the changes of a plan by class, and names what is refused or blocked.
+// summary counts the changes of a plan by class, and names objects that are refused or blocked.
 func (p Plan) summary() string {
 	var parts, problems []string
 	for _, class := range []struct {

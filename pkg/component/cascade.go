@@ -69,7 +69,7 @@ func (c *cascades) note(obj client.Object, orphan bool) {
 	c.byKey[client.ObjectKeyFromObject(obj)] = cascade{obj.GetUID(), orphan}
 }
 
-// of returns what was noted about the deletion of the very component.
+// of returns how the deletion of the very component was begun.
 func (c *cascades) of(obj client.Object) (orphan, seen bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -177,7 +177,7 @@ func (d *deleter) deleteDependents(ctx context.Context, obj Component, t targets
 	if err := d.startDeletion(ctx, obj); err != nil {
 		return err
 	}
-	conclude.NoteDrift(obj, nil) // what goes need not be as its manifest says
+	conclude.NoteDrift(obj, nil) // an object that goes need not be as its manifest says
 	if err := d.addDeleteHooks(ctx, d.revisions, obj, &request, digests, &d.remembered(obj).rendering); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (d *deleter) startDeletion(ctx context.Context, obj Component) error {
 }
 
 // checkFinalizers lets the finalizers of other clients on the component block its deletion:
-// those clients still need what depends on it.
+// those clients still need its dependents.
 func (d *deleter) checkFinalizers(obj Component) error {
 	if foreign := d.self.ForeignFinalizers(obj); foreign != "" {
 		return d.blocked(obj, d.self.Title(obj)+": "+foreign)
@@ -220,7 +220,7 @@ func (d *deleter) blocked(obj Component, message string) error {
 	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: d.conclude.Of(obj).Delay()}}
 }
 
-// addDeleteHooks renders what runs before and after the deletion. That is done
+// addDeleteHooks renders the objects that run before and after the deletion. That is done
 // only if the record says that there is any, and the component does not skip it.
 func (d *deleter) addDeleteHooks(ctx context.Context, revisions *revision.Source, obj Component, request *reconciler.DeleteRequest, digests revision.Digests, last *rendering.Last) error {
 	if !request.Inventory.DeleteHooks {
@@ -294,7 +294,7 @@ const reasonSecretsLeft = "SecretsLeft"
 // What to do: delete by hand what the note names, if it still exists and is not needed.
 const reasonAbandoned = "Abandoned"
 
-// reportAbandoned sends an event about what is orphaned without being touched. It is for
+// reportAbandoned sends an event about objects that are orphaned without being touched. It is for
 // deletions that cannot succeed, so nothing here can fail, and no hooks run.
 func (d *deleter) reportAbandoned(ctx context.Context, obj Component) {
 	inventory := obj.GetStatus().Inventory
@@ -358,7 +358,7 @@ func (d *deleter) orphanDependents(ctx context.Context, obj Component, commit se
 		return d.blocked(obj, err.Error()+d.abandonHint(obj))
 	}
 	defer t.Release()
-	// What was lost of the record is looked for, but nothing more is recorded, unless nothing is.
+	// Lost parts of the record are looked for, but nothing more is recorded, unless the whole record is lost.
 	if !obj.GetStatus().Inventory.IsLost() {
 		commit = func(context.Context) error { return nil }
 	}
@@ -414,7 +414,7 @@ func (d *deleter) detachOrphans(ctx context.Context, obj Component, commit sessi
 
 // A namespace that is deleted takes the service account and the RoleBindings of a tenant with it, and the components
 // in it hold it until their dependents are gone. Without the account, no request about the dependents succeeds. But
-// the server deletes the objects of a namespace that is being deleted, so nobody has to prove that they are gone.
+// the server deletes the objects of a namespace that is being deleted, so no client has to prove that they are gone.
 
 // reasonIdentityGone means that the namespace of a component is being deleted, and that the service account does not
 // exist any more that the component acted as. The component goes; the note names the dependents that stay, because they
@@ -490,7 +490,7 @@ func left(items []v1alpha1.InventoryItem) (left []v1alpha1.InventoryItem) {
 	return left
 }
 
-// namesOf names the first of the items, and counts the others and as many more as unread says.
+// namesOf names the first items, and counts the rest and the unread ones.
 func namesOf(items []v1alpha1.InventoryItem, unread int) string {
 	var names []string
 	for _, item := range items[:min(len(items), verdict.MaxNamed)] {

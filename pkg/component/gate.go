@@ -21,11 +21,10 @@ type attempt struct {
 	obj    Component
 	commit session.Commit
 	target targets.Connection
-	// directives say what the component asks for.
 	directives
 	// absent says which references of the spec cannot be loaded; nil if all are loaded.
 	absent error
-	// before is what was applied before, as far as it is in memory.
+	// before is the cache of the reconcile before; empty if it is not in memory.
 	before prepared
 	// candidate is the revision that the component has, or would have next.
 	candidate revision.Candidate
@@ -33,11 +32,11 @@ type attempt struct {
 	approved *rendering.Rendering
 }
 
-// gate decides whether an attempt goes on. A gate that is closed says in its answer what is done meanwhile. An error ends the
+// gate decides whether an attempt goes on. The answer of a closed gate names the work that goes on meanwhile. An error ends the
 // attempt, and nothing is written.
 type gate func(ctx context.Context, a *attempt) (answer, error)
 
-// answer says what is done while a gate is closed. The zero value is a gate that is open.
+// answer is the answer of a gate. The zero value says that the gate is open.
 type answer struct {
 	meanwhile meanwhile
 	// why is the error of the reconcile; nil if the meanwhile words it.
@@ -74,15 +73,15 @@ func (p *applier) turnCome(ctx context.Context, a *attempt) (answer, error) {
 	return answer{}, err
 }
 
-// prepared returns what is remembered of a set of objects that the attempt applies. The digest is that of the component.
+// prepared returns the cache for a set of objects that the attempt applies. The digest is the digest of the component.
 func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Rendering, now time.Time) prepared {
 	p := prepared{directives: a.directives, set: set{digest: digest, pin: pin, pinned: objects.Pinned}, until: now.Add(intervalsOf(a.obj).Requeue)}
-	p.config.Namespace, p.config.Adopted = objects.Namespace, nil // what was adopted is large, and needed for the rendering only
+	p.config.Namespace, p.config.Adopted = objects.Namespace, nil // the adopted objects are large, and only the rendering needs them
 	return p
 }
 
 // mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it, but
-// not that of an ImpersonationSpec.
+// the user of an ImpersonationSpec does not.
 func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 	if before.desired != nil && before.waits != repair {
 		return reflect.DeepEqual(access, before.access)

@@ -63,7 +63,7 @@ func (pl *planner) diffRevisions(ctx context.Context, key client.ObjectKey, from
 	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), pl.beside(key.Namespace, remote, sets[0].Namespace, sets[1].Namespace), nil
 }
 
-// beside returns what reports whether an object is in a namespace, with a component that deploys into others.
+// beside returns a function that reports whether an object is in a namespace. The component may deploy into further namespaces.
 func (pl *planner) beside(namespace string, remote bool, deployed ...string) func(report.Key) bool {
 	return func(object report.Key) bool {
 		if object.Namespace != "" || remote {

@@ -21,7 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// memory holds what this process remembers about components from one reconcile to the
+// memory is the memory of this process of components, from one reconcile to the
 // next. It saves requests, and repeated events and log lines; a process that starts with an
 // empty one does nothing wrong.
 type memory struct {
@@ -31,10 +31,10 @@ type memory struct {
 	rendered int
 }
 
-// remembered is what is remembered about one component. Reconciles of one component do not
+// remembered is the memory of one component. Reconciles of one component do not
 // overlap, so the fields need no lock. The exception is cache, which is accessed by methods of memory only.
 type remembered struct {
-	// cache is what the last full reconcile rendered.
+	// cache has the results of the last full reconcile.
 	cache prepared
 	// rendering is the last one, to notice when another one differs for no reason.
 	rendering rendering.Last
@@ -67,7 +67,7 @@ func (c creations) mayBeUnderWay(now time.Time) bool { return now.Sub(c.last) < 
 
 func newMemory() *memory { return &memory{byKey: map[client.ObjectKey]*remembered{}} }
 
-// entryOf returns what is remembered about a component, which may be nothing yet.
+// entryOf returns the memory of a component, which may be empty.
 func (m *memory) entryOf(key client.ObjectKey) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,9 +100,8 @@ func (m *memory) deleteEntry(key client.ObjectKey) {
 // them is rendered again to repair drift.
 const maxRendered = 128 << 20
 
-// prepared is what a full reconcile has found out about what a component wants, as far as
-// its dependents are concerned, so that a reconcile that repairs a dependent, or looks
-// whether it is ready, need not find it out again. Without it every reconcile is a full one.
+// prepared has the results of a full reconcile, as far as a reconcile needs them that repairs a dependent or looks whether it is
+// ready. Without them every reconcile is a full one.
 type prepared struct {
 	directives
 	set
@@ -113,28 +112,28 @@ type prepared struct {
 	until time.Time
 }
 
-// directives are what a component asks for, besides the objects.
+// directives are the instructions of a component, besides its objects.
 type directives struct {
 	config     resolvedConfig
 	access     target.Access
 	allowEmpty bool
-	// root is what this follows from.
+	// root is the part of the component that the objects follow from.
 	root root
 }
 
 // set says which objects are applied.
 type set struct {
 	digest string // of the component
-	// pin is the earlier revision that is applied in place of what the spec leads to.
+	// pin is the earlier revision that is applied in place of the revision of the spec.
 	pin    revision.Pin
 	pinned rendering.Pinned
-	// waits says why the set is not what the component asks for. A set that is repaired only is not for the fast path.
+	// waits is set if the component asks for another set. A set that is repaired only is not for the fast path.
 	waits meanwhile
-	// approval is what the next revision waits for; nil if it does not wait.
+	// approval is the approval that the next revision waits for; nil if it does not wait.
 	approval *v1alpha1.PendingApproval
 }
 
-// keepRendered remembers what a component wants. If there is too much to remember, the
+// keepRendered remembers the results of a full reconcile. If there is too much to remember, the
 // caches of other components are dropped, whichever they are.
 func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
 	m.mu.Lock()
@@ -154,7 +153,7 @@ func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
 	m.rendered += p.size
 }
 
-// takeRendered drops what was rendered of a component, and returns it.
+// takeRendered drops the results for a component, and returns them.
 func (m *memory) takeRendered(key client.ObjectKey) prepared {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,8 +171,8 @@ func (m *memory) dropRendered(known *remembered) {
 	known.cache = prepared{}
 }
 
-// renderedFor returns what the component wants, if that is known and still so. Otherwise
-// a full reconcile has to find it out.
+// renderedFor returns the results for a component if they are known and still hold. Otherwise
+// a full reconcile is needed.
 func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
 	if known.waits == repair || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
@@ -191,7 +190,7 @@ func (m *memory) cacheOf(key client.ObjectKey) prepared {
 	return prepared{}
 }
 
-// root is what of a component its dependents follow from, as it was read.
+// root is the part of a component that its dependents follow from, as it was read.
 type root struct {
 	uid                 apitypes.UID
 	generation          int64
@@ -209,7 +208,7 @@ func (s root) equal(other root) bool {
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
 }
 
-// meanwhile is what is done with the dependent objects while a gate is closed.
+// meanwhile is the work on the dependent objects while a gate is closed.
 type meanwhile string
 
 const (

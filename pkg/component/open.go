@@ -26,8 +26,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// opener finds out what a reconcile of a component starts with: its configuration, what its spec refers to, and a connection to
-// its target cluster. It is immutable.
+// opener finds out how a reconcile of a component starts: its configuration, the objects that its spec refers to, and a connection
+// to its target cluster. It is immutable.
 type opener struct {
 	self      identity.Operator
 	settings  settings
@@ -69,7 +69,7 @@ func (o *opener) resolve(ctx context.Context, obj Component, mistakes error, loa
 	return resolved, access, absent, nil
 }
 
-// basicContext is what all hooks get.
+// basicContext is the context of all hooks.
 func (o *opener) basicContext(ctx context.Context) context.Context {
 	known := manifests.FromContext(ctx)
 	known.ReconcilerName, known.LocalClient = o.self.Name, confidential.NotingClient(o.local)
@@ -99,8 +99,7 @@ func (o *opener) reconcileAt(obj Component) string {
 	return sentence.Shorten(own, maxReconcileAt)
 }
 
-// applyRequest returns what the engine is asked for: to apply what was rendered, or is known from an
-// earlier reconcile.
+// applyRequest returns the request to apply objects that were rendered, or are known from an earlier reconcile.
 func (o *opener) applyRequest(obj Component, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
 	protected, err := o.protected(obj)
 	if err != nil {

@@ -190,7 +190,7 @@ func (pl *planner) listKeys(ctx context.Context, namespace string) ([]client.Obj
 }
 
 // plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
-// leaves out what writes. The check may refuse the component before anything else is done.
+// leaves out the writes. The check may refuse the component before anything else is done.
 func (pl *planner) plan(ctx context.Context, request planRequest, check func(Component) error) (Plan, error) {
 	ctx = confidential.Start(ctx, false)
 	obj, incomplete, err := pl.planned(ctx, request)
@@ -220,7 +220,7 @@ func (pl *planner) plan(ctx context.Context, request planRequest, check func(Com
 	return p, err
 }
 
-// planned returns the component to plan, and what is not known of it. It is a copy.
+// planned returns a copy of the component to plan, and says why it may be incomplete.
 func (pl *planner) planned(ctx context.Context, request planRequest) (obj Component, incomplete string, err error) {
 	stored := pl.author.new()
 	err = pl.local.Get(ctx, request.Key, stored)
@@ -336,7 +336,7 @@ func mergedMaps(a, b map[string]string) map[string]string {
 	return merged
 }
 
-// completed returns what became of the dry run by which the server completes and checks an edited
+// completed returns the result of the dry run by which the server completes and checks an edited
 // component. Without the right to that, or if a webhook allows no dry run, the component counts as
 // it is.
 func (pl *planner) completed(edited Component, err error) (incomplete string, _ error) {
@@ -350,7 +350,7 @@ func (pl *planner) completed(edited Component, err error) (incomplete string, _ 
 	}
 }
 
-// planApply plans what createOrUpdate does.
+// planApply plans like createOrUpdate.
 func (pl *planner) planApply(ctx context.Context, obj Component, generator manifests.Generator, p *Plan) error {
 	resolved, t, err := pl.planTarget(ctx, obj, p)
 	if err != nil {
@@ -409,7 +409,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 	return nil
 }
 
-// planRendered plans what apply does with what was rendered.
+// planRendered plans the application of rendered objects.
 func (pl *planner) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests revision.Digests, p *Plan) error {
 	inventory, err := pl.records.Read(ctx, obj)
 	if err != nil {
@@ -427,7 +427,7 @@ func (pl *planner) planRendered(ctx context.Context, obj Component, t targets.Co
 	return nil
 }
 
-// planDeletion plans what delete does.
+// planDeletion plans like delete.
 func (pl *planner) planDeletion(ctx context.Context, obj Component, p *Plan) error {
 	resolved, t, err := pl.planTarget(ctx, obj, p)
 	if err != nil {
@@ -479,7 +479,7 @@ func (pl *planner) planDeletion(ctx context.Context, obj Component, p *Plan) err
 	return nil
 }
 
-// blockedDeletion returns what blocks the deletion of the component, before anything of it is deleted.
+// blockedDeletion returns the objects that block the deletion of the component, before anything of it is deleted.
 func (pl *planner) blockedDeletion(ctx context.Context, obj Component, t targets.Connection, request reconciler.DeleteRequest) ([]report.PlannedChange, error) {
 	var blockers []report.Blocker
 	var err error
@@ -577,7 +577,7 @@ func (p Plan) hash(uid apitypes.UID, revision, manifests string) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// manifestsOf returns what was rendered for an answer.
+// manifestsOf returns the rendered objects for an answer.
 func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
 	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
 	values, err := revision.Parameters(obj)

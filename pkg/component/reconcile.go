@@ -22,8 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// handler reconciles components. It is immutable; what it remembers about components from
-// one reconcile to the next only saves requests and words.
+// handler reconciles components. It is immutable; the memory of its parts only saves requests and words.
 type handler struct {
 	*steps
 
@@ -47,8 +46,7 @@ func newHandler(s *steps) *handler {
 	return &handler{steps: s, applier: applier, deletion: deletion, planner: planner}
 }
 
-// reconcile reconciles one component: it reads the component, does what its phase asks for,
-// and writes its status.
+// reconcile reconciles one component: it reads the component, goes by its phase, and writes its status.
 func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	s, err := h.sessions.Open(ctx, key, h.settingsOf)
 	if err != nil {
@@ -71,7 +69,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 			return result.Empty, err
 		}
 		noteLost(s.Claiming())
-		if s.LostStatus() { // the fast path would not find out all of it, such as what is kept of the revision
+		if s.LostStatus() { // the fast path would not find out all of it, such as the kept set of the revision
 			h.memory.takeRendered(key)
 		}
 		h.conclude.WarnOfUnknownAnnotations(obj)
@@ -124,7 +122,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 			sent.last = h.now()
 		}
 		h.remembered(obj).creations = sent
-		// What a hook has written into the status may be needed by the next reconcile.
+		// The next reconcile may need the status that a hook has written.
 		if h.conclude.Of(obj).Run.Transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
 			s.Postpone(transientFor)
 		}
@@ -164,10 +162,10 @@ func isClean(err error) bool {
 }
 
 // transientFor is for how long the status may not say that a component is being processed. Most workloads are rolled out
-// by then, and what is written in between costs as much as what is written in the end.
+// by then, and a write in between costs as much as the last one.
 const transientFor = time.Second
 
-// settingsOf returns what the component says about its reconcile. One that is abandoned can be
+// settingsOf returns the settings of the component for its reconcile. A component that is abandoned can be
 // deleted, whatever else is wrong with it.
 func (h *handler) settingsOf(obj Component) session.Settings {
 	return session.Settings{Suspended: h.isSuspended(obj), Orphan: h.isAbandoned(obj)}
@@ -208,7 +206,7 @@ func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, 
 	h.memory.entryOf(key).creations = sent
 }
 
-// forgetComponent drops what is kept about a component that is gone, or does not belong to this
+// forgetComponent drops the memory of a component that is gone, or does not belong to this
 // process any more.
 func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
 	h.records.Forget(ctx, key)

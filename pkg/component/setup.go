@@ -85,7 +85,7 @@ func (r *Reconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 // at a time, and the rate limiter is that of controller-runtime.
 func (r *Reconciler[T]) SetupWithManagerAndBuilder(mgr ctrl.Manager, blder *ctrl.Builder) error {
 	triggers := trigger.New()
-	triggers.AlwaysFull = true // the watches of the builder cannot say what caused a reconcile
+	triggers.AlwaysFull = true // the watches of the builder cannot tell the cause of a reconcile
 	return r.setup(mgr, blder, 0, triggers)
 }
 
@@ -156,7 +156,7 @@ func (r *Reconciler[T]) setupError(err error) error {
 	return fmt.Errorf("set up reconciler %s: %w", r.settings.Name, err)
 }
 
-// sharedTypes are the types that all components share: those that the generator has, and those with the names.
+// sharedTypes are the types that all components share: the types of the generator, and the named ones.
 func sharedTypes(generator manifests.Generator, names []string) []types.SharedType {
 	shared, version := renders.SharedTypes(generator), renders.Source(generator).Version
 	for _, name := range names {
@@ -233,12 +233,12 @@ func (s *settings) resolveSetup(options ReconcilerOptions) error {
 	return errors.Join(errs...)
 }
 
-// controllerOptions are what the options leave to the controller.
+// controllerOptions are the options of the controller.
 func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
 	options := controller.Options{RateLimiter: s.rateLimiter, MaxConcurrentReconciles: s.concurrency}
 	configured := mgr.GetControllerOptions()
 	if configured.EnableWarmup == nil {
-		options.EnableWarmup = new(true) // a process that stands by knows what to do when it begins to lead
+		options.EnableWarmup = new(true) // a standby knows the components when it begins to lead
 	}
 	if s.concurrency == 0 && configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
 		options.MaxConcurrentReconciles = defaultConcurrency
@@ -246,8 +246,7 @@ func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
 	return options
 }
 
-// inShard lets events about components pass that the selector selects, and about those that it
-// selected before: what is kept about them is dropped.
+// inShard lets events about components pass that the selector selects, or selected before: their memory is dropped.
 func inShard(selector labels.Selector) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return selects(selector, e.Object) },
@@ -280,7 +279,7 @@ func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Gene
 	return scheme, nil
 }
 
-// connect makes the handler of what is about to run, and adds to the manager what runs beside it.
+// connect makes the handler of a running reconciler, and adds the runnables beside it to the manager.
 func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.GroupVersionKind, workers int) (*handler, error) {
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
@@ -366,7 +365,7 @@ func newSource(s *steps, renderer *rendering.Renderer) *revision.Source {
 	}
 }
 
-// newConcluder returns what ends the reconciles of a handler.
+// newConcluder returns the concluder of a handler.
 func newConcluder(s *steps) *conclude.Concluder {
 	return &conclude.Concluder{
 		Self: &s.self, Telemetry: s.telemetry, RequestFast: s.triggers.RequestFast, Local: s.local, Now: func() time.Time { return s.now() },
@@ -381,7 +380,7 @@ func newConcluder(s *steps) *conclude.Concluder {
 	}
 }
 
-// newHandler returns a handler without what the manager has for it.
+// newHandler returns a handler without the parts that come from the manager.
 func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) *handler {
 	self := r.settings.Operator
 	self.Kind = gvk

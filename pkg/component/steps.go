@@ -36,7 +36,7 @@ type triggers interface {
 	RequestFast(key client.ObjectKey, after time.Duration)
 }
 
-// remembered is what is remembered about the component.
+// remembered returns the memory of a component.
 func (s *steps) remembered(obj Component) *remembered {
 	return s.memory.entryOf(client.ObjectKeyFromObject(obj))
 }
@@ -52,7 +52,7 @@ func (s *steps) runHooks(ctx context.Context, point hookPoint, obj Component) er
 	})
 }
 
-// applier applies what a component asks for.
+// applier applies the desired state of a component.
 type applier struct {
 	*steps
 	planner *planner

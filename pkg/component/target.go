@@ -86,7 +86,7 @@ func (o *opener) aboutTarget(obj Component, err error) error {
 	return o.self.About(obj, fmt.Errorf("%s is of no use: %w; correct the credentials and the server in it", name, err))
 }
 
-// confirm returns what the engine calls before it creates objects if the last check is some
+// confirm returns the function that the engine calls before it creates objects if the last check is some
 // time ago: it reports whether the component is still as this reconcile read it, and whether
 // this process still leads. The server cannot refuse a stale creation, as it refuses a stale
 // update.
@@ -113,7 +113,7 @@ func (o *opener) confirm(obj Component) func(context.Context) error {
 			return superseded("another operator has claimed it")
 		case current.GetDeletionTimestamp().IsZero() != obj.GetDeletionTimestamp().IsZero():
 			return superseded("it is being deleted")
-		// In the same version, the difference is what a reconcile has found out and not written yet.
+		// In the same version, the difference is a finding of a reconcile that is not written yet.
 		case current.GetResourceVersion() != obj.GetResourceVersion() && !equality.Semantic.DeepEqual(current.GetStatus().Inventory, obj.GetStatus().Inventory):
 			return superseded("another process writes its inventory")
 		case !maps.Equal(o.self.Instructions(current), o.self.Instructions(obj)):
@@ -126,7 +126,7 @@ func (o *opener) confirm(obj Component) func(context.Context) error {
 // errNotSelected ends the reconcile of a component that the selector of the operator does not select any more.
 var errNotSelected = superseded("its labels do not match the selector of the operator any more")
 
-// protected returns what the component, and its operator, cannot live without. In
+// protected returns the objects that the component, and its operator, cannot live without. In
 // another cluster objects of the same names are other objects.
 func (o *opener) protected(obj Component) ([]report.Key, error) {
 	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
