@@ -190,6 +190,21 @@ func (b *bed) update(change func(*widget.Widget)) {
 	}))
 }
 
+// annotate sets annotations of the component; an empty value removes one.
+func (b *bed) annotate(annotations map[string]string) {
+	b.Helper()
+	b.update(func(w *widget.Widget) {
+		if w.Annotations == nil {
+			w.Annotations = map[string]string{}
+		}
+		for key, value := range annotations {
+			if w.Annotations[key] = value; value == "" {
+				delete(w.Annotations, key)
+			}
+		}
+	})
+}
+
 // reconcile runs one reconcile and returns the component afterwards.
 func (b *bed) reconcile() (*widget.Widget, reconcile.Result, error) {
 	b.Helper()

@@ -4,8 +4,10 @@
 package component_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestLifeOfAComponent(t *testing.T) {
@@ -147,5 +150,35 @@ func TestTheStatusSaysWhatIsAppliedAndHowToSelectIt(t *testing.T) {
 	objects, _, err := unstructured.NestedStringMap(raw.Object, "status", "inventory", "objects")
 	if _, ok := objects["v1 ConfigMap "+b.namespace+"/own"]; err != nil || !ok || len(objects) != 1 {
 		t.Errorf("the inventory names %v, %v", objects, err)
+	}
+}
+
+func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
+	var rendered atomic.Int32
+	b := newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+		rendered.Add(1)
+		return configMaps(ctx, namespace, name, parameters)
+	}), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	before := b.until(v1alpha1.StateReady)
+	for _, request := range []map[string]string{
+		{"test.corbel.run/reconcile-at": "2026-01-01T00:00:00Z"},
+		{"reconcile.fluxcd.io/requestedAt": "2026-01-01T23:00:00.123-05:00"},
+		{"test.corbel.run/reconcile-at": "2026-01-03T00:00:00Z"},
+	} {
+		renderedBefore := rendered.Load()
+		b.annotate(request)
+		w := b.until(v1alpha1.StateReady)
+		for _, value := range request {
+			if w.Status.LastHandledReconcileAt != value {
+				t.Errorf("%v: handled is %q", request, w.Status.LastHandledReconcileAt)
+			}
+		}
+		if rendered.Load() == renderedBefore {
+			t.Errorf("%v: nothing was rendered", request)
+		}
+		if w.Status.Revision != before.Status.Revision || w.Status.ProcessingDigest != before.Status.ProcessingDigest || !w.Status.LastAppliedAt.Equal(before.Status.LastAppliedAt) {
+			t.Errorf("%v: the status is %+v, was %+v", request, w.Status.Status, before.Status.Status)
+		}
 	}
 }

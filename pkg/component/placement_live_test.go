@@ -5,16 +5,12 @@ package component_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -142,46 +138,6 @@ func TestADeploymentStaysWhereItIsWhileItCannotBeWhereItShall(t *testing.T) {
 	if _, ours := b.owned(missing, "main"); len(ours) != 3 || len(left) > 0 || w.Status.Inventory.Count() != before.Status.Inventory.Count() {
 		t.Errorf("%v are there, %v are left; on record are %v", ours, left, w.Status.Inventory.Items)
 	}
-}
-
-func TestANamespaceThatWasCreatedForADeploymentGoesWhenItMovesAway(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{})
-	before, after := b.namespace+"-before", b.namespace+"-after"
-	b.create(widget.Spec{PlacementSpec: component.PlacementSpec{Namespace: before}})
-	b.until(v1alpha1.StateReady)
-	b.update(func(w *widget.Widget) { w.Spec.Namespace = after })
-	b.eventually("the old namespace to go", func() error {
-		b.reconcile()
-		return b.endNamespace(before)
-	})
-	w := b.untilGeneration()
-	if _, ours := b.owned(after, "main"); len(ours) != 3 || w.Status.Inventory.Count() != 4 {
-		t.Errorf("%v are there; on record are %v", ours, w.Status.Inventory.Items)
-	}
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.eventually("the component and the new namespace to go", func() error {
-		_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
-		return errors.Join(err, b.endNamespace(after))
-	})
-	b.untilGone()
-}
-
-// endNamespace does what the cluster does with an empty namespace that is being
-// deleted, and returns an error while there is one, or it is not empty.
-func (b *bed) endNamespace(name string) error {
-	b.Helper()
-	namespace := &corev1.Namespace{}
-	err := b.client.Get(b.Context(), client.ObjectKey{Name: name}, namespace)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	b.check(err)
-	left, _ := b.owned(name, "main")
-	if namespace.DeletionTimestamp.IsZero() || len(left) > 0 {
-		return fmt.Errorf("namespace %s: deleted at %v, with %v", name, namespace.DeletionTimestamp, left)
-	}
-	namespace.Spec.Finalizers = nil
-	return b.client.SubResource("finalize").Update(b.Context(), namespace)
 }
 
 func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {

@@ -129,55 +129,6 @@ func (b *bed) password() string {
 	return string(secret.Data["password"])
 }
 
-func TestAChartWithRandomValuesIsRolledOutOncePerUpgrade(t *testing.T) {
-	b := newBed(t, registry(t), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.resetRequests()
-	b.until(v1alpha1.StateReady)
-	want := []string{
-		"create podtemplates core", "create podtemplates jobs", "create podtemplates web", "create secrets core", "create secrets main-revisions",
-	}
-	if got := without(b.writes(), "widgets", "digest-key"); !slices.Equal(got, want) {
-		t.Errorf("writes of the installation: %v, want %v", got, want)
-	}
-	rest := func(when string) {
-		t.Helper()
-		b.resetRequests()
-		for restart := range 3 {
-			for range 5 {
-				b.forward += 11 * time.Minute // the next full reconcile
-				if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil {
-					t.Fatalf("%s: state %s, %v", when, w.Status.State, err)
-				}
-			}
-			if restart < 2 {
-				b.restart(registry(t))
-			}
-		}
-		if writes := b.writes(); len(writes) > 0 {
-			t.Errorf("%s, in 15 reconciles and 2 restarts: %v", when, writes)
-		}
-	}
-	rest("after the installation")
-
-	before := b.password()
-	b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
-	b.resetRequests()
-	b.until(v1alpha1.StateReady)
-	want = []string{
-		"patch secrets main-revisions", "update podtemplates core", "update podtemplates jobs", "update podtemplates web", "update secrets core",
-	}
-	if got := without(b.writes(), "widgets", "digest-key"); !slices.Equal(got, want) {
-		t.Errorf("writes of the upgrade: %v, want %v", got, want)
-	}
-	if b.password() == before {
-		t.Error("the password is the same, unlike after helm upgrade")
-	}
-	rest("after the upgrade")
-	b.wantNoEvent("NonDeterministicRendering")
-	b.wantNoEvent("RandomValuesLost")
-}
-
 // without returns the writes, sorted, without those that contain one of the texts.
 func without(writes []string, texts ...string) []string {
 	return slices.Sorted(slices.Values(slices.DeleteFunc(writes, func(write string) bool {
@@ -257,58 +208,4 @@ func readable(data []byte, text string) bool {
 		}
 	}
 	return bytes.Contains(data, []byte(text))
-}
-
-// passwords is a chart as many are: a Secret keeps its password by a lookup, and a workload has the checksum of
-// another rendering of it.
-func passwords(t *testing.T) manifests.Generator {
-	t.Helper()
-	const secret = `{{- $password := randAlphaNum 20 | b64enc }}
-{{- with lookup "v1" "Secret" .Release.Namespace "core" }}{{ $password = .data.password }}{{ end }}
-apiVersion: v1
-kind: Secret
-metadata: {name: core}
-data: {password: {{ $password }}}
-`
-	const workload = `apiVersion: v1
-kind: PodTemplate
-metadata: {name: core}
-template:
-  metadata:
-    annotations:
-      checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
-      color: {{ .Values.values.color }}
-  spec: {containers: [{name: main, image: "registry.example.com/core:1"}]}
-`
-	return must(helm.New(fstest.MapFS{
-		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: passwords\nversion: 1.0.0\n")}, "values.yaml": {Data: []byte("values: {color: none}\n")},
-		"templates/secret.yaml": {Data: []byte(secret)}, "templates/workload.yaml": {Data: []byte(workload)},
-	}, ".", helm.Options{}))(t)
-}
-
-func TestWhatWasRandomStaysAlthoughItIsLookedUpLater(t *testing.T) {
-	b := newBed(t, passwords(t), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.until(v1alpha1.StateReady)
-	for _, restart := range []bool{false, true} {
-		if restart {
-			b.restart(passwords(t))
-		}
-		b.resetRequests()
-		for range 3 {
-			b.forward += 11 * time.Minute // the next full reconcile
-			if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil {
-				t.Fatalf("state %s, %v", w.Status.State, err)
-			}
-		}
-		// That the values are looked up now is kept once.
-		if got := without(b.writes(), "widgets", "digest-key", "main-revisions"); len(got) > 0 {
-			t.Errorf("writes (restart: %t): %v", restart, got)
-		}
-	}
-	password := b.password()
-	b.setValues(map[string]string{"color": "blue"})
-	if b.password() != password {
-		t.Error("an upgrade has changed the password, which the chart looks up")
-	}
 }
