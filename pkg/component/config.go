@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
@@ -181,7 +182,6 @@ func accessOf(c Component, s settings) (target.Access, error) {
 	if access.User == "" && len(access.Groups) > 0 {
 		return target.Access{}, errors.New("groups cannot be impersonated without a user")
 	}
-	// In another cluster the user is by default that of the kubeconfig.
 	if access.User == "" && s.serviceAccount != "" && access.Kubeconfig == nil {
 		access.User = targets.ServiceAccountUser("", s.serviceAccount)
 	}
@@ -203,12 +203,92 @@ func flagOf(c Component, annotation string) (bool, error) {
 // isEmpty reports whether the component has no dependents that could be lost.
 func isEmpty(c Component) bool { return c.GetStatus().Inventory.IsEmpty() }
 
-// abandonOf reports whether the deletion of the component keeps its dependents as
-// they are, without even looking at them.
-func abandonOf(c Component, reconcilerName string) (bool, error) {
-	return flagOf(c, abandonAnnotation(reconcilerName))
+// suspension is what a component says about its suspension: in its spec, or in annotations
+// that a user can set without a change of the spec.
+type suspension struct {
+	// until is when it ends by itself; zero if there is none, and noEnd if it does not.
+	until  time.Time
+	reason string
 }
 
-func abandonAnnotation(reconcilerName string) string {
-	return reconcilerName + "/" + vocabulary.AnnotationAbandon
+// noEnd is later than all times that a user can write.
+var noEnd = time.Unix(1<<40, 0)
+
+// suspensionOf returns the suspension of a component: of those that its spec and its
+// annotations ask for, the one that remains longer. That its management policy may suspend it,
+// too, is found out by the session. The error is about the annotation alone.
+func (o *opener) suspensionOf(obj Component) (suspension, error) {
+	annotated, err := o.annotatedSuspension(obj)
+	if own := specSuspension(obj); own.remains(o.now()) > annotated.remains(o.now()) {
+		return own, err
+	}
+	return annotated, err
+}
+
+// annotatedSuspension returns the suspension that the annotations ask for.
+func (o *opener) annotatedSuspension(obj Component) (suspension, error) {
+	name, annotations := o.self.Annotation(vocabulary.AnnotationSuspend), obj.GetAnnotations()
+	s := suspension{until: noEnd, reason: annotations[o.self.Annotation(vocabulary.AnnotationSuspendReason)]}
+	switch value := annotations[name]; value {
+	case "", "false":
+		return suspension{}, nil
+	case "true":
+		return s, nil
+	default:
+		until, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			return suspension{}, fmt.Errorf(`annotation %s: %q must be "true", "false" or a time such as "2026-12-01T08:00:00Z"`, name, sentence.Shorten(value, 64))
+		}
+		s.until = until
+		return s, nil
+	}
+}
+
+// specSuspension returns the suspension that the spec asks for.
+func specSuspension(c Component) suspension {
+	own, ok := configurationOf[SuspensionConfiguration](c)
+	if !ok || !own.IsSuspended() {
+		return suspension{}
+	}
+	s := suspension{until: noEnd}
+	if terms, ok := configurationOf[SuspensionTermsConfiguration](c); ok {
+		s.reason = terms.GetSuspendReason()
+		if until := terms.GetSuspendUntil(); !until.IsZero() {
+			s.until = until
+		}
+	}
+	return s
+}
+
+// isSuspended reports whether the component is to be left as it is. A mistake in the
+// annotation does not suspend it: then a full reconcile reports the mistake, and does nothing
+// else.
+func (o *opener) isSuspended(obj Component) bool {
+	s, _ := o.suspensionOf(obj)
+	return s.remains(o.now()) > 0
+}
+
+// remains returns how long the suspension goes on; 0 if there is none.
+func (s suspension) remains(now time.Time) time.Duration { return max(s.until.Sub(now), 0) }
+
+func (s suspension) ends() bool { return !s.until.IsZero() && !s.until.Equal(noEnd) }
+
+// endsIn returns the delay after which a component is reconciled because its suspension ends; 0 if it does not end.
+func (s suspension) endsIn(now time.Time) time.Duration {
+	if !s.ends() {
+		return 0
+	}
+	return min(max(s.remains(now), verdict.MinInterval), maxInterval)
+}
+
+// String is the message of a component that is suspended.
+func (s suspension) String() string {
+	text := "suspended"
+	if s.ends() {
+		text += " until " + s.until.UTC().Format(time.RFC3339)
+	}
+	if reason := strings.TrimSpace(s.reason); reason != "" {
+		text += ": " + sentence.Shorten(reason, verdict.MaxSentence)
+	}
+	return text
 }

@@ -43,7 +43,7 @@ func (d *deleter) delete(ctx context.Context, obj Component, commit session.Comm
 	if err := d.detachOrphans(ctx, obj, commit); err != nil {
 		return result.Empty, err
 	}
-	_, abandonErr := abandonOf(obj, d.self.Name)
+	_, abandonErr := flagOf(obj, d.self.Annotation(vocabulary.AnnotationAbandon))
 	managedTypes, typesErr := managedTypesOf(obj)
 	if err := errors.Join(abandonErr, typesErr); err != nil && !isEmpty(obj) {
 		return result.Empty, &verdict.InvalidError{Err: d.self.About(obj, err)}
@@ -339,7 +339,7 @@ func (d *deleter) abandonHint(obj Component) string {
 	if inventory := obj.GetStatus().Inventory; !inventory.IsLost() {
 		what = verdict.Count(inventory.Count(), "object")
 	}
-	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, abandonAnnotation(d.self.Name))
+	return fmt.Sprintf(`; to give up the %s that may be left there, set the annotation %s to "true"`, what, d.self.Annotation(vocabulary.AnnotationAbandon))
 }
 
 // orphanDependents removes our labels and annotations from everything that a component orphans
@@ -382,7 +382,7 @@ func (d *deleter) orphanDependents(ctx context.Context, obj Component, commit se
 }
 
 func (o *opener) isAbandoned(obj Component) bool {
-	abandoned, err := abandonOf(obj, o.self.Name)
+	abandoned, err := flagOf(obj, o.self.Annotation(vocabulary.AnnotationAbandon))
 	return err == nil && abandoned
 }
 

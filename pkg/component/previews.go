@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -96,7 +97,7 @@ type keptPreview struct {
 func newPreviews(pl *planner, leads <-chan struct{}) *previews {
 	return &previews{
 		planner: pl, leads: leads, life: preview.Life, about: map[client.ObjectKey]*previewsOf{},
-		components: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[client.ObjectKey]{}),
+		components: workqueue.NewTypedDelayingQueue[client.ObjectKey](),
 	}
 }
 
@@ -236,13 +237,10 @@ func (p *previews) next(key client.ObjectKey) (owner preview.Owner, request *pre
 		p.components.Add(key)
 	}
 	apiVersion, kind := p.self.Kind.ToAPIVersionAndKind()
-	owner = preview.Owner{
-		Reconciler: p.self.Name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid, Namespace: key.Namespace,
-	}
-	if owner.Namespace == "" {
-		owner.Namespace = p.settings.operatorNamespace
-	}
-	return owner, request, unknown, true
+	return preview.Owner{
+		Reconciler: p.self.Name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid,
+		Namespace: cmp.Or(key.Namespace, p.settings.operatorNamespace),
+	}, request, unknown, true
 }
 
 // keep has a Secret deleted when it is due. Beyond some of them, the oldest are due at once.
@@ -272,10 +270,9 @@ func (p *previews) takeOver(ctx context.Context, key client.ObjectKey, owner pre
 	}
 	var found []keptPreview
 	for _, item := range list.Items {
-		if !preview.IsName(item.Name) {
-			continue
+		if preview.IsName(item.Name) {
+			found = append(found, keptPreview{item.Name, item.UID, item.CreationTimestamp.Add(p.life)})
 		}
-		found = append(found, keptPreview{item.Name, item.UID, item.CreationTimestamp.Add(p.life)})
 	}
 	slices.SortFunc(found, func(a, b keptPreview) int { return a.due.Compare(b.due) })
 	p.keep(key, owner.UID, found...)
@@ -401,10 +398,7 @@ func (p *previews) answer(ctx context.Context, key client.ObjectKey, owner previ
 		return kept, err
 	}
 	err = p.local.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(p.settings.FieldOwner))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return kept, nil // it was answered by another process, or withdrawn
-	}
-	if err != nil {
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // otherwise it was answered by another process, or withdrawn
 		return kept, fmt.Errorf("write the answer: %w", err)
 	}
 	return kept, nil
@@ -415,15 +409,14 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 	defer guard.Into(&err) // an edited component can be one that no code has met
 	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
-	h := p.planner
 	check := func(obj Component) error {
 		if obj.GetUID() != owner.UID {
-			return fmt.Errorf("%s %s was replaced by another one", h.self.Kind.Kind, key)
+			return fmt.Errorf("%s %s was replaced by another one", p.self.Kind.Kind, key)
 		}
 		return nil
 	}
 	if request.Action == preview.ActionDiff {
-		changes, beside, err := h.diffRevisions(ctx, key, request.From, request.To, check)
+		changes, beside, err := p.diffRevisions(ctx, key, request.From, request.To, check)
 		if err != nil {
 			return preview.Answer{}, err
 		}
@@ -439,7 +432,7 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 		}
 		asked.Manifest, asked.mustBeAdmitted = &unstructured.Unstructured{Object: object}, true
 	}
-	plan, err := h.plan(ctx, asked, check)
+	plan, err := p.plan(ctx, asked, check)
 	if err != nil {
 		return preview.Answer{}, err
 	}
@@ -448,7 +441,7 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 		if plan.Remote {
 			plan.manifests.Values = nil
 		}
-		beside := h.beside(owner.Namespace, plan.Remote, plan.manifests.Namespace)
+		beside := p.beside(owner.Namespace, plan.Remote, plan.manifests.Namespace)
 		for i := range plan.manifests.Objects {
 			manifest := &plan.manifests.Objects[i]
 			object := &unstructured.Unstructured{Object: manifest.Object}
@@ -471,8 +464,7 @@ func hideValues(changes []report.PlannedChange, beside func(report.Key) bool) (h
 		}
 		hidden++
 		for j := range change.Fields {
-			field := &change.Fields[j]
-			for _, value := range []*string{&field.Old, &field.New} {
+			for _, value := range []*string{&change.Fields[j].Old, &change.Fields[j].New} {
 				if *value != "" {
 					*value = difference.Masked
 				}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -52,4 +53,25 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 		notes = append(notes, "a template uses random values or the time, so another rendering may differ")
 	}
 	return objects, notes, err
+}
+
+func newRenderer(generator manifests.Generator, s *steps) *rendering.Renderer {
+	return &rendering.Renderer{
+		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.secretPatches, Telemetry: s.telemetry,
+		Now: func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
+		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
+			return callUserCode(ctx, s.code, key, "generator", s.code.generateTimeout, generate)
+		},
+	}
+}
+
+// ClientFromContext returns a client for the deployment target: the cluster and
+// the user that the dependent objects are written as. It reads from the
+// server. It is there in generators and in all hooks but the post-read hooks;
+// elsewhere there is an error. What else a context holds, manifests.FromContext returns.
+func ClientFromContext(ctx context.Context) (client.Client, error) {
+	if c := manifests.FromContext(ctx).Client; c != nil {
+		return c, nil
+	}
+	return nil, errors.New("the context holds no client of the target cluster")
 }

@@ -125,11 +125,6 @@ func dropForeign(s *Status) {
 	s.History = slices.DeleteFunc(s.History, func(r v1alpha1.RevisionStatus) bool { return r.Revision < 1 || r.AppliedAt.IsZero() })
 }
 
-// conditionList is a status without anything but conditions.
-type conditionList struct {
-	Conditions []metav1.Condition `json:"conditions"`
-}
-
 // reportUndecodable mends the status without the Go type, which the object does not decode into. If that is not enough, it writes
 // the mistake into the status: then only a change of the object helps, and that triggers a reconcile.
 func reportUndecodable(ctx context.Context, c client.Client, owner string, mistake *undecodableError) (ctrl.Result, error) {
@@ -140,7 +135,9 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 	if !ok {
 		status = map[string]any{}
 	}
-	var known conditionList
+	var known struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	}
 	// A list that cannot be decoded either is replaced.
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": status["conditions"]}, &known)
 	for i, condition := range known.Conditions {
@@ -149,9 +146,7 @@ func reportUndecodable(ctx context.Context, c client.Client, owner string, mista
 	after := ctrl.Result{RequeueAfter: conclude.MinDelay}
 	if !mended {
 		v := verdict.Evaluate(verdict.Facts{Err: &verdict.InvalidError{Err: fmt.Errorf("%s: %w", identity.Title(stored.GetKind(), stored), mistake)}})
-		setter := conditions.For(stored, &known.Conditions)
-		conditions.MarkStalled(setter, v.Reason, "%s", v.Message)
-		conditions.Set(setter, metav1.Condition{Type: v1alpha1.ConditionReady, Status: v.Ready, Reason: v.Reason, Message: v.Message})
+		v.SetConditions(conditions.For(stored, &known.Conditions))
 		status["state"], status["observedGeneration"] = string(v.State), stored.GetGeneration()
 		after = ctrl.Result{RequeueAfter: verdict.DefaultInterval}
 	}

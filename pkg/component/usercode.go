@@ -15,14 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
-	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -108,10 +106,10 @@ func callUserCode[R any](ctx context.Context, code *userCode, key client.ObjectK
 		guarded = previewOf{key} // code that never returns in a preview does not stop reconciles
 	}
 	returned, err := guard.Run(ctx, code.guard, guarded, what, timeout, f)
-	if err == nil {
-		return returned, nil
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
 	}
-	return returned, fmt.Errorf("%s: %w", what, err)
+	return returned, err
 }
 
 // previewOf is the key of calls for a preview of a component.
@@ -253,25 +251,4 @@ func onlyStatusDiffers(before, after Component) error {
 		return errors.New("changed more of the component than its status")
 	}
 	return nil
-}
-
-func newRenderer(generator manifests.Generator, s *steps) *rendering.Renderer {
-	return &rendering.Renderer{
-		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.secretPatches, Telemetry: s.telemetry,
-		Now: func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
-		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
-			return callUserCode(ctx, s.code, key, "generator", s.code.generateTimeout, generate)
-		},
-	}
-}
-
-// ClientFromContext returns a client for the deployment target: the cluster and
-// the user that the dependent objects are written as. It reads from the
-// server. It is there in generators and in all hooks but the post-read hooks;
-// elsewhere there is an error. What else a context holds, manifests.FromContext returns.
-func ClientFromContext(ctx context.Context) (client.Client, error) {
-	if c := manifests.FromContext(ctx).Client; c != nil {
-		return c, nil
-	}
-	return nil, errors.New("the context holds no client of the target cluster")
 }

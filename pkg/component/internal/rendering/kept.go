@@ -21,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 )
 
 // reasonRandomValuesLost means that passwords, certificates and other random values of the revision are
@@ -184,8 +185,8 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 // next full reconcile.
 func (r *Renderer) keepValues(ctx context.Context, request Request, read *answers, rendering *Rendering, k *kept) error {
 	needed := !k.isEmpty() || read.random.Time.Load()
-	if needed && k.lost != "" {
-		r.warn(request.Component, reasonRandomValuesLost,
+	if needed && k.lost != "" && !r.Preview {
+		r.Telemetry.Warn(request.Component, reasonRandomValuesLost, telemetry.Apply,
 			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))
 	}
 	k.lost = ""

@@ -145,9 +145,6 @@ type answers struct {
 	random *renders.Randomness
 }
 
-// client returns a client that notes its reads.
-func (a *answers) client(c client.Client) client.Client { return &noting{Client: c, answers: a} }
-
 func (a *answers) add(parts ...string) {
 	a.lock.Lock()
 	defer a.lock.Unlock()

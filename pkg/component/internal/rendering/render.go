@@ -75,13 +75,6 @@ type Renderer struct {
 	Preview bool
 }
 
-// warn makes an event, but not in a preview.
-func (r *Renderer) warn(c identity.Component, reason, message string) {
-	if !r.Preview {
-		r.Telemetry.Warn(c, reason, telemetry.Apply, message)
-	}
-}
-
 // Request is what is rendered: a component, and the namespace and the name of its deployment.
 type Request struct {
 	Component       identity.Component
@@ -183,8 +176,8 @@ func (r *Renderer) render(ctx context.Context, request Request, last *Last) (obj
 		r.Telemetry.CountHeldBack()
 		logf.FromContext(ctx).V(1).Info("the rendered manifests are held back, because they change without a cause")
 	}
-	if findings := last.findings(); len(before) == 0 && len(findings) > 0 {
-		r.warn(request.Component, reasonNonDeterministic, findings[0])
+	if findings := last.findings(); !r.Preview && len(before) == 0 && len(findings) > 0 {
+		r.Telemetry.Warn(request.Component, reasonNonDeterministic, telemetry.Apply, findings[0])
 	}
 	return chosen, read, nil
 }
@@ -243,7 +236,7 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	}
 	known, read := manifests.FromContext(ctx), &answers{}
 	known.Component = theirs
-	ctx, read.random = renders.WithRandomness(withClients(known.In(ctx), read.client))
+	ctx, read.random = renders.WithRandomness(withClients(known.In(ctx), func(c client.Client) client.Client { return &noting{c, read} }))
 	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
 		generator := Patched(r.Generator, r.SecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
 		objects, err := r.untyped(ctx, generator, request, theirs.GetSpec())
