@@ -113,8 +113,8 @@ var mutants = []mutant{
 
 	// What the planner decides.
 	{"workloads go before instances that have finalizers", "pkg/reconciler/internal/plan/stages.go", "u.instance || u.mayNeedOperator()", "u.instance", []string{planTests}},
-	{"a forbidden deletion forgets what lives elsewhere", "pkg/component/release.go", "if len(elsewhere) > 0 {", "if false {", []string{componentTests}},
-	{"the namespace of a tenant is taken as being deleted", "pkg/component/release.go", "err == nil && !namespace.DeletionTimestamp.IsZero()", "err == nil", []string{componentTests}},
+	{"a forbidden deletion forgets what lives elsewhere", "pkg/component/delete.go", "if len(elsewhere) > 0 {", "if false {", []string{componentTests}},
+	{"the namespace of a tenant is taken as being deleted", "pkg/component/delete.go", "err == nil && !namespace.DeletionTimestamp.IsZero()", "err == nil", []string{componentTests}},
 	{"what cannot be read is removed", "pkg/reconciler/internal/plan/remove.go", "case !u.live.known():", "case false:", []string{planTests}},
 	{"a repair of what was applied last removes what came later", "pkg/reconciler/input.go", "in.Retain[plan.KeyOf(item)] = item.Digest, true", "in.Retain[plan.KeyOf(item)] = item.Digest, false", []string{reconcilerTests}},
 	{"a repair of what was applied last takes back what came later", "pkg/reconciler/input.go", "made[d.Key] != d.Digest ||", "false ||", []string{reconcilerTests}},
@@ -188,7 +188,7 @@ var mutants = []mutant{
 	{"the minReadySeconds of a workload do not count", "pkg/component/internal/verdict/availability.go", "own != nil {", "own != nil && false {", []string{verdictTests}},
 	{"pods that may not be listed hold back a component", "pkg/component/internal/verdict/availability.go", "if apierrors.IsForbidden(err) {", "if false && apierrors.IsForbidden(err) {", []string{verdictTests}},
 	{"a rule of its own for readiness does not count", "pkg/reconciler/desiredset.go", `d.Policies.ReadyWhen == "" && !byRule`, "(byRule || true)", []string{reconcilerTests}},
-	{"a status says Ready of a revision that has just started", "pkg/component/apply.go", "if obj.GetStatus().IsReady() { // that", "if false { // that", []string{componentTests}},
+	{"a status says Ready of a revision that has just started", "pkg/component/apply.go", "status.IsReady() { // that", "false && status.IsReady() { // that", []string{componentTests}},
 	{"the pods of a revision that was ready are read", "pkg/component/internal/revision/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
 	{"a container that was started late is a timeout", "pkg/component/internal/conclude/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
 	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/availability.go", "crashes || worst.Problem != pods.Starting", "crashes", []string{verdictTests}},
