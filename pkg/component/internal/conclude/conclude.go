@@ -4,19 +4,29 @@
 package conclude
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/pkg/result"
 )
 
 // Author has what the options and the component say about the end of a reconcile.
@@ -113,4 +123,173 @@ func (m *Memory) Restart() {
 func (c *Concluder) Suspend(obj identity.Component) {
 	revision.Of(obj).StopTimeout(c.Now())
 	c.Of(obj).timeoutPassed = 0
+}
+
+// Apply ends a reconcile in which the engine applied. It copies the outcome of the engine into the status, and returns Success if
+// nothing is left to do. The hooks run before that; they may be nil.
+func (c *Concluder) Apply(ctx context.Context, obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error, hooks func() error) (result.Result, error) {
+	status, known, now := revision.Of(obj), c.Of(obj), c.Now()
+	before := status.Progress
+	c.noteOutcome(obj, t, &outcome, err)
+	err = c.nameMissing(ctx, obj, outcome, err)
+	status.NoteManifests(outcome.ManifestDigest, now)
+	c.noteProgress(obj, outcome, err, status.Progress != before)
+	switch {
+	case err != nil && !verdict.StillMoving(outcome.Waiting):
+		c.requestAt(obj, verdict.NextChange(outcome.Waiting))
+		return result.Empty, err
+	case err != nil:
+		return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Err: err, Fallback: known.fallback(outcome.Waiting, now)}, Cause: err}
+	case !outcome.Done():
+		return result.Empty, c.Waiting(obj, outcome.Waiting, known.failureReasons.Explain(ctx, now, outcome.Waiting, t.Client))
+	}
+	if err := c.awaitAvailable(ctx, obj, t, outcome.Desired); err != nil {
+		return result.Empty, err
+	}
+	known.Restart()
+	known.timeoutPassed = 0
+	if hooks != nil {
+		if err := hooks(); err != nil {
+			return result.Empty, err
+		}
+	}
+	known.Activity.SetInstalled(status.AppliedGeneration != 0)
+	status.NoteApplied(obj.GetGeneration(), len(outcome.Steps) > 0, now)
+	return result.Success, nil
+}
+
+// Unapproved ends a reconcile of a component with a revision that waits for its approval.
+func (c *Concluder) Unapproved(obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error) (result.Result, error) {
+	c.noteOutcome(obj, t, &outcome, err)
+	if err != nil {
+		return result.Empty, err
+	}
+	pending := obj.GetStatus().Approval
+	annotation := c.Self.Annotation(vocabulary.AnnotationApprove)
+	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
+	if other := obj.GetAnnotations()[annotation]; other != "" {
+		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))
+	}
+	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
+}
+
+// Repair ends a reconcile in which the engine repaired the objects that were applied last, because there are no new ones for this reason.
+// It returns the reason.
+func (c *Concluder) Repair(obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err, why error) error {
+	c.Of(obj).Run.Planned = false // what is planned for the new set decides whether it failed
+	c.noteOutcome(obj, t, &outcome, err)
+	c.requestAt(obj, verdict.NextChange(outcome.Waiting))
+	if err != nil || outcome.Total == 0 {
+		return errors.Join(why, err)
+	}
+	return verdict.Worded{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
+}
+
+// Delete ends a deletion by the engine. It returns nil if nothing is left.
+func (c *Concluder) Delete(ctx context.Context, obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error) error {
+	status, known := obj.GetStatus(), c.Of(obj)
+	before := status.Progress
+	known.Activity.Add(outcome)
+	c.Watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, outcome.Awaited)
+	err = c.nameMissing(ctx, obj, outcome, err)
+	if err == nil || outcome.Total > 0 {
+		status.Progress = progressOf(outcome)
+	}
+	c.noteProgress(obj, outcome, err, status.Progress != before)
+	switch {
+	case err != nil:
+		return err
+	case !outcome.Done():
+		return c.Waiting(obj, outcome.Waiting, nil)
+	}
+	c.Telemetry.ReportActivity(ctx, obj, &known.Activity, telemetry.Delete)
+	return nil
+}
+
+// Waiting returns the error of a reconcile that waits. The reasons are further facts about some of the waits.
+func (c *Concluder) Waiting(obj identity.Component, waits []report.Wait, reasons map[string]string) error {
+	return &verdict.UnfinishedError{Facts: verdict.Facts{
+		Waiting: verdict.WaitingMessage(waits, reasons), Failed: verdict.AnyFailed(waits), Fallback: c.Of(obj).fallback(waits, c.Now()),
+	}}
+}
+
+// awaitAvailable returns an UnfinishedError as long as a container without a probe, of a revision that was not ready yet, has not run for
+// long enough.
+func (c *Concluder) awaitAvailable(ctx context.Context, obj identity.Component, t targets.Connection, desired *reconciler.DesiredSet) error {
+	if !revision.Of(obj).IsNew() {
+		return nil
+	}
+	facts, unread, err := verdict.Unavailable(ctx, desired.Workloads(c.Author.ReadyWhen), c.Author.MinReady, c.Now(), t.Client)
+	if err != nil {
+		return err
+	}
+	known := c.Of(obj)
+	if facts.Waiting != "" {
+		known.Run.Transient = false // it takes longer than the status may be put off
+		return &verdict.UnfinishedError{Facts: facts}
+	}
+	known.Activity.Add(reconciler.Outcome{Notes: unread})
+	return nil
+}
+
+// noteOutcome notes what the engine did and found.
+func (c *Concluder) noteOutcome(obj identity.Component, t targets.Connection, outcome *reconciler.Outcome, err error) {
+	status := obj.GetStatus()
+	if err == nil || outcome.Total > 0 {
+		outcome.Notes = append(outcome.Notes, NoteDrift(obj, outcome.Drifted)...)
+	}
+	c.Of(obj).Activity.Add(*outcome)
+	c.Watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, outcome.Awaited)
+	c.requestAt(obj, outcome.NextDriftCheck)
+	status.OwnerID = cmp.Or(outcome.OwnerID, status.OwnerID)
+	if err == nil && outcome.OwnerID != "" || outcome.Total > 0 {
+		status.Progress = progressOf(*outcome)
+	}
+}
+
+// progressOf returns the form of Status.Progress.
+func progressOf(outcome reconciler.Outcome) string {
+	return fmt.Sprintf("%d/%d", outcome.Settled, outcome.Total)
+}
+
+// MinDelay is the shortest delay between two reconciles that wait.
+const MinDelay = 50 * time.Millisecond
+
+// requestAt requests a reconcile at a time; a zero time requests none.
+func (c *Concluder) requestAt(obj identity.Component, at time.Time) {
+	if !at.IsZero() {
+		c.RequestFast(client.ObjectKeyFromObject(obj), max(at.Sub(c.Now()), MinDelay))
+	}
+}
+
+// noteProgress shortens the delays of a component: while it waits, if something was written or another number of
+// objects is done; after an error only if more objects are done than before. An object that is written in vain, or is ready by turns, is no
+// progress.
+func (c *Concluder) noteProgress(obj identity.Component, outcome reconciler.Outcome, err error, moved bool) {
+	known := &c.Of(obj).progress
+	if len(outcome.Steps) > 0 || moved {
+		known.idle.Reset()
+	}
+	if deleting := !obj.GetDeletionTimestamp().IsZero(); deleting != known.deleting {
+		known.settled, known.deleting = 0, deleting
+	}
+	if outcome.Settled > known.settled && c.Author.Limiter != nil {
+		c.Author.Limiter.Progress(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	}
+	known.settled = max(known.settled, outcome.Settled)
+	if err == nil && outcome.Done() {
+		known.settled = 0
+	}
+}
+
+// fallback returns the Delay of a component that waits for objects. It ends when the readiness of an object changes by itself.
+func (m *Memory) fallback(waits []report.Wait, now time.Time) time.Duration {
+	delay := m.Delay()
+	if len(waits) > 0 && !slices.ContainsFunc(waits, func(wait report.Wait) bool { return wait.Reason != report.WaitConflict }) {
+		delay = verdict.DefaultInterval // nothing moves before the time of the next correction
+	}
+	if next := verdict.NextChange(waits); !next.IsZero() {
+		delay = min(delay, max(next.Sub(now), MinDelay))
+	}
+	return delay
 }

@@ -6,6 +6,7 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/events"
@@ -231,4 +233,87 @@ func (a *Activity) completed(before verdict.Verdict) string {
 		return "ready"
 	}
 	return ""
+}
+
+// ErrorInterval is how often a component gets a line in the log if its error has another
+// message each time, as long as the reason stays the same.
+//
+// Limit: the time between two log lines of a component whose error has another message each time.
+const ErrorInterval = time.Minute
+
+// LogDeleted writes the line about the deletion of the dependents of a component, once.
+func (t *Telemetry) LogDeleted(ctx context.Context, obj identity.Component, a *Activity) {
+	if a.log.transition != "deleted" {
+		t.logTransition(ctx, obj, a, "deleted")
+	}
+}
+
+// named returns the values that name a component in a line of the log.
+func (t *Telemetry) named(obj identity.Component) []any {
+	return []any{"component", t.Self.Title(obj), "revision", obj.GetStatus().Revision}
+}
+
+// logTransition writes the line about a transition; an empty one is none.
+func (t *Telemetry) logTransition(ctx context.Context, obj identity.Component, a *Activity, transition string) {
+	if transition == "" {
+		return
+	}
+	about := t.named(obj)
+	if progress := obj.GetStatus().Progress; progress != "" {
+		about = append(about, "dependents", progress)
+	}
+	for _, verb := range participles {
+		if n := a.log.steps[verb[0]]; n > 0 {
+			about = append(about, verb[1], n)
+		}
+	}
+	logf.FromContext(ctx).Info(transition, about...)
+	a.log.steps, a.log.repaired, a.log.transition = nil, false, transition
+	// A revision goes on after a suspension.
+	a.log.started = a.log.started && (transition == "suspended" || transition == "resumed")
+	a.log.failure = failure{}
+}
+
+// logNotes writes one line about adopted objects, one about released and one about recreated
+// objects, with the reason of the first.
+func (a *Activity) logNotes(ctx context.Context, about []any) {
+	for _, reason := range []string{report.NoteAdopted, report.NoteReleased, report.NoteRecreated} {
+		n, first, why := a.more[reason], "", ""
+		for _, note := range a.notes {
+			if note.Reason != reason {
+				continue
+			}
+			if n++; first == "" {
+				first = note.Key.String()
+				_, why, _ = strings.Cut(note.Message, ": ")
+			}
+		}
+		if n > 0 {
+			logf.FromContext(ctx).Info(strings.ToLower(reason), append(slices.Clone(about), "objects", n, "first", first,
+				"why", sentence.Shorten(sentence.OneLine(why), verdict.MaxSentence))...)
+		}
+	}
+}
+
+// logVerdict writes the line about a component that is suspended, resumed, or has
+// failed, once for each transition. Its error is not logged again by the controller.
+func (t *Telemetry) logVerdict(ctx context.Context, obj identity.Component, a *Activity, reasonBefore string, v verdict.Verdict) {
+	suspended, wasSuspended := v.Reason == vocabulary.ReasonSuspended, reasonBefore == vocabulary.ReasonSuspended
+	switch {
+	case suspended && !wasSuspended:
+		t.logTransition(ctx, obj, a, "suspended")
+	case wasSuspended && !suspended && obj.GetDeletionTimestamp().IsZero():
+		t.logTransition(ctx, obj, a, "resumed")
+	}
+	if !v.Failed {
+		a.log.failure.reason = ""
+		return
+	}
+	if last := &a.log.failure; last.reason != v.Reason || last.message != v.Message && t.Now().Sub(last.at) >= ErrorInterval {
+		*last = failure{v.Reason, v.Message, t.Now()}
+		logf.FromContext(ctx).Error(errors.New(v.Message), "failed", append(t.named(obj), "reason", v.Reason)...)
+	}
+	if current, ok := ctx.Value(outcomeKey{}).(*outcome); ok && v.Err != nil {
+		current.logged = v.Err.Error()
+	}
 }

@@ -6,12 +6,17 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
@@ -158,4 +163,48 @@ func CountRequests(plain *http.Client) *http.Client {
 	clone := *cmp.Or(plain, &http.Client{})
 	clone.Transport = metrics.CountRequests(clone.Transport)
 	return &clone
+}
+
+// loggedError is an error that the log has already.
+type loggedError struct{ error }
+
+func (e *loggedError) Unwrap() error { return e.error }
+
+// LogConstructor makes the loggers of a controller as controller-runtime does, but they do not
+// repeat a logged error with a stack trace at each attempt.
+func LogConstructor(base logr.Logger, controller string, kind schema.GroupVersionKind) func(*reconcile.Request) logr.Logger {
+	base = base.WithValues("controller", controller, "controllerGroup", kind.Group, "controllerKind", kind.Kind)
+	if inner := base.GetSink(); inner != nil {
+		base = base.WithSink(&onceSink{inner})
+	}
+	return func(request *reconcile.Request) logr.Logger {
+		if request == nil {
+			return base
+		}
+		return base.WithValues(kind.Kind, klog.KRef(request.Namespace, request.Name), "namespace", request.Namespace, "name", request.Name)
+	}
+}
+
+// onceSink writes a loggedError as a line for debugging.
+type onceSink struct{ logr.LogSink }
+
+func (s *onceSink) Error(err error, msg string, keysAndValues ...any) {
+	if _, logged := errors.AsType[*loggedError](err); !logged {
+		s.LogSink.Error(err, msg, keysAndValues...)
+	} else if s.Enabled(1) {
+		s.Info(1, msg, append(keysAndValues, "error", err.Error())...)
+	}
+}
+
+func (s *onceSink) WithValues(keysAndValues ...any) logr.LogSink {
+	return &onceSink{s.LogSink.WithValues(keysAndValues...)}
+}
+
+func (s *onceSink) WithName(name string) logr.LogSink { return &onceSink{s.LogSink.WithName(name)} }
+
+func (s *onceSink) WithCallDepth(depth int) logr.LogSink {
+	if deep, ok := s.LogSink.(logr.CallDepthLogSink); ok {
+		return &onceSink{deep.WithCallDepth(depth)}
+	}
+	return s
 }
