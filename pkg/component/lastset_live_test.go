@@ -70,13 +70,6 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 			b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2", "c": "1", more: "1"} })
 		}
 	}
-	patched := func(patch v1alpha1.Patch) func(*bed) {
-		return func(b *bed) {
-			b.update(func(w *widget.Widget) {
-				w.Spec.Values, w.Spec.Patches = map[string]string{"a": "2", "c": "1"}, []v1alpha1.Patch{patch}
-			})
-		}
-	}
 	tests := []struct {
 		name     string
 		fail     func(*bed)
@@ -96,17 +89,14 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 			values("fails")(b)
 		},
 			state: v1alpha1.StateError, reason: vocabulary.ReasonError, revision: 1},
-		{name: "a patch names a Secret", fail: patched(v1alpha1.Patch{Patch: `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "rendered", "labels": {"a": "b"}}}`}),
-			state: v1alpha1.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
-		{name: "a patch has no target", fail: patched(v1alpha1.Patch{Patch: `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x", "labels": {"a": "b"}}}`}),
-			state: v1alpha1.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2},
+		{name: "a patch names a Secret", state: v1alpha1.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2, fail: func(b *bed) {
+			b.update(func(w *widget.Widget) {
+				w.Spec.Values = map[string]string{"a": "2", "c": "1"}
+				w.Spec.Patches = []v1alpha1.Patch{{Patch: `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "rendered", "labels": {"a": "b"}}}`}}
+			})
+		}},
 		{name: "a reference is missing", state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
 			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
-		}},
-		{name: "another reference is missing", state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
-			b.update(func(w *widget.Widget) {
-				w.Spec.Values["a"], w.Spec.Password = "2", &component.SecretKeyReference{Name: "nowhere"}
-			})
 		}},
 	}
 	for _, test := range tests {
@@ -179,13 +169,4 @@ func TestWhatWasAppliedLastIsRepairedAsSoonAsItIsChanged(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// tamper changes the value of a config map as another client.
-func (b *bed) tamper(name, manager string) {
-	b.Helper()
-	object := &corev1.ConfigMap{}
-	b.check(b.client.Get(b.Context(), b.key(name), object))
-	object.Data["value"] = "theirs"
-	b.check(b.client.Update(b.Context(), object, client.FieldOwner(manager)))
 }

@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -63,6 +61,13 @@ func changes(plan component.Plan) []string {
 
 func TestAPlanSaysWhatAReconcileWouldDo(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	unsaved := &widget.Widget{ObjectMeta: b.object("main"), Spec: widget.Spec{Values: map[string]string{"a": "1"}}}
+	if plan := b.plan(component.PlanRequest[*widget.Widget]{Edited: unsaved}); plan.Total("Create") != 1 {
+		t.Errorf("a component that is not stored: %v", changes(plan))
+	}
+	if _, err := b.tryPlan(component.PlanRequest[*widget.Widget]{}); err == nil || !strings.Contains(err.Error(), "read Widget "+b.namespace+"/main") {
+		t.Errorf("%v", err)
+	}
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
 	plan := b.plan(component.PlanRequest[*widget.Widget]{})
 	if diff := cmp.Diff([]string{"1 Create ConfigMap a", "1 Create ConfigMap b"}, changes(plan)); diff != "" || plan.Revision != 1 {
@@ -120,61 +125,4 @@ func TestAPlanSaysWhatAReconcileWouldDo(t *testing.T) {
 	if planned != 1 {
 		t.Errorf("the component was planned %d times", planned)
 	}
-}
-
-func TestAPlanRunsOnlyHooksThatAreSafe(t *testing.T) {
-	var safe, unsafe atomic.Int32
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) {
-		b.reconciler.WithPreReconcileHook(component.PreviewSafe(func(context.Context, client.Client, *widget.Widget) error { safe.Add(1); return nil }))
-		b.reconciler.WithPreReconcileHook(func(context.Context, client.Client, *widget.Widget) error { unsafe.Add(1); return nil })
-		b.reconciler.WithPostReconcileHook(func(context.Context, client.Client, *widget.Widget) error { unsafe.Add(1); return nil })
-	})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	plan := b.plan(component.PlanRequest[*widget.Widget]{})
-	if safe.Load() != 1 || unsafe.Load() != 0 {
-		t.Errorf("%d calls of the hook that is safe, %d of others", safe.Load(), unsafe.Load())
-	}
-	if len(plan.Incomplete) != 1 || !strings.Contains(plan.Incomplete[0], "pre-reconcile hook 2 is not run") {
-		t.Errorf("%q", plan.Incomplete)
-	}
-}
-
-func TestAPlanGivesTheErrorOfTheReconcile(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	edited := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "main"}}
-	edited.Spec.Namespace = "Not_Legal"
-	if _, err := b.tryPlan(component.PlanRequest[*widget.Widget]{Edited: edited}); err == nil || !strings.Contains(err.Error(), `deployment namespace "Not_Legal"`) {
-		t.Errorf("%v", err)
-	}
-	if _, err := b.tryPlan(component.PlanRequest[*widget.Widget]{}); err == nil || !strings.Contains(err.Error(), "read Widget "+b.namespace+"/main") {
-		t.Errorf("%v", err)
-	}
-	edited.Spec.Namespace, edited.Spec.Values = "", map[string]string{"a": "1"}
-	if plan := b.plan(component.PlanRequest[*widget.Widget]{Edited: edited}); plan.Total("Create") != 1 {
-		t.Errorf("a component that is not stored: %v", changes(plan))
-	}
-}
-
-func TestAPlanOfADeletionNamesWhatBlocksAllOfIt(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	cronJobs := component.TypeSpec{AdditionalManagedTypes: []v1alpha1.TypeInfo{{Group: "batch", Kind: "CronJob"}}}
-	b.create(widget.Spec{TypeSpec: cronJobs, Values: map[string]string{"a": "1"}})
-	b.until(v1alpha1.StateReady)
-	if diff := cmp.Diff([]string{"1 Delete ConfigMap a"}, changes(b.plan(component.PlanRequest[*widget.Widget]{Delete: true}))); diff != "" {
-		t.Errorf("without foreign instances (-want +got):\n%s", diff)
-	}
-	b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/foreign") })
-	foreign := cronJob(b)
-	b.check(b.client.Create(t.Context(), foreign))
-	plan := b.plan(component.PlanRequest[*widget.Widget]{Delete: true})
-	if diff := cmp.Diff([]string{"0 Blocked Widget main", "0 Blocked Widget main"}, changes(plan)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	for i, want := range []string{"CronJob " + b.namespace + "/foreign", "example.com/foreign"} {
-		if i < len(plan.Changes) && !strings.Contains(plan.Changes[i].Message, want) {
-			t.Errorf("%q does not name %s", plan.Changes[i].Message, want)
-		}
-	}
-	b.update(func(w *widget.Widget) { w.Finalizers = []string{operatorName} })
-	b.check(b.client.Delete(t.Context(), foreign))
 }

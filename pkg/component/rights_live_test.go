@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -50,13 +49,9 @@ var ownRights = []rbacv1.PolicyRule{
 }
 
 // restricted returns a manager of a user with rights in the namespace of the test only.
-func (b *bed) restricted(user string, wrap ...transport.WrapperFunc) ctrl.Manager {
+func (b *bed) restricted(user string) ctrl.Manager {
 	b.Helper()
-	config := must(b.env.ConfigFor(user))(b)
-	for _, w := range wrap {
-		config.Wrap(w)
-	}
-	return must(ctrl.NewManager(config, ctrl.Options{
+	return must(ctrl.NewManager(must(b.env.ConfigFor(user))(b), ctrl.Options{
 		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: b.manager.GetControllerOptions(),
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 	}))(b)

@@ -370,42 +370,6 @@ func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
 	f.checkAllConditions()
 }
 
-func TestCanariesArePinnedPromotedAndRolledOutFirst(t *testing.T) {
-	f := newUpgradedFleet(t, 8, widget.Spec{})
-	for _, name := range []string{"c03", "c06"} {
-		w := &widget.Widget{ObjectMeta: f.object(name)}
-		f.check(f.client.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"canary"}}}`))))
-	}
-	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(3)}}
-	options.Revisions.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
-	f.set("c00", vocabulary.AnnotationRollout, "pin")
-	f.set("c07", vocabulary.AnnotationRollout, "promote")
-	f.run(versionTwo, options)
-	f.wantWith("2", "c03", "c06", "c07")
-	if w := f.widget("c00"); !w.Status.IsReady() || !strings.HasSuffix(messageOf(w), "the next version is not applied, because the annotation "+operatorName+"/rollout is pin") {
-		t.Errorf("%q", messageOf(w))
-	}
-	f.becomeReady("c03", "c07")
-	f.wantWith("2", "c03", "c06", "c07")
-	f.becomeReady("c06")
-	f.wantWith("2", "c01", "c02", "c03", "c04", "c06", "c07")
-	f.becomeReady("c01", "c02", "c04")
-	f.wantWith("2", "c01", "c02", "c03", "c04", "c05", "c06", "c07")
-
-	// A pin also counts without the option, until the spec changes.
-	f.run(versionTwo, component.ReconcilerOptions{})
-	f.wantWith("1", "c00")
-	f.set("c00", vocabulary.AnnotationRollout, "never")
-	f.eventually("the mistake is reported", func() bool {
-		return strings.Contains(messageOf(f.widget("c00")), `annotation `+operatorName+`/rollout: "never" must be "pin", "promote" or "ignore"`)
-	})
-	f.set("c00", vocabulary.AnnotationRollout, "pin")
-	f.wantWith("1", "c00")
-	f.edit("c00", "edited")
-	f.wantWith("2", f.names...)
-	f.checkAllConditions()
-}
-
 // eventsOf returns the events of a reason in the namespace.
 func (f *upgradedFleet) eventsOf(reason string) (texts []string) {
 	f.Helper()

@@ -394,17 +394,20 @@ func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
 
 func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 	for name, test := range map[string]struct {
-		text  string
-		hooks []HookFunc[*widget]
-		ready bool
-		held  bool
-		want  fleet.State
+		text       string
+		annotation string
+		hooks      []HookFunc[*widget]
+		ready      bool
+		held       bool
+		want       fleet.State // empty: it has started
 	}{
 		"the same":                     {ready: true, want: fleet.Done},
 		"the same, and failed before":  {want: fleet.Done},
 		"other objects wait":           {text: "other", ready: true, held: true, want: fleet.Waiting},
 		"other objects, failed before": {text: "other", held: true, want: fleet.Waiting},
 		"a hook waits":                 {hooks: []HookFunc[*widget]{noteHook("hook")}, ready: true, held: true, want: fleet.Waiting},
+		"other objects are pinned":     {text: "other", annotation: "pin", ready: true, held: true, want: fleet.Pinned},
+		"other objects are promoted":   {text: "other", annotation: "promote", ready: true},
 	} {
 		o := operate(t, ReconcilerOptions{})
 		o.upTo(2) // a revision that was ready, and the one that the test is about
@@ -413,6 +416,9 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 			o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
 		o.code.hooks[preReconcile] = hooksOf(test.hooks...)
+		if test.annotation != "" {
+			o.obj.Annotations = map[string]string{"test.corbel.run/rollout": test.annotation}
+		}
 		o.rollOut(version{digest: "2"})
 		other := newWidget()
 		other.Name, other.Status.Revision, other.Status.AppliedGeneration = "other", 2, 1
@@ -423,10 +429,10 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		if _, err := o.reconcile(version{digest: "2", text: test.text}); (err == nil) != test.ready {
 			t.Fatal(name, err)
 		}
-		if held := o.fleet.Turn(client.ObjectKeyFromObject(o.obj)) != ""; held != test.held || o.obj.Status.Revision != 2 {
+		if held := o.fleet.Turn(client.ObjectKeyFromObject(o.obj)) != ""; held != test.held || o.obj.Status.Revision == 2 != (test.want != "") {
 			t.Errorf("%s: held %t, revision %d", name, held, o.obj.Status.Revision)
 		}
-		if got := o.fleet.Member(o.obj, revision.GeneratorID("2"), false); got.State != test.want {
+		if got := o.fleet.Member(o.obj, revision.GeneratorID("2"), false); test.want != "" && got.State != test.want {
 			t.Errorf("%s: %s, want %s", name, got.State, test.want)
 		}
 	}

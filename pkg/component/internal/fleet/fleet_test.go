@@ -350,6 +350,17 @@ func TestTheFleetIsListedWhereTheOperatorMayListIt(t *testing.T) {
 	}
 }
 
+func TestACanaryHasTheLabelsOfTheOption(t *testing.T) {
+	f, w := newFleet(Lister{}), newWidget()
+	f.Limits.Canaries = labels.SelectorFromSet(labels.Set{"tier": "canary"})
+	for _, tier := range []string{"canary", "gold"} {
+		w.Labels = map[string]string{"tier": tier}
+		if got := f.Member(w, "new", false).Canary; got != (tier == "canary") {
+			t.Errorf("%s: canary %t", tier, got)
+		}
+	}
+}
+
 func TestMistakesInTheAnnotationRollout(t *testing.T) {
 	for value, want := range map[string]string{
 		"": "", "pin": "", "promote": "", "ignore": "",
