@@ -83,11 +83,7 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 			carried.Groups = append(carried.Groups, randomGroup{objectGroup: group.objectGroup, Objects: objects})
 		}
 	}
-	var err error
-	if k.randomParts, err = plain(carried); err != nil {
-		return fmt.Errorf("the random values of the release: %w", err)
-	}
-	k.saved = false
+	k.randomParts, k.saved = carried, false
 	return nil
 }
 

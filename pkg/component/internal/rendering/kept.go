@@ -86,7 +86,7 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 	switch {
 	case k.Cause == cause:
 	case read.random.Used(), request.Adopted != nil:
-		if err := r.findRandom(ctx, request, objects, read, k); err != nil {
+		if err := r.findRandom(ctx, request, objects, k); err != nil {
 			return nil, nil, err
 		}
 		k.Cause = cause
@@ -104,20 +104,16 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 //
 // Two renderings may have the same random value by chance, if there are few that it can be. A part
 // that was not found before, or is not found again, is worth a third one.
-func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, read *answers, k *kept) error {
+func (r *Renderer) findRandom(ctx context.Context, request Request, objects []client.Object, k *kept) error {
 	ctx = renders.WithTime(ctx, k.Time)
-	again, _, err := r.generate(ctx, request)
-	if err != nil {
-		return err
-	}
-	others := [][]client.Object{again}
-	found := randomIn(objects, others...)
-	if k.Cause == "" || !found.has(k.randomParts) {
-		once, _, err := r.generate(ctx, request)
+	var others [][]client.Object
+	var found randomParts
+	for len(others) == 0 || len(others) == 1 && (k.Cause == "" || !found.has(k.randomParts)) {
+		again, _, err := r.generate(ctx, request)
 		if err != nil {
 			return err
 		}
-		others = append(others, once)
+		others = append(others, again)
 		found = randomIn(objects, others...)
 	}
 	if request.Adopted != nil {
@@ -132,9 +128,14 @@ func (r *Renderer) findRandom(ctx context.Context, request Request, objects []cl
 	return k.keepParts(found, objects)
 }
 
-// keepParts keeps the parts of a rendering with the values that the revision has.
+// keepParts keeps the parts of a rendering with the values that the revision has. They get the types of values that the objects
+// of an API have, whatever the generator used.
 func (k *kept) keepParts(found randomParts, objects []client.Object) error {
-	parts, err := plain(found.keep(k.randomParts, objects))
+	var parts randomParts
+	encoded, err := json.Marshal(found.keep(k.randomParts, objects))
+	if err == nil {
+		err = utiljson.Unmarshal(encoded, &parts)
+	}
 	if err != nil {
 		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
@@ -283,14 +284,4 @@ func IsRefusal(err error) bool {
 
 func inMemory(err error) string {
 	return "the random values of the manifests are made anew when the operator restarts, because they cannot be kept: " + err.Error()
-}
-
-// plain returns the parts with the types of values that the objects of an API have, whatever the
-// generator used.
-func plain(parts randomParts) (same randomParts, err error) {
-	encoded, err := json.Marshal(parts)
-	if err != nil {
-		return randomParts{}, err
-	}
-	return same, utiljson.Unmarshal(encoded, &same)
 }

@@ -32,7 +32,8 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 func explain(err error) error {
 	checked := false // whether a right is missing
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if hasMeaning(e) {
+		switch e.(type) {
+		case types.RetriableError, *types.RetriableError, *result.Stalling, *result.Waiting, *result.Generic:
 			return err
 		}
 		if forbidden, decided := forbiddenAnswer(e); !checked && decided {
@@ -43,34 +44,19 @@ func explain(err error) error {
 		if reason, ok := stallingReason(e); ok {
 			return result.NewStalling(err, reason)
 		}
-		if delay, ok := busyFor(e); ok {
-			return types.NewRetriableError(err, &delay)
+		if status, ok := e.(*apierrors.StatusError); ok && apierrors.IsTooManyRequests(status) {
+			seconds, _ := apierrors.SuggestsClientDelay(status)
+			return types.NewRetriableError(err, new(time.Duration(max(seconds, 1))*time.Second))
 		}
 		if joined, ok := e.(interface{ Unwrap() []error }); ok {
-			return explainJoined(err, joined.Unwrap())
+			var explained []error
+			for _, part := range joined.Unwrap() {
+				explained = append(explained, explain(part))
+			}
+			return Worded{Err: errors.Join(explained...), Message: err.Error()} // it may have more text than its parts
 		}
 	}
 	return err
-}
-
-// hasMeaning looks at this very error, not further down.
-func hasMeaning(err error) bool {
-	switch err.(type) {
-	case types.RetriableError, *types.RetriableError, *result.Stalling, *result.Waiting, *result.Generic:
-		return true
-	}
-	return false
-}
-
-// busyFor returns when to try again after a server answered that it has too much to do. It
-// looks at this very error, not further down.
-func busyFor(err error) (time.Duration, bool) {
-	status, ok := err.(*apierrors.StatusError)
-	if !ok || !apierrors.IsTooManyRequests(status) {
-		return 0, false
-	}
-	seconds, _ := apierrors.SuggestsClientDelay(status)
-	return time.Duration(max(seconds, 1)) * time.Second, true
 }
 
 // stallingReason looks at this very error, not further down.
@@ -92,15 +78,6 @@ func stallingReason(err error) (string, bool) {
 		return vocabulary.ReasonTargetAddressDenied, true
 	}
 	return vocabulary.ReasonTargetIsLocal, err == target.ErrLocal || err == target.ErrPerhapsLocal
-}
-
-// explainJoined keeps the message of the whole, which may have more text than its parts.
-func explainJoined(whole error, parts []error) error {
-	explained := make([]error, 0, len(parts))
-	for _, part := range parts {
-		explained = append(explained, explain(part))
-	}
-	return Worded{Err: errors.Join(explained...), Message: whole.Error()}
 }
 
 // IsForbidden reports whether the error means that a right is missing, and nothing more urgent.
