@@ -7,21 +7,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/revisions"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func deletedWidget(inventory v1alpha1.Inventory, finalizers ...string) *widget {
@@ -186,5 +195,203 @@ func TestANamespaceIsTerminatingOnceItIsBeingDeletedOrGone(t *testing.T) {
 	}
 	if gone := h.deletion.terminating(t.Context(), "gone"); gone == nil || gone.Name != "gone" {
 		t.Errorf("a namespace that is gone: %v", gone)
+	}
+}
+
+func TestADeletionRendersOnlyIfSomethingRunsBeforeOrAfterIt(t *testing.T) {
+	const skip = "test.corbel.run/skip-delete-hooks"
+	withHooks := someInventory
+	withHooks.DeleteHooks = true
+	broken := errors.New("value image is required")
+	tests := []struct {
+		name       string
+		inventory  v1alpha1.Inventory
+		annotation string
+		err        error // of the generator
+		rendered   int
+		skipped    bool
+		state      v1alpha1.State
+		says       string
+	}{
+		{name: "nothing does", inventory: someInventory, err: broken},
+		{name: "something does", inventory: withHooks, rendered: 1},
+		{name: "it cannot be rendered", inventory: withHooks, err: broken, rendered: 1,
+			state: v1alpha1.StateDeletionPending, says: `render what runs before and after the deletion: generator: value image is required; to delete without that, set the annotation ` + skip + `: "true"`},
+		{name: "it is skipped", inventory: withHooks, annotation: "true", err: broken, skipped: true},
+		{name: "it is not skipped", inventory: withHooks, annotation: "false", rendered: 1},
+		{name: "unknown value", inventory: withHooks, annotation: "perhaps", state: v1alpha1.StateDeleting, says: `annotation ` + skip + `: "perhaps" must be "true" or "false"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			engine := &fakeEngine{}
+			h, _ := testHandler(t, engine)
+			rendered := 0
+			h.revisions.Renderer.Generator = generatorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+				rendered++
+				return nil, test.err
+			})
+			obj := deletedWidget(test.inventory)
+			obj.Annotations = map[string]string{skip: test.annotation}
+			reconcileOnce(t, h, obj)
+			if rendered != test.rendered {
+				t.Errorf("rendered %d times, want %d", rendered, test.rendered)
+			}
+			state, _, message := obj.GetStatus().GetState()
+			if test.says != "" {
+				if state != test.state || !strings.Contains(message, test.says) || len(engine.deleted) > 0 {
+					t.Errorf("%s: %s; %d deletions", state, message, len(engine.deleted))
+				}
+				return
+			}
+			if len(engine.deleted) != 1 {
+				t.Fatalf("%d deletions; %s: %s", len(engine.deleted), state, message)
+			}
+			if request := engine.deleted[0]; request.SkipHooks != test.skipped || (request.Namespace != "") != (test.rendered > 0) {
+				t.Errorf("asked for %+v", request)
+			}
+		})
+	}
+}
+
+func TestAbandon(t *testing.T) {
+	const annotation = "test.corbel.run/abandon"
+	several := v1alpha1.Inventory{Format: 1, Target: "far", Items: []v1alpha1.InventoryItem{
+		{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}, {Kind: "Job", Group: "batch", Version: "v1", Namespace: "shop", Name: "done", Phase: vocabulary.PhaseCompleted},
+		{Kind: "Deployment", Group: "apps", Version: "v1", Namespace: "shop", Name: "b"}, {Kind: "Namespace", Version: "v1", Name: "c"},
+		{Kind: "ConfigMap", Version: "v1", Name: "taken", Phase: vocabulary.PhaseReleased}, {Kind: "Secret", Version: "v1", Namespace: "shop", Name: "d"},
+	}}
+	tests := []struct {
+		name      string
+		value     string
+		inventory v1alpha1.Inventory
+		done      bool
+		event     string
+	}{
+		{"true", "true", several, true, "Warning|Abandoned|Delete|orphaned 4 objects in the cluster far: ConfigMap shop/a, Deployment.apps shop/b, Namespace c and 1 more"},
+		{"with nothing left", "true", v1alpha1.Inventory{}, true, ""},
+		{"false", "false", several, false, ""},
+		{"a mistake", "yes", several, false, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			engine := &fakeEngine{err: errors.New("no")}
+			h, log := testHandler(t, engine)
+			h.targets = &fakeTargets{err: target.ErrLocal}
+			h.code.hooks[postDelete] = hooksOf(func(context.Context, client.Client, *widget) error { return errors.New("a hook ran") })
+			obj := deletedWidget(test.inventory)
+			obj.Annotations = map[string]string{annotation: test.value}
+			if h.isAbandoned(obj) != test.done {
+				t.Errorf("detached: %t", h.isAbandoned(obj))
+			}
+			if test.done {
+				if err := h.deletion.finalize(t.Context(), obj, noCommit); err != nil {
+					t.Error(err)
+				}
+			} else if res, err := h.deletion.delete(t.Context(), obj, noCommit); res == result.Success && err == nil {
+				t.Error("it was deleted")
+			}
+			if want := test.event; want != "" && !slices.Contains(log.lines, want) || want == "" && len(log.lines) > 0 {
+				t.Errorf("events %q, want %q", log.lines, want)
+			}
+		})
+	}
+}
+
+func TestARefusalToEraseTheSecretsHoldsNoDeletionUp(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	for name, test := range map[string]struct {
+		answer error
+		held   bool
+	}{
+		"a right is missing":       {answer: apierrors.NewForbidden(resource, "s", errors.New("no"))},
+		"a webhook refuses":        {answer: apierrors.NewBadRequest("admission webhook \"w\" denied the request")},
+		"there is none":            {answer: apierrors.NewNotFound(resource, "s")},
+		"the server is overloaded": {answer: apierrors.NewTooManyRequests("later", 1), held: true},
+		"the server fails":         {answer: apierrors.NewInternalError(errors.New("no")), held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, log := testHandler(t, &fakeEngine{})
+			refusing := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return nil
+				},
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					return test.answer
+				},
+			})
+			h.revisions.Renderer.Revisions = revisions.NewStore(revisions.Options{Client: refusing, Name: h.self.Name})
+			obj := deletedWidget(v1alpha1.Inventory{})
+			obj.Status.Revision = 1
+			if err := h.deletion.finalize(t.Context(), obj, noCommit); (err != nil) != test.held {
+				t.Errorf("error %v", err)
+			}
+			said := len(log.lines) == 1 && strings.HasPrefix(log.lines[0], "Warning|SecretsLeft|Delete|")
+			if said != (!test.held && !apierrors.IsNotFound(test.answer)) {
+				t.Errorf("events %q", log.lines)
+			}
+		})
+	}
+}
+
+func TestALiveComponentIsNotAbandoned(t *testing.T) {
+	engine := &fakeEngine{}
+	h, _ := testHandler(t, engine)
+	obj := newWidget()
+	obj.Annotations = map[string]string{"test.corbel.run/abandon": "true"}
+	reconcileOnce(t, h, obj)
+	if len(engine.applied) != 1 {
+		t.Error("the component is not reconciled")
+	}
+}
+
+// TestTheWatchNotesWhichDeletionsOrphan: the garbage collector may have removed the finalizer before a reconcile reads the
+// component.
+func TestTheWatchNotesWhichDeletionsOrphan(t *testing.T) {
+	alive := newWidget()
+	state := func(deleting bool, finalizers ...string) *widget {
+		obj := newWidget()
+		if obj.Finalizers = finalizers; deleting {
+			obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(900, 0)}
+		}
+		return obj
+	}
+	deleting, orphaning := state(true, "ours"), state(true, "ours", "orphan")
+	both := state(true, "foregroundDeletion", "orphan")
+	for name, test := range map[string]struct {
+		states       []*widget
+		orphan, seen bool
+	}{
+		"an ordinary deletion": {[]*widget{alive, deleting}, false, true},
+		"orphans":              {[]*widget{alive, orphaning}, true, true},
+		"orphans, and the finalizer is gone again":       {[]*widget{alive, orphaning, deleting}, true, true},
+		"orphans and foreground":                         {[]*widget{alive, both}, true, true},
+		"orphans later":                                  {[]*widget{alive, deleting, orphaning, deleting}, true, true},
+		"it was being deleted before":                    {[]*widget{deleting, deleting}, false, false},
+		"it was orphaning before":                        {[]*widget{orphaning, deleting}, true, true},
+		"the finalizer on an object that is not deleted": {[]*widget{alive, state(false, "orphan")}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cascades{}
+			p, before := c.noted(), test.states[0]
+			p.Create(event.CreateEvent{Object: before})
+			for _, next := range test.states[1:] {
+				if !p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: next}) {
+					t.Error("an event is dropped")
+				}
+				before = next
+			}
+			if orphan, seen := c.of(before); orphan != test.orphan || seen != test.seen {
+				t.Errorf("orphan %t, seen %t", orphan, seen)
+			}
+			another := newWidget()
+			another.UID = "another"
+			if _, seen := c.of(another); seen {
+				t.Error("an earlier component of the name counts")
+			}
+			p.Delete(event.DeleteEvent{Object: before})
+			if _, seen := c.of(before); seen {
+				t.Error("it is remembered for ever")
+			}
+		})
 	}
 }

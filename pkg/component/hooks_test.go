@@ -6,15 +6,29 @@ package component
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
 )
@@ -130,5 +144,257 @@ func TestContextOfHooksAndGenerators(t *testing.T) {
 	want := []string{"reconciler local shop/main", full, full, full}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("contexts (-want +got):\n%s", diff)
+	}
+}
+
+type widgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []widget `json:"items"`
+}
+
+func (l *widgetList) DeepCopyObject() runtime.Object { return &widgetList{} }
+
+// looped runs the handler in the real loop, over a component in a store.
+type looped struct {
+	*testing.T
+	client  client.Client
+	handler *handler
+	refused error // the answer to writes of metadata
+}
+
+func newLooped(t *testing.T, h *handler, obj *widget) *looped {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	version := schema.GroupVersion{Group: widgetKind.Group, Version: "v1"}
+	scheme.AddKnownTypes(version, &widget{}, &widgetList{})
+	metav1.AddToGroupVersion(scheme, version)
+	l := &looped{T: t, handler: h}
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&widget{}).WithObjects(obj).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if l.refused != nil {
+				return l.refused
+			}
+			return c.Patch(ctx, obj, patch, options...)
+		},
+	})
+	h.local, l.client = c, c
+	var err error
+	h.sessions, err = session.New(session.Options[Component]{
+		Client: c, Finalizer: h.self.Finalizer, New: h.author.new, Conditions: conditionsOf,
+		ObservedGenerationAlways: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// reconcile runs one reconcile; the component is nil if it is gone then.
+func (l *looped) reconcile() (*widget, ctrl.Result, error) {
+	l.Helper()
+	result, err := l.handler.reconcile(l.Context(), client.ObjectKey{Namespace: "shop", Name: "main"})
+	after := &widget{}
+	if getErr := l.client.Get(l.Context(), client.ObjectKey{Namespace: "shop", Name: "main"}, after); getErr != nil {
+		return nil, result, err
+	}
+	conditionstest.Check(l, conditionsOf(after))
+	return after, result, err
+}
+
+// failedState is the state of a component with an error.
+func failedState(deleting bool) v1alpha1.State {
+	if deleting {
+		return v1alpha1.StateDeleting
+	}
+	return v1alpha1.StateError
+}
+
+// positions are all there are, and how a component gets there.
+var positions = []struct {
+	point    hookPoint
+	deleting bool
+}{{postRead, false}, {preReconcile, false}, {postReconcile, false}, {postRead, true}, {preDelete, true}, {postDelete, true}}
+
+func TestAHookThatMisbehavesIsNamedInEveryPosition(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	misbehaviours := []struct {
+		name string
+		hook HookFunc[*widget]
+		says string
+	}{
+		{"panic", func(context.Context, client.Client, *widget) error { panic("oh") }, "panicked: oh"},
+		{"deadline", func(context.Context, client.Client, *widget) error { <-hang; return nil }, "did not return within"},
+		{"changed spec", func(_ context.Context, _ client.Client, w *widget) error { w.Spec.Size++; return nil }, "changed the spec of the component; it may change the status only"},
+		{"changed metadata", func(_ context.Context, _ client.Client, w *widget) error { w.Finalizers = nil; return nil }, "changed the metadata of the component"},
+		{"error", func(context.Context, client.Client, *widget) error { return errors.New("no licence") }, "no licence"},
+		{"a conflict of another object", func(context.Context, client.Client, *widget) error {
+			return fmt.Errorf("patch Gadget shop/x: %w", patch.ErrConflict)
+		}, "patch Gadget shop/x: the object was changed by another client"},
+		{"a definition of another object that is outdated", func(context.Context, client.Client, *widget) error {
+			return &patch.PrunedError{Object: "Gadget shop/x", Fields: []string{"status.a"}}
+		}, "the API server does not keep status.a"},
+	}
+	for _, position := range positions {
+		for _, test := range misbehaviours {
+			t.Run(fmt.Sprintf("%s, deleting %v: %s", position.point, position.deleting, test.name), func(t *testing.T) {
+				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1}})
+				if test.name == "deadline" {
+					h.code.hookTimeout, h.code.guard = 5*time.Millisecond, guard.New(0)
+				}
+				h.code.hooks[position.point] = hooksOf(test.hook)
+				obj := newWidget()
+				obj.Finalizers, obj.Status.Inventory.Format = []string{h.self.Finalizer}, v1alpha1.InventoryFormat
+				if position.deleting {
+					obj.DeletionTimestamp = new(metav1.Now())
+				}
+				after, result, err := newLooped(t, h, obj).reconcile()
+				if after == nil {
+					t.Fatal("the component is gone")
+				}
+				state, reason, message := after.GetStatus().GetState()
+				if err == nil || state != failedState(position.deleting) || reason != vocabulary.ReasonError || result.RequeueAfter != 0 {
+					t.Errorf("%s, %s; returned %+v, %v", state, reason, result, err)
+				}
+				if want := fmt.Sprintf("%s hook 1: %s", position.point, test.says); !strings.HasPrefix(message, want) {
+					t.Errorf("the message is %q, want %q", message, want)
+				}
+				if after.Spec.Size != 0 || len(after.Finalizers) != 1 {
+					t.Errorf("the component became %+v", after)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatAHookWritesToTheStatusIsSavedInEveryPositionAlsoIfItFails(t *testing.T) {
+	for _, position := range positions {
+		t.Run(fmt.Sprintf("%s, deleting %v", position.point, position.deleting), func(t *testing.T) {
+			h, _ := testHandler(t, &fakeEngine{})
+			h.code.hooks[position.point] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
+				w.Status.Note = "the licence is gone"
+				w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{
+					Type: "Licensed", Status: metav1.ConditionFalse, Reason: "Gone", LastTransitionTime: metav1.Now(),
+				})
+				return errors.New("no licence")
+			})
+			obj := newWidget()
+			obj.Finalizers, obj.Status.Inventory.Format = []string{h.self.Finalizer}, v1alpha1.InventoryFormat
+			if position.deleting {
+				obj.DeletionTimestamp = new(metav1.Now())
+			}
+			after, _, err := newLooped(t, h, obj).reconcile()
+			if err == nil || after == nil || after.Status.Note != "the licence is gone" {
+				t.Fatalf("error %v, component %+v", err, after)
+			}
+			found := false
+			for _, condition := range after.Status.Conditions {
+				found = found || condition.Type == "Licensed"
+			}
+			if !found {
+				t.Errorf("conditions %v", after.Status.Conditions)
+			}
+		})
+	}
+}
+
+func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.T) {
+	engine := &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1}}
+	h, _ := testHandler(t, engine)
+	var calls []string
+	for _, position := range positions {
+		h.code.hooks[position.point] = hooksOf(func(_ context.Context, _ client.Client, w *widget) error {
+			calls = append(calls, string(position.point))
+			if w.Status.Note != "" && !strings.HasSuffix(strings.Join(calls, " "), w.Status.Note+" "+string(position.point)) && len(calls) > 1 {
+				t.Errorf("%s does not see what the hook before it wrote: %q", position.point, w.Status.Note)
+			}
+			w.Status.Note = string(position.point)
+			return nil
+		})
+	}
+	l := newLooped(t, h, newWidget())
+	expect := func(want string) *widget {
+		t.Helper()
+		calls = nil
+		after, _, err := l.reconcile()
+		if got := strings.Join(calls, " "); got != want || err != nil {
+			t.Errorf("calls %q, want %q; error %v", got, want, err)
+		}
+		return after
+	}
+	expect("post-read pre-reconcile post-reconcile")
+	waiting := engine.outcome
+	engine.outcome.Waiting = []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "not yet")}
+	expect("post-read pre-reconcile")
+	engine.outcome = waiting
+	engine.outcome.Inventory = someInventory
+	after := expect("post-read pre-reconcile post-reconcile")
+	if after == nil {
+		t.Fatal("gone")
+	}
+	if err := l.client.Delete(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	engine.blockers = []report.Blocker{{Dependent: "CustomResourceDefinition foos", Message: "2 instances"}}
+	expect("post-read")
+	engine.blockers = nil
+	if after = expect("post-read pre-delete post-delete"); after != nil {
+		t.Errorf("the component is still there: %+v", after)
+	}
+}
+
+func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
+	defer func() { panickingMethod = "" }()
+	for _, method := range []string{"GetSpec", "IsSuspended", "GetTimeout", "GetRequeueInterval", "GetDeploymentName", "GetImpersonationUser"} {
+		for _, deleting := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deleting %v", method, deleting), func(t *testing.T) {
+				h, _ := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory, Waiting: []report.Wait{waitFor("/ConfigMap shop/a", "NotReady", "x")}}})
+				obj := newWidget()
+				obj.Finalizers, obj.Status.Inventory.Format = []string{h.self.Finalizer}, v1alpha1.InventoryFormat
+				obj.Status.State, obj.Status.Inventory = v1alpha1.StateReady, someInventory
+				if deleting {
+					obj.DeletionTimestamp = new(metav1.Now())
+				}
+				l := newLooped(t, h, obj)
+				panickingMethod = method
+				after, _, err := l.reconcile()
+				panickingMethod = ""
+				if after == nil {
+					t.Fatal("the component is gone")
+				}
+				state, reason, message := after.GetStatus().GetState()
+				if deleting && (method == "IsSuspended" || method == "GetDeploymentName") {
+					return // they are not asked
+				}
+				if err == nil || state != failedState(deleting) || reason != vocabulary.ReasonError || !strings.Contains(message, "panicked: "+method) {
+					t.Errorf("%s, %s: %s; error %v", state, reason, message, err)
+				}
+				if len(after.Status.Inventory.Items) != 1 {
+					t.Error("the inventory is lost")
+				}
+			})
+		}
+	}
+}
+
+// A reconcile that fails before the engine plans does not roll back, whatever an earlier reconcile has planned.
+func TestAReconcileThatPlansNothingDoesNotRollBack(t *testing.T) {
+	h, _ := testHandler(t, &fakeEngine{}, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
+	obj := newWidget()
+	obj.Status.State, obj.Status.Revision, obj.Status.AppliedGeneration = v1alpha1.StateProcessing, 2, 1
+	obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-time.Hour)}
+	obj.Status.History = []v1alpha1.RevisionStatus{
+		{Revision: 2, Result: v1alpha1.RevisionProcessing, AppliedAt: metav1.Unix(2, 0)}, {Revision: 1, Result: v1alpha1.RevisionReady, AppliedAt: metav1.Unix(1, 0), Digest: "kept"},
+	}
+	l := newLooped(t, h, obj)
+	l.refused = errors.New("no metadata today")
+	h.conclude.Of(obj).Run.Planned = true
+	after, _, err := l.reconcile()
+	if err == nil || !strings.Contains(err.Error(), "no metadata today") {
+		t.Fatalf("error %v", err)
+	}
+	if after.Status.Rollback != nil {
+		t.Errorf("it is rolled back: %+v", after.Status.Rollback)
 	}
 }

@@ -4,25 +4,36 @@
 package component_test
 
 import (
+	"context"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
@@ -177,4 +188,146 @@ func TestATargetThatRefusesItsCredentialsHoldsOnlyWhatWasWrittenThere(t *testing
 	b.expect(vocabulary.ReasonDeletionBlocked, "/abandon to \"true\"")
 	b.setKubeconfig(b.kubeconfig(b.farUser))
 	b.untilGone()
+}
+
+// other is a second cluster for the tests of this package. TestMain stops it.
+var other struct {
+	sync.Once
+	env *env.Environment
+	err error
+}
+
+func otherCluster(t testing.TB) *env.Environment {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a second cluster, which is left out with -short")
+	}
+	other.Do(func() {
+		other.env, other.err = env.Start(context.WithoutCancel(t.Context()), env.Options{AuditLog: true})
+	})
+	if other.err != nil {
+		t.Fatal(other.err)
+	}
+	return other.env
+}
+
+func stopOtherCluster() error {
+	if other.env == nil {
+		return nil
+	}
+	return other.env.Stop()
+}
+
+// anyAddress is a dial policy for servers on this machine.
+func anyAddress(context.Context, string, netip.AddrPort) error { return nil }
+
+// remoteBed is a bed with a component that is deployed into the second cluster.
+type remoteBed struct {
+	*bed
+	there      *env.Environment
+	far        client.Client // of an administrator there
+	farUser    string        // the user of the operator there
+	sinceThere int
+}
+
+func newRemoteBed(t *testing.T, there *env.Environment) *remoteBed {
+	t.Helper()
+	b := &remoteBed{
+		bed:     newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Users: component.UserOptions{TargetDialPolicy: anyAddress}}),
+		there:   there,
+		farUser: "far-" + strings.ToLower(t.Name()),
+	}
+	b.far = must(client.New(there.Config(), client.Options{}))(t)
+	return b
+}
+
+// kubeconfigOf is one with a certificate and nothing else.
+func kubeconfigOf(t testing.TB, config *rest.Config) string {
+	t.Helper()
+	file := clientcmdapi.NewConfig()
+	file.Clusters["it"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos["it"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
+	file.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
+	file.CurrentContext = "it"
+	return string(must(clientcmd.Write(*file))(t))
+}
+
+// kubeconfig leads to the second cluster as an administrator of the name.
+func (b *remoteBed) kubeconfig(user string) string {
+	b.Helper()
+	return kubeconfigOf(b, must(b.there.ConfigFor(user, "system:masters"))(b))
+}
+
+// setKubeconfig writes the secret.
+func (b *remoteBed) setKubeconfig(content string) {
+	b.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "far"}, StringData: map[string]string{"value": content}}
+	err := b.client.Create(b.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = b.client.Update(b.Context(), secret)
+	}
+	b.check(err)
+}
+
+func remoteSpec(values map[string]string) widget.Spec {
+	return widget.Spec{
+		ClientSpec: component.ClientSpec{KubeConfig: &component.KubeConfigSpec{SecretRef: component.SecretKeyReference{Name: "far"}}},
+		Values:     values,
+	}
+}
+
+// install makes a component that is ready in the second cluster.
+func (b *remoteBed) install() *widget.Widget {
+	b.Helper()
+	b.setKubeconfig(b.kubeconfig(b.farUser))
+	b.create(remoteSpec(map[string]string{"a": "1", "b": "2"}))
+	return b.until(v1alpha1.StateReady)
+}
+
+// farConfigMap returns the value of a config map in the second cluster.
+func (b *remoteBed) farConfigMap(name string) (value string, exists bool) {
+	b.Helper()
+	configMap := &corev1.ConfigMap{}
+	err := b.far.Get(b.Context(), b.key(name), configMap)
+	if apierrors.IsNotFound(err) {
+		return "", false
+	}
+	b.check(err)
+	return configMap.Data["value"], true
+}
+
+func (b *remoteBed) markThere() { b.sinceThere = len(b.eventsThere()) }
+
+func (b *remoteBed) eventsThere() []env.AuditEvent {
+	b.Helper()
+	return must(b.there.AuditEvents(b.Context()))(b)
+}
+
+// writesThere returns what was written in the namespace there since the last resetRequests, and by which user.
+func (b *remoteBed) writesThere() []string {
+	b.Helper()
+	var writes []string
+	for _, e := range b.eventsThere()[b.sinceThere:] {
+		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
+		if !reads && e.Namespace == b.namespace && e.Code < 400 {
+			writes = append(writes, fmt.Sprintf("%s: %s %s %s", e.User, e.Verb, e.Resource, e.Name))
+		}
+	}
+	return writes
+}
+
+// expect reconciles until the component says this.
+func (b *remoteBed) expect(reason, message string) *widget.Widget {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		w, result, err := b.reconcile()
+		_, got, text := w.Status.GetState()
+		if got == reason && strings.Contains(text, message) {
+			return w
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("%s: %s; %+v, %v; want %s: %s", got, text, result, err, reason, message)
+		}
+		time.Sleep(min(max(result.RequeueAfter, 10*time.Millisecond), 200*time.Millisecond))
+	}
 }
