@@ -9,7 +9,7 @@
 //   - a package that decides (closed) or holds data imports more than its
 //     allow-list, or reads the clock;
 //   - a heavy library is imported outside the one package that needs it;
-//   - a package has no doc.go, or a public one no Example that runs;
+//   - a package has no comment that describes it, or a public one no Example that runs;
 //   - a source lacks its license header, or a text names a path of one machine or
 //     unfinished work;
 //   - the public packages have more exported names, methods or fields than face.go allows;

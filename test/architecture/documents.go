@@ -216,21 +216,16 @@ func renderFloors(rooms []Room) string {
 	return b.String()
 }
 
-// PackageDocs checks that every package is described: a library in its doc.go,
-// a command above any of its package clauses.
+// PackageDocs checks that a comment above a package clause describes every package.
 func PackageDocs(t *Tree) []Violation {
 	var found []Violation
 	for _, p := range t.Packages {
-		doc := slices.IndexFunc(p.Files, func(f *File) bool { return path.Base(f.Path) == "doc.go" })
-		switch {
-		case p.Name == "main":
-			if !slices.ContainsFunc(p.Files, func(f *File) bool { return f.Syntax.Doc.Text() != "" }) {
-				found = append(found, violation(p.Path, "the command has no comment above its package clause that says what it does"))
-			}
-		case doc < 0:
-			found = append(found, violation(p.Path, "the package has no doc.go that describes it"))
-		case !strings.HasPrefix(p.Files[doc].Syntax.Doc.Text(), "Package "+p.Name+" "):
-			found = append(found, violation(p.Files[doc].Path, "its package comment has to start with %q", "Package "+p.Name+" "))
+		start := "Package " + p.Name + " "
+		if p.Name == "main" {
+			start = ""
+		}
+		if !slices.ContainsFunc(p.Files, func(f *File) bool { return f.Syntax.Doc.Text() != "" && strings.HasPrefix(f.Syntax.Doc.Text(), start) }) {
+			found = append(found, violation(p.Path, "no comment above a package clause describes the package; it starts with %q", start))
 		}
 	}
 	return found
