@@ -109,8 +109,7 @@ func (c *Concluder) ResetDelay(key client.ObjectKey) {
 	}
 }
 
-// Delay returns the delay after which a component that waits is requeued if nothing else requeues it. It grows as long as there is no
-// progress.
+// Delay returns when a component that waits is requeued if nothing else requeues it. It grows as long as there is no progress.
 func (m *Memory) Delay() time.Duration { return m.progress.idle.Idle() }
 
 // Restart drops what was found out about the manifests that were applied before.
@@ -125,8 +124,7 @@ func (c *Concluder) Suspend(obj identity.Component) {
 	c.Of(obj).timeoutPassed = 0
 }
 
-// Apply ends a reconcile in which the engine applied. It copies the outcome of the engine into the status, and returns Success if
-// nothing is left to do. The hooks run before that; they may be nil.
+// Apply ends a reconcile in which the engine applied, and returns Success if nothing is left to do. Hooks run before that; nil is none.
 func (c *Concluder) Apply(ctx context.Context, obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error, hooks func() error) (result.Result, error) {
 	status, known, now := revision.Of(obj), c.Of(obj), c.Now()
 	before := status.Progress
@@ -173,8 +171,7 @@ func (c *Concluder) Unapproved(obj identity.Component, t targets.Connection, out
 	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
 }
 
-// Repair ends a reconcile in which the engine repaired the objects that were applied last, because there are no new ones for this reason.
-// It returns the reason.
+// Repair ends a reconcile in which the engine repaired the objects that were applied last. It returns why there are no new ones.
 func (c *Concluder) Repair(obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err, why error) error {
 	c.Of(obj).Run.Planned = false // what is planned for the new set decides whether it failed
 	c.noteOutcome(obj, t, &outcome, err)
@@ -213,8 +210,7 @@ func (c *Concluder) Waiting(obj identity.Component, waits []report.Wait, reasons
 	}}
 }
 
-// awaitAvailable returns an UnfinishedError as long as a container without a probe, of a revision that was not ready yet, has not run for
-// long enough.
+// awaitAvailable returns an UnfinishedError as long as a container without a probe of a new revision has not run for long enough.
 func (c *Concluder) awaitAvailable(ctx context.Context, obj identity.Component, t targets.Connection, desired *reconciler.DesiredSet) error {
 	if !revision.Of(obj).IsNew() {
 		return nil
@@ -262,9 +258,8 @@ func (c *Concluder) requestAt(obj identity.Component, at time.Time) {
 	}
 }
 
-// noteProgress shortens the delays of a component: while it waits, if something was written or another number of
-// objects is done; after an error only if more objects are done than before. An object that is written in vain, or is ready by turns, is no
-// progress.
+// noteProgress shortens the delays of a component: while it waits, if something was written or another number of objects is done; after an
+// error only if more objects are done than before. An object that is written in vain, or is ready by turns, is no progress.
 func (c *Concluder) noteProgress(obj identity.Component, outcome reconciler.Outcome, err error, moved bool) {
 	known := &c.Of(obj).progress
 	if len(outcome.Steps) > 0 || moved {

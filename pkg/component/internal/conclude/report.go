@@ -48,8 +48,7 @@ func (f Findings) requeue(interval time.Duration, now time.Time) time.Duration {
 	return interval
 }
 
-// Report writes the verdict about the reconcile into the status, the events and the log. The panic of a
-// method of the component decides the verdict, whatever else happened.
+// Report writes the verdict about the reconcile into status, events and log. The panic of a method of the component precedes other errors.
 func (c *Concluder) Report(ctx context.Context, obj identity.Component, outcome session.Outcome, found Findings) result.Verdict {
 	var before, v verdict.Verdict
 	before.State, before.Reason, _ = obj.GetStatus().GetState()

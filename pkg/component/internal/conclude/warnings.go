@@ -42,8 +42,8 @@ var annotations = []string{
 	vocabulary.AnnotationAllowEmpty, vocabulary.AnnotationSkipDeleteHooks, vocabulary.AnnotationAbandon,
 }
 
-// WarnOfUnknownAnnotations sends an event about annotations with our prefix that do nothing, until others do. A component that is itself
-// a dependent of the same reconciler has those of dependents, too.
+// WarnOfUnknownAnnotations sends an event about annotations with our prefix that do nothing, once. A dependent of the same reconciler has
+// annotations of dependents, too.
 func (c *Concluder) WarnOfUnknownAnnotations(obj client.Object) {
 	if _, dependent := obj.GetLabels()[c.Self.Name+"/"+vocabulary.LabelOwnerID]; dependent {
 		return
@@ -63,8 +63,7 @@ func (c *Concluder) WarnOfUnknownAnnotations(obj client.Object) {
 	known.unknownAnnotations = text
 }
 
-// NoteDrift brings condition Drifted in line with the objects that differ from their manifests and are left as they are. It returns the
-// notes about them, if they are new.
+// NoteDrift brings condition Drifted in line with the objects that are left different from their manifests. It returns new notes about them.
 func NoteDrift(obj identity.Component, drifted []report.Deviation) []report.Note {
 	setter := identity.Conditions(obj)
 	if len(drifted) == 0 {

@@ -36,8 +36,7 @@ const pin, promote, ignore = "pin", "promote", "ignore"
 // set the annotation rollout: ignore on a component to leave its failure out of the count.
 const ReasonRolloutStopped = "RolloutStopped"
 
-// waitsForTurn is the message of a component that waits. It has no number of components: then each of
-// their updates would be a write to all that wait.
+// waitsForTurn is the message of a component that waits. It has no number of components: each update would be a write to all that wait.
 const waitsForTurn = "the next version waits for its turn"
 
 // Options are the settings of a fleet.
@@ -135,8 +134,7 @@ func (f *Fleet) Planned(obj identity.Component, c revision.Candidate) string {
 	return turn
 }
 
-// turn returns the reason why a component may have to keep its version: a revision would start only because the operator has another
-// generator. It is empty if the revision starts in any case.
+// turn returns the reason why a component may have to keep its version: only the generator is another one. Else it is empty.
 func (f *Fleet) turn(obj identity.Component, c revision.Candidate) string {
 	status, id := revision.Of(obj), c.Digests.Generator
 	current := status.Current()

@@ -30,8 +30,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
-// Member returns the state of a component in the roll-out of a generator, by its status alone. Skipped: the component is not
-// reconciled.
+// Member returns the state of a component in the roll-out of a generator, by its status alone. A skipped one is not reconciled.
 func (f *Fleet) Member(obj identity.Component, generator string, skipped bool) (m Member) {
 	status := revision.Of(obj)
 	m.said = conditions.Has(identity.Conditions(obj), v1alpha1.ConditionRolloutStopped)

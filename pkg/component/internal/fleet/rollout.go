@@ -137,8 +137,7 @@ func (r *rollout) remove(key client.ObjectKey) {
 	}
 }
 
-// decide requests the components that may start and, if the roll-out stops or goes on, the components that failed; but not
-// the component that is being reconciled. The lock is held.
+// decide requests the components that may start and, if the roll-out stops or goes on, those that failed except the current one.
 func (r *rollout) decide(current client.ObjectKey) {
 	if !r.loaded {
 		return

@@ -61,8 +61,7 @@ func (o *Operator) Value(obj metav1.Object, name string) string {
 	return obj.GetAnnotations()[o.Annotation(name)]
 }
 
-// Instructions returns the annotations by which users tell the operator what to do with a component. A hook may have set others
-// in memory. The request for a preview changes nothing of the component.
+// Instructions returns the annotations by which users instruct the operator. The request for a preview changes nothing of the component.
 func (o *Operator) Instructions(obj metav1.Object) map[string]string {
 	own := maps.Clone(obj.GetAnnotations())
 	maps.DeleteFunc(own, func(key, _ string) bool {

@@ -156,8 +156,7 @@ func (k *Keeper) Erase(ctx context.Context, obj identity.Component) error {
 	return k.storeOf(obj).Erase(ctx, k.Self.Inventory(obj), obj.GetStatus().Inventory)
 }
 
-// EraseFormer removes the Secrets that the former operator kept, if the component does not belong to it any more. A process does this
-// once for a component.
+// EraseFormer removes the Secrets of the former operator, once in a process, if the component does not belong to it any more.
 func (k *Keeper) EraseFormer(ctx context.Context, obj identity.Component) error {
 	former, key, status := k.Self.FormerName(obj), client.ObjectKeyFromObject(obj), obj.GetStatus()
 	if _, erased := k.erased.Load(key); erased || former == "" || former == status.Reconciler || status.Inventory.Chunks == nil {

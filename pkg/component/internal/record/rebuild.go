@@ -38,10 +38,9 @@ type LostError struct{ err error }
 func (e *LostError) Error() string { return e.err.Error() }
 func (e *LostError) Unwrap() error { return e.err }
 
-// rebuild finds the objects of lost parts of the inventory by their labels and annotations.
-// Until that has succeeded, nothing is planned: the missing objects would look like objects
-// that were never recorded. In deletion, where nothing is added to an inventory, the result
-// is not made durable, unless all was lost: the next process does it again.
+// rebuild finds the objects of lost parts of the inventory by their labels and annotations. Until that has succeeded, nothing is
+// planned: the missing objects would look like objects that were never recorded. In deletion, where nothing is added to an
+// inventory, the result is not made durable, unless all was lost: the next process does it again.
 func (r *Record) rebuild(ctx context.Context, engine targets.Engine, deletePolicy v1alpha1.DeletePolicy) error {
 	k, obj := r.keeper, r.obj
 	loss, whole, deleting := r.snapshot.Losses()[0], obj.GetStatus().Inventory.IsLost(), !obj.GetDeletionTimestamp().IsZero()
@@ -80,10 +79,9 @@ func (r *Record) rebuild(ctx context.Context, engine targets.Engine, deletePolic
 	return err
 }
 
-// NoteLost notes that the record of a component was lost, and reports it: the component has our finalizer or that of the former operator,
-// and its status is empty, or says that something was applied and has no inventory. It was restored without its status, or a client or a
-// definition dropped it. A component that this process has just claimed has no status yet, and earlier versions wrote no format for an
-// empty inventory.
+// NoteLost notes that the record of a component was lost, and reports it: the component has the finalizer of this or the former operator,
+// and its status is empty, or says that something was applied and has no inventory. A component that this process has just claimed has
+// no status yet, and earlier versions wrote no format for an empty inventory.
 func (k *Keeper) NoteLost(obj identity.Component, claiming bool) bool {
 	status := obj.GetStatus()
 	known := status.Inventory.Format > 1 || status.Inventory.Chunks != nil || !status.Inventory.IsEmpty()

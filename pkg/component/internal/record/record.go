@@ -35,8 +35,7 @@ type Record struct {
 	recorded []v1alpha1.InventoryItem
 }
 
-// Inventory returns the whole inventory. What was hashed with another key than ours says nothing:
-// it is left out, because what is saved from then on names our key.
+// Inventory returns the whole inventory, without digests of another key than ours: the next save names our key.
 func (r *Record) Inventory() v1alpha1.Inventory {
 	inventory := r.snapshot.Inventory()
 	if by := inventory.Operator; by != nil && by.Key != r.sealer.Key {
@@ -81,8 +80,7 @@ func (r *Record) write(ctx context.Context, stored v1alpha1.Inventory) error {
 // of the reconcile. The end of the context of a reconcile does not lose what was done.
 func (r *Record) SaveOutcome(ctx context.Context, inventory v1alpha1.Inventory, err error) error {
 	if notLeading := r.keeper.Leading(); notLeading != nil {
-		// The process that leads now finds out by itself what became of the objects.
-		return errors.Join(err, notLeading)
+		return errors.Join(err, notLeading) // the process that leads now finds out by itself what became of the objects
 	}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -97,8 +95,7 @@ func (r *Record) SaveOutcome(ctx context.Context, inventory v1alpha1.Inventory, 
 	return errors.Join(err, keepErr)
 }
 
-// IsTransient reports whether the inventory differs from the durable items in nothing but what became of writes. All
-// of that is found out again by a process that does not know it.
+// IsTransient reports whether the inventory differs from the durable items only in results of writes. The next process finds them out again.
 func (r *Record) IsTransient(inventory v1alpha1.Inventory) bool {
 	status, current := revision.Of(r.obj), revision.Of(r.obj).Current()
 	if current != nil && current.RollbackTo != 0 || status.Inventory.Chunks != nil || status.Rollback != nil || status.Approval != nil || status.AdoptedRelease != nil {
@@ -117,8 +114,7 @@ func (r *Record) IsTransient(inventory v1alpha1.Inventory) bool {
 	})
 }
 
-// SaveEmpty makes it durable that nothing is left, so that no process looks for what the
-// Secrets held after they were removed.
+// SaveEmpty makes it durable that nothing is left, so that no process looks for what the Secrets held after they were removed.
 func (r *Record) SaveEmpty(ctx context.Context) error {
 	if r.obj.GetStatus().Inventory.Chunks == nil {
 		return nil

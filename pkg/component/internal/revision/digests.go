@@ -36,11 +36,9 @@ var noisyAnnotations = []string{
 
 // Digests identify the state of a component.
 type Digests struct {
-	// Component covers the whole spec, the annotations, the references and the generator. With it the timeout starts again, and objects
-	// under the reconcile policy OnObjectOrComponentChange are written.
+	// Component covers the whole spec, the annotations, the references and the generator. Another one restarts the timeout.
 	Component string
-	// Revision covers the generator, its parameters, the patches and the references. An annotation, or a field of the spec that the
-	// generator does not get, is no part of it.
+	// Revision covers the generator, its parameters, the patches and the references, and no other field of the spec.
 	Revision string
 	// Generator identifies the generator as histories do.
 	Generator string

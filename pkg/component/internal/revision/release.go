@@ -11,6 +11,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/helmrelease"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -19,9 +20,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// A component may take over a Helm release when it is installed. Until all objects are ready for the first time, the
-// objects of the release are adopted, and its record is read, because it has the random values. Afterwards
-// only the status knows of it.
+// A component may take over a Helm release when it is installed. Until all objects are ready for the first time, the objects of
+// the release are adopted, and its record is read, because it has the random values. Afterwards only the status knows of it.
 
 // AdoptRelease completes the deployment and the policies of a component that takes over a release, and notes the release in the
 // status. If the release cannot be taken over, nothing is written.
@@ -42,10 +42,8 @@ func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t tar
 		return &verdict.InvalidError{Err: s.Self.About(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
 	}
 	release, err := helmrelease.Read(ctx, confidential.NotingClient(t.Client), *reference)
-	if err == nil {
-		if source := GeneratorSource(s.Renderer.Generator); source != nil && source.Chart != "" && release.Chart != source.Chart {
-			err = &helmrelease.UnusableError{Reference: *reference, Err: fmt.Errorf("it is of the chart %s, and the operator renders %s", release.Chart, source.Chart)}
-		}
+	if chart := renders.Source(s.Renderer.Generator).Chart; err == nil && chart != "" && release.Chart != chart {
+		err = &helmrelease.UnusableError{Reference: *reference, Err: fmt.Errorf("it is of the chart %s, and the operator renders %s", release.Chart, chart)}
 	}
 	_, missing := errors.AsType[*helmrelease.NotFoundError](err)
 	_, unusable := errors.AsType[*helmrelease.UnusableError](err)
@@ -56,19 +54,17 @@ func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t tar
 		return &verdict.InvalidError{Err: s.Self.About(obj, err)}
 	case err != nil:
 		return s.Self.About(obj, err)
-	default:
-		d.Adopted = &rendering.Adopted{Objects: release.Objects, Hooks: release.HookObjects, Time: release.DeployedAt}
 	}
 	policies.AdoptHelmRelease = &reconciler.HelmRelease{Namespace: reference.Namespace, Name: reference.Name}
 	if release != nil {
 		policies.AdoptHelmRelease.Flux = release.Flux()
+		d.Adopted = &rendering.Adopted{Objects: release.Objects, Hooks: release.HookObjects, Time: release.DeployedAt}
 	}
-	status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: reference.Revision}
+	status.AdoptedRelease = new(v1alpha1.AdoptedRelease(*reference))
 	return nil
 }
 
-// releaseToAdopt returns the release that is being taken over; nil if there is none, or if that is done. The annotation
-// decides, because the status may be writable for others.
+// releaseToAdopt returns the release that is being taken over; nil if there is none. The annotation decides: others may write the status.
 func (s *Source) releaseToAdopt(obj identity.Component) (*helmrelease.Reference, error) {
 	status := obj.GetStatus()
 	annotation := s.Self.Annotation(vocabulary.AnnotationAdoptHelmRelease)
@@ -99,7 +95,7 @@ func (s *Source) releaseToAdopt(obj identity.Component) (*helmrelease.Reference,
 		return fail("%s is not in the namespace of the component", reference.Title())
 	case adopted == nil && status.Revision != 0:
 		return fail(onlyNew) // values that were drawn for its revision would replace those of the release
-	case adopted != nil && *adopted != v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: reference.Revision}:
+	case adopted != nil && *adopted != v1alpha1.AdoptedRelease(reference):
 		return fail(onlyNew)
 	}
 	return &reference, nil

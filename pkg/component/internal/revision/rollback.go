@@ -53,8 +53,7 @@ func (p Pin) Digests(spec Digests) Digests {
 	return pinned
 }
 
-// irreplaceable are the types of objects that a rollback never deletes, because data goes with
-// them.
+// irreplaceable are the types of objects that a rollback never deletes, because data goes with them.
 var irreplaceable = []schema.GroupKind{
 	{Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {Kind: "Namespace"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
 }
@@ -114,9 +113,8 @@ func ChangedBy(obj metav1.Object, fieldOwner string, pinned Pin) string {
 	return sentence.Shorten(ofSpec.Manager, 64)
 }
 
-// pinOf returns the revision that the component is pinned to. The digests are those of what the
-// spec leads to: a component is rolled back until they change. It is an error if a rollback cannot start:
-// no revision is counted for it then.
+// pinOf returns the revision that the component is pinned to. The digests are those of what the spec leads to: a component is
+// rolled back until they change. It is an error if a rollback cannot start: no revision is counted for it then.
 func (s *Source) pinOf(ctx context.Context, obj identity.Component, spec Digests) (Pin, error) {
 	status, annotation := obj.GetStatus(), s.Self.Annotation(vocabulary.AnnotationRollbackTo)
 	if value := obj.GetAnnotations()[annotation]; value != "" {
@@ -164,8 +162,7 @@ func (s *Source) checkKept(ctx context.Context, obj identity.Component, p Pin) e
 	return s.notKept(obj, p, missing)
 }
 
-// notKept returns the error of a component whose rollback cannot be done for this reason. If the operator had started it, the
-// failed revision is applied again, and is not rolled back.
+// notKept returns the error of a rollback that cannot be done. If the operator had started it, the failed revision is applied again.
 func (s *Source) notKept(obj identity.Component, p Pin, err error) error {
 	_, missing := errors.AsType[*rendering.MissingRevisionError](err)
 	switch {

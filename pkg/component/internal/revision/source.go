@@ -56,8 +56,7 @@ type Candidate struct {
 	RolledBack *v1alpha1.Rollback
 }
 
-// ManifestDigest returns the digest of the manifests that the engine would apply for a component and rendered objects. The other
-// digest is that of the component.
+// ManifestDigest returns the digest of the manifests that the engine would apply for a component with a digest, and rendered objects.
 type ManifestDigest func(ctx context.Context, obj identity.Component, objects []client.Object, component string) (string, error)
 
 // Candidate returns the revision that a component would have now. It drops a rollback from the status that has ended.
@@ -77,8 +76,7 @@ func (s *Source) Candidate(ctx context.Context, obj identity.Component, t target
 	return c, err
 }
 
-// Digests returns the digests of a component. If an earlier generator renders the same, they are those of the
-// earlier one.
+// Digests returns the digests of a component. If an earlier generator renders the same, they are those of the earlier one.
 func (s *Source) Digests(ctx context.Context, obj identity.Component) (Digests, error) {
 	now, err := s.digestsWith(ctx, obj, renders.Digest(s.Renderer.Generator))
 	if err != nil {
@@ -150,8 +148,7 @@ func (s *Source) Start(obj identity.Component, c Candidate) (started Started) {
 	return started
 }
 
-// sourceOf returns what a component is rendered from; nil if its generator does not report it. The source of a component that is
-// pinned is that of the earlier revision.
+// sourceOf returns the source of a component, or of the revision that it is pinned to; nil if the generator does not report it.
 func (s *Source) sourceOf(obj identity.Component, p Pin) *v1alpha1.Source {
 	if p.IsSet() {
 		for _, number := range []int64{p.To, obj.GetStatus().Revision} {
@@ -180,8 +177,7 @@ func (s *Source) Preview(generator manifests.Generator) *Source {
 	return &preview
 }
 
-// Request returns what is rendered for a component. The digest is that of the revision; rendered says that the revision was
-// rendered before.
+// Request returns a request to render a component. The digest is that of the revision, which may have been rendered before.
 func (s *Source) Request(obj identity.Component, d Deployment, digest string, rendered bool) rendering.Request {
 	status := Of(obj)
 	request := rendering.Request{

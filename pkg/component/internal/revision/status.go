@@ -46,13 +46,11 @@ func (s *Status) SetProcessing(p Processing) {
 	s.ProcessingDigest = strings.Join([]string{p.Component, p.Manifests, p.Revision, p.Generation, p.Generator}, "/")
 }
 
-// StartProcessing records the digests of the component before anything is rendered, and
-// counts the revision. Another component restarts the timeout; then the answer is true.
+// StartProcessing records the digests of the component, and counts the revision. Another component restarts the timeout: then it is true.
 //
-// A revision that is missing although a digest is recorded was dropped by an outdated
-// CustomResourceDefinition. It is sent again, so that the reconcile notices if that is still
-// so. If something was applied, it counts as an upgrade: a hook may run again, but none
-// is left out.
+// A revision that is missing although a digest is recorded was dropped by an outdated CustomResourceDefinition. It is sent again,
+// so that the reconcile notices if that is still so. If something was applied, it counts as an upgrade: a hook may run again, but
+// none is left out.
 func (s *Status) StartProcessing(generation int64, now Digests, at time.Time) bool {
 	before := s.Processing()
 	changed := before.Component != now.Component
@@ -98,8 +96,7 @@ func (s *Status) NoteManifests(manifestDigest string, now time.Time) {
 	s.SetProcessing(p)
 }
 
-// StartTimeout starts the timeout if it is not running; passed is how much of it has passed already. A start in the future, which a
-// restored status may hold, would never time out.
+// StartTimeout starts the timeout if it is not running, or starts in the future by a restored status; passed is how much of it has passed.
 func (s *Status) StartTimeout(now time.Time, passed time.Duration) {
 	if s.ProcessingSince == nil || s.ProcessingSince.After(now.Add(time.Second)) {
 		s.ProcessingSince = timeoutStart(now.Add(-passed))
@@ -194,8 +191,7 @@ func (s *Status) NoteFailed() {
 	}
 }
 
-// RollBack notes that the component is rolled back, because the revision failed for this reason. It reports whether the component is:
-// a revision that was ready before, and a rollback, are not rolled back.
+// RollBack notes that the component is rolled back for a reason, and reports it. A rollback, or a revision that was ready, is not.
 func (s *Status) RollBack(why string) bool {
 	current, last := s.Current(), s.LastReady()
 	if current == nil || current.ReadyAt != nil || current.RollbackTo != 0 || last == nil || last.Digest == "" {
@@ -207,8 +203,7 @@ func (s *Status) RollBack(why string) bool {
 	return true
 }
 
-// Installs reports whether the revision is rendered as an installation: it was the first that was applied, or none was. A revision that
-// takes over a Helm release is an installation if the release was.
+// Installs reports whether the revision is rendered as an installation, as the first one is, or a Helm release that it takes over was.
 func (s *Status) Installs() bool {
 	if s.AdoptedRelease != nil {
 		return s.AdoptsRelease() && s.AdoptedRelease.Revision <= 1

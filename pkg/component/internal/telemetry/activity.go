@@ -27,8 +27,7 @@ import (
 )
 
 const (
-	// maxNotes is how many notes become events at a transition. With the
-	// transition itself and the summary that makes five.
+	// maxNotes is how many notes become events at a transition. With the transition itself and the summary that makes five.
 	//
 	// Unit: events
 	// Limit: the events about notes that one transition of a component sends; the others are counted in the
@@ -43,27 +42,23 @@ const Apply, Delete = "Apply", "Delete"
 
 // Reasons of the events that are no transitions.
 const (
-	// reasonNoted means that there is a note about a dependent object that has no reason of its
-	// own. The note has the text.
+	// reasonNoted means that there is a note about a dependent object that has no reason of its own. The note has the text.
 	//
 	// Event type: Normal
 	// What to do: read the note.
 	reasonNoted = "DependentNoted"
-	// reasonApplied means that dependent objects were written, while the component was applied. The note
-	// counts them by verb.
+	// reasonApplied means that dependent objects were written, while the component was applied. The note counts them by verb.
 	//
 	// Event type: Normal
 	// What to do: nothing.
 	reasonApplied = "Applied"
-	// reasonDeleted means that dependent objects were removed, while the component was deleted. The note
-	// counts them by verb.
+	// reasonDeleted means that dependent objects were removed, while the component was deleted. The note counts them by verb.
 	//
 	// Event type: Normal
 	// What to do: nothing.
 	reasonDeleted = "Deleted"
-	// ReasonDrifted means that dependent objects differ from their manifests and are left as they
-	// are, because their drift policy is Report or a webhook changes each write of them. The
-	// message names the client or webhook, the change and the time.
+	// ReasonDrifted means that dependent objects differ from their manifests and are left as they are, because their drift policy
+	// is Report or a webhook changes each write of them. The message names the client or webhook, the change and the time.
 	//
 	// Conditions: Drifted True; Ready is not affected
 	// Event type: Normal
@@ -72,8 +67,7 @@ const (
 	ReasonDrifted = "Drifted"
 )
 
-// Activity collects the steps and notes of one component since the last report. The zero value is
-// ready to use.
+// Activity collects the steps and notes of one component since the last report. The zero value is ready to use.
 type Activity struct {
 	// steps counts, by verb, the steps since the last event, and notes are those since then.
 	steps map[string]int
@@ -85,8 +79,7 @@ type Activity struct {
 
 // logged is about lines of the log: there is one for each transition.
 type logged struct {
-	// steps counts, by verb, the steps since the last line; repaired reports whether drift was
-	// repaired since then.
+	// steps counts, by verb, the steps since the last line; repaired reports whether drift was repaired since then.
 	steps    map[string]int
 	repaired bool
 	// started reports whether a revision was started that is not ready yet, and starts whether that is not reported yet.
@@ -157,8 +150,7 @@ func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, 
 	a.steps, a.notes, a.more = nil, nil, nil
 }
 
-// noteEvents makes one event of all notes with one reason. It names the first few objects and
-// counts the rest. Warnings come first, because not all may fit.
+// noteEvents makes one event of all notes with one reason. Warnings come first, because not all may fit.
 func (a *Activity) noteEvents(action string) []events.Event {
 	var reasons []string
 	byReason := map[string][]report.Note{}
@@ -200,8 +192,7 @@ var participles = [][2]string{
 	{"delete", "deleted"}, {"orphan", "released"},
 }
 
-// summaryOf returns one line such as "created 57 objects, deleted 1 object"; it is empty if
-// nothing was done.
+// summaryOf returns one line such as "created 57 objects, deleted 1 object"; it is empty if nothing was done.
 func summaryOf(steps map[string]int) string {
 	rest := maps.Clone(steps)
 	var parts []string
@@ -217,8 +208,7 @@ func summaryOf(steps map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// completed returns the name of the transition that made the component ready; it is empty if
-// there was none.
+// completed returns the name of the transition that made the component ready; it is empty if there was none.
 func (a *Activity) completed(before verdict.Verdict) string {
 	switch {
 	case !a.log.installed:
@@ -274,8 +264,7 @@ func (t *Telemetry) logTransition(ctx context.Context, obj identity.Component, a
 	a.log.failure = failure{}
 }
 
-// logNotes writes one line about adopted objects, one about released and one about recreated
-// objects, with the reason of the first.
+// logNotes writes one line about adopted, released and recreated objects each, with the reason of the first.
 func (a *Activity) logNotes(ctx context.Context, about []any) {
 	for _, reason := range []string{report.NoteAdopted, report.NoteReleased, report.NoteRecreated} {
 		n, first, why := a.more[reason], "", ""

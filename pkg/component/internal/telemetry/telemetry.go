@@ -170,8 +170,7 @@ type loggedError struct{ error }
 
 func (e *loggedError) Unwrap() error { return e.error }
 
-// LogConstructor makes the loggers of a controller as controller-runtime does, but they do not
-// repeat a logged error with a stack trace at each attempt.
+// LogConstructor makes the loggers of controller-runtime, but they do not repeat a logged error with a stack trace at each attempt.
 func LogConstructor(base logr.Logger, controller string, kind schema.GroupVersionKind) func(*reconcile.Request) logr.Logger {
 	base = base.WithValues("controller", controller, "controllerGroup", kind.Group, "controllerKind", kind.Kind)
 	if inner := base.GetSink(); inner != nil {
