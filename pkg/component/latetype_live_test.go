@@ -11,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -72,20 +70,9 @@ func TestATypeThatComesLaterIsNoticed(t *testing.T) {
 		t.Errorf("the operator asks again after %s", between)
 	}
 
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "gears." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "gears", Singular: "gear", Kind: "Gear", ListKind: "GearList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
-			}}},
-		},
-	}
-	content := must(runtime.DefaultUnstructuredConverter.ToUnstructured(crd))(t)
-	definition := &unstructured.Unstructured{Object: content}
-	definition.SetAPIVersion("apiextensions.k8s.io/v1")
-	definition.SetKind("CustomResourceDefinition")
+	definition := read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gears." + group + "}, spec: {group: " + group +
+		", scope: Namespaced, names: {plural: gears, singular: gear, kind: Gear, listKind: GearList}, " +
+		"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}")
 	b.check(b.client.Create(t.Context(), definition))
 	t.Cleanup(func() { _ = b.client.Delete(context.WithoutCancel(t.Context()), definition) })
 	b.comesTo(func() (string, bool) { return all(v1alpha1.StateReady, vocabulary.ReasonReady) })

@@ -272,26 +272,3 @@ func TestARenamedOperatorFindsWhatWasLostUnderTheFormerName(t *testing.T) {
 		})
 	}
 }
-
-// The annotation names an operator, and takes no finalizer off that the status does not give to this operator.
-func TestAdoptOperatorRemovesNoOtherFinalizer(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: many(0, 1)})
-	b.until(v1alpha1.StateReady)
-	b.patchFinalizers(operatorName, "backup.example.com")
-	b.annotate(map[string]string{operatorName + "/adopt-operator": "backup.example.com"})
-	b.until(v1alpha1.StateReady)
-	if got := b.get().Finalizers; !slices.Contains(got, "backup.example.com") {
-		t.Errorf("finalizers %v", got)
-	}
-	for _, wrong := range []string{operatorName, "Not a name", "a/b"} {
-		b.annotate(map[string]string{operatorName + "/adopt-operator": wrong})
-		w := b.until(v1alpha1.StateError)
-		if _, _, message := w.Status.GetState(); !strings.Contains(message, "must be the name of another operator") {
-			t.Errorf("%q: %s", wrong, message)
-		}
-		b.annotate(map[string]string{operatorName + "/adopt-operator": "backup.example.com"})
-		b.until(v1alpha1.StateReady)
-	}
-	b.patchFinalizers(operatorName)
-}

@@ -4,6 +4,7 @@
 package component
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,5 +137,13 @@ func TestAComponentBelongsToTheOperatorThatStatusAndFinalizerName(t *testing.T) 
 		if got := h.self.Former(obj); got != test.former {
 			t.Errorf("%s: the former operator is %q, want %q", name, got, test.former)
 		}
+	}
+	for _, wrong := range []string{"test.corbel.run", "Not a name", "a/b"} {
+		h, _ := testHandler(t, &fakeEngine{})
+		obj := newWidget()
+		obj.Annotations = map[string]string{"test.corbel.run/adopt-operator": wrong}
+		reconcileOnce(t, h, obj)
+		_, _, message := obj.GetStatus().GetState()
+		checkMistakes(t, errors.New(message), "must be the name of another operator")
 	}
 }

@@ -21,6 +21,16 @@ import (
 func TestOptions(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "operators")
 	long := strings.Repeat("a", 60) + ".example.com"
+	defaults := func(name, finalizer string) settings {
+		return settings{
+			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators",
+			Operator: identity.Operator{Name: name, FieldOwner: name, Finalizer: finalizer},
+			policies: reconciler.Policies{
+				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
+				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
+			},
+		}
+	}
 	tests := []struct {
 		name           string
 		reconcilerName string
@@ -28,20 +38,10 @@ func TestOptions(t *testing.T) {
 		want           settings
 		err            string
 	}{
-		{name: "defaults", reconcilerName: "shop.example.com", want: settings{
-			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", Operator: identity.Operator{Name: "shop.example.com", FieldOwner: "shop.example.com", Finalizer: "shop.example.com"},
-			policies: reconciler.Policies{
-				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
-				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
-			}}},
+		{name: "defaults", reconcilerName: "shop.example.com", want: defaults("shop.example.com", "shop.example.com")},
 		{name: "empty is unspecified", reconcilerName: "shop.example.com", options: ReconcilerOptions{
 			FieldOwner: new(""), Finalizer: new(""), DefaultServiceAccount: new(""),
-		}, want: settings{
-			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", Operator: identity.Operator{Name: "shop.example.com", FieldOwner: "shop.example.com", Finalizer: "shop.example.com"},
-			policies: reconciler.Policies{
-				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
-				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
-			}}},
+		}, want: defaults("shop.example.com", "shop.example.com")},
 		{name: "everything said", reconcilerName: "shop.example.com", options: ReconcilerOptions{
 			FieldOwner: new("owner"), Operator: OperatorOptions{OperatorNamespace: new("elsewhere")}, Finalizer: new("shop.example.com/finalizer"), DefaultServiceAccount: new("deployer"),
 			AdoptionPolicy: new(v1alpha1.AdoptionPolicyAlways), UpdatePolicy: new(v1alpha1.UpdatePolicySsaOverride),
@@ -58,12 +58,7 @@ func TestOptions(t *testing.T) {
 		{name: "no name", err: `reconciler name ""|option FieldOwner ""|option Finalizer ""`},
 		{name: "an illegal name", reconcilerName: "Shop!", err: `reconciler name "Shop!"`},
 		{name: "a name that is too long for a finalizer", reconcilerName: long, err: "option Finalizer"},
-		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: settings{
-			management: v1alpha1.ManagementPolicyManage, targetConcurrency: 1, historyLimit: 10, minReady: 10 * time.Second, operatorNamespace: "operators", Operator: identity.Operator{Name: long, FieldOwner: long, Finalizer: long + "/f"},
-			policies: reconciler.Policies{
-				Adoption: v1alpha1.AdoptionPolicyIfUnowned, Update: v1alpha1.UpdatePolicyReplace, Drift: v1alpha1.DriftPolicyRepair,
-				Delete: v1alpha1.DeletePolicyDelete, MissingNamespaces: v1alpha1.MissingNamespacesPolicyCreate,
-			}}},
+		{name: "a long name with another finalizer", reconcilerName: long, options: ReconcilerOptions{Finalizer: new(long + "/f")}, want: defaults(long, long+"/f")},
 		{name: "a finalizer of the server", reconcilerName: "a", options: ReconcilerOptions{Finalizer: new("orphan")}, err: "belongs to the API server"},
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new("x y"), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),

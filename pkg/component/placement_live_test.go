@@ -56,35 +56,37 @@ func TestADeploymentThatMovesIsCreatedAnewBeforeTheOldOneIsPruned(t *testing.T) 
 	for _, move := range []struct {
 		name            string
 		namespace, text bool // what of the placement changes
-	}{{"to another namespace", true, false}, {"to another name", false, true}, {"to another name in another namespace", true, true}} {
-		for _, policy := range []v1alpha1.DeletePolicy{v1alpha1.DeletePolicyDelete, v1alpha1.DeletePolicyOrphan} {
-			t.Run(move.name+" under "+string(policy), func(t *testing.T) {
-				b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{DeletePolicy: &policy})
-				before := component.PlacementSpec{Namespace: b.newNamespace(), Name: "old"}
-				after := before
-				if move.namespace {
-					after.Namespace = b.newNamespace()
-				}
-				if move.text {
-					after.Name = "new"
-				}
-				b.create(widget.Spec{PlacementSpec: before})
-				b.until(v1alpha1.StateReady)
-				b.update(func(w *widget.Widget) { w.Spec.PlacementSpec = after })
-				b.resetRequests()
-				w := b.untilGeneration()
+		policy          v1alpha1.DeletePolicy
+	}{
+		{"to another namespace", true, false, v1alpha1.DeletePolicyDelete}, {"to another name", false, true, v1alpha1.DeletePolicyOrphan},
+		{"to another name in another namespace", true, true, v1alpha1.DeletePolicyDelete},
+	} {
+		t.Run(move.name+" under "+string(move.policy), func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(placed), component.ReconcilerOptions{DeletePolicy: &move.policy})
+			before := component.PlacementSpec{Namespace: b.newNamespace(), Name: "old"}
+			after := before
+			if move.namespace {
+				after.Namespace = b.newNamespace()
+			}
+			if move.text {
+				after.Name = "new"
+			}
+			b.create(widget.Spec{PlacementSpec: before})
+			b.until(v1alpha1.StateReady)
+			b.update(func(w *widget.Widget) { w.Spec.PlacementSpec = after })
+			b.resetRequests()
+			w := b.untilGeneration()
 
-				if _, ours := b.owned(after.Namespace, after.Name); len(ours) != 3 || w.Status.Inventory.Count() != 3 {
-					t.Errorf("%v are there; %d objects on record", ours, w.Status.Inventory.Count())
-				}
-				orphaned := policy == v1alpha1.DeletePolicyOrphan
-				left, stillOurs := b.owned(before.Namespace, before.Name)
-				if (len(left) == 3) != orphaned || (len(left) == 0) == orphaned || len(stillOurs) > 0 {
-					t.Errorf("of the old ones %v are left, and %v still have our label and annotation", left, stillOurs)
-				}
-				b.wantOldAfterNew()
-			})
-		}
+			if _, ours := b.owned(after.Namespace, after.Name); len(ours) != 3 || w.Status.Inventory.Count() != 3 {
+				t.Errorf("%v are there; %d objects on record", ours, w.Status.Inventory.Count())
+			}
+			orphaned := move.policy == v1alpha1.DeletePolicyOrphan
+			left, stillOurs := b.owned(before.Namespace, before.Name)
+			if (len(left) == 3) != orphaned || (len(left) == 0) == orphaned || len(stillOurs) > 0 {
+				t.Errorf("of the old ones %v are left, and %v still have our label and annotation", left, stillOurs)
+			}
+			b.wantOldAfterNew()
+		})
 	}
 }
 
