@@ -93,7 +93,7 @@ func TestBeforeTheSetup(t *testing.T) {
 func TestHookAfterTheSetup(t *testing.T) {
 	r := NewReconciler[*widget]("a", manifests.GeneratorFunc(nothing), ReconcilerOptions{})
 	r.running.Store(&running{})
-	checkMistakes(t, r.SetupWithManager(nowhere{}), "set up before")
+	checkMistakes(t, r.SetupWithManagerAndBuilder(nowhere{}, &ctrl.Builder{}), "set up before")
 	r.WithPreDeleteHook(func(context.Context, client.Client, *widget) error { return nil })
 	_, err := r.Reconcile(t.Context(), ctrl.Request{})
 	if !errors.Is(err, reconcile.TerminalError(nil)) {
