@@ -96,8 +96,7 @@ template:
 
 // release is a Helm release of the chart of a bed, in its namespace.
 type release struct {
-	name, status string
-	revision     int
+	revision int
 	// configMap: the record is a ConfigMap.
 	configMap bool
 	// flux: a HelmRelease of Flux has made it.
@@ -111,7 +110,7 @@ func (b *bed) install(generator manifests.Generator, r release) []client.Object 
 	ctx := manifests.Context{ReconcilerName: operatorName, Revision: int64(r.revision), Upgrade: r.revision > 1}.In(b.Context())
 	ctx = renders.WithTime(ctx, time.Now().Add(-90*24*time.Hour))
 	spec := &widget.Spec{Values: map[string]string{"color": "red"}}
-	rendered, err := manifests.Generate(ctx, generator, b.namespace, r.name, spec)
+	rendered, err := manifests.Generate(ctx, generator, b.namespace, "main", spec)
 	b.check(err)
 	var manifest strings.Builder
 	var hooks []map[string]any
@@ -135,7 +134,7 @@ func (b *bed) install(generator manifests.Generator, r release) []client.Object 
 			}
 		} else {
 			fmt.Fprintf(&manifest, "---\n# Source: %s\n%s", u.GetName(), text)
-			u.SetAnnotations(merged(u.GetAnnotations(), map[string]string{"meta.helm.sh/release-name": r.name, "meta.helm.sh/release-namespace": b.namespace}))
+			u.SetAnnotations(merged(u.GetAnnotations(), map[string]string{"meta.helm.sh/release-name": "main", "meta.helm.sh/release-namespace": b.namespace}))
 			u.SetLabels(merged(u.GetLabels(), map[string]string{"app.kubernetes.io/managed-by": "Helm"}))
 		}
 		u.SetNamespace(b.namespace)
@@ -143,14 +142,14 @@ func (b *bed) install(generator manifests.Generator, r release) []client.Object 
 		objects = append(objects, u)
 	}
 	text := base64.StdEncoding.EncodeToString(must(json.Marshal(map[string]any{
-		"name": r.name, "namespace": b.namespace, "version": r.revision, "manifest": manifest.String(), "hooks": hooks,
-		"info":   map[string]any{"status": r.status, "last_deployed": time.Now().Add(-90 * 24 * time.Hour).Format(time.RFC3339Nano)},
+		"name": "main", "namespace": b.namespace, "version": r.revision, "manifest": manifest.String(), "hooks": hooks,
+		"info":   map[string]any{"status": "deployed", "last_deployed": time.Now().Add(-90 * 24 * time.Hour).Format(time.RFC3339Nano)},
 		"chart":  map[string]any{"metadata": map[string]any{"name": "store", "version": "1.0.0"}},
 		"config": map[string]any{"values": map[string]any{"color": "red"}},
 	}))(b))
 	meta := metav1.ObjectMeta{
-		Namespace: b.namespace, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", r.name, r.revision),
-		Labels: map[string]string{"owner": "helm", "name": r.name, "status": r.status, "version": strconv.Itoa(r.revision)},
+		Namespace: b.namespace, Name: fmt.Sprintf("sh.helm.release.v1.main.v%d", r.revision),
+		Labels: map[string]string{"owner": "helm", "name": "main", "status": "deployed", "version": strconv.Itoa(r.revision)},
 	}
 	if r.configMap {
 		b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"release": text}}))
@@ -194,10 +193,10 @@ func (b *bed) contents(objects []client.Object) map[string]any {
 
 func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 	for _, r := range []release{
-		{name: "main", status: "deployed", revision: 7},
-		{name: "main", status: "deployed", revision: 1},
-		{name: "main", status: "deployed", revision: 3, configMap: true},
-		{name: "main", status: "deployed", revision: 4, flux: true},
+		{revision: 7},
+		{revision: 1},
+		{revision: 3, configMap: true},
+		{revision: 4, flux: true},
 	} {
 		t.Run(fmt.Sprintf("revision %d", r.revision), func(t *testing.T) {
 			b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
@@ -281,7 +280,7 @@ func TestATakeOverSurvivesACrashAtAnyRequest(t *testing.T) {
 func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	t.Helper()
 	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
-	objects := b.install(store(t), release{name: "main", status: "deployed", revision: 4})
+	objects := b.install(store(t), release{revision: 4})
 	before := b.contents(objects)
 	b.withRelease(b.namespace + "/main/4")
 	b.resetRequests()

@@ -208,12 +208,13 @@ func TestReadyMadeSpecsCanBeNil(t *testing.T) {
 		drift         *DriftSpec
 		typ           *TypeSpec
 		reapply       *ReapplySpec
+		patches       *PatchesSpec
 	)
 	if placement.GetDeploymentNamespace()+placement.GetDeploymentName()+impersonation.GetImpersonationUser() != "" ||
 		clientSpec.GetKubeConfig() != nil || impersonation.GetImpersonationGroups() != nil || suspension.IsSuspended() ||
 		requeue.GetRequeueInterval()+retry.GetRetryInterval()+timeout.GetTimeout()+reapply.GetReapplyInterval() != 0 ||
 		policy.GetAdoptionPolicy() != "" || policy.GetUpdatePolicy() != "" || policy.GetDeletePolicy() != "" ||
-		policy.GetMissingNamespacesPolicy() != "" || drift.GetDriftPolicy() != "" || typ.GetAdditionalManagedTypes() != nil {
+		policy.GetMissingNamespacesPolicy() != "" || drift.GetDriftPolicy() != "" || typ.GetAdditionalManagedTypes() != nil || patches.GetPatches() != nil || patches.GetImages() != nil {
 		t.Error("a nil spec says something")
 	}
 }

@@ -187,10 +187,3 @@ func TestNoPatchOfAUserReadsASecret(t *testing.T) {
 		})
 	}
 }
-
-func TestPatchesOfASpecThatIsNotThere(t *testing.T) {
-	var none *PatchesSpec
-	if none.GetPatches() != nil || none.GetImages() != nil {
-		t.Error("they are not empty")
-	}
-}

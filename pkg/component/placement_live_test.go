@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,16 +159,6 @@ func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
 	b.untilGone()
 }
 
-// cronJob returns an instance of a type that another client makes.
-func cronJob(b *bed) *batchv1.CronJob {
-	return &batchv1.CronJob{
-		ObjectMeta: b.object("foreign"),
-		Spec: batchv1.CronJobSpec{Schedule: "@yearly", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
-			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "c"}}},
-		}}}},
-	}
-}
-
 func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) {
 	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	b.create(widget.Spec{
@@ -177,7 +166,8 @@ func TestTheEndOfForeignInstancesRequeuesTheDeletionThatTheyBlock(t *testing.T) 
 		Values:   map[string]string{"a": "1"},
 	})
 	b.until(v1alpha1.StateReady)
-	foreign := cronJob(b)
+	foreign := read("{apiVersion: batch/v1, kind: CronJob, metadata: {name: foreign, namespace: " + b.namespace + "}, spec: {schedule: '@yearly', " +
+		"jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}}}}")
 	b.check(b.client.Create(t.Context(), foreign))
 	b.check(b.client.Delete(t.Context(), b.get()))
 	b.expect(v1alpha1.StateDeleting, vocabulary.ReasonDeletionBlocked)

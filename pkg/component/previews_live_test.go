@@ -90,10 +90,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
 	b.until(v1alpha1.StateReady)
 	b.start(b.manager)
-	b.comesTo(func() (string, bool) {
-		w := b.get()
-		return string(w.Status.State), w.Status.State == v1alpha1.StateReady
-	})
+	b.comesToState(v1alpha1.StateReady)
 	before := b.get()
 	b.resetRequests()
 
@@ -181,18 +178,12 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 
 	// It answers about a component that is suspended, one whose spec is wrong, and one that is being deleted.
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
-	b.comesTo(func() (string, bool) {
-		w := b.get()
-		return string(w.Status.State), w.Status.State == v1alpha1.StateSuspended
-	})
+	b.comesToState(v1alpha1.StateSuspended)
 	if plan, _ := b.ask(b.edited("c", "1")); plan.Total(report.ChangeCreate) != 1 {
 		t.Errorf("suspended: %v", changes(plan))
 	}
 	b.update(func(w *widget.Widget) { w.Spec.Suspend, w.Spec.Namespace = false, "Not_Legal" })
-	b.comesTo(func() (string, bool) {
-		w := b.get()
-		return string(w.Status.State), w.Status.State == v1alpha1.StateError
-	})
+	b.comesToState(v1alpha1.StateError)
 	repaired := b.edited("c", "1")
 	unstructured.RemoveNestedField(repaired.Edited.Object, "spec", "namespace")
 	if plan, _ := b.ask(repaired); plan.Total(report.ChangeCreate) != 1 {
@@ -203,10 +194,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 		w.Finalizers = append(w.Finalizers, "example.com/foreign")
 	})
 	b.check(b.client.Delete(t.Context(), b.get()))
-	b.comesTo(func() (string, bool) {
-		w := b.get()
-		return string(w.Status.State), w.Status.State == v1alpha1.StateDeleting
-	})
+	b.comesToState(v1alpha1.StateDeleting)
 	if plan, _ := b.ask(b.question()); plan.Total(report.ChangeBlocked) == 0 {
 		t.Errorf("being deleted: %v", changes(plan))
 	}
@@ -236,10 +224,7 @@ func TestAPreviewCostsFourRequestsAndIsRemoved(t *testing.T) {
 		return fmt.Sprintf("%v, annotated: %t", names, annotated), len(names) == 0 && !annotated
 	}
 	b.comesTo(gone)
-	b.comesTo(func() (string, bool) {
-		w := b.get()
-		return string(w.Status.State), w.Status.State == v1alpha1.StateReady
-	})
+	b.comesToState(v1alpha1.StateReady)
 
 	count := func(do func()) (requests []string) {
 		from := len(b.events())

@@ -16,8 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -147,47 +145,24 @@ func (b *bed) untilRevision(revision int64) *widget.Widget {
 
 // stateful is a generator whose later versions drop a volume and a namespace, and change a
 // definition.
-func stateful(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+func stateful(_ context.Context, namespace, _ string, parameters types.Unstructurable) ([]client.Object, error) {
 	values, _ := parameters.ToUnstructured()["values"].(map[string]any)
-	objects := []client.Object{&corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Data: map[string]string{"value": values["version"].(string)},
-	}}
-	group := strings.ReplaceAll(namespace, "-", "") + ".example.com"
-	versions := []apiextensionsv1.CustomResourceDefinitionVersion{}
-	for _, version := range []string{"v1", "v2"} {
-		if version == "v2" && values["version"] == "1" {
-			continue
-		}
-		versions = append(versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: version, Served: true, Storage: version == "v1", Schema: &apiextensionsv1.CustomResourceValidation{
-				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
-			},
-		})
+	group, second := strings.ReplaceAll(namespace, "-", "")+".example.com", ""
+	if values["version"] != "1" {
+		second = ", {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}"
 	}
-	objects = append(objects, &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: "things." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped, Versions: versions,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
-		},
-	})
+	objects := []client.Object{
+		configMap("a", func(c *corev1.ConfigMap) { c.Data = map[string]string{"value": values["version"].(string)} }),
+		read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things." + group + "}, spec: {group: " + group +
+			", scope: Namespaced, names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}, " +
+			"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}" + second + "]}}"),
+	}
 	if values["version"] == "2" {
-		objects = append(objects, claim("data"), &corev1.Namespace{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: namespace + "-extra"},
-		})
+		objects = append(objects, read("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"-extra}}"),
+			read("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, annotations: {"+operatorName+"/ready-when: 'true'}}, "+
+				"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"))
 	}
 	return objects, nil
-}
-
-func claim(name string) *corev1.PersistentVolumeClaim {
-	c := &corev1.PersistentVolumeClaim{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{operatorName + "/ready-when": "true"}},
-		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
-	}
-	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	return c
 }
 
 func TestARollbackDeletesNoVolumeAndNoNamespaceAndDowngradesNoDefinition(t *testing.T) {

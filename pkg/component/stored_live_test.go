@@ -196,6 +196,15 @@ func (b *bed) comesTo(look func() (seen string, ok bool)) {
 	}
 }
 
+// comesToState waits until the component has the state.
+func (b *bed) comesToState(state v1alpha1.State) {
+	b.Helper()
+	b.comesTo(func() (string, bool) {
+		got, reason, message := b.get().Status.GetState()
+		return fmt.Sprintf("%s, %s: %s", got, reason, message), got == state
+	})
+}
+
 func TestAServerThatRefusesToStoreTheStatusIsReportedByAnEvent(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	b.startLoose()

@@ -569,7 +569,7 @@ func (u upgrade) record(t *testing.T, e *env.Environment, c client.Client) {
 	}
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace(), Name: "main"}, Spec: u.spec}
 	if u.release {
-		(&bed{T: t, client: c, namespace: u.namespace()}).install(u.generator(t), release{name: "main", status: "deployed", revision: 3})
+		(&bed{T: t, client: c, namespace: u.namespace()}).install(u.generator(t), release{revision: 3})
 		w.Annotations = map[string]string{u.operatorName() + "/" + vocabulary.AnnotationAdoptHelmRelease: u.namespace() + "/main/3"}
 	}
 	if err := c.Create(t.Context(), w); err != nil {
