@@ -32,7 +32,7 @@ import (
 
 func digestsOf(obj Component, found []references.Found, generator, key string) (revision.Digests, error) {
 	source := &revision.Source{
-		Self: &identity.Operator{Name: "test.corbel.run"}, DigestKey: fixedKey(key),
+		Self: &identity.Operator{Name: "test.corbel.run"}, DigestKey: fixedKey(key).Get,
 		References: func(identity.Component) []references.Found { return found },
 		Renderer: &rendering.Renderer{
 			Generator: manifests.WithDigest(generatorFunc(nothing), generator),

@@ -25,7 +25,7 @@ func newRelease(t *testing.T, namespace, key string) (*handler, *fakeEngine) {
 	engine := &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory}}
 	h, _ := testHandler(t, engine)
 	h.digestKey, h.settings.operatorNamespace = fixedKey(key), namespace
-	h.revisions.DigestKey = h.digestKey
+	h.revisions.DigestKey = h.digestKey.Get
 	h.records = newRecords(h.steps, 0)
 	return h, engine
 }

@@ -91,7 +91,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 // must not be used after it has failed.
 func TestAFullReconcileThatFailsEarlyDropsWhatWasRendered(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	h.digestKey, h.revisions.DigestKey = brokenKey{}, brokenKey{}
+	h.digestKey, h.revisions.DigestKey = brokenKey{}, brokenKey{}.Get
 	obj := withRefs(widgetReferences{})
 	obj.Status.ProcessingDigest, obj.Status.Inventory.Operator = "digest/manifests", &v1alpha1.InventoryOperator{Namespace: "red"}
 	key := client.ObjectKeyFromObject(obj)

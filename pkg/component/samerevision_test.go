@@ -448,7 +448,7 @@ func TestAnotherKeyAndAnotherGenerator(t *testing.T) {
 	}
 	key, _ := o.digestKey.Get(t.Context())
 	o.obj.Status.Inventory.Operator = &v1alpha1.InventoryOperator{Key: hash.Hasher{Key: key}.ID()}
-	o.digestKey, o.revisions.DigestKey = fixedKey("another key"), fixedKey("another key")
+	o.digestKey, o.revisions.DigestKey = fixedKey("another key"), fixedKey("another key").Get
 	if _, err := o.reconcile(version{digest: "2"}); err != nil || o.obj.Status.Revision != 1 {
 		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
 	}

@@ -353,7 +353,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 // newSource returns the source of the revisions of the components of a handler.
 func newSource(s *steps, renderer *rendering.Renderer) *revision.Source {
 	return &revision.Source{
-		Self: &s.self, Renderer: renderer, DigestKey: s.digestKey, HistoryLimit: s.settings.historyLimit, AdoptReleases: s.settings.adoptReleases,
+		Self: &s.self, Renderer: renderer, DigestKey: s.digestKey.Get, HistoryLimit: s.settings.historyLimit, AdoptReleases: s.settings.adoptReleases,
 		Now: func() time.Time { return s.now() },
 		References: func(obj identity.Component) []references.Found {
 			found, _ := s.author.finder.Find(obj.GetSpec())

@@ -59,8 +59,7 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Fleet says whether it is the turn of a component to start a revision. Its methods are safe for concurrent use; the calls for one
-// component do not overlap.
+// Fleet says whether it is the turn of a component to start a revision. It is safe for concurrent use; calls for one component do not overlap.
 type Fleet struct {
 	Options
 	rollout rollout

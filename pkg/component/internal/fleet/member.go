@@ -38,10 +38,7 @@ func (f *Fleet) Member(obj identity.Component, generator string, skipped bool) (
 	asked, _ := f.Annotation(obj)
 	a := status.RenderedBy(generator)
 	pinned := asked == pin || f.Self.Value(obj, vocabulary.AnnotationRollbackTo) != ""
-	madeWith := ""
-	if of := status.Processing().Generator; of != "" {
-		madeWith = revision.GeneratorID(of[1:])
-	}
+	madeWith := revision.GeneratorID(strings.TrimPrefix(status.Processing().Generator, "="))
 	neverApplied := status.Current() == nil || status.AppliedGeneration == 0
 	switch {
 	case a.Ready != nil:
@@ -80,11 +77,8 @@ func (f *Fleet) isStuck(obj identity.Component) bool {
 
 // isSkipped reports whether a component that was listed is not reconciled.
 func (f *Fleet) isSkipped(obj identity.Component) bool {
-	policy := f.ManagementPolicy
-	if own := f.Self.Value(obj, v1alpha1.AnnotationManagementPolicy); own != "" {
-		policy = v1alpha1.ManagementPolicy(own)
-	}
-	return strings.EqualFold(string(policy), string(v1alpha1.ManagementPolicySkip)) || f.IsSuspended(obj)
+	policy := cmp.Or(f.Self.Value(obj, v1alpha1.AnnotationManagementPolicy), string(f.ManagementPolicy))
+	return strings.EqualFold(policy, string(v1alpha1.ManagementPolicySkip)) || f.IsSuspended(obj)
 }
 
 // failureOf says why a component failed, and which field manager wrote that into its status: a forged status can stop a roll-out.
@@ -155,12 +149,8 @@ func (f *Fleet) listIn(ctx context.Context, generator string, counts func(client
 				return nil, err
 			}
 			for i := range page.Items {
-				key := client.ObjectKeyFromObject(&page.Items[i])
-				if page.Items[i].GetDeletionTimestamp() != nil || !counts(key) {
-					continue
-				}
-				if m, ok := f.decode(generator, &page.Items[i]); ok {
-					found[key] = m
+				if item := &page.Items[i]; item.GetDeletionTimestamp() == nil && counts(client.ObjectKeyFromObject(item)) {
+					f.add(found, generator, item)
 				}
 			}
 			if options.Continue = page.GetContinue(); options.Continue == "" {
@@ -171,15 +161,14 @@ func (f *Fleet) listIn(ctx context.Context, generator string, counts func(client
 	return found, nil
 }
 
-// decode returns the state of a component that was listed. It is false if the component cannot be decoded, or a method of it panics.
-func (f *Fleet) decode(generator string, item *unstructured.Unstructured) (m Member, ok bool) {
-	err := guard.Call(func() error {
+// add adds the state of a component that was listed, unless the component cannot be decoded, or a method of it panics.
+func (f *Fleet) add(found members, generator string, item *unstructured.Unstructured) {
+	_ = guard.Call(func() error {
 		obj := f.Lister.New()
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, obj); err != nil {
 			return err
 		}
-		m = f.Member(obj, generator, f.isSkipped(obj))
+		found[client.ObjectKeyFromObject(item)] = f.Member(obj, generator, f.isSkipped(obj))
 		return nil
 	})
-	return m, err == nil
 }

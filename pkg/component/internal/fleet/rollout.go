@@ -17,9 +17,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
-// rollout counts the states of all components, and admits the next ones. The states follow from the statuses of the components:
-// a list fills in all states when the first component has to wait, and each reconcile adds its result. The methods are safe for
-// concurrent use.
+// rollout counts the states of all components, and admits the next ones. A list fills in the states when the first component has to wait,
+// and each reconcile adds its result. The methods are safe for concurrent use.
 type rollout struct {
 	limits  *Limits
 	now     func() time.Time

@@ -33,10 +33,9 @@ import (
 const reasonInventoryRebuilt = "InventoryRebuilt"
 
 // LostError means that a part of an inventory is lost and cannot be rebuilt yet.
-type LostError struct{ err error }
+type LostError struct{ error }
 
-func (e *LostError) Error() string { return e.err.Error() }
-func (e *LostError) Unwrap() error { return e.err }
+func (e *LostError) Unwrap() error { return e.error }
 
 // rebuild finds the objects of lost parts of the inventory by their labels and annotations. Until that has succeeded, nothing is
 // planned: the missing objects would look like objects that were never recorded. In deletion, where nothing is added to an
@@ -119,9 +118,8 @@ func (k *Keeper) seek(request *reconciler.RecoverRequest, namespace string, obje
 		request.Types = append(request.Types, v1alpha1.InventoryType{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind})
 		request.Namespaces = append(request.Namespaces, object.GetNamespace())
 	}
-	request.Namespaces = slices.DeleteFunc(append(request.Namespaces, namespace), func(name string) bool { return name == "" })
-	slices.Sort(request.Namespaces)
-	request.Namespaces = slices.Compact(request.Namespaces)
+	named := slices.DeleteFunc(append(request.Namespaces, namespace), func(name string) bool { return name == "" })
+	request.Namespaces = slices.Compact(slices.Sorted(slices.Values(named)))
 	return nil
 }
 

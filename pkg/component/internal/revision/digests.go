@@ -48,7 +48,7 @@ type Digests struct {
 
 // digestsWith returns the digests of a component for the digest of a generator. They cover what its references have loaded.
 func (s *Source) digestsWith(ctx context.Context, obj identity.Component, generator string) (Digests, error) {
-	key, err := s.DigestKey.Get(ctx)
+	key, err := s.DigestKey(ctx)
 	if err != nil {
 		return Digests{}, err
 	}

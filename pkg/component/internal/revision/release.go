@@ -20,11 +20,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// A component may take over a Helm release when it is installed. Until all objects are ready for the first time, the objects of
-// the release are adopted, and its record is read, because it has the random values. Afterwards only the status knows of it.
-
-// AdoptRelease completes the deployment and the policies of a component that takes over a release, and notes the release in the
-// status. If the release cannot be taken over, nothing is written.
+// AdoptRelease completes the deployment and the policies of a component that takes over a Helm release, and notes the release in the
+// status. Until all objects are ready for the first time, the objects of the release are adopted, and its record is read, because it has
+// the random values. If the release cannot be taken over, nothing is written.
 func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t targets.Connection, d *Deployment, policies *reconciler.Policies) error {
 	status := obj.GetStatus()
 	reference, err := s.releaseToAdopt(obj)

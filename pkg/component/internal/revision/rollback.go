@@ -24,11 +24,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
-// A component is pinned to an earlier revision by the annotation rollback-to, or because a later
-// revision failed and the component is rolled back then. The manifests of the earlier revision
-// are applied as a revision of their own, with a number of its own, so that their hooks run once.
-
-// Pin is the revision that a component is pinned to; the zero value is none.
+// Pin is the earlier revision that a component is pinned to, by the annotation rollback-to or because a later revision failed; the zero
+// value is none. The manifests of the earlier revision are applied as a revision with a number of its own, so that their hooks run once.
 type Pin struct {
 	// To is the earlier revision.
 	To int64

@@ -27,9 +27,7 @@ type Source struct {
 	Self     *identity.Operator
 	Renderer *rendering.Renderer
 	// DigestKey is the key of digests of content that may be secret.
-	DigestKey interface {
-		Get(ctx context.Context) ([]byte, error)
-	}
+	DigestKey func(context.Context) ([]byte, error)
 	// References returns the references in the spec of a component.
 	References func(identity.Component) []references.Found
 	// Hooks runs the pre-reconcile hooks that may run in a preview, and names the other ones.
@@ -92,7 +90,7 @@ func (s *Source) Digests(ctx context.Context, obj identity.Component) (Digests, 
 // keepRevision keeps the revision of a component if another key made its digests, of an operator that is gone or that lost its
 // key: they differ although nothing has changed. A generation that no revision was counted for may be another one all the same.
 func (s *Source) keepRevision(ctx context.Context, obj identity.Component, now Digests) error {
-	key, err := s.DigestKey.Get(ctx)
+	key, err := s.DigestKey(ctx)
 	if err != nil {
 		return err
 	}

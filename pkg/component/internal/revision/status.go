@@ -4,6 +4,7 @@
 package revision
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
@@ -20,11 +22,7 @@ import (
 type Status v1alpha1.ComponentStatus
 
 // Of returns the status of a component.
-func Of(component interface {
-	GetStatus() *v1alpha1.ComponentStatus
-}) *Status {
-	return (*Status)(component.GetStatus())
-}
+func Of(obj identity.Component) *Status { return (*Status)(obj.GetStatus()) }
 
 // Processing is the content of ProcessingDigest. The digest of the manifests is empty until they are rendered.
 type Processing struct {
@@ -123,9 +121,7 @@ func (s *Status) NoteApplied(generation int64, wrote bool, now time.Time) {
 	}
 	s.ProcessingSince = nil
 	if current := s.Current(); s.IsNew() {
-		if current.Result = v1alpha1.RevisionReady; current.ReadyAt == nil {
-			current.ReadyAt = timestamp(now)
-		}
+		current.Result, current.ReadyAt = v1alpha1.RevisionReady, cmp.Or(current.ReadyAt, timestamp(now))
 	}
 }
 
@@ -244,10 +240,7 @@ func (s *Status) RenderedBy(generator string) (a Attempt) {
 	for i := range s.History {
 		switch entry := &s.History[i]; {
 		case entry.Generator == generator && entry.RollbackTo == 0:
-			if a.Last == nil {
-				a.Last = entry
-			}
-			if entry.ReadyAt != nil {
+			if a.Last = cmp.Or(a.Last, entry); entry.ReadyAt != nil {
 				a.Ready = entry
 			}
 		case a.Last != nil:

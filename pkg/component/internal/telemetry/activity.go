@@ -171,13 +171,12 @@ func (a *Activity) noteEvents(action string) []events.Event {
 	var about []events.Event
 	for _, reason := range reasons {
 		notes := byReason[reason]
-		event := events.Event{Reason: reason, Action: action}
+		event := events.Event{Reason: reason, Action: action, Note: verdict.FirstSentences(notes, a.more[reason], func(note report.Note) string {
+			return note.Key.String() + ": " + sentence.OneLine(note.Message)
+		})}
 		if notes[0].Warning {
 			event.Type = corev1.EventTypeWarning
 		}
-		event.Note = verdict.FirstSentences(notes, a.more[reason], func(note report.Note) string {
-			return note.Key.String() + ": " + sentence.OneLine(note.Message)
-		})
 		if key := notes[0].Key; len(notes) == 1 {
 			event.Related = &corev1.ObjectReference{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
 		}
@@ -243,11 +242,8 @@ func (t *Telemetry) named(obj identity.Component) []any {
 	return []any{"component", t.Self.Title(obj), "revision", obj.GetStatus().Revision}
 }
 
-// logTransition writes the line about a transition; an empty one is none.
+// logTransition writes the line about a transition.
 func (t *Telemetry) logTransition(ctx context.Context, obj identity.Component, a *Activity, transition string) {
-	if transition == "" {
-		return
-	}
 	about := t.named(obj)
 	if progress := obj.GetStatus().Progress; progress != "" {
 		about = append(about, "dependents", progress)

@@ -78,13 +78,10 @@ func (t *Telemetry) Reconcile(ctx context.Context, key client.ObjectKey, run fun
 	span.Set("corbel.name", key.Name)
 
 	result, err := run(ctx)
-	switch {
-	case current.result != "":
-	case err != nil:
+	if current.result == "" && err != nil {
 		current.result = metrics.ResultError
-	default:
-		current.result = metrics.ResultConflict
 	}
+	current.result = cmp.Or(current.result, metrics.ResultConflict)
 	span.Set("corbel.result", string(current.result))
 	span.End(err)
 	metrics.Reconciled(t.Controller, current.result, time.Since(start))
@@ -124,27 +121,22 @@ func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activ
 		}
 		t.ReportActivity(ctx, obj, a, action)
 	}
-	if ready {
-		t.logTransition(ctx, obj, a, a.completed(before))
+	if transition := a.completed(before); ready && transition != "" {
+		t.logTransition(ctx, obj, a, transition)
 	}
 }
 
+// results are the results of reconciles by the states of components; for other states it is ResultError.
+var results = map[v1alpha1.State]metrics.Result{
+	v1alpha1.StateSuspended: metrics.ResultSuspended, v1alpha1.StateReady: metrics.ResultReady, v1alpha1.StateProcessing: metrics.ResultProcessing,
+	v1alpha1.StatePending: metrics.ResultPending, v1alpha1.StateDeletionPending: metrics.ResultPending, v1alpha1.StateDeleting: metrics.ResultDeleting,
+}
+
 func resultOf(v verdict.Verdict) metrics.Result {
-	switch v.State {
-	case v1alpha1.StateSuspended:
-		return metrics.ResultSuspended
-	case v1alpha1.StateReady:
-		return metrics.ResultReady
-	case v1alpha1.StateProcessing:
-		return metrics.ResultProcessing
-	case v1alpha1.StatePending, v1alpha1.StateDeletionPending:
-		return metrics.ResultPending
-	case v1alpha1.StateDeleting:
-		if !v.Failed {
-			return metrics.ResultDeleting
-		}
+	if v.Failed && v.State == v1alpha1.StateDeleting {
+		return metrics.ResultError
 	}
-	return metrics.ResultError
+	return cmp.Or(results[v.State], metrics.ResultError)
 }
 
 // ForgetComponent drops the state of a component that does not exist any more.
