@@ -80,15 +80,10 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 			},
 		},
 		{name: "the server refuses an object", generator: object(invalid), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
-		{name: "a mistake in a manifest", generator: object(annotated("a", "apply-order", "first")), state: v1alpha1.StateError, reason: vocabulary.ReasonInvalid},
 		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
 		{
 			name: "the generator fails with another identifier every time", state: v1alpha1.StateError, reason: vocabulary.ReasonError,
 			generator: failing(func(n int) error { return fmt.Errorf("no chart (request 7d444840-9dc0-11d1-b245-%012d)", n) }),
-		},
-		{
-			name: "a reference leads nowhere", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying,
-			spec: widget.Spec{Settings: &component.ConfigMapReference{Name: "missing"}},
 		},
 	}
 	for _, test := range tests {

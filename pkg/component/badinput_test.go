@@ -6,8 +6,6 @@ package component_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -247,20 +245,6 @@ func (b *bed) passOf(name string) (*widget.Widget, error) {
 	b.check(b.client.Get(b.Context(), b.key(name), w))
 	conditionstest.Check(b, conditions.For(w, &w.Status.Conditions))
 	return w, err
-}
-
-func (b *bed) untilGoneOf(name string) {
-	b.Helper()
-	b.eventually("component "+name+" to go", func() error {
-		_, passErr := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key(name)})
-		list := &widget.WidgetList{}
-		b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
-		if i := slices.IndexFunc(list.Items, func(w widget.Widget) bool { return w.Name == name }); i >= 0 {
-			_, reason, message := list.Items[i].Status.GetState()
-			return fmt.Errorf("%s: %s (%w)", reason, message, passErr)
-		}
-		return nil
-	})
 }
 
 type object = map[string]any

@@ -233,13 +233,18 @@ func (b *bed) until(state v1alpha1.State) *widget.Widget {
 	}
 }
 
-// untilGone reconciles until the component does not exist.
+// untilGone reconciles until the component of the test does not exist.
 func (b *bed) untilGone() {
 	b.Helper()
+	b.untilGoneOf("main")
+}
+
+func (b *bed) untilGoneOf(name string) {
+	b.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
+		result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key(name)})
 		w := &widget.Widget{}
-		if getErr := b.client.Get(b.Context(), b.key("main"), w); apierrors.IsNotFound(getErr) {
+		if getErr := b.client.Get(b.Context(), b.key(name), w); apierrors.IsNotFound(getErr) {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -75,9 +73,7 @@ func TestARollbackAppliesTheManifestsOfAnEarlierRevision(t *testing.T) {
 		t.Fatalf("the rollback has no revision of its own: %v", results(w))
 	}
 	want := []string{"create configmaps c", "delete configmaps d", "patch secrets main-revisions", "update configmaps a"}
-	got := slices.DeleteFunc(b.writes(), func(write string) bool { return strings.HasPrefix(write, "patch widgets/status") })
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, without(b.writes(), "widgets/status")); diff != "" {
 		t.Errorf("writes of the rollback (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Ready", "1 Ready"}, results(w)); diff != "" {
@@ -128,19 +124,17 @@ func TestARollbackAppliesTheManifestsOfAnEarlierRevision(t *testing.T) {
 }
 
 // untilRevision reconciles until the revision is ready.
-func (b *bed) untilRevision(revision int64) *widget.Widget {
+func (b *bed) untilRevision(revision int64) (w *widget.Widget) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		w, result, err := b.reconcile()
-		state, reason, message := w.Status.GetState()
-		if w.Status.Revision == revision && state == v1alpha1.StateReady {
-			return w
+	b.eventually(fmt.Sprint("revision ", revision), func() error {
+		var err error
+		w, _, err = b.reconcile()
+		if state, reason, message := w.Status.GetState(); w.Status.Revision != revision || state != v1alpha1.StateReady {
+			return fmt.Errorf("revision %d, %s, %s: %s; %w", w.Status.Revision, state, reason, message, err)
 		}
-		if time.Now().After(deadline) {
-			b.Fatalf("revision %d, %s, %s: %s; %v", w.Status.Revision, state, reason, message, err)
-		}
-		time.Sleep(min(result.RequeueAfter, time.Second))
-	}
+		return nil
+	})
+	return w
 }
 
 // stateful is a generator whose later versions drop a volume and a namespace, and change a

@@ -396,6 +396,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 	for name, test := range map[string]struct {
 		text       string
 		annotation string
+		edited     bool
 		hooks      []HookFunc[*widget]
 		ready      bool
 		held       bool
@@ -408,6 +409,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		"a hook waits":                 {hooks: []HookFunc[*widget]{noteHook("hook")}, ready: true, held: true, want: fleet.Waiting},
 		"other objects are pinned":     {text: "other", annotation: "pin", ready: true, held: true, want: fleet.Pinned},
 		"other objects are promoted":   {text: "other", annotation: "promote", ready: true},
+		"an edit":                      {text: "other", edited: true, ready: true},
 	} {
 		o := operate(t, ReconcilerOptions{})
 		o.upTo(2) // a revision that was ready, and the one that the test is about
@@ -416,6 +418,9 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 			o.engine.outcome.Waiting = []report.Wait{{Key: report.Key{Kind: "ConfigMap", Name: "a"}}}
 		}
 		o.code.hooks[preReconcile] = hooksOf(test.hooks...)
+		if test.edited {
+			o.obj.Generation, o.obj.Spec.Size = 3, 3
+		}
 		if test.annotation != "" {
 			o.obj.Annotations = map[string]string{"test.corbel.run/rollout": test.annotation}
 		}

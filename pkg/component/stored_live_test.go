@@ -5,6 +5,7 @@ package component_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -185,15 +186,12 @@ func (b *bed) start(manager ctrl.Manager) {
 // comesTo looks until the condition holds.
 func (b *bed) comesTo(look func() (seen string, ok bool)) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		seen, ok := look()
-		if ok {
-			return
+	b.eventually("the condition", func() error {
+		if seen, ok := look(); !ok {
+			return errors.New(seen)
 		}
-		if time.Now().After(deadline) {
-			b.Fatalf("it stays at %s", seen)
-		}
-	}
+		return nil
+	})
 }
 
 // comesToState waits until the component has the state.
