@@ -72,7 +72,7 @@ func (p *applier) open(ctx context.Context, a *attempt) (err error) {
 
 // applyRevision applies the revision that the component has now. It goes through the steps of a full reconcile.
 func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result, error) {
-	if ans, err := pass(ctx, a, p.entry); err != nil || ans.meanwhile != "" {
+	if ans, err := pass(ctx, a, p.entryGates); err != nil || ans.meanwhile != "" {
 		return p.await(ctx, a, ans, err)
 	}
 	if err := p.revisions.AdoptRelease(ctx, a.obj, a.target, &a.config.Deployment, &a.config.policies); err != nil {
@@ -84,7 +84,7 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if err := p.findRevision(ctx, a); err != nil {
 		return result.Empty, err
 	}
-	if ans, err := pass(ctx, a, p.start); err != nil || ans.meanwhile != "" {
+	if ans, err := pass(ctx, a, p.startGates); err != nil || ans.meanwhile != "" {
 		return p.await(ctx, a, ans, err)
 	}
 	started, err := p.startRevision(ctx, a)
@@ -100,7 +100,7 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if err != nil {
 		return p.repairLast(ctx, a, nil, err)
 	}
-	outcome, err := p.applySet(ctx, a, a.prepared(a.candidate.Digests.Component, a.candidate.Pin, objects, p.now()), objects.Objects)
+	outcome, err := p.applySet(ctx, a, a.prepared(a.candidate.Digests.Component, a.candidate.Pin, objects), objects.Objects)
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
 		return p.repairLast(ctx, a, outcome.Awaited, err)
 	}
@@ -123,7 +123,7 @@ func (p *applier) await(ctx context.Context, a *attempt, ans answer, err error) 
 	case ans.meanwhile == freeze:
 		return result.Empty, ans.why
 	}
-	return p.keepCurrent(revision.InRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.meanwhile)
+	return p.keepCurrent(revision.InRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.hold)
 }
 
 // findRevision finds out which revision the component has, or would have next.
@@ -135,6 +135,7 @@ func (p *applier) findRevision(ctx context.Context, a *attempt) (err error) {
 	if a.allowEmpty, err = flagOf(a.obj, p.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
 		return &verdict.InvalidError{Err: p.self.About(a.obj, err)}
 	}
+	a.until = p.now().Add(intervalsOf(a.obj).Requeue)
 	return nil
 }
 
@@ -184,11 +185,8 @@ func (p *applier) applyFast(ctx context.Context, obj Component, commit session.C
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
 	}
-	switch known.waits {
-	case keepUnapproved:
-		return p.conclude.Unapproved(obj, t, outcome, err)
-	case keepVersion:
-		return p.conclude.Apply(ctx, obj, t, outcome, err, nil)
+	if known.meanwhile == keep {
+		return p.concludeKept(ctx, obj, t, known.hold, outcome, err)
 	}
 	return p.conclude.Apply(ctx, obj, t, outcome, err, func() error { return p.hooksAfterFastPath(ctx, obj) })
 }
@@ -230,7 +228,7 @@ func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.A
 		last = prepared{directives: directives{config: a.config}, set: set{digest: status.Processing().Component, pin: pin, pinned: stored.Pinned}}
 		last.config.Namespace = stored.Namespace
 	}
-	last.waits, last.until = repair, time.Time{}
+	last.meanwhile, last.until = repair, time.Time{}
 	p.memory.keepRendered(key, last)
 	again := *a
 	again.before = last
@@ -244,27 +242,23 @@ func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.A
 }
 
 // keepCurrent goes on applying the current revision, from its set in the history, while the next one waits.
-func (p *applier) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) (result.Result, error) {
+func (p *applier) keepCurrent(ctx context.Context, a *attempt, hold hold) (result.Result, error) {
 	status := revision.Of(a.obj)
-	end := func(outcome reconciler.Outcome, err error) (result.Result, error) {
-		if waits == keepUnapproved {
-			return p.conclude.Unapproved(a.obj, a.target, outcome, err)
-		}
-		return p.conclude.Apply(ctx, a.obj, a.target, outcome, err, nil) // hooks belong to the version that has not started
-	}
 	if status.Revision == 0 {
-		return end(reconciler.Outcome{}, nil)
+		return p.concludeKept(ctx, a.obj, a.target, hold, reconciler.Outcome{}, nil)
 	}
 	failed := int64(0)
-	if back := a.candidate.RolledBack; waits == keepVersion && back != nil && status.Current().RollbackTo == back.To {
+	if back := a.candidate.RolledBack; hold == nil && back != nil && status.Current().RollbackTo == back.To {
 		status.Rollback, failed = back, back.From // it is there because a later one failed: that stays so
 	}
 	stored, pin, err := p.revisions.Stored(ctx, a.obj, a.config.Deployment, status.Current(), failed)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		unrepaired := "; until then the dependent objects are not repaired: " + err.Error()
-		if waits == keepUnapproved {
+		if status.Approval != nil { // its summary is a part of the hold
 			status.Approval.Summary += unrepaired
-			return end(reconciler.Outcome{}, nil)
+		}
+		if hold != nil {
+			return p.concludeKept(ctx, a.obj, a.target, hold, reconciler.Outcome{}, nil)
 		}
 		turn := p.fleet.AddToTurn(client.ObjectKeyFromObject(a.obj), unrepaired)
 		if status.Current().Result == v1alpha1.RevisionReady {
@@ -275,9 +269,18 @@ func (p *applier) keepCurrent(ctx context.Context, a *attempt, waits meanwhile) 
 	if err != nil {
 		return result.Empty, err
 	}
-	current := a.prepared(status.Processing().Component, pin, stored, p.now())
-	current.waits, current.approval = waits, status.Approval.DeepCopy()
-	return end(p.applySet(ctx, a, current, stored.Objects))
+	current := a.prepared(status.Processing().Component, pin, stored)
+	current.meanwhile, current.hold, current.approval = keep, hold, status.Approval.DeepCopy()
+	outcome, err := p.applySet(ctx, a, current, stored.Objects)
+	return p.concludeKept(ctx, a.obj, a.target, hold, outcome, err)
+}
+
+// concludeKept ends a reconcile that has applied the current revision. Its hooks belong to the next one, which has not started.
+func (p *applier) concludeKept(ctx context.Context, obj Component, t targets.Connection, hold hold, outcome reconciler.Outcome, err error) (result.Result, error) {
+	if hold == nil {
+		return p.conclude.Apply(ctx, obj, t, outcome, err, nil)
+	}
+	return p.conclude.Hold(obj, t, outcome, err, hold(obj))
 }
 
 // apply lets the engine bring the dependent objects closer to what is desired: those

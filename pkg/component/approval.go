@@ -40,13 +40,23 @@ func (p *applier) approvalGiven(ctx context.Context, a *attempt) (answer, error)
 	}
 	pending, err := p.planNext(ctx, a)
 	if err != nil {
-		return answer{repair, err}, nil
+		return answer{meanwhile: repair, why: err}, nil
 	}
 	if p.self.Value(a.obj, vocabulary.AnnotationApprove) == pending.Hash {
 		return answer{}, nil
 	}
 	a.obj.GetStatus().Approval, a.approved = pending, nil
-	return answer{meanwhile: keepUnapproved}, nil
+	return answer{meanwhile: keep, hold: p.unapproved}, nil
+}
+
+// unapproved describes a revision that waits for its approval.
+func (p *applier) unapproved(obj Component) verdict.Held {
+	pending, annotation := obj.GetStatus().Approval, p.self.Annotation(vocabulary.AnnotationApprove)
+	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
+	if other := obj.GetAnnotations()[annotation]; other != "" {
+		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))
+	}
+	return verdict.Held{Reason: vocabulary.ReasonApprovalRequired, Message: message}
 }
 
 // needsApproval reports whether a revision would start that has to be approved.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/internal/target"
@@ -39,8 +38,11 @@ type gate func(ctx context.Context, a *attempt) (answer, error)
 // answer is the answer of a gate. The zero value says that the gate is open.
 type answer struct {
 	meanwhile meanwhile
-	// why is the error of the reconcile; nil if the meanwhile words it.
+	// why is the error of the reconcile if the answer is freeze or repair.
 	why error
+	// hold is the message of the component if the answer is keep. Without it the component counts as applied, and stays Ready: only
+	// a gate may leave it out that holds back nothing of the spec, but another version of the operator.
+	hold hold
 }
 
 // pass asks gates in their order until one is closed.
@@ -59,23 +61,23 @@ func (p *applier) referencesLoaded(_ context.Context, a *attempt) (answer, error
 	case a.absent == nil:
 		return answer{}, nil
 	case mayRepairAs(a.obj, a.access, a.before):
-		return answer{repair, a.absent}, nil
+		return answer{meanwhile: repair, why: a.absent}, nil
 	}
-	return answer{freeze, a.absent}, nil
+	return answer{meanwhile: freeze, why: a.absent}, nil
 }
 
 // turnCome is closed while the component keeps its version, because it is not its turn in a roll-out.
 func (p *applier) turnCome(ctx context.Context, a *attempt) (answer, error) {
 	turn, err := p.fleet.Ask(ctx, a.obj, a.candidate)
 	if turn != "" {
-		return answer{meanwhile: keepVersion}, err
+		return answer{meanwhile: keep}, err
 	}
 	return answer{}, err
 }
 
 // prepared returns the cache for a set of objects that the attempt applies. The digest is the digest of the component.
-func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Rendering, now time.Time) prepared {
-	p := prepared{directives: a.directives, set: set{digest: digest, pin: pin, pinned: objects.Pinned}, until: now.Add(intervalsOf(a.obj).Requeue)}
+func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Rendering) prepared {
+	p := prepared{directives: a.directives, set: set{digest: digest, pin: pin, pinned: objects.Pinned}}
 	p.config.Namespace, p.config.Adopted = objects.Namespace, nil // the adopted objects are large, and only the rendering needs them
 	return p
 }
@@ -83,7 +85,7 @@ func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Re
 // mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it, but
 // the user of an ImpersonationSpec does not.
 func mayRepairAs(obj Component, access target.Access, before prepared) bool {
-	if before.desired != nil && before.waits != repair {
+	if before.desired != nil && before.meanwhile != repair {
 		return reflect.DeepEqual(access, before.access)
 	}
 	if own, ok := configurationOf[ImpersonationConfiguration](obj); !ok || own.GetImpersonationUser() != "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -108,8 +109,6 @@ type prepared struct {
 	// desired are the dependents, as the engine keeps them.
 	desired *reconciler.DesiredSet
 	size    int // of desired, in bytes of memory
-	// until is when the next full reconcile is due.
-	until time.Time
 }
 
 // directives are the instructions of a component, besides its objects.
@@ -119,6 +118,8 @@ type directives struct {
 	allowEmpty bool
 	// root is the part of the component that the objects follow from.
 	root root
+	// until is when the next full reconcile is due.
+	until time.Time
 }
 
 // set says which objects are applied.
@@ -127,8 +128,10 @@ type set struct {
 	// pin is the earlier revision that is applied in place of the revision of the spec.
 	pin    revision.Pin
 	pinned rendering.Pinned
-	// waits is set if the component asks for another set. A set that is repaired only is not for the fast path.
-	waits meanwhile
+	// meanwhile is set if the component asks for another set. A set that is repaired only is not for the fast path.
+	meanwhile meanwhile
+	// hold describes why the next revision does not start, if Ready says so; else nil.
+	hold hold
 	// approval is the approval that the next revision waits for; nil if it does not wait.
 	approval *v1alpha1.PendingApproval
 }
@@ -175,7 +178,7 @@ func (m *memory) dropRendered(known *remembered) {
 // a full reconcile is needed.
 func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
-	if known.waits == repair || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
+	if known.meanwhile == repair || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
 		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
 	return known, known.root.equal(rootOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)
@@ -208,6 +211,9 @@ func (s root) equal(other root) bool {
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
 }
 
+// hold describes why a revision does not start.
+type hold func(obj Component) verdict.Held
+
 // meanwhile is the work on the dependent objects while a gate is closed.
 type meanwhile string
 
@@ -216,8 +222,6 @@ const (
 	freeze meanwhile = "Freeze"
 	// repair repairs the objects that were applied last, and removes none.
 	repair meanwhile = "Repair"
-	// keepUnapproved goes on applying the current revision. The next one waits for its approval.
-	keepUnapproved meanwhile = "KeepUnapproved"
-	// keepVersion goes on applying the current revision. The next one waits for its turn.
-	keepVersion meanwhile = "KeepVersion"
+	// keep goes on applying the current revision, from its set in the history.
+	keep meanwhile = "Keep"
 )

@@ -119,8 +119,8 @@ func (o *opener) applyRequest(obj Component, known prepared, rendered []client.O
 		Timeout:         intervalsOf(obj).Timeout,
 		AllowEmpty:      known.allowEmpty,
 		TimedOut:        timedOut,
-		RepairOnly:      known.waits == repair,
-		Stored:          known.waits != "" || known.pin.IsSet(),
+		RepairOnly:      known.meanwhile == repair,
+		Stored:          known.meanwhile != "" || known.pin.IsSet(),
 		Protected:       protected,
 	}
 	if known.pin.IsSet() {

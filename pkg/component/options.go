@@ -394,6 +394,9 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		s.policies.MissingNamespaces = valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyDoNotCreate)
 	}
 	errs = append(errs, s.resolveSetup(options))
+	if s.leaderLock != nil && s.leaderLock.Interface == nil {
+		errs = append(errs, errors.New("option LeaderLock is not usable: make it by NewLeaderLock"))
+	}
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("reconciler name %q: %s", name, strings.Join(problems, ", ")))
 	}

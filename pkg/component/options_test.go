@@ -71,8 +71,8 @@ func TestOptions(t *testing.T) {
 				SharedTypes: []string{"shops.example.com", "Shops.example.com", "shops", "shops.example", "shops.example.com", ""},
 			},
 			Operator: OperatorOptions{OperatorNamespace: new("A")}, UpdatePolicy: new(v1alpha1.UpdatePolicy("")), DeletePolicy: new(v1alpha1.DeletePolicy("y")), DriftPolicy: new(v1alpha1.DriftPolicy("v")), MissingNamespacesPolicy: new(v1alpha1.MissingNamespacesPolicy("z")),
-			Controller: ControllerOptions{TargetConcurrency: new(0)}, Revisions: RevisionOptions{MinReadySeconds: new(-1)}, ManagementPolicy: new(v1alpha1.ManagementPolicy("w")),
-		}, err: `TargetConcurrency 0|MinReadySeconds -1|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount "x y"|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
+			Controller: ControllerOptions{TargetConcurrency: new(0), LeaderLock: &LeaderLock{}}, Revisions: RevisionOptions{MinReadySeconds: new(-1)}, ManagementPolicy: new(v1alpha1.ManagementPolicy("w")),
+		}, err: `TargetConcurrency 0|LeaderLock is not usable|MinReadySeconds -1|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount "x y"|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
 			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field` +
 			`|SharedTypes "Shops.example.com": must be the name|SharedTypes "shops": must be|SharedTypes "shops.example": must be|SharedTypes "shops.example.com": is there twice|SharedTypes "": must be`},
 	}

@@ -41,8 +41,8 @@ func newHandler(s *steps) *handler {
 	applier := &applier{steps: s, planner: planner}
 	// The gates are asked in this order. A component that is suspended, or that another operator has claimed, does not come to them:
 	// see internal/session.
-	applier.entry = []gate{applier.referencesLoaded}
-	applier.start = []gate{applier.approvalGiven, applier.turnCome}
+	applier.entryGates = []gate{applier.referencesLoaded}
+	applier.startGates = []gate{applier.approvalGiven, applier.turnCome}
 	return &handler{steps: s, applier: applier, deletion: deletion, planner: planner}
 }
 
@@ -58,9 +58,11 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 			h.memory.takeRendered(key) // all that is rendered is looked for
 		}
 	}
-	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
+	if !s.Gone { // a session that has an error already runs nothing
 		run := &h.conclude.Of(obj).Run
 		run.Planned, run.Transient = false, false
+	}
+	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		dropForeign(obj.GetStatus())
 		if h.self.Former(obj) == "" {
 			obj.GetStatus().Reconciler = h.self.Name

@@ -17,7 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 )
 
-// steps are the parts of a reconcile that its phases have in common. Each has its own memory of components.
+// steps are the parts of a reconcile that its phases have in common. They have their own memories of components.
 type steps struct {
 	*opener
 	revisions *revision.Source
@@ -56,8 +56,8 @@ func (s *steps) runHooks(ctx context.Context, point hookPoint, obj Component) er
 type applier struct {
 	*steps
 	planner *planner
-	// entry and start are the gates that are asked once the target is connected, and before a revision starts.
-	entry, start []gate
+	// entryGates are asked once the target is connected, startGates before a revision starts.
+	entryGates, startGates []gate
 }
 
 // deleter deletes the dependent objects of a component.

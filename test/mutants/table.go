@@ -127,7 +127,7 @@ var mutants = []mutant{
 	{"what is not known is recreated whatever it is", "pkg/reconciler/internal/plan/digest.go", "u.item.UID == u.live.UID && !u.live.Differs", "false", []string{planTests}},
 	{"the digests of another key are believed", "pkg/component/internal/record/record.go", "by.Key != r.sealer.Key", "false", []string{componentTests}},
 	{"a generator with another digest is another revision", "pkg/component/internal/revision/digests.go", "case err != nil || !same:", "case err != nil || !same || same:", []string{componentTests}},
-	{"any generator renders the same", "pkg/component/internal/revision/digests.go", "digest == recorded.Manifests", `digest != ""`, []string{componentTests}},
+	{"any generator renders the same", "pkg/component/internal/revision/digests.go", "sum == recorded.Manifests", `sum != ""`, []string{componentTests}},
 	{"another generator is compared without a hook", "pkg/component/internal/revision/digests.go", "len(left) > 0 && recorded", "len(left) > 9 && recorded", []string{componentTests}},
 	{"a hook makes a revision of a status without a generator", "pkg/component/internal/revision/digests.go", `recorded.Generator != "" {`, `recorded.Generator != "-" {`, []string{componentTests}},
 	{"an answer that is missing counts as other objects", "pkg/component/internal/revision/digests.go", "cluster.IsUnavailable(err), isServerFailure", "cluster.IsUnavailable(nil), isServerFailure", []string{componentTests}},

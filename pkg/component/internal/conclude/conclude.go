@@ -17,9 +17,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/report"
-	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/target"
-	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -156,19 +154,13 @@ func (c *Concluder) Apply(ctx context.Context, obj identity.Component, t targets
 	return result.Success, nil
 }
 
-// Unapproved ends a reconcile of a component with a revision that waits for its approval.
-func (c *Concluder) Unapproved(obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error) (result.Result, error) {
+// Hold ends a reconcile that has applied the current revision, because the next one is held back.
+func (c *Concluder) Hold(obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error, held verdict.Held) (result.Result, error) {
 	c.noteOutcome(obj, t, &outcome, err)
-	if err != nil {
-		return result.Empty, err
+	if err == nil {
+		err = &verdict.UnfinishedError{Facts: verdict.Facts{Held: held}}
 	}
-	pending := obj.GetStatus().Approval
-	annotation := c.Self.Annotation(vocabulary.AnnotationApprove)
-	message := fmt.Sprintf("revision %d waits for its approval: %s; the annotation %s: %s approves it", pending.Revision, pending.Summary, annotation, pending.Hash)
-	if other := obj.GetAnnotations()[annotation]; other != "" {
-		message += fmt.Sprintf(", and %s, which it has, is the hash of another plan", sentence.Shorten(other, 64))
-	}
-	return result.Empty, &verdict.UnfinishedError{Facts: verdict.Facts{Unapproved: message}}
+	return result.Empty, err
 }
 
 // Repair ends a reconcile in which the engine repaired the objects that were applied last. It returns why there are no new ones.

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -70,6 +71,8 @@ type Fleet struct {
 type note struct {
 	// turn is the reason why the component keeps its version, for people; empty if it does not.
 	turn string
+	// generator identifies the generator of the last full reconcile; empty if there was none.
+	generator string
 	// updated is a state that the roll-out learns as soon as the status of the component is written; nil if there is none.
 	updated *Member
 }
@@ -92,8 +95,11 @@ func (f *Fleet) Remove(key client.ObjectKey) {
 	f.rollout.remove(key)
 }
 
-// Start notes that a full reconcile of a component starts. It may ask for the turn.
-func (f *Fleet) Start(key client.ObjectKey) { f.note(key).turn = "" }
+// Start notes that a full reconcile of a component starts, with the generator of now. It may ask for the turn.
+func (f *Fleet) Start(key client.ObjectKey) {
+	n := f.note(key)
+	n.turn, n.generator = "", f.Generator()
+}
 
 // Turn returns the reason why a component keeps its version, for people; empty if it does not.
 func (f *Fleet) Turn(key client.ObjectKey) string { return f.note(key).turn }
@@ -181,12 +187,12 @@ func (f *Fleet) Report(ctx context.Context, obj identity.Component, skipped bool
 		return
 	}
 	if m.State == Failed && m.said { // the next process has to know whether that is still so
-		if err := f.rollout.load(ctx, f.Generator()); err != nil {
+		if err := f.rollout.load(ctx, f.generatorOf(n)); err != nil {
 			logf.FromContext(ctx).Error(err, "the components cannot be listed for the roll-out")
 			return
 		}
 	}
-	message, first := f.rollout.set(f.Generator(), key, m)
+	message, first := f.rollout.set(f.generatorOf(n), key, m)
 	if message == "" {
 		conditions.Delete(setter, v1alpha1.ConditionRolloutStopped)
 		return
@@ -204,15 +210,18 @@ func (f *Fleet) Report(ctx context.Context, obj identity.Component, skipped bool
 // Written notes that the status of a component is written, so that its place is free for the next one.
 func (f *Fleet) Written(key client.ObjectKey) {
 	if n := f.note(key); n.updated != nil {
-		f.rollout.set(f.Generator(), key, *n.updated)
+		f.rollout.set(f.generatorOf(n), key, *n.updated)
 		n.updated = nil
 	}
 }
 
+// generatorOf identifies the generator that a component is, or was last, reconciled with.
+func (f *Fleet) generatorOf(n *note) string { return cmp.Or(n.generator, f.Generator()) }
+
 // reconciled returns the state of a component that is being reconciled.
 func (f *Fleet) reconciled(obj identity.Component, skipped bool) Member {
 	n := f.note(client.ObjectKeyFromObject(obj))
-	m := f.Member(obj, f.Generator(), skipped)
+	m := f.Member(obj, f.generatorOf(n), skipped)
 	// A component that asks may have been ready with the version, and was rolled back by hand since.
 	if strings.HasPrefix(n.turn, waitsForTurn) && m.State == Done {
 		m.State, m.ReadyAt = Waiting, time.Time{}

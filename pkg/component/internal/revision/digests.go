@@ -195,6 +195,6 @@ func (s *Source) rendersSame(ctx context.Context, obj identity.Component, t targ
 	if recorded.Revision != earlier.Revision || recorded.Manifests == "" {
 		return false, nil
 	}
-	digest, err := manifest(ctx, next, rendered.Objects, recorded.Component)
-	return digest == recorded.Manifests, err
+	sum, err := manifest(ctx, next, rendered.Objects, recorded.Component)
+	return sum == recorded.Manifests, err
 }

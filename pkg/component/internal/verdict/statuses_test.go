@@ -64,7 +64,7 @@ func factsOf() map[string]Facts {
 		vocabulary.ReasonOwnerConflict:      {Err: &reconciler.OwnerConflictError{Object: "ConfigMap shop/a", Message: "belongs to Helm release shop/web"}},
 		vocabulary.ReasonTargetChanged:      {Err: &reconciler.TargetChangedError{Recorded: "a", Actual: "b"}},
 		vocabulary.ReasonRolledBack:         {RolledBack: "revision 2 failed"},
-		vocabulary.ReasonApprovalRequired:   {Unapproved: "revision 2 waits"},
+		vocabulary.ReasonApprovalRequired:   {Held: Held{Reason: vocabulary.ReasonApprovalRequired, Message: "revision 2 waits"}},
 		vocabulary.ReasonTargetUnreachable:  {Unreachable: "the cluster does not answer"},
 	}
 	for _, reason := range []string{

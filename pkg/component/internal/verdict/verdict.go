@@ -47,8 +47,11 @@ type Intervals struct {
 	Requeue, Retry, Timeout time.Duration
 }
 
+// Held describes a revision that is held back.
+type Held struct{ Reason, Message string }
+
 // Facts are all that a verdict depends on. At most one of Skipped, Claimed, Done,
-// RolledBack, Unapproved, Waiting, Blocked, Unreachable and Err is set.
+// RolledBack, Held, Waiting, Blocked, Unreachable and Err is set.
 type Facts struct {
 	Deleting bool
 	// Skipped is the message of a suspended component. SkippedFor is when it is requeued,
@@ -61,8 +64,8 @@ type Facts struct {
 	Done string
 	// RolledBack is the reason why an earlier revision is applied, which is ready.
 	RolledBack string
-	// Unapproved names the revision that waits for its approval.
-	Unapproved string
+	// Held is set if the next revision is held back.
+	Held Held
 	// Waiting describes the awaited objects, Blocked the blockers of the deletion.
 	Waiting, Blocked string
 	// Unreachable is the reason why the target cluster cannot be reached.
@@ -182,8 +185,8 @@ func (f Facts) evaluate() Verdict {
 		return unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, vocabulary.ReasonFirstSeen, "the component was seen for the first time", result.RequeueDelay)
 	case f.Deleting:
 		return unfinished(v1alpha1.StateDeleting, metav1.ConditionFalse, vocabulary.ReasonDeletionProcessing, f.Done, f.RegularRequeue())
-	case f.Unapproved != "":
-		return unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, vocabulary.ReasonApprovalRequired, sentence.OneLine(f.Unapproved), f.RegularRequeue())
+	case f.Held.Message != "":
+		return unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, f.Held.Reason, sentence.OneLine(f.Held.Message), f.RegularRequeue())
 	case f.RolledBack != "":
 		return Verdict{
 			State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true,

@@ -60,7 +60,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"rolled back", Facts{RolledBack: "revision 2 failed"},
 			outcome{v1alpha1.StateError, falsy, stalled, vocabulary.ReasonRolledBack, "revision 2 failed", after(testRequeue), false}},
-		{"a revision without approval", Facts{Unapproved: "revision 2 waits"},
+		{"a revision without approval", Facts{Held: Held{Reason: vocabulary.ReasonApprovalRequired, Message: "revision 2 waits"}},
 			outcome{v1alpha1.StatePending, unknown, reconciling, vocabulary.ReasonApprovalRequired, "revision 2 waits", after(testRequeue), false}},
 		{"first reconcile", Facts{Claimed: true},
 			outcome{v1alpha1.StatePending, unknown, reconciling, "FirstSeen", "the component was seen for the first time", after(result.RequeueDelay), false}},
