@@ -239,8 +239,20 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	ctx, read.random = renders.WithRandomness(withClients(known.In(ctx), func(c client.Client) client.Client { return &noting{c, read} }))
 	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
 		generator := Patched(r.Generator, r.SecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
-		objects, err := r.untyped(ctx, generator, request, theirs.GetSpec())
-		return objects, confidential.Failure(ctx, err)
+		rendered, err := manifests.Generate(ctx, generator, request.Namespace, request.Name, theirs.GetSpec())
+		if err != nil {
+			return nil, confidential.Failure(ctx, err)
+		}
+		converted, err := untyped.List(rendered, r.Scheme) // here, because the methods of typed objects may panic
+		if err != nil {
+			return nil, confidential.Failure(ctx, err)
+		}
+		objects := make([]client.Object, len(converted))
+		for i, object := range converted {
+			objects[i] = object
+		}
+		renders.KeepOrigins(ctx, rendered, objects)
+		return objects, nil
 	})
 	if err != nil {
 		return nil, read, err
@@ -252,24 +264,6 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	}
 	read.noteServed(ctx)
 	return objects, read, nil
-}
-
-// untyped renders with a generator, and converts the objects while panics of their methods are contained.
-func (r *Renderer) untyped(ctx context.Context, generator manifests.Generator, request Request, parameters types.Unstructurable) ([]client.Object, error) {
-	rendered, err := manifests.Generate(ctx, generator, request.Namespace, request.Name, parameters)
-	if err != nil {
-		return nil, err
-	}
-	converted, err := untyped.List(rendered, r.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	objects := make([]client.Object, len(converted))
-	for i, object := range converted {
-		objects[i] = object
-	}
-	renders.KeepOrigins(ctx, rendered, objects)
-	return objects, nil
 }
 
 // followed returns the objects with a manifest that counts with every rendering. One that is
