@@ -239,6 +239,15 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 				t.Errorf("revision %d, -want +got:\n%s", w.Status.Revision, diff)
 			}
 
+			if diff := cmp.Diff(&v1alpha1.Source{Generator: "helm", Chart: "store", Version: "1.0.0"}, w.Status.Source); diff != "" {
+				t.Errorf("source (-want +got):\n%s", diff)
+			}
+			selected := &corev1.ConfigMapList{}
+			b.check(b.client.List(t.Context(), selected, client.InNamespace(b.namespace), client.MatchingLabels{operatorName + "/owner-id": w.Status.OwnerID}))
+			if !slices.ContainsFunc(selected.Items, func(c corev1.ConfigMap) bool { return c.Name == "settings" }) {
+				t.Errorf("%d config maps have the label of owner id %q, but not settings", len(selected.Items), w.Status.OwnerID)
+			}
+
 			// The record is not needed any more. A restart changes nothing.
 			b.check(b.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(b.namespace), client.MatchingLabels{"owner": "helm"}))
 			b.resetRequests()

@@ -19,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -142,6 +144,15 @@ func newManagerVia(t *testing.T, e *env.Environment, user string, wrap func(http
 		// Every test has a controller for the same kind.
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}))(t)
+}
+
+// confined makes a manager that watches the namespace of the test only.
+func (b *bed) confined(restConfig *rest.Config, scheme *runtime.Scheme) ctrl.Manager {
+	b.Helper()
+	return must(ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
+	}))(b)
 }
 
 func must[V any](value V, err error) func(testing.TB) V {

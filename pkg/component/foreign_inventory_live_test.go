@@ -327,8 +327,7 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 	}
 	b.resetRequests()
 	for range 2 {
-		b.reconciler = component.NewReconciler[*widget.Widget](operatorName, portal, component.ReconcilerOptions{})
-		b.check(b.reconciler.SetupWithManager(newManager(t, b.env, b.user)))
+		b.restart(portal)
 		b.forward += 11 * time.Minute
 		if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil {
 			t.Fatalf("state %s, %v", w.Status.State, err)

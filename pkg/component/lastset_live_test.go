@@ -109,8 +109,7 @@ func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
 			test.fail(b)
 			for _, restart := range []bool{false, true, false} {
 				if restart {
-					b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(fragile), test.options)
-					b.check(b.reconciler.SetupWithManager(newManager(t, b.env, b.user)))
+					b.restartWith(manifests.GeneratorFunc(fragile), test.options)
 				}
 				b.damage()
 				damaged := b.found()

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
@@ -239,4 +243,118 @@ func failOnce(b *bed, _ func()) {
 	}
 	b.update(func(w *widget.Widget) { delete(w.Spec.Values, "fail") })
 	b.until(v1alpha1.StateReady)
+}
+
+// elected starts a process of the operator that leads only while it has the lease. The function that it returns
+// ends the process, calls beforeRelease when the process works no more, and gives up the lease.
+func (b *bed) elected() (manager ctrl.Manager, end func(beforeRelease func())) {
+	b.Helper()
+	restConfig := must(b.env.ConfigFor(b.user, "system:masters"))(b.T)
+	leaderLock := must(component.NewLeaderLock(restConfig, b.namespace, "standby"))(b.T)
+	lock := &heldLock{Interface: leaderLock, asked: make(chan struct{}), allowed: make(chan struct{})}
+	manager = must(ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true, RetryPeriod: new(200 * time.Millisecond),
+	}))(b.T)
+	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: leaderLock}})
+	b.check(r.SetupWithManager(manager))
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	return manager, func(beforeRelease func()) {
+		b.Helper()
+		cancel()
+		select {
+		case <-lock.asked:
+			func() {
+				defer close(lock.allowed)
+				beforeRelease()
+			}()
+			b.check(<-ended)
+		case err := <-ended:
+			b.Errorf("the process ended without a lease to give up: %v", err)
+		}
+	}
+}
+
+// heldLock is a lock that is given up when the test allows it.
+type heldLock struct {
+	resourcelock.Interface
+	once           sync.Once
+	asked, allowed chan struct{}
+}
+
+func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" {
+		l.once.Do(func() { close(l.asked) })
+		<-l.allowed
+	}
+	return l.Interface.Update(ctx, record)
+}
+
+func TestAProcessThatStandsByBeginsWithWhatNoneHasHandled(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	_, end := b.elected()
+	const others = 12 // more than are reconciled at a time, and before the edited one by name
+	for i := range others {
+		w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprintf("a%d", i)}}
+		b.check(b.client.Create(t.Context(), w))
+	}
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.comesToBeReady()
+	standby, endStandby := b.elected()
+	defer endStandby(func() {})
+	b.comesTo(func() (string, bool) { // it watches: edits from now on are edits for it
+		seen := &metav1.PartialObjectMetadataList{}
+		seen.SetGroupVersionKind(widget.GroupVersion.WithKind("WidgetList"))
+		err := standby.GetClient().List(t.Context(), seen, client.InNamespace(b.namespace))
+		return fmt.Sprintf("the process that stands by has seen %d components: %v", len(seen.Items), err), len(seen.Items) == others+1
+	})
+	if plan, _ := b.ask(b.question()); len(plan.Changes) > 0 {
+		t.Errorf("the leader plans %v", changes(plan))
+	}
+	b.comesTo(func() (string, bool) { // the rest of the answer
+		_, annotated := b.get().Annotations[previewOf]
+		return "the annotation is there", annotated
+	})
+	select {
+	case <-standby.Elected():
+		t.Fatal("two processes lead")
+	default:
+	}
+	b.resetRequests()
+	end(func() {
+		b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
+		b.comesTo(func() (string, bool) {
+			seen := &metav1.PartialObjectMetadata{} // as the controller watches it
+			seen.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
+			b.check(standby.GetClient().Get(t.Context(), b.key("main"), seen))
+			return fmt.Sprintf("the process that stands by has seen generation %d", seen.Generation), seen.Generation == b.get().Generation
+		})
+	})
+	if plan, _ := b.ask(b.edited("a", "3")); len(plan.Changes) != 1 {
+		t.Errorf("the process that stood by plans %v", changes(plan))
+	}
+	b.comesToBeReady()
+	if value, _ := b.configMap("a"); value != "2" {
+		t.Errorf("the value is %q", value)
+	}
+	var read []string
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && e.Verb == "get" && e.Resource == "widgets" && !slices.Contains(read, e.Name) {
+			read = append(read, e.Name)
+		}
+	}
+	if at := slices.Index(read, "main"); at < 0 || at >= 5 {
+		t.Errorf("the component with the edit was read as number %d of %v", at+1, read)
+	}
+	for i := range others {
+		b.check(b.client.Delete(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprintf("a%d", i)}}))
+	}
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.comesTo(func() (string, bool) {
+		list := &widget.WidgetList{}
+		b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
+		return fmt.Sprintf("%d components", len(list.Items)), len(list.Items) == 0
+	})
 }

@@ -5,24 +5,25 @@ package component_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -62,9 +63,7 @@ func TestLifeOfAComponent(t *testing.T) {
 	if _, result, err := b.reconcile(); err != nil || result.RequeueAfter < 9*time.Minute || result.RequeueAfter > 10*time.Minute {
 		t.Errorf("at rest: %+v, %v", result, err)
 	}
-	again := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.check(again.SetupWithManager(newManager(t, b.env, b.user)))
-	b.reconciler = again // as after a restart
+	b.restart(manifests.GeneratorFunc(configMaps))
 	b.reconcile()
 	if writes := b.writes(); len(writes) > 0 {
 		t.Errorf("writes at rest: %v", writes)
@@ -103,56 +102,6 @@ func (b *bed) expect(state v1alpha1.State, reason string) *widget.Widget {
 	return w
 }
 
-func TestTheStatusSaysWhatIsAppliedAndHowToSelectIt(t *testing.T) {
-	chart := must(helm.New(fstest.MapFS{
-		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: settings\nversion: 1.2.3\nappVersion: '7'\n")},
-		"values.yaml":        {Data: []byte("values: {value: none}\n")},
-		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.values.value }}'}\n")},
-	}, ".", helm.Options{}))(t)
-	b := newBed(t, chart, component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"value": "1"}})
-	b.until(v1alpha1.StateReady)
-	b.update(func(w *widget.Widget) { w.Spec.Values["value"] = "2" })
-	w := b.untilGeneration()
-
-	source := &v1alpha1.Source{Generator: "helm", Chart: "settings", Version: "1.2.3", AppVersion: "7"}
-	if diff := cmp.Diff(source, w.Status.Source); diff != "" {
-		t.Errorf("source (-want +got):\n%s", diff)
-	}
-	var applied []metav1.Time
-	for i := range w.Status.History {
-		entry := &w.Status.History[i]
-		applied = append(applied, entry.AppliedAt)
-		if entry.Digest == "" || entry.ReadyAt.IsZero() || entry.ChangedBy == "" || len(entry.Generator) != 16 {
-			t.Errorf("%+v", *entry)
-		}
-		entry.AppliedAt, entry.ReadyAt, entry.Digest, entry.ChangedBy, entry.Generator = metav1.Time{}, nil, "", "", ""
-	}
-	ready := v1alpha1.RevisionReady
-	want := []v1alpha1.RevisionStatus{{Revision: 2, Result: ready, Source: source}, {Revision: 1, Result: ready, Source: source}}
-	if diff := cmp.Diff(want, w.Status.History); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
-	if len(applied) == 2 && (applied[1].IsZero() || applied[0].Before(&applied[1])) {
-		t.Errorf("applied at %v", applied)
-	}
-
-	selected := &corev1.ConfigMapList{}
-	b.check(b.client.List(t.Context(), selected, client.InNamespace(b.namespace), client.MatchingLabels{operatorName + "/owner-id": w.Status.OwnerID}))
-	if len(selected.Items) != 1 || selected.Items[0].Name != "own" {
-		t.Errorf("%d objects have the label of owner id %q", len(selected.Items), w.Status.OwnerID)
-	}
-
-	raw := &unstructured.Unstructured{}
-	raw.SetAPIVersion("test.corbel.run/v1")
-	raw.SetKind("Widget")
-	b.check(b.client.Get(t.Context(), b.key("main"), raw))
-	objects, _, err := unstructured.NestedStringMap(raw.Object, "status", "inventory", "objects")
-	if _, ok := objects["v1 ConfigMap "+b.namespace+"/own"]; err != nil || !ok || len(objects) != 1 {
-		t.Errorf("the inventory names %v, %v", objects, err)
-	}
-}
-
 func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
 	var rendered atomic.Int32
 	b := newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
@@ -180,5 +129,91 @@ func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
 		if w.Status.Revision != before.Status.Revision || w.Status.ProcessingDigest != before.Status.ProcessingDigest || !w.Status.LastAppliedAt.Equal(before.Status.LastAppliedAt) {
 			t.Errorf("%v: the status is %+v, was %+v", request, w.Status.Status, before.Status.Status)
 		}
+	}
+}
+
+// pause runs reconciles with as much time between them, and returns what they wrote.
+func (b *bed) pause(reconciles int, between time.Duration) []string {
+	b.Helper()
+	b.resetRequests()
+	for range reconciles {
+		b.forward += between
+		_, _ = b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
+	}
+	return b.writes()
+}
+
+func TestAtRestNothingIsWritten(t *testing.T) {
+	failing := func(text func(number int) error) manifests.Generator {
+		n := 0
+		return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			n++
+			return nil, text(n)
+		})
+	}
+	object := func(object client.Object) manifests.Generator {
+		return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+			return []client.Object{object}, nil
+		})
+	}
+	invalid := configMap("a", nil)
+	invalid.Data = map[string]string{"not/legal": "1"}
+	tests := []struct {
+		name      string
+		generator manifests.Generator
+		spec      widget.Spec
+		options   component.ReconcilerOptions
+		prepare   func(b *bed)
+		state     v1alpha1.State
+		reason    string
+	}{
+		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: v1alpha1.StateReady, reason: vocabulary.ReasonReady},
+		{
+			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StateSuspended, reason: vocabulary.ReasonSuspended,
+			spec: widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}},
+		},
+		{
+			name: "its deletion is blocked", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StateDeleting, reason: vocabulary.ReasonDeletionBlocked,
+			spec: widget.Spec{Values: map[string]string{"a": "1"}},
+			prepare: func(b *bed) {
+				b.update(func(w *widget.Widget) { w.Finalizers = append(w.Finalizers, "example.com/foreign") })
+				b.check(b.client.Delete(b.Context(), b.get()))
+			},
+		},
+		{
+			name: "an object belongs to another client", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StateError, reason: vocabulary.ReasonOwnerConflict,
+			spec:    widget.Spec{Values: map[string]string{"a": "1"}},
+			options: component.ReconcilerOptions{AdoptionPolicy: new(v1alpha1.AdoptionPolicyNever)},
+			prepare: func(b *bed) {
+				b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}))
+			},
+		},
+		{name: "the server refuses an object", generator: object(invalid), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
+		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
+		{
+			name: "the generator fails with another identifier every time", state: v1alpha1.StateError, reason: vocabulary.ReasonError,
+			generator: failing(func(n int) error { return fmt.Errorf("no chart (request 7d444840-9dc0-11d1-b245-%012d)", n) }),
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBed(t, test.generator, test.options)
+			b.create(test.spec)
+			if test.prepare != nil && test.state == v1alpha1.StateDeleting {
+				b.until(v1alpha1.StateReady)
+			}
+			if test.prepare != nil {
+				test.prepare(b)
+			}
+			b.pause(3, time.Minute)
+			b.pause(1, 10*time.Minute) // the history has it once that the revision is not ready in time
+			if writes := b.pause(12, time.Minute); len(writes) > 0 {
+				t.Errorf("12 reconciles wrote %v", writes)
+			}
+			state, reason, message := b.get().Status.GetState()
+			if state != test.state || reason != test.reason {
+				t.Errorf("%s, %s: %s", state, reason, message)
+			}
+		})
 	}
 }

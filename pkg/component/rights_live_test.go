@@ -15,10 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -51,15 +48,6 @@ var ownRights = []rbacv1.PolicyRule{
 	rule("test.corbel.run", "widgets/status", "patch update"),
 	rule("", "secrets", "get create"),
 	rule("events.k8s.io", "events", "create patch"),
-}
-
-// restricted returns a manager of a user with rights in the namespace of the test only.
-func (b *bed) restricted(user string) ctrl.Manager {
-	b.Helper()
-	return must(ctrl.NewManager(must(b.env.ConfigFor(user))(b), ctrl.Options{
-		Scheme: newScheme(b.T), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: b.manager.GetControllerOptions(),
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
-	}))(b)
 }
 
 func TestAllRefusalsOfAPassAreNamedAsRules(t *testing.T) {
@@ -148,7 +136,7 @@ func TestRightsInOneNamespaceAreEnough(t *testing.T) {
 	b := newBed(t, rendering(), component.ReconcilerOptions{})
 	const user = "watching-tenant"
 	b.grant(user, append(slices.Clone(ownRights), rule("", "configmaps", "get list watch create update patch delete"))...)
-	manager := b.restricted(user)
+	manager := b.confined(must(b.env.ConfigFor(user))(b), newScheme(t))
 	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
 		Operator: component.OperatorOptions{OperatorNamespace: &b.namespace, ClusterUID: new("a-name-of-this-cluster")},
 	})

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -48,10 +47,7 @@ func (b *bed) startLoose() {
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	})
 	b.auditOptions.Component.Group = loose.Group
-	manager := must(ctrl.NewManager(must(b.env.ConfigFor(b.user, "system:masters"))(b), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
-	}))(b)
+	manager := b.confined(must(b.env.ConfigFor(b.user, "system:masters"))(b), scheme)
 	b.check(component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}).SetupWithManager(manager))
 	b.start(manager)
 }
