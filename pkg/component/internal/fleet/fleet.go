@@ -60,7 +60,7 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Fleet says whether it is the turn of a component to start a revision. It is safe for concurrent use; calls for one component do not overlap.
+// Fleet says whether it is the turn of a component to start a revision. Calls for different components may overlap.
 type Fleet struct {
 	Options
 	rollout rollout

@@ -20,9 +20,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// keepTimeout bounds the last writes of the inventory in a reconcile that is cut off.
-const keepTimeout = 15 * time.Second
-
 // Record is the inventory of one component in the course of one reconcile. The part of it in the status may become durable at any moment.
 type Record struct {
 	keeper   *Keeper
@@ -84,7 +81,7 @@ func (r *Record) SaveOutcome(ctx context.Context, inventory v1alpha1.Inventory, 
 	}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 		defer cancel()
 	}
 	stored, keepErr := r.snapshot.SaveSecrets(ctx, r.signed(inventory), r.write)

@@ -60,7 +60,8 @@ var irreplaceable = []schema.GroupKind{
 func Retained(items []v1alpha1.InventoryItem, hooks []report.Key) []report.Key {
 	keys := slices.Clone(hooks)
 	for _, item := range items {
-		if key := (report.Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name}); slices.Contains(irreplaceable, key.GroupKind()) {
+		key := report.Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name}
+		if slices.Contains(irreplaceable, key.GroupKind()) {
 			keys = append(keys, key)
 		}
 	}

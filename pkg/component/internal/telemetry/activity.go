@@ -255,8 +255,7 @@ func (t *Telemetry) logTransition(ctx context.Context, obj identity.Component, a
 	}
 	logf.FromContext(ctx).Info(transition, about...)
 	a.log.steps, a.log.repaired, a.log.transition = nil, false, transition
-	// A revision goes on after a suspension.
-	a.log.started = a.log.started && (transition == "suspended" || transition == "resumed")
+	a.log.started = a.log.started && (transition == "suspended" || transition == "resumed") // a revision goes on after a suspension
 	a.log.failure = failure{}
 }
 
