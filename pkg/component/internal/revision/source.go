@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package revision finds out which revision of a component is applied, and what its objects are. It keeps the revisions in the status of
+// the component: their digests, the history, the timeout of the current revision, and the earlier revision that a rollback pins.
 package revision
 
 import (
