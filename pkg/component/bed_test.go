@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +173,19 @@ func (b *bed) check(err error) {
 	}
 }
 
+// restart replaces the operator by another process with the same chart.
+func (b *bed) restart(generator manifests.Generator) {
+	b.Helper()
+	b.restartWith(generator, component.ReconcilerOptions{})
+}
+
+func (b *bed) restartWith(generator manifests.Generator, options component.ReconcilerOptions) {
+	b.Helper()
+	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, options)
+	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
+	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
+}
+
 // create makes the component of the test.
 func (b *bed) create(spec widget.Spec) *widget.Widget {
 	b.Helper()
@@ -295,6 +309,13 @@ func (b *bed) writes() []string {
 		writes = append(writes, fmt.Sprintf("%s %s %s", e.Verb, resource, name))
 	}
 	return writes
+}
+
+// without returns the writes, sorted, without those that contain one of the texts.
+func without(writes []string, texts ...string) []string {
+	return slices.Sorted(slices.Values(slices.DeleteFunc(writes, func(write string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(write, text) })
+	})))
 }
 
 // isDryRun reports whether a request changes nothing.

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -26,6 +29,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // scattered renders a ConfigMap for each value, in the namespace that is the value.
@@ -194,5 +198,47 @@ func TestADeletionThatOrphansDetaches(t *testing.T) {
 				t.Errorf("the Secret of the revisions is left: %v", err)
 			}
 		})
+	}
+}
+
+// kept returns the Secret with the random values.
+func (b *bed) kept() *corev1.Secret {
+	b.Helper()
+	list := &corev1.SecretList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+	for _, secret := range list.Items {
+		if string(secret.Type) == operatorName+"/revisions" {
+			return &secret
+		}
+	}
+	b.Fatal("no Secret with random values")
+	return nil
+}
+
+func TestASecretOfRevisionsThatIsMadeAfterItsComponentIsGoneGoes(t *testing.T) {
+	var cut atomic.Bool
+	lose := func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") && !cut.Swap(true) {
+				return nil, errors.New("the answer is lost")
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) { b.manager = newManagerVia(t, b.env, b.user, lose) })
+	w := b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(v1alpha1.StateReady)
+	late := b.kept()
+	b.check(b.client.Delete(t.Context(), w))
+	b.untilGone()
+	b.check(client.IgnoreNotFound(b.client.Delete(t.Context(), late.DeepCopy())))
+	late.ResourceVersion, late.UID = "", ""
+	b.check(b.client.Create(t.Context(), late))
+	for _, after := range []time.Duration{time.Minute, time.Minute} {
+		b.forward += after
+		must(b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}))(t)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(late), late); !apierrors.IsNotFound(err) {
+		t.Errorf("the Secret is left: %v", err)
 	}
 }

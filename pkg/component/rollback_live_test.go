@@ -381,8 +381,8 @@ func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {
 // A pending revision with random values takes no room in the history, and can be replaced by another one
 // without a warning; repairs meanwhile are reported.
 func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
-	limit := 2
-	b := newBed(t, registry(t), component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: &limit}})
+	random := templated(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: core}\nstringData: {password: '{{ randAlphaNum 20 }}', color: {{ .Values.values.color }}}\n")
+	b := newBed(t, random, component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(2)}})
 	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
 	b.until(v1alpha1.StateReady)
 	b.setValues(map[string]string{"color": "green"})

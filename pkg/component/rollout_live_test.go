@@ -302,10 +302,9 @@ func (f *upgradedFleet) eventsOf(reason string) (texts []string) {
 }
 
 func TestMistakesInTheOptionRolloutAreReportedTogether(t *testing.T) {
-	none := 0
-	r := component.NewReconciler[*widget.Widget](operatorName, registry(t), component.ReconcilerOptions{
+	r := component.NewReconciler[*widget.Widget](operatorName, versionOne, component.ReconcilerOptions{
 		Revisions: component.RevisionOptions{
-			RevisionHistoryLimit: &none,
+			RevisionHistoryLimit: new(0),
 			Rollout: &component.Rollout{
 				MaxUnavailable: intstr.FromString("110%"), Pause: -time.Second,
 				Canaries: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}},
