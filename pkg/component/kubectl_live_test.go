@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,22 +27,20 @@ import (
 func TestKubectlWaitsForReady(t *testing.T) {
 	e := env.Shared(t)
 	installWidgets(t, e)
-	text, err := os.ReadFile("internal/verdict/testdata/statuses.yaml")
-	if err != nil {
-		t.Fatal(err)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	var recorded []struct {
 		Reason string         `json:"reason"`
 		Status map[string]any `json:"status"`
 	}
-	if err := yaml.Unmarshal(text, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	check(yaml.Unmarshal(must(os.ReadFile("internal/verdict/testdata/statuses.yaml"))(t), &recorded))
 	c := must(client.New(e.Config(), client.Options{Scheme: newScheme(t)}))(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	if err := c.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	check(c.Create(t.Context(), namespace))
 	t.Cleanup(func() { // operators of other tests would reconcile them
 		if err := c.DeleteAllOf(context.Background(), &widget.Widget{}, client.InNamespace(namespace.Name)); err != nil {
 			t.Error(err)
@@ -54,25 +52,19 @@ func TestKubectlWaitsForReady(t *testing.T) {
 			"apiVersion": widget.GroupVersion.String(), "kind": "Widget",
 			"metadata": map[string]any{"name": name, "namespace": namespace.Name}, "spec": map[string]any{},
 		}}
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		check(c.Create(t.Context(), object))
 		if status != nil {
 			object.Object["status"] = status
-			if err := c.Status().Update(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			check(c.Status().Update(t.Context(), object))
 		}
 		if change {
 			object.Object["spec"] = map[string]any{"timeout": "1m"}
-			if err := c.Update(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			check(c.Update(t.Context(), object))
 		}
 		if wantGeneration := map[bool]int64{false: 1, true: 2}[change]; object.GetGeneration() != wantGeneration {
 			t.Fatalf("%s has the generation %d", name, object.GetGeneration())
 		}
-		if ready := kstatus(t, object); ready {
+		if must(kstatus.Compute(object))(t).Status == kstatus.CurrentStatus {
 			want = append(want, "widget.test.corbel.run/"+name+" condition met")
 		}
 	}
@@ -96,14 +88,4 @@ func TestKubectlWaitsForReady(t *testing.T) {
 	if !slices.Equal(got, want) || len(want) != 1 {
 		t.Errorf("kubectl waits no more for %q, and kstatus reads Current of %q", got, want)
 	}
-}
-
-// kstatus reports whether the object is Current.
-func kstatus(t *testing.T, object *unstructured.Unstructured) bool {
-	t.Helper()
-	computed, err := status.Compute(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return computed.Status == status.CurrentStatus
 }
