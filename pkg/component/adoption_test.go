@@ -24,9 +24,7 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 		"Chart.yaml":       {Data: []byte("apiVersion: v2\nname: store\nversion: 1.0.0\n")},
 		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
 	}, ".", helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for name, test := range map[string]struct {
 		reference string // shop/main/2 by default
 		chart     string // of the release; store by default

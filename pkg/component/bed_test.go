@@ -120,9 +120,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, widget.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		check(t, add(scheme))
 	}
 	return scheme
 }
@@ -159,17 +157,20 @@ func (b *bed) confined(restConfig *rest.Config, scheme *runtime.Scheme) ctrl.Man
 func must[V any](value V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return value
 	}
 }
 
 func (b *bed) check(err error) {
 	b.Helper()
+	check(b, err)
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 }
 

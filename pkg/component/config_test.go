@@ -18,12 +18,17 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-func testSettings(t testing.TB, options ReconcilerOptions) settings {
+func check(t testing.TB, err error) {
 	t.Helper()
-	s, err := resolveOptions("test.corbel.run", options)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func testSettings(t testing.TB, options ReconcilerOptions) settings {
+	t.Helper()
+	s, err := resolveOptions("test.corbel.run", options)
+	check(t, err)
 	return s
 }
 
@@ -98,9 +103,7 @@ func TestDirectives(t *testing.T) {
 				checkMistakes(t, err, test.err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			want := plain
 			test.want(&want)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(resolvedConfig{})); diff != "" {

@@ -217,9 +217,7 @@ func (b *bed) setForeignStatus(list any) {
 func apiExtensions(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	check(t, apiextensionsv1.AddToScheme(scheme))
 	return scheme
 }
 

@@ -86,9 +86,7 @@ func TestHooksCannotHarmOurStatus(t *testing.T) {
 	want := obj.Status
 	want.Note = "mine"
 	want.Conditions = []metav1.Condition{{Type: "Backup", Status: metav1.ConditionTrue}, {Type: "Ready", Status: metav1.ConditionUnknown}}
-	if err := h.runHooks(t.Context(), postRead, obj); err != nil {
-		t.Fatal(err)
-	}
+	check(t, h.runHooks(t.Context(), postRead, obj))
 	if diff := cmp.Diff(want, obj.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
@@ -174,9 +172,7 @@ func newLooped(t *testing.T, h *handler, obj *widget) *looped {
 		Client: c, Finalizer: h.self.Finalizer, New: h.author.new, Conditions: conditionsOf,
 		ObservedGenerationAlways: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return l
 }
 
@@ -323,9 +319,7 @@ func TestHooksAreCalledInTheDocumentedOrderAndPreDeleteAfterBlockers(t *testing.
 	if after == nil {
 		t.Fatal("gone")
 	}
-	if err := l.client.Delete(t.Context(), after); err != nil {
-		t.Fatal(err)
-	}
+	check(t, l.client.Delete(t.Context(), after))
 	engine.blockers = []report.Blocker{{Dependent: "CustomResourceDefinition foos", Message: "2 instances"}}
 	expect("post-read")
 	engine.blockers = nil

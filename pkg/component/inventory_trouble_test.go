@@ -191,8 +191,6 @@ func (b *bed) onlyOwn() {
 func statusSize(t *testing.T, w *widget.Widget) int {
 	t.Helper()
 	raw, err := json.Marshal(w.Status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return len(raw)
 }

@@ -27,20 +27,14 @@ import (
 func TestKubectlWaitsForReady(t *testing.T) {
 	e := env.Shared(t)
 	installWidgets(t, e)
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	var recorded []struct {
 		Reason string         `json:"reason"`
 		Status map[string]any `json:"status"`
 	}
-	check(yaml.Unmarshal(must(os.ReadFile("internal/verdict/testdata/statuses.yaml"))(t), &recorded))
+	check(t, yaml.Unmarshal(must(os.ReadFile("internal/verdict/testdata/statuses.yaml"))(t), &recorded))
 	c := must(client.New(e.Config(), client.Options{Scheme: newScheme(t)}))(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	check(c.Create(t.Context(), namespace))
+	check(t, c.Create(t.Context(), namespace))
 	t.Cleanup(func() { // operators of other tests would reconcile them
 		if err := c.DeleteAllOf(context.Background(), &widget.Widget{}, client.InNamespace(namespace.Name)); err != nil {
 			t.Error(err)
@@ -52,14 +46,14 @@ func TestKubectlWaitsForReady(t *testing.T) {
 			"apiVersion": widget.GroupVersion.String(), "kind": "Widget",
 			"metadata": map[string]any{"name": name, "namespace": namespace.Name}, "spec": map[string]any{},
 		}}
-		check(c.Create(t.Context(), object))
+		check(t, c.Create(t.Context(), object))
 		if status != nil {
 			object.Object["status"] = status
-			check(c.Status().Update(t.Context(), object))
+			check(t, c.Status().Update(t.Context(), object))
 		}
 		if change {
 			object.Object["spec"] = map[string]any{"timeout": "1m"}
-			check(c.Update(t.Context(), object))
+			check(t, c.Update(t.Context(), object))
 		}
 		if wantGeneration := map[bool]int64{false: 1, true: 2}[change]; object.GetGeneration() != wantGeneration {
 			t.Fatalf("%s has the generation %d", name, object.GetGeneration())

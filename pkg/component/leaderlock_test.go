@@ -118,9 +118,7 @@ func TestALeaderLockNeedsANamespaceAndAName(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	lock, err := NewLeaderLock(&rest.Config{Host: "https://127.0.0.1:1"}, "shop", "shop.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if lock.Identity() == "" || lock.Check() == nil {
 		t.Errorf("a new lock has the identity %q and is held", lock.Identity())
 	}
@@ -132,14 +130,10 @@ func TestAProcessThatMayBeDeposedRecordsNothing(t *testing.T) {
 	lock := &LeaderLock{Interface: &leaseStub{}, now: func() time.Time { return now }}
 	h.settings.leaderLock = lock
 	h.records = newRecords(h.steps, 0)
-	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, lock.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15}))
 	commits := 0
 	stored, err := h.records.Open(t.Context(), &widget{}, func(context.Context) error { commits++; return nil }, nil, "", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if err := stored.Save(t.Context(), v1alpha1.Inventory{}); err != nil || commits != 1 {
 		t.Fatalf("the leader: %v, %d commits", err, commits)
 	}

@@ -61,13 +61,9 @@ func TestNoStatusOfAnEarlierBuildIsLost(t *testing.T) {
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var objects []widget
-		if err := json.Unmarshal(content, &objects); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(content, &objects))
 		for i := range objects {
 			if obj := &objects[i]; obj.Kind == "Widget" {
 				h, _ := testHandler(t, &fakeEngine{})

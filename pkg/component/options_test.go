@@ -83,9 +83,7 @@ func TestOptions(t *testing.T) {
 				checkMistakes(t, err, test.err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if got.ownLimiter == nil || got.rateLimiter != got.ownLimiter {
 				t.Error("the rate limiter is not the default")
 			}
@@ -135,9 +133,7 @@ func TestAccess(t *testing.T) {
 				checkMistakes(t, err, test.err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("access (-want +got):\n%s", diff)
 			}

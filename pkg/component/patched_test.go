@@ -63,9 +63,7 @@ func TestTheEngineGetsWhatThePatchesOfTheComponentLeave(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			encoded, err := json.Marshal(engine.applied[0].Objects[0])
 			if err != nil || !strings.Contains(string(encoded), `"image":"`+test.image+`"`) {
 				t.Errorf("the engine got %s", encoded)
@@ -84,9 +82,7 @@ func TestAPatchOfAHookThatRunsAtAnotherMomentIsNoMistake(t *testing.T) {
 			hook("first", "pre-install") + hook("later", "post-upgrade") +
 			"{{- if .Release.IsInstall }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: welcome}\n{{- end }}\n")},
 	}, "chart", helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	patch := func(kind, name string) v1alpha1.Patch {
 		return v1alpha1.Patch{Patch: "{apiVersion: " + map[string]string{"Job": "batch/v1", "ConfigMap": "v1"}[kind] + ", kind: " + kind +
 			", metadata: {name: " + name + ", labels: {patched: once}}}"}

@@ -42,9 +42,7 @@ func TestAPlanOfADeletionNamesWhatBlocksAllOfIt(t *testing.T) {
 	engine := &fakeEngine{blockers: []report.Blocker{{Dependent: "CustomResourceDefinition foos.example.com", Message: "2 instances exist"}}}
 	h, _ := testHandler(t, engine)
 	plan := &Plan{}
-	if err := h.planner.planDeletion(t.Context(), deletedWidget(someInventory, "example.com/foreign"), plan); err != nil {
-		t.Fatal(err)
-	}
+	check(t, h.planner.planDeletion(t.Context(), deletedWidget(someInventory, "example.com/foreign"), plan))
 	var blocked []string
 	for _, change := range plan.Changes {
 		if change.Class == report.ChangeBlocked && change.Key.Name == "main" {

@@ -111,9 +111,7 @@ func TestRandomValuesStayTheSameInARevision(t *testing.T) {
 	p.same(first, 1)
 	processOn(t, local, target).same(first, 1)
 
-	if err := target.Update(t.Context(), asked("blue")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, target.Update(t.Context(), asked("blue")))
 	later := maps.Clone(first)
 	later["color"] = "blue"
 	processOn(t, local, target).same(later, 1)
@@ -238,9 +236,7 @@ func TestLostRandomValuesAreReportedAndMadeAnew(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			local, target := fake.NewClientBuilder().Build(), fake.NewClientBuilder().WithObjects(asked("red")).Build()
 			first := processOn(t, local, target).rendered(1)
-			if err := test.lose(t.Context(), local); err != nil {
-				t.Fatal(err)
-			}
+			check(t, test.lose(t.Context(), local))
 			p := processOn(t, local, target)
 			p.before = test.before
 			second := p.rendered(1)
@@ -316,9 +312,7 @@ func TestAHistoryThatCannotBeWrittenFailsAComponentOnce(t *testing.T) {
 	last := &p.remembered(w).rendering
 	keep := func() (string, error) {
 		rendered, err := p.revisions.Renderer.Render(ctx, request, last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		err = p.revisions.Renderer.Keep(ctx, request, &rendered, last)
 		return rendered.Stored, err
 	}

@@ -285,9 +285,7 @@ func TestPostReconcileHooksRunAlthoughAnEarlierStateWasReady(t *testing.T) {
 		runs := 0
 		h.code.hooks[postReconcile] = hooksOf(func(context.Context, client.Client, *widget) error { runs++; return nil })
 		tc.change(obj.GetStatus())
-		if err := h.applier.hooksAfterFastPath(h.basicContext(t.Context()), obj); err != nil {
-			t.Fatal(err)
-		}
+		check(t, h.applier.hooksAfterFastPath(h.basicContext(t.Context()), obj))
 		if runs > 0 != tc.runs {
 			t.Errorf("%s: it was called %d times", name, runs)
 		}

@@ -63,9 +63,7 @@ func TestReferencesAreLoaded(t *testing.T) {
 		Texts:    map[string]ConfigMapKeyReference{"x": {Name: "texts", Key: "hello"}, "y": {Name: "texts", Key: "bye"}},
 		Own:      own("loaded", nil),
 	})
-	if err := h.loadReferences(t.Context(), obj).Retry(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, h.loadReferences(t.Context(), obj).Retry())
 	refs := obj.Spec.Refs
 	if got := string(refs.Password.Value()); got != "t" {
 		t.Errorf("the password is %q", got)

@@ -222,9 +222,7 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		key := client.ObjectKeyFromObject(obj)
 		h.memory.keepRendered(key, prepared{size: 1})
 		queue.DependentChanged(h.self.Owner(obj), reconciler.Change{What: reconciler.EventContent})
-		if err := tc.end(h, obj); err != nil {
-			t.Fatal(err)
-		}
+		check(t, tc.end(h, obj))
 		if h.memory.cacheOf(key).size > 0 {
 			t.Errorf("%s: what was rendered is kept", name)
 		}

@@ -70,9 +70,7 @@ func play(t *testing.T, h *handler, digests ...string) []string {
 	var values []string
 	for _, digest := range digests {
 		objects, err := render(manifests.Context{Digest: digest}.In(t.Context()), h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		values = append(values, valueOf(objects))
 	}
 	return values
@@ -118,9 +116,7 @@ func TestAFindingNamesObjectFieldAndTemplateButNoValue(t *testing.T) {
 	generator, err := gotemplate.New(fstest.MapFS{
 		"t/secret.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData:\n  password: {{ next }}\n  user: root\n")},
 	}, "t", gotemplate.Options{Functions: counting()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	h.revisions.Renderer.Generator = generator
 	for range 2 {
 		if _, err := render(manifests.Context{Digest: "1"}.In(t.Context()), h); err != nil {
@@ -163,18 +159,14 @@ func fromTemplate(t *testing.T, text string, objects ...client.Object) (*handler
 	t.Helper()
 	h, log := testHandler(t, &fakeEngine{})
 	generator, err := gotemplate.New(fstest.MapFS{"t/a.yaml": {Data: []byte(text)}}, "t", gotemplate.Options{Functions: counting()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	h.revisions.Renderer.Generator = generator
 	target := fake.NewClientBuilder().WithObjects(objects...).Build()
 	return h, log, target, func(digest string) *unstructured.Unstructured {
 		t.Helper()
 		ctx := manifests.Context{Digest: digest, Client: target}.In(t.Context())
 		objects, err := render(ctx, h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return objects[0].(*unstructured.Unstructured)
 	}
 }
@@ -183,9 +175,7 @@ func TestATemplateThatKeepsWhatItFindsIsDeterministic(t *testing.T) {
 	h, log, target, render := fromTemplate(t, keeper)
 	key := client.ObjectKeyFromObject(newWidget())
 	installed := render("1")
-	if err := target.Create(t.Context(), installed.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, target.Create(t.Context(), installed.DeepCopy()))
 	for range 2 {
 		if diff := cmp.Diff(installed.Object["data"], render("1").Object["data"]); diff != "" {
 			t.Errorf("what was found is not kept (-want +got):\n%s", diff)
@@ -232,9 +222,7 @@ data: {color: '{{ (lookup "v1" "ConfigMap" "shop" "asked").data.color }}'%s}
 			var applied []string
 			for _, color := range []string{"red", "green", "blue"} {
 				asked.Data["color"] = color
-				if err := target.Update(t.Context(), asked); err != nil {
-					t.Fatal(err)
-				}
+				check(t, target.Update(t.Context(), asked))
 				got, _, _ := unstructured.NestedString(render("1").Object, "data", "color")
 				applied = append(applied, got)
 			}
@@ -264,13 +252,9 @@ func TestOtherCapabilitiesOfTheTargetAreApplied(t *testing.T) {
 		version = want
 		// A target remembers the answer for a while.
 		target, err := cluster.New(recorder.Config(), cluster.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		objects, err := render(renders.WithTarget(manifests.Context{Digest: "1"}.In(t.Context()), target), h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if got := valueOf(objects); got != want {
 			t.Errorf("applied %s, want %s", got, want)
 		}
@@ -307,9 +291,7 @@ func TestTheStatusSaysWhatASlowRenderingWorksOn(t *testing.T) {
 				obj.Status.State, obj.Status.ObservedGeneration = tc.state, tc.observed
 				if tc.counted {
 					digests, err := h.revisions.Digests(t.Context(), obj)
-					if err != nil {
-						t.Fatal(err)
-					}
+					check(t, err)
 					revision.Of(obj).StartProcessing(obj.Generation, digests, h.now())
 				}
 				var said []string

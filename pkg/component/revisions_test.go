@@ -83,9 +83,7 @@ func operate(t *testing.T, options ReconcilerOptions) *operated {
 	t.Helper()
 	o := &operated{T: t, obj: newWidget(), engine: &fakeEngine{manifest: func(request reconciler.ApplyRequest) string {
 		text, err := json.Marshal(request.Objects)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return hash.Combine(string(text))
 	}}}
 	o.handler, o.events = testHandler(t, o.engine, options)
@@ -195,9 +193,7 @@ func TestAGeneratorThatRendersTheSameStartsNoRevision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := operate(t, test.options)
 			first, err := o.reconcile(test.before)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			test.change(o)
 			request, err := o.reconcile(test.after)
 			if !errors.Is(err, test.after.err) {

@@ -385,9 +385,7 @@ func TestAnUpgradeOfTheOperatorWritesNoDependent(t *testing.T) {
 		}
 		for _, name := range []string{upgradeNamespace, u.namespace()} {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			if err := client.IgnoreAlreadyExists(c.Create(t.Context(), namespace)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, client.IgnoreAlreadyExists(c.Create(t.Context(), namespace)))
 		}
 		if *recordUpgrade != "" {
 			u.revision = *recordUpgrade
@@ -438,9 +436,7 @@ func (u upgrade) start(t *testing.T, e *env.Environment, wrap func(http.RoundTri
 			return nil
 		})
 	}
-	if err := reconciler.SetupWithManager(newManagerVia(t, e, "operator-"+u.name, wrap)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, reconciler.SetupWithManager(newManagerVia(t, e, "operator-"+u.name, wrap)))
 	return reconciler
 }
 
@@ -495,9 +491,7 @@ func (u upgrade) completeJobs(t *testing.T, c client.Client) {
 			"startTime": now, "completionTime": now, "succeeded": int64(1), "uncountedTerminatedPods": map[string]any{},
 			"conditions": []any{condition("SuccessCriteriaMet"), condition("Complete")},
 		}
-		if err := c.Status().Update(t.Context(), &job); err != nil {
-			t.Fatal(err)
-		}
+		check(t, c.Status().Update(t.Context(), &job))
 	}
 }
 
@@ -505,9 +499,7 @@ func (u upgrade) list(t *testing.T, c client.Client, kind schema.GroupVersionKin
 	t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := c.List(t.Context(), list, append(options, client.InNamespace(u.namespace()))...); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.List(t.Context(), list, append(options, client.InNamespace(u.namespace()))...))
 	return list.Items
 }
 
@@ -553,9 +545,7 @@ func (u upgrade) state(t *testing.T, c client.Client) []unstructured.Unstructure
 	})
 	key := &unstructured.Unstructured{}
 	key.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: upgradeNamespace, Name: u.operatorName() + "-digest-key"}, key); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Get(t.Context(), client.ObjectKey{Namespace: upgradeNamespace, Name: u.operatorName() + "-digest-key"}, key))
 	return append(objects, *key)
 }
 
@@ -563,18 +553,14 @@ func (u upgrade) state(t *testing.T, c client.Client) []unstructured.Unstructure
 func (u upgrade) record(t *testing.T, e *env.Environment, c client.Client) {
 	t.Helper()
 	for _, other := range u.others {
-		if err := c.Create(t.Context(), other, client.FieldOwner("others")); err != nil {
-			t.Fatal(err)
-		}
+		check(t, c.Create(t.Context(), other, client.FieldOwner("others")))
 	}
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace(), Name: "main"}, Spec: u.spec}
 	if u.release {
 		(&bed{T: t, client: c, namespace: u.namespace()}).install(u.generator(t), release{revision: 3})
 		w.Annotations = map[string]string{u.operatorName() + "/" + vocabulary.AnnotationAdoptHelmRelease: u.namespace() + "/main/3"}
 	}
-	if err := c.Create(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Create(t.Context(), w))
 	reconciler := u.start(t, e, nil)
 	for _, step := range u.steps {
 		if step.upgraded {
@@ -590,9 +576,7 @@ func (u upgrade) record(t *testing.T, e *env.Environment, c client.Client) {
 		objects[i].SetResourceVersion("")
 	}
 	content := must(json.MarshalIndent(objects, "", " "))(t)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(u.file()), 0o755), os.WriteFile(u.file(), append(content, '\n'), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.MkdirAll(filepath.Dir(u.file()), 0o755), os.WriteFile(u.file(), append(content, '\n'), 0o644)))
 }
 
 // take makes the change of a step.
@@ -611,23 +595,17 @@ func (u upgrade) take(t *testing.T, c client.Client, step upgradeStep) {
 	if err == nil && step.deleted {
 		err = c.Delete(t.Context(), w)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 }
 
 // load puts the recorded state into etcd, and waits until the API server has it.
 func (u upgrade) load(t *testing.T, e *env.Environment, c client.Client) {
 	t.Helper()
 	var objects []unstructured.Unstructured
-	if err := json.Unmarshal(must(os.ReadFile(u.file()))(t), &objects); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(must(os.ReadFile(u.file()))(t), &objects))
 	for _, o := range objects {
 		i := slices.IndexFunc(u.kinds(), func(k upgradeKind) bool { return k.GroupVersionKind == o.GroupVersionKind() })
-		if err := e.Store(t.Context(), path.Join(u.kinds()[i].etcd, o.GetNamespace(), o.GetName()), o.Object); err != nil {
-			t.Fatal(err)
-		}
+		check(t, e.Store(t.Context(), path.Join(u.kinds()[i].etcd, o.GetNamespace(), o.GetName()), o.Object))
 	}
 	for _, o := range objects {
 		live := &unstructured.Unstructured{}
@@ -683,9 +661,7 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 	t.Helper()
 	u.earlier = nil
 	last, before := u.steps[len(u.steps)-1], &widget.Widget{}
-	if err := c.Get(t.Context(), u.key(last), before); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Get(t.Context(), u.key(last), before))
 	sent := &writes{}
 	reconciler := u.start(t, e, sent.wrap)
 	// A build may add to its own record. It writes nothing else, and that once.
@@ -730,9 +706,7 @@ func (u upgrade) takeOver(t *testing.T, e *env.Environment, c client.Client) {
 		for _, o := range u.list(t, c, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) {
 			if slices.Contains(o.GetFinalizers(), upgradeHold) {
 				o.SetFinalizers(nil)
-				if err := c.Update(t.Context(), &o); err != nil {
-					t.Fatal(err)
-				}
+				check(t, c.Update(t.Context(), &o))
 			}
 		}
 		u.until(t, c, reconciler, step)
@@ -770,9 +744,7 @@ func (u upgrade) checkDefinition(t *testing.T, c client.Client) {
 	t.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(definitionKind)
-	if err := c.Get(t.Context(), client.ObjectKey{Name: u.definition()}, live); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Get(t.Context(), client.ObjectKey{Name: u.definition()}, live))
 	name, shared := u.operatorName(), slices.Contains(u.shares, http.MethodPut)
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	if live.GetDeletionTimestamp() != nil || labels[name+"/"+vocabulary.LabelOwnerID] != "" || annotations[name+"/"+vocabulary.AnnotationOwner] != "" ||
@@ -785,9 +757,7 @@ func (u upgrade) checkDefinition(t *testing.T, c client.Client) {
 func (u upgrade) change(t *testing.T, c client.Client, reconciler *component.Reconciler[*widget.Widget], w *widget.Widget) {
 	t.Helper()
 	w.Spec.Values[u.changed] = "changed"
-	if err := c.Update(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Update(t.Context(), w))
 	for w.Status.ObservedGeneration != w.Generation {
 		u.until(t, c, reconciler, ready).DeepCopyInto(w)
 	}

@@ -106,9 +106,7 @@ func TestTriggerNeverBlocks(t *testing.T) {
 	r := NewReconciler[*widget]("a", manifests.GeneratorFunc(nothing), ReconcilerOptions{})
 	r.running.Store(&running{triggers: trigger.New()})
 	for i := range trigger.MaxWaiting {
-		if err := r.Trigger("shop", strconv.Itoa(i)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, r.Trigger("shop", strconv.Itoa(i)))
 	}
 	if err := r.Trigger("shop", "0"); err != nil {
 		t.Errorf("of one that waits already: %v", err)
