@@ -58,10 +58,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 			h.memory.takeRendered(key) // all that is rendered is looked for
 		}
 	}
-	if !s.Gone { // a session that has an error already runs nothing
-		run := &h.conclude.Of(obj).Run
-		run.Planned, run.Transient = false, false
-	}
+	h.conclude.Start(key) // not in Run: a session that has an error already runs nothing
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		dropForeign(obj.GetStatus())
 		if h.self.Former(obj) == "" {

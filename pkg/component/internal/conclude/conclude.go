@@ -101,6 +101,14 @@ func (c *Concluder) Of(obj client.Object) *Memory {
 // Forget drops what is remembered of a component.
 func (c *Concluder) Forget(key client.ObjectKey) { c.memories.Delete(key) }
 
+// Start notes that a reconcile of a component starts: the engine has not run yet.
+func (c *Concluder) Start(key client.ObjectKey) {
+	if known, ok := c.memories.Load(key); ok {
+		run := &known.(*Memory).Run
+		run.Planned, run.Transient = false, false
+	}
+}
+
 // ResetDelay notes that something has changed that a component waits for.
 func (c *Concluder) ResetDelay(key client.ObjectKey) {
 	if known, ok := c.memories.Load(key); ok {
