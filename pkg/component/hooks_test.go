@@ -169,7 +169,7 @@ func newLooped(t *testing.T, h *handler, obj *widget) *looped {
 	h.local, l.client = c, c
 	var err error
 	h.sessions, err = session.New(session.Options[Component]{
-		Client: c, Finalizer: h.self.Finalizer, New: h.author.new, Conditions: conditionsOf,
+		Client: c, Name: h.self.Name, Finalizer: h.self.Finalizer, New: h.author.new, Conditions: conditionsOf,
 		ObservedGenerationAlways: true,
 	})
 	check(t, err)
@@ -364,21 +364,26 @@ func TestAPanicInAMethodOfTheComponentIsReportedConsistently(t *testing.T) {
 
 // A reconcile that fails before the engine plans does not roll back, whatever an earlier reconcile has planned.
 func TestAReconcileThatPlansNothingDoesNotRollBack(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{}, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
-	obj := newWidget()
-	obj.Status.State, obj.Status.Revision, obj.Status.AppliedGeneration = v1alpha1.StateProcessing, 2, 1
-	obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-time.Hour)}
-	obj.Status.History = []v1alpha1.RevisionStatus{
-		{Revision: 2, Result: v1alpha1.RevisionProcessing, AppliedAt: metav1.Unix(2, 0)}, {Revision: 1, Result: v1alpha1.RevisionReady, AppliedAt: metav1.Unix(1, 0), Digest: "kept"},
-	}
-	l := newLooped(t, h, obj)
-	l.refused = errors.New("no metadata today")
-	h.conclude.Of(obj).Run.Planned = true
-	after, _, err := l.reconcile()
-	if err == nil || !strings.Contains(err.Error(), "no metadata today") {
-		t.Fatalf("error %v", err)
-	}
-	if after.Status.Rollback != nil {
-		t.Errorf("it is rolled back: %+v", after.Status.Rollback)
+	for policy, says := range map[string]string{"manage": "no metadata today", "perhaps": "perhaps"} { // the second fails before the session runs
+		h, _ := testHandler(t, &fakeEngine{}, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
+		obj := newWidget()
+		obj.Annotations = map[string]string{h.self.Annotation(v1alpha1.AnnotationManagementPolicy): policy}
+		obj.Status.State, obj.Status.Revision, obj.Status.AppliedGeneration = v1alpha1.StateProcessing, 2, 1
+		obj.Status.ProcessingSince = &metav1.Time{Time: h.now().Add(-time.Hour)}
+		obj.Status.History = []v1alpha1.RevisionStatus{
+			{Revision: 2, Result: v1alpha1.RevisionProcessing, AppliedAt: metav1.Unix(2, 0)}, {Revision: 1, Result: v1alpha1.RevisionReady, AppliedAt: metav1.Unix(1, 0), Digest: "kept"},
+		}
+		l := newLooped(t, h, obj)
+		if policy == "manage" {
+			l.refused = errors.New(says)
+		}
+		h.conclude.Of(obj).Run.Planned = true
+		after, _, err := l.reconcile()
+		if _, _, message := after.Status.GetState(); !strings.Contains(message+fmt.Sprint(err), says) {
+			t.Errorf("%s: %v", message, err)
+		}
+		if after.Status.Rollback != nil {
+			t.Errorf("it is rolled back: %+v", after.Status.Rollback)
+		}
 	}
 }
