@@ -189,7 +189,7 @@ var mutants = []mutant{
 	{"pods that may not be listed hold back a component", "pkg/component/internal/verdict/availability.go", "if apierrors.IsForbidden(err) {", "if false && apierrors.IsForbidden(err) {", []string{verdictTests}},
 	{"a rule of its own for readiness does not count", "pkg/reconciler/desiredset.go", `d.Policies.ReadyWhen == "" && !byRule`, "(byRule || true)", []string{reconcilerTests}},
 	{"a status says Ready of a revision that has just started", "pkg/component/apply.go", "status.IsReady() { // that", "false && status.IsReady() { // that", []string{componentTests}},
-	{"the pods of a revision that was ready are read", "pkg/component/internal/revision/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{componentTests}},
+	{"the pods of a revision that was ready are read", "pkg/component/internal/revision/status.go", "current != nil && current.Result != v1alpha1.RevisionReady", "current != nil", []string{"./pkg/component/internal/revision"}},
 	{"a container that was started late is a timeout", "pkg/component/internal/conclude/report.go", "f.Intervals.Timeout+f.Settling", "f.Intervals.Timeout", []string{componentTests}},
 	{"a crash loop is waited for beyond the timeout", "pkg/component/internal/verdict/availability.go", "crashes || worst.Problem != pods.Starting", "crashes", []string{verdictTests}},
 	{"a roll-out stops at a container that was started late", "pkg/component/internal/fleet/member.go", "timedOut && reason != vocabulary.ReasonProcessing", "timedOut && reason != \"\"", []string{fleetTests}},
