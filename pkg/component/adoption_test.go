@@ -70,7 +70,11 @@ func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
 			if test.change != nil {
 				test.change(obj)
 			}
+			named := obj.Status.AdoptedRelease
 			reconcileOnce(t, h, obj)
+			if obj.Status.AdoptedRelease != named {
+				t.Errorf("the status names the release %+v", obj.Status.AdoptedRelease)
+			}
 			if _, reason, message := obj.GetStatus().GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, test.says) || len(engine.applied) > 0 {
 				t.Errorf("%s: %s; want %s; %d calls of the engine", reason, message, test.says, len(engine.applied))
 			}

@@ -282,6 +282,8 @@ func TestABadComponentSaysWhatIsWrongWithItAndHarmsNothing(t *testing.T) {
 			spec: object{"password": object{"name": "creds", "key": "pin"}}, state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, says: []string{"/creds has no key pin"}},
 		flagged("management-policy", "detach-on-delte", `"detach-on-delte" must be one of`),
 		flagged("allow-empty", "yes", `"yes"`),
+		flagged("rollout", "never", `"never" must be "pin", "promote" or "ignore"`),
+		flagged("drift-policy", "warn", `"warn"`),
 
 		harmless("a state of a deletion without a deletion", func(s *widget.Status) { s.State = v1alpha1.StateDeleting }),
 		harmless("counters and times that cannot be", func(s *widget.Status) {

@@ -55,6 +55,7 @@ type fakeEngine struct {
 	applied []reconciler.ApplyRequest
 	planned []reconciler.ApplyRequest
 	deleted []reconciler.DeleteRequest
+	asked   []reconciler.DeleteRequest // what blocks the deletion
 }
 
 func (e *fakeEngine) Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error) {
@@ -96,7 +97,8 @@ func (e *fakeEngine) PlanDeletion(context.Context, reconciler.DeleteRequest) (re
 	return e.plan, e.err
 }
 
-func (e *fakeEngine) DeletionBlockers(context.Context, reconciler.DeleteRequest) ([]report.Blocker, error) {
+func (e *fakeEngine) DeletionBlockers(_ context.Context, request reconciler.DeleteRequest) ([]report.Blocker, error) {
+	e.asked = append(e.asked, request)
 	return e.blockers, e.blockersErr
 }
 

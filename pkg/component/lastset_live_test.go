@@ -169,3 +169,18 @@ func TestWhatWasAppliedLastIsRepairedAsSoonAsItIsChanged(t *testing.T) {
 		return nil
 	})
 }
+
+func TestThePolicyOfTheComponentCountsForWhatWasAppliedLast(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(fragile), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
+	b.until(v1alpha1.StateReady)
+	b.update(func(w *widget.Widget) { w.Spec.Values["fails"], w.Spec.DriftPolicy = "1", v1alpha1.DriftPolicyIgnore })
+	b.damage()
+	damaged := b.found()
+	for range 2 {
+		b.reconcile()
+		if diff := cmp.Diff(damaged, b.found()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
 func TestAPlanRunsOnlyHooksThatAreSafe(t *testing.T) {
@@ -41,8 +42,12 @@ func TestAPlanGivesTheErrorOfTheReconcile(t *testing.T) {
 func TestAPlanOfADeletionNamesWhatBlocksAllOfIt(t *testing.T) {
 	engine := &fakeEngine{blockers: []report.Blocker{{Dependent: "CustomResourceDefinition foos.example.com", Message: "2 instances exist"}}}
 	h, _ := testHandler(t, engine)
-	plan := &Plan{}
-	check(t, h.planner.planDeletion(t.Context(), deletedWidget(someInventory, "example.com/foreign"), plan))
+	plan, obj := &Plan{}, deletedWidget(someInventory, "example.com/foreign")
+	obj.Spec.AdditionalManagedTypes = []reconciler.TypeInfo{{Group: "batch", Kind: "CronJob"}}
+	check(t, h.planner.planDeletion(t.Context(), obj, plan))
+	if asked := engine.asked[0]; len(asked.ManagedTypes) != 1 || len(asked.Protected) != 3 || len(asked.Inventory.Items) == 0 {
+		t.Errorf("the engine is asked for what blocks %+v", asked)
+	}
 	var blocked []string
 	for _, change := range plan.Changes {
 		if change.Class == report.ChangeBlocked && change.Key.Name == "main" {

@@ -331,3 +331,47 @@ func (b *remoteBed) expect(reason, message string) *widget.Widget {
 		time.Sleep(min(max(result.RequeueAfter, 10*time.Millisecond), 200*time.Millisecond))
 	}
 }
+
+func TestBadKubeconfigsTouchNothing(t *testing.T) {
+	b := newRemoteBed(t, otherCluster(t))
+	good := b.kubeconfig(b.farUser)
+	b.install()
+	unknown := b.there.Config()
+	unknown.CertData, unknown.KeyData, unknown.BearerToken = nil, nil, "an-unknown-token"
+	for _, test := range []struct{ name, kubeconfig, reason, message string }{
+		{"emptied", "", vocabulary.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
+		{"white space", " \n", vocabulary.ReasonKubeconfigEmpty, "kubeconfig: is empty"},
+		{"nothing in it", "{}", vocabulary.ReasonKubeconfigInvalid, "no cluster is defined"},
+		{"garbage", "what: [is: this", vocabulary.ReasonKubeconfigInvalid, "neither YAML nor JSON"},
+		{"a program", strings.Replace(good, "users:\n", "users:\n- name: x\n  user:\n    exec: {command: /bin/true}\n", 1),
+			vocabulary.ReasonKubeconfigForbiddenField, "kubeconfig: users[0].user.exec: is not allowed"},
+		{"a token that is not known", kubeconfigOf(t, unknown), vocabulary.ReasonError, "Unauthorized"},
+		{"the local cluster", kubeconfigOf(t, b.env.Config()), vocabulary.ReasonTargetIsLocal, "the kubeconfig leads to the cluster that the component lives in"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b.resetRequests()
+			b.markThere()
+			b.setKubeconfig(test.kubeconfig)
+			w := b.expect(test.reason, test.message)
+			if _, _, message := w.Status.GetState(); strings.Contains(message, "an-unknown-token") {
+				t.Errorf("a secret is in the message: %s", message)
+			}
+			writes := slices.DeleteFunc(b.writes(), func(write string) bool { return write == "patch widgets/status main" })
+			if writes = append(writes, b.writesThere()...); len(writes) > 0 {
+				t.Errorf("writes: %q", writes)
+			}
+			if _, ok := b.configMap("a"); ok {
+				t.Error("there is a config map in the local cluster")
+			}
+		})
+	}
+	b.setKubeconfig(good)
+	b.until(v1alpha1.StateReady)
+}
+
+func TestAddressesOfThisMachineAreRefusedUnlessAllowed(t *testing.T) {
+	b := &remoteBed{bed: newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}), there: otherCluster(t)}
+	b.setKubeconfig(b.kubeconfig("far"))
+	b.create(remoteSpec(map[string]string{"a": "1"}))
+	b.expect(vocabulary.ReasonTargetAddressDenied, "connections to the address 127.0.0.1 are not allowed: it is the machine that the operator runs on")
+}

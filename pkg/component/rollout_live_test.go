@@ -16,7 +16,11 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -47,9 +51,10 @@ func (v version) Generate(_ context.Context, _, name string, p types.Unstructura
 	}}, nil
 }
 
-// The versions of the operators.
+// The versions of the operators. The second one becomes ready when a user says so.
 var (
 	versionOne    = version{number: "1", ready: "true"}
+	versionTwo    = version{number: "2", ready: "has(self.data.ready)"}
 	versionBroken = version{number: "broken", ready: "false"}
 )
 
@@ -86,7 +91,12 @@ func (f *upgradedFleet) run(v manifests.Generator, options component.ReconcilerO
 	if f.stop != nil {
 		f.stop()
 	}
-	manager := f.confined(must(f.env.ConfigFor(f.user, "system:masters"))(f), newScheme(f.T))
+	manager := must(ctrl.NewManager(must(f.env.ConfigFor(f.user, "system:masters"))(f), ctrl.Options{
+		Scheme:     newScheme(f.T),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}))(f)
 	f.reconciler = component.NewReconciler[*widget.Widget](operatorName, v, options)
 	f.check(f.reconciler.SetupWithManager(manager))
 	ctx, cancel := context.WithCancel(f.Context())
@@ -195,6 +205,22 @@ func (f *upgradedFleet) set(name, suffix, value string) {
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"%s/%s":%s}}}`, operatorName, suffix, text)))))
 }
 
+// becomeReady lets the objects of components in version 2 become ready.
+func (f *upgradedFleet) becomeReady(names ...string) {
+	f.Helper()
+	for _, name := range names {
+		w := &corev1.ConfigMap{ObjectMeta: f.object(name)}
+		f.check(f.client.Patch(f.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"ready":"true"}}`))))
+	}
+}
+
+// edit changes the spec of a component.
+func (f *upgradedFleet) edit(name, value string) {
+	f.Helper()
+	w := &widget.Widget{ObjectMeta: f.object(name)}
+	f.check(f.client.Patch(f.Context(), w, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"values":{"value":%q}}}`, value))))
+}
+
 func (f *upgradedFleet) checkAllConditions() {
 	f.Helper()
 	for _, name := range f.names {
@@ -207,6 +233,84 @@ func (f *upgradedFleet) checkAllConditions() {
 func messageOf(w *widget.Widget) string {
 	_, _, message := w.Status.GetState()
 	return message
+}
+
+func TestAnUpgradeGoesThroughAFleetStepByStep(t *testing.T) {
+	f := newUpgradedFleet(t, 12, widget.Spec{})
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(2)}}
+	f.run(versionTwo, options)
+	f.wantWith("2", "c00", "c01")
+
+	// Those that wait are ready, say so, are repaired, and are written once.
+	waits := f.widget("c05")
+	if !waits.Status.IsReady() || waits.Status.Revision != 1 || messageOf(waits) != "1 of 1 dependent objects are ready; the next version waits for its turn" {
+		t.Errorf("revision %d: %q", waits.Status.Revision, messageOf(waits))
+	}
+	edited := waits.DeepCopy()
+	edited.Spec.Values = map[string]string{"edited": "1"}
+	for turn, request := range map[string]component.PlanRequest[*widget.Widget]{
+		"the next version waits for its turn": {Key: f.key("c05")}, "": {Key: f.key("c05"), Edited: edited}, // an edit does not wait
+	} {
+		plan, err := f.reconciler.Plan(t.Context(), request)
+		if f.check(err); plan.Turn != turn || len(plan.Changes) == 0 {
+			t.Errorf("plan with the turn %q and %d changes, want %q", plan.Turn, len(plan.Changes), turn)
+		}
+	}
+	f.check(f.client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: f.object("c05")}, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"value":"drifted"}}`))))
+	f.eventually("drift is repaired", func() bool {
+		object := &corev1.ConfigMap{}
+		f.check(f.client.Get(t.Context(), f.key("c05"), object))
+		return object.Data["value"] == "" && object.Data["version"] == "1"
+	})
+	f.resetRequests()
+	f.becomeReady("c01")
+	f.wantWith("2", "c00", "c01", "c02")
+	for _, write := range f.writes() {
+		if strings.HasPrefix(write, "update configmaps") && !strings.HasSuffix(write, "c02") || strings.HasPrefix(write, "create") {
+			t.Errorf("write %s", write)
+		}
+	}
+
+	// An edit of a user passes, and the next leader counts it.
+	f.edit("c07", "edited")
+	f.wantWith("2", "c00", "c01", "c02", "c07")
+	f.becomeReady("c00")
+	f.wantWith("2", "c00", "c01", "c02", "c07")
+	f.run(versionTwo, options)
+	f.wantWith("2", "c00", "c01", "c02", "c07")
+	f.becomeReady("c02")
+	f.wantWith("2", "c00", "c01", "c02", "c03", "c07")
+
+	// A component that is deleted, and one that is suspended, take no place.
+	f.check(f.client.Delete(t.Context(), &widget.Widget{ObjectMeta: f.object("c03")}))
+	f.wantWith("2", "c00", "c01", "c02", "c04", "c07")
+	f.set("c04", vocabulary.AnnotationSuspend, "true")
+	f.eventually("c05 is updated", func() bool { return slices.Contains(f.with("2"), "c05") })
+	f.set("c04", vocabulary.AnnotationSuspend, "")
+
+	f.eventually("all are ready with version 2", func() bool {
+		updated := f.with("2")
+		for _, name := range updated {
+			f.becomeReady(name)
+		}
+		// A status may say for a moment that a component is ready with the version before.
+		return len(updated) == 11 && !slices.ContainsFunc(updated, func(name string) bool {
+			w := f.widget(name)
+			return !w.Status.IsReady() || strings.HasSuffix(messageOf(w), "waits for its turn")
+		})
+	})
+	if w := f.widget("c11"); messageOf(w) != "1 of 1 dependent objects are ready" || w.Status.Revision != 2 {
+		t.Errorf("revision %d: %q", w.Status.Revision, messageOf(w))
+	}
+	f.resetRequests()
+	f.run(versionTwo, options)
+	f.reconcileAll()
+	for _, write := range f.writes() {
+		if !strings.HasPrefix(write, "patch widgets/status") { // what the annotation asked for
+			t.Errorf("write %s", write)
+		}
+	}
+	f.checkAllConditions()
 }
 
 func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
@@ -228,28 +332,6 @@ func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
 			t.Errorf("write %s", write)
 		}
 	}
-
-	// Those that wait are ready, say so, and are repaired.
-	waits := f.widget("c05")
-	if !waits.Status.IsReady() || waits.Status.Revision != 1 || messageOf(waits) != "1 of 1 dependent objects are ready; the next version waits for its turn" {
-		t.Errorf("revision %d: %q", waits.Status.Revision, messageOf(waits))
-	}
-	edited := waits.DeepCopy()
-	edited.Spec.Values = map[string]string{"edited": "1"}
-	for turn, request := range map[string]component.PlanRequest[*widget.Widget]{
-		"the next version waits for its turn": {Key: f.key("c05")}, "": {Key: f.key("c05"), Edited: edited}, // an edit does not wait
-	} {
-		plan, err := f.reconciler.Plan(t.Context(), request)
-		if f.check(err); plan.Turn != turn || len(plan.Changes) == 0 {
-			t.Errorf("plan with the turn %q and %d changes, want %q", plan.Turn, len(plan.Changes), turn)
-		}
-	}
-	f.check(f.client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: f.object("c05")}, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"value":"drifted"}}`))))
-	f.eventually("drift is repaired", func() bool {
-		object := &corev1.ConfigMap{}
-		f.check(f.client.Get(t.Context(), f.key("c05"), object))
-		return object.Data["value"] == "" && object.Data["version"] == "1"
-	})
 	for _, part := range []string{
 		"the roll-out of the new version has stopped, and 10 components are not updated: 2 components failed, and at most 2 may be unavailable",
 		f.namespace + "/c00: not ready after 1s", f.namespace + "/c01: ", operatorName + "/rollout: ignore",
@@ -288,6 +370,42 @@ func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
 	f.checkAllConditions()
 }
 
+func TestCanariesArePinnedPromotedAndRolledOutFirst(t *testing.T) {
+	f := newUpgradedFleet(t, 8, widget.Spec{})
+	for _, name := range []string{"c03", "c06"} {
+		w := &widget.Widget{ObjectMeta: f.object(name)}
+		f.check(f.client.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"canary"}}}`))))
+	}
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(3)}}
+	options.Revisions.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
+	f.set("c00", vocabulary.AnnotationRollout, "pin")
+	f.set("c07", vocabulary.AnnotationRollout, "promote")
+	f.run(versionTwo, options)
+	f.wantWith("2", "c03", "c06", "c07")
+	if w := f.widget("c00"); !w.Status.IsReady() || !strings.HasSuffix(messageOf(w), "the next version is not applied, because the annotation "+operatorName+"/rollout is pin") {
+		t.Errorf("%q", messageOf(w))
+	}
+	f.becomeReady("c03", "c07")
+	f.wantWith("2", "c03", "c06", "c07")
+	f.becomeReady("c06")
+	f.wantWith("2", "c01", "c02", "c03", "c04", "c06", "c07")
+	f.becomeReady("c01", "c02", "c04")
+	f.wantWith("2", "c01", "c02", "c03", "c04", "c05", "c06", "c07")
+
+	// A pin also counts without the option, until the spec changes.
+	f.run(versionTwo, component.ReconcilerOptions{})
+	f.wantWith("1", "c00")
+	f.set("c00", vocabulary.AnnotationRollout, "never")
+	f.eventually("the mistake is reported", func() bool {
+		return strings.Contains(messageOf(f.widget("c00")), `annotation `+operatorName+`/rollout: "never" must be "pin", "promote" or "ignore"`)
+	})
+	f.set("c00", vocabulary.AnnotationRollout, "pin")
+	f.wantWith("1", "c00")
+	f.edit("c00", "edited")
+	f.wantWith("2", f.names...)
+	f.checkAllConditions()
+}
+
 // eventsOf returns the events of a reason in the namespace.
 func (f *upgradedFleet) eventsOf(reason string) (texts []string) {
 	f.Helper()
@@ -302,9 +420,10 @@ func (f *upgradedFleet) eventsOf(reason string) (texts []string) {
 }
 
 func TestMistakesInTheOptionRolloutAreReportedTogether(t *testing.T) {
+	none := 0
 	r := component.NewReconciler[*widget.Widget](operatorName, versionOne, component.ReconcilerOptions{
 		Revisions: component.RevisionOptions{
-			RevisionHistoryLimit: new(0),
+			RevisionHistoryLimit: &none,
 			Rollout: &component.Rollout{
 				MaxUnavailable: intstr.FromString("110%"), Pause: -time.Second,
 				Canaries: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}},
