@@ -211,7 +211,8 @@ func (f *Fleet) Report(ctx context.Context, obj identity.Component, skipped bool
 
 // Written notes that the status of a component is written, so that its place is free for the next one.
 func (f *Fleet) Written(key client.ObjectKey) {
-	if n := f.note(key); n.updated != nil {
+	known, _ := f.notes.Load(key) // a session that ends early has none
+	if n, _ := known.(*note); n != nil && n.updated != nil {
 		f.rollout.set(f.generatorOf(n), key, *n.updated)
 		n.updated = nil
 	}

@@ -48,7 +48,7 @@ type Operator struct {
 	Name string
 	// FieldOwner and Finalizer are what the operator writes into components.
 	FieldOwner, Finalizer string
-	// AdoptOperator is the operator whose place this one takes, for all components; empty if there is none.
+	// AdoptOperator is the former operator of all components, which this operator replaces; empty if there is none.
 	AdoptOperator string
 	// Kind is the kind of the components.
 	Kind schema.GroupVersionKind
@@ -93,7 +93,7 @@ func (o *Operator) IsOther(name string) bool {
 	return name != o.Name && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
-// FormerName returns the name of the operator whose place this one takes; it is empty if there is none.
+// FormerName returns the name of the former operator of a component, which this operator replaces; it is empty if there is none.
 func (o *Operator) FormerName(obj client.Object) string {
 	former, annotated := obj.GetAnnotations()[o.Annotation(vocabulary.AnnotationAdoptOperator)]
 	if !annotated {

@@ -52,7 +52,7 @@ type Keeper struct {
 	// RequestFast requests a reconcile of a component.
 	RequestFast func(key client.ObjectKey, after time.Duration)
 
-	// erased has the keys of components whose former operator has left no Secrets.
+	// erased has the keys of components for which no Secret of the former operator is left.
 	erased sync.Map
 	// retries has the streaks of failed attempts to forget a component, by its key.
 	retries sync.Map

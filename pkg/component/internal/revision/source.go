@@ -211,8 +211,8 @@ func (s *Source) Objects(ctx context.Context, obj identity.Component, request re
 	return restored, s.notKept(obj, p, err)
 }
 
-// Stored returns the manifests of a revision as the history has them, and the pin of the revision if it is a rollback. Without a
-// revision, they are those of the current one. Failed is the revision whose failure led to the rollback; 0 if there is none.
+// Stored returns the manifests of a revision as the history has them, and the pin of the revision if it is a rollback. The current
+// revision counts if the revision is nil. Failed is the revision that was rolled back; 0 if there is none.
 func (s *Source) Stored(ctx context.Context, obj identity.Component, d Deployment, of *v1alpha1.RevisionStatus, failed int64) (rendering.Rendering, Pin, error) {
 	request := s.Request(obj, d, Of(obj).Processing().Revision, true)
 	pin := Pin{Failed: failed}
