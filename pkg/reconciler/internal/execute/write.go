@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/report"
@@ -89,11 +88,8 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	if len(warnings) > 0 {
 		notes = append(notes, plan.Note{Key: step.Key, Reason: report.WarnServer, Warning: true, Message: strings.Join(warnings, "; ")})
 	}
-	// The object may have had another owner, now or in an attempt with an unknown outcome.
-	takes := step.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(step.Desired.Policies.AdoptFrom) > 0 || step.IsInherited() || step.Owner.Former != ""
-	takes = takes && (step.Reason == plan.ReasonAdopted || step.Reason == plan.ReasonUnconfirmed || step.Reason == plan.ReasonOwnershipShared)
 	if step.Verb != plan.VerbCreate {
-		if live, err = e.removeFormerOwner(ctx, resource, step, live, takes); err != nil {
+		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
 			return failed(step, err)
 		}
 	}
@@ -290,10 +286,10 @@ func union(live, desired []string) []string {
 // last. An ownerReference to the component itself is removed after every write: the garbage
 // collector would delete an orphan by it, and all other dependents in an order of its own. If it
 // fails, the write counts as not confirmed, and both are done again.
-func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured, takes bool) (*unstructured.Unstructured, error) {
+func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	metadata := map[string]any{"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion()}
 	due := removeReferences(metadata, live, []types.UID{step.Owner.Ref.UID})
-	if takes {
+	if step.RemovesFormerOwner() {
 		labels, annotations := e.observer.OtherOwnerKeys(live, step.Desired)
 		metadata["labels"], metadata["annotations"] = nullsAt(labels), nullsAt(annotations)
 		step.Finalizers = live.GetFinalizers()

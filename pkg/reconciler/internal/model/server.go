@@ -76,7 +76,7 @@ func (w *World) update(o *Object, s plan.Step, by Holder, fixed bool) error {
 		// A PUT leaves nothing that the manifest does not have.
 		next.Extra, next.Helm = false, false
 	}
-	if s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways && (s.Reason == plan.ReasonAdopted || s.Reason == plan.ReasonUnconfirmed || s.Reason == plan.ReasonOwnershipShared) {
+	if s.RemovesFormerOwner() {
 		next.Helm = false // by a request of its own
 	}
 	if same := sameContent(&next, o); same {

@@ -161,8 +161,7 @@ func (w *world) write(s Step) error {
 	w.send(o, s)
 	// The ownership metadata of a former owner is removed with a second request, which is not sent
 	// if the answer to the first one was lost.
-	takesOver := (s.Desired.Policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(s.Desired.Policies.AdoptFrom) > 0) && (s.Reason == ReasonAdopted || s.Reason == ReasonUnconfirmed || s.Reason == ReasonOwnershipShared)
-	if takesOver && len(o.ownership.OtherOwners) > 0 && !w.lost[s.Key] {
+	if s.RemovesFormerOwner() && len(o.ownership.OtherOwners) > 0 && !w.lost[s.Key] {
 		o.ownership.OtherOwners = nil
 		w.touch(o)
 	}

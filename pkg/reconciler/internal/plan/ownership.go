@@ -245,3 +245,29 @@ func (u *unit) isTakenFrom() bool {
 	return u.relation == ownedByOther && ownership.onlyOther(u.desired.Policies) &&
 		ownership.OwnerID == "" && ownership.Ref == (OwnerRef{}) && ownership.Controller.UID == ""
 }
+
+// IsInherited reports whether the step is about an object that SAP component-operator-runtime has made for the owner.
+func (s Step) IsInherited() bool {
+	return s.Owner.ForeignID != "" && s.Ownership.OwnerID == s.Owner.ForeignID
+}
+
+// TakesOwnership reports whether the step puts our label and annotation on an object that lacks
+// them: a creation, an adoption, the repair of a lost label. Its preconditions do not tell whether
+// the object is still desired: the process that reconciles the component by now may have dropped
+// it, because it did not exist or was not ours.
+func (s Step) TakesOwnership() bool {
+	return s.Verb == VerbCreate || s.Reason == ReasonAdopted || s.Reason == ReasonOwnershipLost
+}
+
+// RemovesFormerOwner reports whether the label and annotation of a former owner are removed after the step: it adopts the object
+// from any owner, from the owners that it names, or from its predecessor. The outcome of an earlier adoption may be unknown, and
+// the former owner may have put its label back.
+func (s Step) RemovesFormerOwner() bool {
+	switch s.Reason {
+	case ReasonAdopted, ReasonUnconfirmed, ReasonOwnershipShared:
+		policies := s.Desired.Policies
+		return policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(policies.AdoptFrom) > 0 || s.IsInherited() || s.Owner.Former != ""
+	default:
+		return false
+	}
+}

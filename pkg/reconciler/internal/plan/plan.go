@@ -144,11 +144,6 @@ type Step struct {
 	ItemAfter v1alpha1.InventoryItem
 }
 
-// IsInherited reports whether the step is about an object that SAP component-operator-runtime has made for the owner.
-func (s Step) IsInherited() bool {
-	return s.Owner.ForeignID != "" && s.Ownership.OwnerID == s.Owner.ForeignID
-}
-
 // StillApplies reports whether a deletion or an orphaning that was planned for an object still
 // applies: it is the same object, and its owner has not changed. So the plan's decision about its
 // ownership holds, whatever else has changed since, and the step may be sent again with the newer
@@ -157,14 +152,6 @@ func (s Step) StillApplies(live Observation) bool {
 	return live.Existence == Present && live.UID == s.UID &&
 		live.Ownership.OwnerID == s.Ownership.OwnerID && live.Ownership.Ref == s.Ownership.Ref &&
 		slices.Equal(live.Ownership.OtherOwners, s.Ownership.OtherOwners)
-}
-
-// TakesOwnership reports whether the step puts our label and annotation on an object that lacks
-// them: a creation, an adoption, the repair of a lost label. Its preconditions do not tell whether
-// the object is still desired: the process that reconciles the component by now may have dropped
-// it, because it did not exist or was not ours.
-func (s Step) TakesOwnership() bool {
-	return s.Verb == VerbCreate || s.Reason == ReasonAdopted || s.Reason == ReasonOwnershipLost
 }
 
 // Guard is a condition on the cluster that must hold for a deletion.
