@@ -46,84 +46,27 @@ func newHandler(s *steps) *handler {
 	return &handler{steps: s, applier: applier, deletion: deletion, planner: planner}
 }
 
-// reconcile reconciles one component: it reads the component, goes by its phase, and writes its status.
+// reconcile reconciles one component: it reads the component, does what its phase asks for, and writes its status.
 func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	s, err := h.sessions.Open(ctx, key, h.settingsOf)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	obj, sent := s.Object, creations{}
-	noteLost := func(claiming bool) {
-		if h.records.NoteLost(obj, claiming) {
-			h.memory.takeRendered(key) // all that is rendered is looked for
-		}
-	}
+	sent := creations{}
 	h.conclude.Start(key) // not in Run: a session that has an error already runs nothing
-	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
-		dropForeign(obj.GetStatus())
-		if h.self.Former(obj) == "" {
-			obj.GetStatus().Reconciler = h.self.Name
-		}
-		if err := adoptInventory(ctx, obj, s.Commit); err != nil {
-			return result.Empty, err
-		}
-		noteLost(s.Claiming())
-		if s.LostStatus() { // the fast path would not find out all of it, such as the kept set of the revision
-			h.memory.takeRendered(key)
-		}
-		h.conclude.WarnOfUnknownAnnotations(obj)
-		known := h.remembered(obj)
-		sent, known.creations = known.creations, creations{} // until this reconcile has ended without an error
-		if sent.component != obj.GetUID() {
-			sent = creations{component: obj.GetUID(), last: h.now()}
-		}
-		switch s.Phase {
-		case session.PhaseClaim, session.PhaseApply:
-			h.noteFirstSeen(obj)
-			// The status that this is the first reconcile becomes durable with the record of the objects.
-			if err := s.ClaimMetadata(ctx); err != nil {
-				return result.Empty, err
-			}
-			if s.Phase == session.PhaseClaim && isEmpty(obj) {
-				sent.last = time.Time{} // nothing is created before the claim
-			}
-			return h.applier.createOrUpdate(ctx, obj, s.Commit)
-		case session.PhaseDelete:
-			// Without the lock, another process may create objects, too, and so may an operator whose place this one takes.
-			known.soleWriter = h.settings.leaderLock != nil && h.self.FormerName(obj) == "" && !sent.mayBeUnderWay(h.now())
-			return h.deletion.delete(ctx, obj, s.Commit)
-		case session.PhaseSkip:
-			h.suspend(obj)
-		}
-		return result.Empty, nil
-	})
+	s.Run(ctx, func(ctx context.Context) (result.Result, error) { return h.runPhase(ctx, s, &sent) })
 	s.Finalize(ctx, func(ctx context.Context) error {
-		noteLost(false)
-		return h.deletion.finalize(ctx, obj, s.Commit)
+		h.noteLost(s.Object, false)
+		return h.deletion.finalize(ctx, s.Object, s.Commit)
 	})
 	if s.Gone {
-		late := h.memory.entryOf(key).creations
-		h.forgetComponent(ctx, key)
-		if s.Phase == session.PhaseFinalize {
-			late = sent
-			late.ended = sent.mayBeUnderWay(h.now())
-		}
-		h.eraseLateRevisions(ctx, key, late)
+		h.forgetGone(ctx, key, s.Phase, sent)
 	}
 	priority := trigger.PriorityDefault
 	answer, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
-		noteLost(s.Claiming()) // perhaps the session had an error before
-		verdict := h.report(ctx, obj, outcome)
+		verdict := h.end(ctx, s, outcome, sent)
 		if verdict.Err == nil && verdict.Reason != vocabulary.ReasonProcessing && verdict.Reason != vocabulary.ReasonDeletionProcessing {
 			priority = trigger.PriorityLow
-		}
-		if !isClean(outcome.Err) || ctx.Err() != nil {
-			sent.last = h.now()
-		}
-		h.remembered(obj).creations = sent
-		// The next reconcile may need the status that a hook has written.
-		if h.conclude.Of(obj).Run.Transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
-			s.Postpone(transientFor)
 		}
 		return verdict
 	})
@@ -134,6 +77,83 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		answer.Priority = &priority // otherwise the next reconcile has the priority of this one
 	}
 	return answer, err
+}
+
+// runPhase does what the phase of the session asks for. Sent becomes the creations that may be under way.
+func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], sent *creations) (result.Result, error) {
+	obj := s.Object
+	dropForeign(obj.GetStatus())
+	if h.self.Former(obj) == "" {
+		obj.GetStatus().Reconciler = h.self.Name
+	}
+	if err := adoptInventory(ctx, obj, s.Commit); err != nil {
+		return result.Empty, err
+	}
+	h.noteLost(obj, s.Claiming())
+	if s.LostStatus() { // the fast path would not find out all of it, such as the kept set of the revision
+		h.memory.takeRendered(client.ObjectKeyFromObject(obj))
+	}
+	h.conclude.WarnOfUnknownAnnotations(obj)
+	// The memory has no creations while this reconcile runs: if it panics, the next one assumes that some may be under way.
+	known := h.remembered(obj)
+	*sent, known.creations = known.creations, creations{}
+	if sent.component != obj.GetUID() {
+		*sent = creations{component: obj.GetUID(), last: h.now()}
+	}
+	switch s.Phase {
+	case session.PhaseClaim, session.PhaseApply:
+		h.noteFirstSeen(obj)
+		// The status that this is the first reconcile becomes durable with the record of the objects.
+		if err := s.ClaimMetadata(ctx); err != nil {
+			return result.Empty, err
+		}
+		if s.Phase == session.PhaseClaim && isEmpty(obj) {
+			sent.last = time.Time{} // nothing is created before the claim
+		}
+		return h.applier.createOrUpdate(ctx, obj, s.Commit)
+	case session.PhaseDelete:
+		// Without the lock, another process may create objects, too, and so may an operator whose place this one takes.
+		known.soleWriter = h.settings.leaderLock != nil && h.self.FormerName(obj) == "" && !sent.mayBeUnderWay(h.now())
+		return h.deletion.delete(ctx, obj, s.Commit)
+	case session.PhaseSkip:
+		h.suspend(obj)
+	}
+	return result.Empty, nil
+}
+
+// noteLost notes that the inventory of a component was lost, if it was. Then the next reconcile is a full one, and looks for all objects
+// that are rendered.
+func (h *handler) noteLost(obj Component, claiming bool) {
+	if h.records.NoteLost(obj, claiming) {
+		h.memory.takeRendered(client.ObjectKeyFromObject(obj))
+	}
+}
+
+// forgetGone drops the memory of a component that is gone, but for creations that may be under way.
+func (h *handler) forgetGone(ctx context.Context, key client.ObjectKey, phase session.Phase, sent creations) {
+	late := h.memory.entryOf(key).creations
+	h.forgetComponent(ctx, key)
+	if phase == session.PhaseFinalize {
+		late = sent
+		late.ended = sent.mayBeUnderWay(h.now())
+	}
+	h.eraseLateRevisions(ctx, key, late)
+}
+
+// end remembers what the next reconcile has to know, and reports the outcome.
+func (h *handler) end(ctx context.Context, s *session.Session[Component], outcome session.Outcome, sent creations) result.Verdict {
+	obj := s.Object
+	h.noteLost(obj, s.Claiming()) // perhaps the session had an error before
+	verdict := h.report(ctx, obj, outcome)
+	if !isClean(outcome.Err) || ctx.Err() != nil {
+		sent.last = h.now()
+	}
+	h.remembered(obj).creations = sent
+	// The next reconcile may need the status that a hook has written.
+	if h.conclude.Of(obj).Run.Transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
+		s.Postpone(transientFor)
+	}
+	return verdict
 }
 
 // report writes the verdict about the reconcile into the status, the events and the log.

@@ -186,18 +186,14 @@ func withFloors(document string, rooms []Room) (string, error) {
 }
 
 // renderFloors writes the rooms as a table, the highest floor first, and the
-// exceptions below it.
+// closed rooms and those of data below it.
 func renderFloors(rooms []Room) string {
 	floors := map[int][]string{}
 	kinds := map[Kind][]string{}
-	var edges []string
 	for _, room := range rooms {
 		name := "`" + room.Path + "`"
 		floors[room.Floor] = append(floors[room.Floor], name)
 		kinds[room.Kind] = append(kinds[room.Kind], name)
-		if len(room.Beside) > 0 {
-			edges = append(edges, name+" → `"+strings.Join(room.Beside, "`, `")+"`")
-		}
 	}
 	var b strings.Builder
 	b.WriteString("| floor | packages |\n|---|---|\n")
@@ -210,8 +206,7 @@ func renderFloors(rooms []Room) string {
 			fmt.Fprintf(&b, "| %s | %s |\n", label, strings.Join(floors[floor], ", "))
 		}
 	}
-	fmt.Fprintf(&b, "\n- Sideways: %s.\n", strings.Join(edges, "; "))
-	fmt.Fprintf(&b, "- Closed: %s.\n", strings.Join(kinds[Closed], ", "))
+	fmt.Fprintf(&b, "\n- Closed: %s.\n", strings.Join(kinds[Closed], ", "))
 	fmt.Fprintf(&b, "- Data: %s.\n", strings.Join(kinds[Data], ", "))
 	return b.String()
 }
