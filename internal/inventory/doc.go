@@ -3,17 +3,18 @@
 
 // Package inventory keeps inventories that are too large for the status of a component.
 //
-// A small inventory stays in the status. A large one is kept in a set of Secrets, in chunks: each
-// item belongs to the chunk that its key hashes to, so that a change of one object is the write of
-// one chunk. The status holds the head: which set, and for each chunk the name of the entry and the
-// hash of its content.
+// A small inventory stays in the status. A large one is divided into chunks: each item belongs to the
+// chunk that its key hashes to, so that a change of one object is the write of one chunk. An entry is
+// the content of a chunk at one moment, under a key of a Secret. The Secrets of one inventory are a set,
+// and sets are numbered: the number is their generation. The status holds the head: the set, and for each
+// chunk the key of its entry and the hash of its content.
 //
 // # Order of writes
 //
 // A changed chunk gets a new entry beside the one that the head names; then the head is written;
 // the next change removes superseded entries. A new set, which is needed when the number of chunks
-// changes or a Secret is lost, starts with a higher generation in the head, so that no Secret
-// exists without a trace in the component; then the Secrets are created, the head is written, and
+// changes or a Secret is lost, starts with a higher generation in the head, so that the status
+// names a set before its Secrets exist; then the Secrets are created, the head is written, and
 // the Secrets of the old set are removed. So every write of the head moves the inventory from one
 // state to the next, and a crash in between leaves the state before.
 //

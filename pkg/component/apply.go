@@ -151,8 +151,8 @@ func (p *applier) objectsOf(ctx context.Context, a *attempt, request rendering.R
 	return objects, err
 }
 
-// startRevision records the candidate in the status. An approved revision is durable before anything else, because a part of it
-// that was applied would not be as approved; and so is a revision of a roll-out, because the next leader has to count it.
+// startRevision records the candidate in the status. It commits an approved revision, because after a crash only a part of what was
+// approved might be applied, and a revision of a roll-out, because the next leader has to count it.
 func (p *applier) startRevision(ctx context.Context, a *attempt) (revision.Started, error) {
 	started, known := p.revisions.Start(a.obj, a.candidate), p.conclude.Of(a.obj)
 	if started.New {
@@ -201,8 +201,8 @@ func (p *applier) applySet(ctx context.Context, a *attempt, known prepared, obje
 	return outcome, err
 }
 
-// repairLast repairs the objects of the set that was applied last, because there is no new one, for this reason, which it returns. The
-// set is kept in memory or in the history; otherwise nothing is done. Nothing is removed.
+// repairLast repairs the objects of the set that was applied last, because no new set can be applied. It removes nothing. It does
+// nothing if the set is neither in memory nor in the history. Its error is why, the reason that no new set can be applied.
 func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.AwaitedObject, why error) (result.Result, error) {
 	key, last := client.ObjectKeyFromObject(a.obj), a.before
 	p.watches.SetAwaited(key, a.target.Target, awaited)

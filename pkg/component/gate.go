@@ -40,8 +40,8 @@ type answer struct {
 	meanwhile meanwhile
 	// why is the error of the reconcile if the answer is freeze or repair.
 	why error
-	// hold is the message of the component if the answer is keep. Without it the component counts as applied, and stays Ready: only
-	// a gate may leave it out that holds back nothing of the spec, but another version of the operator.
+	// hold is the message of the component if the answer is keep. It is nil only if the spec is applied, and nothing but another
+	// version of the operator waits: then the component stays Ready.
 	hold hold
 }
 
@@ -82,8 +82,8 @@ func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Re
 	return p
 }
 
-// mayRepairAs reports whether dependents are written with this access although a reference is missing: the user may come from it, but
-// the user of an ImpersonationSpec does not.
+// mayRepairAs reports whether dependents are written with this access although a reference is missing. The user that is impersonated
+// may come from the missing reference; the user of an ImpersonationSpec does not.
 func mayRepairAs(obj Component, access target.Access, before prepared) bool {
 	if before.desired != nil && before.meanwhile != repair {
 		return reflect.DeepEqual(access, before.access)

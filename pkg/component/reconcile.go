@@ -22,7 +22,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/result"
 )
 
-// handler reconciles components. It is immutable; the memory of its parts only saves requests and words.
+// handler reconciles components. It is immutable. The memories of its parts only avoid requests, and events and log lines that repeat.
 type handler struct {
 	*steps
 
@@ -112,7 +112,7 @@ func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], s
 		}
 		return h.applier.createOrUpdate(ctx, obj, s.Commit)
 	case session.PhaseDelete:
-		// Without the lock, another process may create objects, too, and so may an operator whose place this one takes.
+		// Without the lock, another process may still be creating objects, and so may the former operator.
 		known.soleWriter = h.settings.leaderLock != nil && h.self.FormerName(obj) == "" && !sent.mayBeUnderWay(h.now())
 		return h.deletion.delete(ctx, obj, s.Commit)
 	case session.PhaseSkip:

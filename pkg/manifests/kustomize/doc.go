@@ -9,7 +9,7 @@
 // # Restrictions
 //
 // The operator builds files of other authors. Therefore every field of every kustomization that
-// holds a path is looked at before the build, and refused with file and field if it leads
+// holds a path is checked before the build, and refused with file and field if it leads
 //
 //   - to another machine: URLs and git repositories,
 //   - out of the root, be it by "..", an absolute path or a symbolic link,
@@ -17,14 +17,14 @@
 //     not built in. Charts are the business of the Helm generator, functions the business of
 //     package krm.
 //
-// The configurations of built-in generators, transformers and validators are looked at in the same
+// The configurations of built-in generators, transformers and validators are checked in the same
 // way. They may stand in the field, in files, or in folders with a kustomization that does nothing
 // but list files: any other field could make paths that are not checked.
 //
 // The build works on a copy of the files in memory. No environment variable is read, no process
-// started, no packet sent. Should the look at a field ever be wrong, nothing is fetched either: the
-// library sees only the kustomizations that were looked at, in the form that was looked at, and all
-// paths in them marked as paths of files.
+// started, no packet sent. There is a second barrier behind the checks: the library sees only
+// kustomizations that were checked, as they were checked, with all paths in them marked as paths of
+// files. So it fetches nothing even if a check is wrong.
 //
 // # Where there is no kustomization
 //
@@ -38,7 +38,7 @@
 // With Options.Templates, files are Go templates, with the data and functions of
 // package gotemplate and three more: readFile PATH, existsFile PATH and listFiles
 // PATTERN give files below the root, as they were before rendering. The
-// kustomization itself may be a template; it is looked at after it was rendered.
+// kustomization itself may be a template; it is checked after it was rendered.
 //
 // # Limits
 //

@@ -106,8 +106,8 @@ func (t *tree) with(contents map[string][]byte) *tree {
 	return replaced
 }
 
-// withKustomization adds a kustomization to the folder if it has none. It is
-// false if there is nothing at all to list in it.
+// withKustomization adds a kustomization to the folder if it has none. It returns
+// false if the folder has nothing to list.
 func (t *tree) withKustomization(folder string, ignored ignoreRules) (*tree, bool, error) {
 	if len(t.kustomizationFiles(folder)) > 0 {
 		return t, true, nil

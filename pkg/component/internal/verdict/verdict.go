@@ -72,14 +72,14 @@ type Facts struct {
 	Unreachable string
 	// TimedOut: the wait is longer than the timeout.
 	TimedOut bool
-	// Settling is for how long containers have to run that have never ended, if nothing else is waited for. The timeout is so much longer.
+	// Settling is the time that containers without a probe have to run, if nothing else is waited for. It is added to the timeout.
 	Settling time.Duration
 	// Failed: an object that is waited for reports that it failed.
 	Failed bool
 	// Err is why the reconcile did not finish.
 	Err error
-	// Fallback is when the component is requeued if nothing else requeues it, while it waits or
-	// lacks a right or, if set, while it is stalled.
+	// Fallback is the requeue interval of a component that waits or lacks a right. A stalled component is
+	// requeued by it, too, if it is set.
 	Fallback  time.Duration
 	Intervals Intervals
 	// Random spreads the regular reconciles of many components a little, so that they do not
@@ -237,7 +237,7 @@ func evaluateError(f Facts) Verdict {
 		}
 		v.After = min(max(computed.Result.RequeueAfter, MinInterval), max(maxRetry, f.Intervals.Retry))
 	case result.Ignored:
-		// The reconcile was cut short all the same; only its hooks may ignore errors.
+		// A hook may ask to ignore its error. A reconcile may not: it has ended early.
 		v.Reason, v.Err = vocabulary.ReasonError, errors.New(v.Message)
 	default:
 		v.Reason, v.Err = cmp.Or(v.Reason, vocabulary.ReasonError), err

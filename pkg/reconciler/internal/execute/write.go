@@ -26,8 +26,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// Confirm reports, right before an object becomes ours, whether the owner is still ours
-// to act for. The server refuses every other write that is based on something outdated,
+// Confirm checks, right before an object becomes ours, that this process may still act for the owner. The server refuses every other write that is based on something outdated,
 // but it cannot refuse a write of an object that does not exist or has no owner yet.
 type Confirm func(ctx context.Context) error
 
@@ -118,14 +117,14 @@ func (e *Executor) send(ctx context.Context, resource cluster.Resource, step pla
 	// The create is an apply, too: after a POST every field would have a second
 	// owner, and a field that the manifest drops later would stay.
 	object, metadata := body(step.Desired.Manifest)
-	// No existing object has this version, so the server refuses to
-	// apply to one, while it ignores the version of a new object.
+	// Server-side apply has no create-only mode. The server refuses to apply to an existing object, because none
+	// has this version, and ignores the version of a new object.
 	metadata["resourceVersion"] = "1"
 	return e.objects.Apply(ctx, resource, object, e.options.FieldOwner)
 }
 
-// nameTypes adds to the refusal of a value of a wrong type which values have one. The server names neither key nor
-// element in its answer to a POST or PUT, and does so in its answer to a server-side apply, which is asked as a dry run.
+// nameTypes adds the paths of values of a wrong type to the refusal of a write. The answer to a POST or PUT does not
+// name the paths; the answer to a server-side apply does. So nameTypes sends one as a dry run.
 func (e *Executor) nameTypes(ctx context.Context, resource cluster.Resource, step plan.Step, refusal error) error {
 	if !apierrors.IsBadRequest(refusal) || !strings.Contains(refusal.Error(), "cannot unmarshal") {
 		return refusal

@@ -343,10 +343,10 @@ func (u *unit) isRecreatePolicy() bool {
 	return u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreate
 }
 
-// mustRecreate reports whether an object of ours has to be recreated, because the server refuses to
-// change it in place. Under the policy Recreate this happens when a write was not confirmed, or
-// when the digest key is another one: then it is not known of which manifest the object was made.
-// Another key alone is no reason to recreate anything, nor are changes of other clients.
+// mustRecreate reports whether an object of ours has to be recreated, because the server has refused to
+// change an immutable field of it. Under RecreateOnImmutable, a changed manifest is a reason. Under Recreate
+// as well, so are a write that was not confirmed, and a difference after the digest key was replaced:
+// it is unknown then of which manifest the object was made. Changes of other clients are no reason.
 func (w *work) mustRecreate(u *unit) bool {
 	onImmutable := u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
 	if u.failure == nil || !u.failure.Immutable || !u.isRecreatePolicy() && !onImmutable || !u.isOurs() && !u.isInherited() {
@@ -390,7 +390,7 @@ func (w *work) recreate(u *unit) {
 	w.step(w.withGuard(s, u))
 }
 
-// checkReadiness finds an object of ours settled, or reports why it is not ready.
+// checkReadiness marks an object of ours as settled, or reports why it is not ready.
 func (w *work) checkReadiness(u *unit) {
 	if (u.hasDrifted() || u.hadDrifted()) && u.toleratesDrift() && !u.isAppliedOnce() {
 		w.reportDrift(u)

@@ -29,7 +29,7 @@ type Owner struct {
 	Former string
 }
 
-// hasFormer reports whether the only other owner is this very one, under the reconciler whose place ours takes.
+// hasFormer reports whether the only other owner of the object is the same component, under the reconciler that ours replaces.
 func (o Owner) hasFormer(ownership Ownership) bool {
 	return o.Former != "" && len(ownership.OtherOwners) == 1 && slices.Equal(ownership.Marks, []Mark{{o.Former, o.ID, o.Ref}})
 }
@@ -108,9 +108,9 @@ const (
 	labelLost
 	// earlier: the object has the label and annotation of an earlier incarnation of us.
 	earlier
-	// inherited: the object has the label that SAP component-operator-runtime gives to our objects,
-	// and this runtime has recorded it. Both are needed: the label does not tell the kind of the
-	// owner. Or it has the label and annotation of the reconciler that ours replaces.
+	// inherited: the object belongs to the owner under another runtime. Either it has the label and annotation
+	// of the reconciler that ours replaces; or it has the label of SAP component-operator-runtime, and
+	// that runtime has recorded it, because the label does not tell the kind of the owner.
 	inherited
 	// ownedByOther: the object has the label or annotation of another owner, or has a
 	// controller and none of ours. An object of ours stays ours if it gets a controller later.
@@ -165,8 +165,8 @@ func (o Ownership) onlyOther(policies policy.Set) bool {
 	return slices.ContainsFunc(o.OtherOwners, isFrom) && !slices.ContainsFunc(o.OtherOwners, isOther)
 }
 
-// isShared reports whether an object of ours shows another owner, too. It stays ours only if its
-// owner does not matter to the adoption.
+// isShared reports whether an object of ours shows another owner, too. It stays ours only if the
+// policy adopts objects of that owner.
 func (u *unit) isShared() bool { return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0 }
 
 // isSealed reports whether the record proves that the live object is ours.
@@ -252,9 +252,9 @@ func (s Step) IsInherited() bool {
 }
 
 // TakesOwnership reports whether the step puts our label and annotation on an object that lacks
-// them: a creation, an adoption, the repair of a lost label. Its preconditions do not tell whether
-// the object is still desired: the process that reconciles the component by now may have dropped
-// it, because it did not exist or was not ours.
+// them: a creation, an adoption, the repair of a lost label. Its preconditions do not protect from a
+// stale process: the process that leads now may have dropped the object from the manifests
+// while it did not exist or was not ours.
 func (s Step) TakesOwnership() bool {
 	return s.Verb == VerbCreate || s.Reason == ReasonAdopted || s.Reason == ReasonOwnershipLost
 }
