@@ -6,18 +6,16 @@ package steps_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 var groupVersion = schema.GroupVersion{Group: "steps.test.corbel.run", Version: "v1"}
@@ -75,97 +73,9 @@ func withBucket(gv schema.GroupVersion) *runtime.Scheme {
 	return s
 }
 
-type props = map[string]apiextensionsv1.JSONSchemaProps
-
-// definition is what controller-gen makes of the types.
-func definition() *apiextensionsv1.CustomResourceDefinition {
-	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	date := apiextensionsv1.JSONSchemaProps{Type: "string", Format: "date-time"}
-	object := func(properties props, required ...string) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties, Required: required}
-	}
-	list := func(element apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &element}}
-	}
-	limited := func(most int64) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1)), MaxLength: &most}
-	}
-	step := object(props{
-		"type": limited(316), "status": limited(128), "attemptKey": limited(64), "reason": limited(1024), "lastTransitionTime": date,
-		"lock": object(props{
-			"holder": text, "process": text, "token": text, "attemptKey": text, "acquiredAt": date, "lease": text,
-			"previous": text, "previousReason": text, "previousTransitionTime": date,
-		}, "holder", "process", "token", "acquiredAt", "lease", "previous"),
-	}, "type", "status", "lastTransitionTime")
-	condition := object(props{"type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": date,
-		"observedGeneration": {Type: "integer", Format: "int64"}})
-	root := object(props{
-		"spec":   object(props{"region": text}),
-		"status": object(props{"bucketName": text, "phase": limited(100), "steps": list(step), "conditions": list(condition)}),
-	})
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "buckets." + groupVersion.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: groupVersion.Group,
-			Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "buckets", Singular: "bucket", Kind: "Bucket", ListKind: "BucketList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: groupVersion.Version, Served: true, Storage: true,
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
-		},
-	}
-}
-
-// server stands in for an API server. It lists requests and can do something before each.
-type server struct {
-	client.Client
-	direct client.WithWatch
-
-	mu       sync.Mutex
-	requests []string
-	before   func(n int, request string) error
-	after    func(n int, request string) error
-}
-
-func newServer(objects ...client.Object) *server {
-	return serverOf(fake.NewClientBuilder().WithScheme(scheme()).WithStatusSubresource(&Bucket{}).WithObjects(objects...).Build())
-}
-
-func serverOf(direct client.WithWatch) *server {
-	s := &server{direct: direct}
-	s.Client = interceptor.NewClient(direct, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			return s.serve("get", func() error { return c.Get(ctx, key, obj, opts...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			return s.serve("update "+sub, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return s.serve("patch "+sub, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
-		},
-	})
-	return s
-}
-
-func (s *server) serve(request string, answer func() error) error {
-	s.mu.Lock()
-	s.requests = append(s.requests, request)
-	n := len(s.requests)
-	s.mu.Unlock()
-	if s.before != nil {
-		if err := s.before(n, request); err != nil {
-			return err
-		}
-	}
-	if err := answer(); err != nil {
-		return err
-	}
-	if s.after != nil {
-		return s.after(n, request)
-	}
-	return nil
+// newServer returns an API server in memory with these objects.
+func newServer(objects ...client.Object) *wire.Server {
+	return wire.NewServer(fake.NewClientBuilder().WithScheme(scheme()).WithStatusSubresource(&Bucket{}).WithObjects(objects...).Build())
 }
 
 // stored is a bucket as a server has it.

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // make is a task that makes something and says so.
@@ -30,9 +30,9 @@ func makeBucket(b *Bucket) steps.Task {
 }
 
 // wantStep checks the step on the server, which must not be locked.
-func wantStep(t *testing.T, s *server, status steps.ConditionStatus, reason string) *Bucket {
+func wantStep(t *testing.T, s *wire.Server, status steps.ConditionStatus, reason string) *Bucket {
 	t.Helper()
-	b := read(t, s.direct)
+	b := read(t, s.Direct)
 	c := b.Status.Steps.FindType(step)
 	if c == nil || c.Status != status || !strings.Contains(c.Reason, reason) || c.Lock != nil {
 		t.Errorf("the step is %+v, want %s, %q", c, status, reason)
@@ -40,73 +40,89 @@ func wantStep(t *testing.T, s *server, status steps.ConditionStatus, reason stri
 	return b
 }
 
+// TestALockIsOneWriteBeforeAndOneAfterTheTask writes by itself and with the commit of the reconcile.
 func TestALockIsOneWriteBeforeAndOneAfterTheTask(t *testing.T) {
-	s := newServer(stored())
-	b := read(t, s.direct)
-	b.Status.Phase = "set before the lock"
-	lock := steps.NewLock(b, s, step)
-	task := func(c steps.Condition) (steps.Condition, error) {
-		if c.Status != steps.ConditionInitialized || c.Lock != nil {
-			t.Errorf("the task sees %+v", c)
+	for _, commits := range []bool{false, true} {
+		s := newServer(stored())
+		b := read(t, s.Direct)
+		helper, err := patch.NewHelper(b, s)
+		if err != nil {
+			t.Fatal(err)
 		}
-		seen := read(t, s.direct)
-		if locked := seen.Status.Steps.FindType(step); locked == nil || locked.Status != steps.ConditionLocked || locked.Lock.Holder == "" {
-			t.Errorf("while the task runs the step is %+v", locked)
+		var options []steps.LockOption
+		if commits {
+			options = append(options, steps.WithCommit(func(ctx context.Context) error { return helper.Commit(ctx, b) }))
 		}
-		if seen.Status.Phase != "set before the lock" || !b.Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
-			t.Errorf("on the server %+v, in memory %+v", seen.Status, b.Status)
+		b.Status.Phase = "set before the lock"
+		lock := steps.NewLock(b, s, step, options...)
+		task := func(c steps.Condition) (steps.Condition, error) {
+			if c.Status != steps.ConditionInitialized || c.Lock != nil {
+				t.Errorf("the task sees %+v", c)
+			}
+			seen := read(t, s.Direct)
+			if locked := seen.Status.Steps.FindType(step); locked == nil || locked.Status != steps.ConditionLocked || locked.Lock.Holder == "" {
+				t.Errorf("while the task runs the step is %+v", locked)
+			}
+			if seen.Status.Phase != "set before the lock" || !b.Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
+				t.Errorf("on the server %+v, in memory %+v", seen.Status, b.Status)
+			}
+			return makeBucket(b)(c)
 		}
-		return makeBucket(b)(c)
-	}
-	if err := lock.Execute(t.Context(), task); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]string{"patch status", "patch status"}, s.requests); d != "" {
-		t.Errorf("requests (-want +got):\n%s", d)
-	}
-	after := wantStep(t, s, steps.ConditionCreated, "Bucket Created")
-	if after.Status.BucketName != "b-1" {
-		t.Errorf("what the task changed is not written: %+v", after.Status)
-	}
-	if d := cmp.Diff(after.Status, b.Status); d != "" || after.ResourceVersion != b.ResourceVersion {
-		t.Errorf("in memory (-server +memory): %s", d)
-	}
-	if c := lock.Condition(); c.Status != steps.ConditionInitialized {
-		t.Errorf("the lock's condition is not the one at its creation: %+v", c)
-	}
-	b.Status.Phase = "after"
-	if err := s.Status().Update(t.Context(), b); err != nil {
-		t.Errorf("a write after the lock: %v", err)
+		if err := lock.Execute(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]string{"patch status", "patch status"}, s.Requests()); d != "" {
+			t.Errorf("requests (-want +got):\n%s", d)
+		}
+		after := wantStep(t, s, steps.ConditionCreated, "Bucket Created")
+		if after.Status.BucketName != "b-1" {
+			t.Errorf("what the task changed is not written: %+v", after.Status)
+		}
+		if d := cmp.Diff(after.Status, b.Status); d != "" || after.ResourceVersion != b.ResourceVersion {
+			t.Errorf("in memory (-server +memory): %s", d)
+		}
+		if c := lock.Condition(); c.Status != steps.ConditionInitialized {
+			t.Errorf("the lock's condition is not the one at its creation: %+v", c)
+		}
+		b.Status.Phase = "after"
+		if commits {
+			err = helper.Patch(t.Context(), b)
+		} else {
+			err = s.Status().Update(t.Context(), b)
+		}
+		if err != nil {
+			t.Errorf("a write after the lock: %v", err)
+		}
 	}
 }
 
 func TestAStaleObjectFailsBeforeTheTask(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		change func(*testing.T, *server)
+		change func(*testing.T, *wire.Server)
 	}{
-		{"the step is done", func(t *testing.T, s *server) {
-			fresh := read(t, s.direct)
-			if err := steps.NewLock(fresh, s.direct, step).Execute(t.Context(), makeBucket(fresh)); err != nil {
+		{"the step is done", func(t *testing.T, s *wire.Server) {
+			fresh := read(t, s.Direct)
+			if err := steps.NewLock(fresh, s.Direct, step).Execute(t.Context(), makeBucket(fresh)); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"only a label is new", func(t *testing.T, s *server) {
-			fresh := read(t, s.direct)
+		{"only a label is new", func(t *testing.T, s *wire.Server) {
+			fresh := read(t, s.Direct)
 			fresh.Labels = map[string]string{"a": "b"}
-			if err := s.direct.Update(t.Context(), fresh); err != nil {
+			if err := s.Direct.Update(t.Context(), fresh); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"it is gone", func(t *testing.T, s *server) {
-			if err := s.direct.Delete(t.Context(), read(t, s.direct)); err != nil {
+		{"it is gone", func(t *testing.T, s *wire.Server) {
+			if err := s.Direct.Delete(t.Context(), read(t, s.Direct)); err != nil {
 				t.Fatal(err)
 			}
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(stored(steps.Condition{Type: "other", Status: steps.ConditionError}))
-			stale := read(t, s.direct)
+			stale := read(t, s.Direct)
 			before := stale.DeepCopyObject()
 			tc.change(t, s)
 			err := steps.NewLock(stale, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
@@ -125,7 +141,7 @@ func TestAStaleObjectFailsBeforeTheTask(t *testing.T) {
 
 func TestTheContextOfATaskEndsBeforeTheLease(t *testing.T) {
 	s := newServer(stored())
-	b := read(t, s.direct)
+	b := read(t, s.Direct)
 	end := time.Now().Add(time.Hour)
 	err := steps.NewLock(b, s, step, steps.WithLease(time.Hour)).ExecuteContext(t.Context(), func(ctx context.Context, c steps.Condition) (steps.Condition, error) {
 		deadline, ok := ctx.Deadline()
@@ -143,37 +159,19 @@ func TestErrorsOfTaskAndServerAreJoined(t *testing.T) {
 	failure := errors.New("no quota")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "buckets"}, "a", errors.New("not for you"))
 	s := newServer(stored())
-	s.before = func(n int, _ string) error {
-		if n > 1 { // after the lock
-			return forbidden
-		}
-		return nil
-	}
-	b := read(t, s.direct)
-	err := steps.NewLock(b, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) { return c, failure })
+	b := read(t, s.Direct)
+	err := steps.NewLock(b, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		s.Before = func(string) error { return forbidden }
+		return c, failure
+	})
 	if !errors.Is(err, failure) || !apierrors.IsForbidden(err) || strings.Index(err.Error(), "not for you") > strings.Index(err.Error(), "no quota") {
 		t.Errorf("error: %v", err)
 	}
-	// The lock stays on the server, but this process knows that no task is at work.
-	s.before = nil
-	b = read(t, s.direct)
-	if !b.Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
-		t.Fatal("it is not locked")
-	}
-	if err := steps.NewLock(b, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
-		if c.Status != steps.ConditionInitialized {
-			t.Errorf("the task sees %+v", c)
-		}
-		return makeBucket(b)(c)
-	}); err != nil {
-		t.Error(err)
-	}
-	wantStep(t, s, steps.ConditionCreated, "")
 }
 
 func TestALockThatIsHeld(t *testing.T) {
 	s := newServer(stored())
-	b := read(t, s.direct)
+	b := read(t, s.Direct)
 	never := func(c steps.Condition) (steps.Condition, error) {
 		t.Error("a second task ran")
 		return c, nil
@@ -189,11 +187,11 @@ func TestALockThatIsHeld(t *testing.T) {
 		}
 	}
 	err := steps.NewLock(b, s, step, steps.WithHolder("pod-1")).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
-		wantHeld(steps.NewLock(read(t, s.direct), s, step).Execute(t.Context(), never))
-		other := steps.NewLock(read(t, s.direct), s, step, steps.WithProcess(steps.NewProcess()), steps.WithHolder("pod-2"))
+		wantHeld(steps.NewLock(read(t, s.Direct), s, step).Execute(t.Context(), never))
+		other := steps.NewLock(read(t, s.Direct), s, step, steps.WithProcess(steps.NewProcess()), steps.WithHolder("pod-2"))
 		wantHeld(other.Execute(t.Context(), never))
 		// Another step of the same object is free.
-		o := read(t, s.direct)
+		o := read(t, s.Direct)
 		if err := steps.NewLock(o, s, "Other").Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
 			c.Status = steps.ConditionCompleted
 			return c, nil
@@ -211,4 +209,27 @@ func TestALockThatIsHeld(t *testing.T) {
 	}
 }
 
-var _ client.Object = (*Bucket)(nil)
+func TestACancelledReconcileReleasesTheLock(t *testing.T) {
+	s := newServer(stored())
+	b := read(t, s.Direct)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := steps.NewLock(b, s, step).ExecuteContext(ctx, func(ctx context.Context, c steps.Condition) (steps.Condition, error) {
+		cancel()
+		return c, ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+	wantStep(t, s, steps.ConditionInitialized, "canceled")
+
+	// A task that is done nevertheless is done.
+	b = read(t, s.Direct)
+	ctx, cancel = context.WithCancel(t.Context())
+	if err := steps.NewLock(b, s, step).Execute(ctx, func(c steps.Condition) (steps.Condition, error) {
+		cancel()
+		return makeBucket(b)(c)
+	}); err != nil {
+		t.Errorf("error: %v", err)
+	}
+	wantStep(t, s, steps.ConditionCreated, "")
+}

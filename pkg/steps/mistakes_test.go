@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // ByValue returns the conditions of a copy.
@@ -92,7 +93,7 @@ func TestMistakesAreErrorsAndNothingIsWritten(t *testing.T) {
 			for _, obj := range []client.Object{&ByValue{}, &Elsewhere{}, &None{}, &InConditions{}} {
 				s.AddKnownTypeWithName(groupVersion.WithKind(strings.TrimPrefix(fmt.Sprintf("%T", obj), "*steps_test.")), obj)
 			}
-			server := serverOf(fake.NewClientBuilder().WithScheme(s).Build())
+			server := wire.NewServer(fake.NewClientBuilder().WithScheme(s).Build())
 			err := steps.NewLock(tc.obj, server, tc.step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
 				t.Error("the task ran")
 				return c, nil
@@ -100,8 +101,9 @@ func TestMistakesAreErrorsAndNothingIsWritten(t *testing.T) {
 			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("error: %v", err)
 			}
-			if len(server.requests) != 0 || tc.obj != nil && tc.obj.Conditions() != nil && len(*tc.obj.Conditions()) != 0 {
-				t.Errorf("requests %v, conditions %v", server.requests, tc.obj.Conditions())
+			requests := server.Requests()
+			if len(requests) != 0 || tc.obj != nil && tc.obj.Conditions() != nil && len(*tc.obj.Conditions()) != 0 {
+				t.Errorf("requests %v, conditions %v", requests, tc.obj.Conditions())
 			}
 		})
 	}

@@ -8,20 +8,58 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"testing"
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/steps"
-	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
 const finalizer = "steps.test.corbel.run/bucket"
+
+// cloud is the system outside. Like many, it makes something once for each idempotency key.
+type cloud struct {
+	mu      sync.Mutex
+	byKey   map[string]string
+	buckets map[string]bool // true if configured
+	calls   map[string]int
+}
+
+func newCloud() *cloud {
+	return &cloud{byKey: map[string]string{}, buckets: map[string]bool{}, calls: map[string]int{}}
+}
+
+func (c *cloud) enter(call string) (unlock func()) {
+	c.mu.Lock()
+	c.calls[call]++
+	return c.mu.Unlock
+}
+
+func (c *cloud) create(key string) string {
+	defer c.enter("create")()
+	name, known := c.byKey[key]
+	if !known {
+		name = fmt.Sprintf("b-%d", len(c.byKey)+1)
+		c.byKey[key], c.buckets[name] = name, false
+	}
+	return name
+}
+
+func (c *cloud) configure(name string) {
+	defer c.enter("configure")()
+	if _, ok := c.buckets[name]; ok {
+		c.buckets[name] = true
+	}
+}
+
+func (c *cloud) remove(name string) {
+	defer c.enter("remove")()
+	delete(c.buckets, name)
+}
 
 // operator looks after one bucket: it is created outside, then configured; and removed
 // before the object goes.
@@ -29,48 +67,26 @@ type operator struct {
 	client client.Client
 	cloud  *cloud
 	gate   *wire.Gate
-	key    client.ObjectKey
 	lock   []steps.LockOption
 	// commits makes the locks write with the commit of a patch helper.
 	commits bool
 }
 
-// newOperator returns an operator in a process of its own.
-func newOperator(t testing.TB, c *cloud, f *wire.Gate, key client.ObjectKey, options ...steps.LockOption) *operator {
-	t.Helper()
+// operator returns an operator in a process of its own.
+func (s *story) operator(g *wire.Gate, options ...steps.LockOption) *operator {
 	return &operator{
-		client: connect(t, f), cloud: c, gate: f, key: key,
+		client: wire.Intercept(s.server, g.Do), cloud: s.cloud, gate: g, commits: s.commits,
 		lock: append(options, steps.WithProcess(steps.NewProcess())),
 	}
-}
-
-// connect returns a client of the API server that asks it nothing by itself.
-func connect(t testing.TB, f *wire.Gate) client.Client {
-	t.Helper()
-	config := env.Shared(t).Config()
-	if f != nil {
-		config.Wrap(f.Wrap)
-	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(groupVersion.WithKind("Bucket"), meta.RESTScopeNamespace)
-	c, err := client.New(config, client.Options{Scheme: scheme(), Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // reconcile is one reconcile. It reports whether the bucket is at rest.
 func (o *operator) reconcile(ctx context.Context) (rest bool, err error) {
 	b := &Bucket{}
-	if err := o.client.Get(ctx, o.key, b); err != nil {
+	if err := o.client.Get(ctx, key, b); err != nil {
 		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
 	}
 	options := o.lock
-	if o.gate.At > 0 && o.gate.Happens == nil {
-		// A crashed process tries nothing, and one that is to crash has no reason to wait.
-		options = append(slices.Clone(options), steps.WithPatience(time.Second))
-	}
 	if o.commits {
 		helper, err := patch.NewHelper(b, o.client)
 		if err != nil {
@@ -122,19 +138,18 @@ func (o *operator) drive(ctx context.Context, longest time.Duration) error {
 		if o.gate.HasCrashed() || rest {
 			return errors.Join(problems...)
 		}
-		held, ok := errors.AsType[*steps.LockHeldError](err)
-		if !ok {
-			continue
+		pause := time.Millisecond
+		if held, ok := errors.AsType[*steps.LockHeldError](err); ok {
+			if held.RetryAfter > longest {
+				return fmt.Errorf("the lock is held for longer than its lease: %w", err)
+			}
+			if held.Since.Equal(waitedFor) {
+				problems = append(problems, fmt.Errorf("the lock is held still: %w", err))
+			}
+			waitedFor, pause = held.Since, held.RetryAfter
 		}
-		if held.RetryAfter > longest {
-			return fmt.Errorf("the lock is held for longer than its lease: %w", err)
-		}
-		if held.Since.Equal(waitedFor) {
-			problems = append(problems, fmt.Errorf("the lock is held still: %w", err))
-		}
-		waitedFor = held.Since
 		select {
-		case <-time.After(held.RetryAfter):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}

@@ -5,10 +5,13 @@ package steps_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -16,6 +19,54 @@ import (
 	"github.com/corbel-run/corbel/pkg/steps"
 	"github.com/corbel-run/corbel/test/env"
 )
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+type props = map[string]apiextensionsv1.JSONSchemaProps
+
+// definition is what controller-gen makes of the types.
+func definition() *apiextensionsv1.CustomResourceDefinition {
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	date := apiextensionsv1.JSONSchemaProps{Type: "string", Format: "date-time"}
+	object := func(properties props, required ...string) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties, Required: required}
+	}
+	list := func(element apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &element}}
+	}
+	limited := func(most int64) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: new(int64(1)), MaxLength: &most}
+	}
+	step := object(props{
+		"type": limited(316), "status": limited(128), "attemptKey": limited(64), "reason": limited(1024), "lastTransitionTime": date,
+		"lock": object(props{
+			"holder": text, "process": text, "token": text, "attemptKey": text, "acquiredAt": date, "lease": text,
+			"previous": text, "previousReason": text, "previousTransitionTime": date,
+		}, "holder", "process", "token", "acquiredAt", "lease", "previous"),
+	}, "type", "status", "lastTransitionTime")
+	condition := object(props{"type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": date,
+		"observedGeneration": {Type: "integer", Format: "int64"}})
+	root := object(props{
+		"spec":   object(props{"region": text}),
+		"status": object(props{"bucketName": text, "phase": limited(100), "steps": list(step), "conditions": list(condition)}),
+	})
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "buckets." + groupVersion.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: groupVersion.Group,
+			Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "buckets", Singular: "bucket", Kind: "Bucket", ListKind: "BucketList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: groupVersion.Version, Served: true, Storage: true,
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &root},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
 
 // changed installs a definition of another group and returns a client and a bucket of it.
 func changed(t *testing.T, group string, change func(*apiextensionsv1.CustomResourceDefinition)) (client.Client, *Bucket) {
