@@ -89,22 +89,25 @@ func (b *bank) remove(name string) {
 	delete(b.rooms, name)
 }
 
-// teller is a Client of the bank. Each request may be stopped on its way.
+// teller is a Client of the bank. Each request may be stopped on its way by the gate, if there is one.
 type teller struct {
 	*bank
-	wire func(ctx context.Context, request string, serve func()) error
+	gate *wire.Gate
 }
 
-func direct(ctx context.Context, _ string, serve func()) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	serve()
-	return nil
+// send serves a request, unless its context is over.
+func (t *teller) send(ctx context.Context, request string, serve func()) error {
+	return t.gate.Do(request, func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		serve()
+		return nil
+	})
 }
 
 func (t *teller) Observe(ctx context.Context, v *vault) (seen external.Observation, err error) {
-	err = t.wire(ctx, "observe", func() {
+	err = t.send(ctx, "observe", func() {
 		name, found, ok := t.find(v.Status.External)
 		if ok {
 			v.Status.Size = found.size
@@ -118,12 +121,12 @@ func (t *teller) Create(ctx context.Context, v *vault) (done external.Operation,
 	if v.Spec.Size < 0 {
 		return done, external.Refused(errors.New("a room cannot be smaller than nothing"))
 	}
-	err = t.wire(ctx, "create", func() { done.Name = t.build(v.Status.External.Token, v.Spec.Size) })
+	err = t.send(ctx, "create", func() { done.Name = t.build(v.Status.External.Token, v.Spec.Size) })
 	return done, err
 }
 
 func (t *teller) Update(ctx context.Context, v *vault) (done external.Operation, err error) {
-	return done, t.wire(ctx, "update", func() {
+	return done, t.send(ctx, "update", func() {
 		if name, _, ok := t.find(v.Status.External); ok {
 			t.resize(name, v.Spec.Size)
 		}
@@ -131,16 +134,9 @@ func (t *teller) Update(ctx context.Context, v *vault) (done external.Operation,
 }
 
 func (t *teller) Delete(ctx context.Context, v *vault) (done external.Operation, err error) {
-	return done, t.wire(ctx, "delete", func() {
+	return done, t.send(ctx, "delete", func() {
 		if name, _, ok := t.find(v.Status.External); ok {
 			t.remove(name)
 		}
 	})
-}
-
-// toTheBank is the way to the bank through a gate: no request leaves with a context that is over.
-func toTheBank(g *wire.Gate) func(ctx context.Context, request string, serve func()) error {
-	return func(ctx context.Context, request string, serve func()) error {
-		return g.Do(request, func() error { return direct(ctx, request, serve) })
-	}
 }

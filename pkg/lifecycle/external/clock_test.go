@@ -4,7 +4,6 @@
 package external_test
 
 import (
-	"context"
 	"testing"
 	"time"
 	"unsafe"
@@ -30,41 +29,40 @@ func suspend(t *testing.T, now time.Time, seconds uint64) time.Time {
 	return later
 }
 
-func TestACreateThatAMachineSleptThroughIsNotSent(t *testing.T) {
-	b, c := newClumsy(t, external.Options{})
-	sent := 0
-	c.create = func(ctx context.Context, v *vault) (external.Operation, error) {
-		sent++
-		return c.teller.Create(ctx, v)
+func TestACreateIsNotSentIfItsRecordTookTooLong(t *testing.T) {
+	for name, later := range map[string]func(time.Time) time.Time{
+		"the machine stands still after each look at the clock": func(now time.Time) time.Time { return now.Add(time.Minute) },
+		"the machine sleeps": func(now time.Time) time.Time { return suspend(t, now, 60) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBranch(t, external.Options{}, nil)
+			b.now = time.Now() // with a monotonic reading
+			b.tick = func() { b.now = later(b.now) }
+			v, _, err := b.reconcile()
+			b.want(v, "Processing", external.PhaseCreating, 0, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			b.tick = nil
+			v, _, _ = b.reconcile()
+			b.want(v, "Ready", external.PhaseCreated, 1, 1)
+		})
 	}
-	b.now = time.Now() // with a monotonic reading
-	b.tick = func() { b.now = suspend(t, b.now, 60) }
-	v, _, err := b.reconcile()
-	b.want(v, "Processing", external.PhaseCreating, 0, 0)
-	if sent != 0 || err != nil {
-		t.Errorf("%d requests were sent, %v", sent, err)
-	}
-	b.tick = nil
-	v, _, _ = b.reconcile()
-	b.want(v, "Ready", external.PhaseCreated, 1, 1)
 }
 
 func TestATimeThatCannotBeIsReplacedByThePresent(t *testing.T) {
-	since := func(b *branch, ahead time.Duration) *vault {
-		v := b.get()
-		v.Status.External = external.Record{Token: "t-1", Phase: external.PhaseCreating, Since: &metav1.MicroTime{Time: b.now.Add(ahead)}}
-		if err := b.server.Status().Update(t.Context(), v); err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	t.Run("in deletion", func(t *testing.T) {
-		b := newBranch(t, external.Options{}, nil)
+	// started returns a branch with a room that is gone, and a Create that started so far ahead.
+	started := func(t *testing.T, options external.Options, ahead time.Duration) (*branch, *vault) {
+		b := newBranch(t, options, nil)
 		_, _, _ = b.reconcile()
 		b.bank.remove("room-1")
-		if err := b.server.Delete(t.Context(), since(b, 1000*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		return b, b.changeStatus(func(v *vault) {
+			v.Status.External = external.Record{Token: "t-1", Phase: external.PhaseCreating, Since: &metav1.MicroTime{Time: b.now.Add(ahead)}}
+		})
+	}
+	t.Run("in deletion", func(t *testing.T) {
+		b, _ := started(t, external.Options{}, 1000*time.Hour)
+		b.delete()
 		v, after, err := b.reconcile()
 		b.want(v, "DeletionProcessing", external.PhaseCreating, 1, 0)
 		if err != nil || after != 40*time.Second+time.Millisecond || !v.Status.External.Since.Time.Equal(b.now) {
@@ -76,10 +74,7 @@ func TestATimeThatCannotBeIsReplacedByThePresent(t *testing.T) {
 		}
 	})
 	t.Run("in life", func(t *testing.T) {
-		b := newBranch(t, external.Options{NotIdempotent: true}, nil)
-		_, _, _ = b.reconcile()
-		b.bank.remove("room-1")
-		since(b, 1000*time.Hour)
+		b, _ := started(t, external.Options{NotIdempotent: true}, 1000*time.Hour)
 		v, after, _ := b.reconcile()
 		b.want(v, "Processing", external.PhaseCreating, 1, 0)
 		b.now = b.now.Add(after)
@@ -87,12 +82,9 @@ func TestATimeThatCannotBeIsReplacedByThePresent(t *testing.T) {
 		b.want(v, "Ready", external.PhaseCreated, 2, 1)
 	})
 	t.Run("as far as two clocks may differ it stays", func(t *testing.T) {
-		b := newBranch(t, external.Options{NotIdempotent: true}, nil)
-		_, _, _ = b.reconcile()
-		b.bank.remove("room-1")
-		want := since(b, 10*time.Second).Status.External.Since
+		b, before := started(t, external.Options{NotIdempotent: true}, 10*time.Second)
 		v, _, _ := b.reconcile()
-		if !v.Status.External.Since.Equal(want) {
+		if want := before.Status.External.Since; !v.Status.External.Since.Equal(want) {
 			t.Errorf("since %s, want %s", v.Status.External.Since, want)
 		}
 	})

@@ -18,60 +18,31 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
 )
 
-// branch is a handler with a vault, on a server in memory.
-type branch struct {
+// town is a server in memory with a vault, or without one, and a bank.
+type town struct {
 	*testing.T
-	bank    *bank
-	server  client.Client
-	now     time.Time
-	tick    func() // is called after each look at the clock
-	loop    *lifecycle.Reconciler[*vault]
-	options external.Options
+	bank   *bank
+	server client.WithWatch
 }
 
-var branchKey = client.ObjectKey{Namespace: "ns", Name: "a"}
+var vaultKey = client.ObjectKey{Namespace: "ns", Name: "a"}
 
-func newBranch(t *testing.T, options external.Options, wrap func(*teller) external.Client[*vault]) *branch {
-	t.Helper()
-	b := &branch{T: t, bank: newBank(false), now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC), options: options}
-	v := &vault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-1", Generation: 1}, Spec: vaultSpec{Size: 1}}
-	b.server = fake.NewClientBuilder().WithScheme(vaultScheme()).WithStatusSubresource(v).WithObjects(v).Build()
-	b.options.Clock = func() time.Time {
-		now := b.now
-		if b.tick != nil {
-			b.tick()
-		}
-		return now
-	}
-	var api external.Client[*vault] = &teller{bank: b.bank, wire: direct}
-	if wrap != nil {
-		api = wrap(api.(*teller))
-	}
-	loop, err := lifecycle.NewReconciler(external.New(api, b.options), lifecycle.Options[*vault]{Name: "test.corbel.run", Client: b.server, Jitter: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.loop = loop
-	return b
+func newVault() *vault {
+	return &vault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-1", Generation: 1}, Spec: vaultSpec{Size: 1}}
 }
 
-// reconcile runs one reconcile, and returns the vault if it is there.
-func (b *branch) reconcile() (*vault, time.Duration, error) {
-	b.Helper()
-	out, err := b.loop.Reconcile(b.Context(), reconcile.Request{NamespacedName: branchKey})
-	v := b.get()
-	if v != nil {
-		conditionstest.Check(b, v)
-	}
-	return v, out.RequeueAfter, err
+func newTown(t *testing.T, forgetful bool, objects ...client.Object) *town {
+	server := fake.NewClientBuilder().WithScheme(vaultScheme()).WithStatusSubresource(&vault{}).WithObjects(objects...).Build()
+	return &town{T: t, bank: newBank(forgetful), server: server}
 }
 
-func (b *branch) get() *vault {
-	b.Helper()
+// get returns the vault, or nil if it is gone.
+func (w *town) get() *vault {
+	w.Helper()
 	v := &vault{}
-	err := b.server.Get(b.Context(), branchKey, v)
+	err := w.server.Get(w.Context(), vaultKey, v)
 	if client.IgnoreNotFound(err) != nil {
-		b.Fatal(err)
+		w.Fatal(err)
 	}
 	if err != nil {
 		return nil
@@ -79,13 +50,91 @@ func (b *branch) get() *vault {
 	return v
 }
 
-func (b *branch) update(change func(*vault)) {
-	b.Helper()
-	v := b.get()
-	change(v)
-	if err := b.server.Update(b.Context(), v); err != nil {
-		b.Fatal(err)
+// change changes the vault as its user, if it is there.
+func (w *town) change(how func(*vault)) {
+	w.Helper()
+	v := w.get()
+	if v == nil {
+		return
 	}
+	spec := v.Spec
+	how(v)
+	if v.Spec != spec {
+		v.Generation++
+	}
+	if err := w.server.Update(w.Context(), v); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// changeStatus changes the status of the vault as another client, if it is there.
+func (w *town) changeStatus(how func(*vault)) *vault {
+	w.Helper()
+	v := w.get()
+	if v == nil {
+		return nil
+	}
+	how(v)
+	if err := w.server.Status().Update(w.Context(), v); err != nil {
+		w.Fatal(err)
+	}
+	return v
+}
+
+// delete deletes the vault, if it is there.
+func (w *town) delete() {
+	w.Helper()
+	if v := w.get(); v != nil {
+		if err := w.server.Delete(w.Context(), v); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *town) operator(api external.Client[*vault], options external.Options, c client.Client) *lifecycle.Reconciler[*vault] {
+	w.Helper()
+	loop, err := lifecycle.NewReconciler(external.New(api, options), lifecycle.Options[*vault]{Name: "test.corbel.run", Client: c, Jitter: -1})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return loop
+}
+
+// branch is a handler with a vault, on a server in memory.
+type branch struct {
+	*town
+	now  time.Time
+	tick func() // is called after each look at the clock
+	loop *lifecycle.Reconciler[*vault]
+}
+
+func newBranch(t *testing.T, options external.Options, wrap func(*teller) external.Client[*vault]) *branch {
+	t.Helper()
+	b := &branch{town: newTown(t, false, newVault()), now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)}
+	options.Clock = func() time.Time {
+		now := b.now
+		if b.tick != nil {
+			b.tick()
+		}
+		return now
+	}
+	var api external.Client[*vault] = &teller{bank: b.bank}
+	if wrap != nil {
+		api = wrap(api.(*teller))
+	}
+	b.loop = b.operator(api, options, b.server)
+	return b
+}
+
+// reconcile runs one reconcile, and returns the vault if it is there.
+func (b *branch) reconcile() (*vault, time.Duration, error) {
+	b.Helper()
+	out, err := b.loop.Reconcile(b.Context(), reconcile.Request{NamespacedName: vaultKey})
+	v := b.get()
+	if v != nil {
+		conditionstest.Check(b, v)
+	}
+	return v, out.RequeueAfter, err
 }
 
 func (b *branch) want(v *vault, reason string, phase external.Phase, created, there int) {

@@ -19,7 +19,7 @@ func policyDuringThePass(b *branch, c *clumsy, policy string) {
 		seen, err := c.teller.Observe(ctx, v)
 		if !done {
 			done = true
-			b.update(func(v *vault) { v.Annotations = map[string]string{"test.corbel.run/management-policy": policy} })
+			b.change(func(v *vault) { v.Annotations = map[string]string{"test.corbel.run/management-policy": policy} })
 		}
 		return seen, err
 	}
@@ -31,15 +31,11 @@ func TestARoomThatIsToStayStaysThoughItsDeletionHasStarted(t *testing.T) {
 			b, c := newClumsy(t, external.Options{})
 			_, _, _ = b.reconcile()
 			// The answer of the Create was not recorded, so the deletion has something to commit.
-			v := b.get()
-			v.Status.External.Phase, v.Status.External.Name = external.PhaseCreating, ""
-			v.Status.External.Since = &metav1.MicroTime{Time: b.now}
-			if err := b.server.Status().Update(t.Context(), v); err != nil {
-				t.Fatal(err)
-			}
-			if err := b.server.Delete(t.Context(), b.get()); err != nil {
-				t.Fatal(err)
-			}
+			b.changeStatus(func(v *vault) {
+				v.Status.External.Phase, v.Status.External.Name = external.PhaseCreating, ""
+				v.Status.External.Since = &metav1.MicroTime{Time: b.now}
+			})
+			b.delete()
 			policyDuringThePass(b, c, policy)
 			for range 3 {
 				if _, _, err := b.reconcile(); err != nil {
@@ -59,17 +55,8 @@ func TestARoomThatIsToStayStaysThoughItsDeletionHasStarted(t *testing.T) {
 func TestARoomThatIsToBeLeftAloneIsNotChanged(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	_, _, _ = b.reconcile()
-	v := b.get()
-	v.Spec.Size = 9
-	v.Generation++
-	if err := b.server.Update(t.Context(), v); err != nil {
-		t.Fatal(err)
-	}
-	v = b.get()
-	v.Status.External.Name = "" // so there is something to commit
-	if err := b.server.Status().Update(t.Context(), v); err != nil {
-		t.Fatal(err)
-	}
+	b.change(func(v *vault) { v.Spec.Size = 9 })
+	b.changeStatus(func(v *vault) { v.Status.External.Name = "" }) // so there is something to commit
 	policyDuringThePass(b, c, "skip")
 	for range 2 {
 		if _, _, err := b.reconcile(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
@@ -59,15 +60,13 @@ func newClumsy(t *testing.T, options external.Options) (*branch, *clumsy) {
 
 func TestAfterARefusedCreateNothingIsWaitedFor(t *testing.T) {
 	b := newBranch(t, external.Options{}, nil)
-	b.update(func(v *vault) { v.Spec.Size = -1 })
+	b.change(func(v *vault) { v.Spec.Size = -1 })
 	v, _, err := b.reconcile()
 	b.want(v, "Error", "", 0, 0)
 	if err == nil || !strings.Contains(err.Error(), "a room cannot be smaller than nothing") {
 		t.Errorf("error %v", err)
 	}
-	if err := b.server.Delete(t.Context(), v); err != nil {
-		t.Fatal(err)
-	}
+	b.delete()
 	if v, _, err := b.reconcile(); v != nil || err != nil {
 		t.Errorf("it is not gone: %+v, %v", v, err)
 	}
@@ -94,10 +93,8 @@ func TestARefusalAfterALostAnswerKeepsTheToken(t *testing.T) {
 func TestADeletionWaitsForACreateThatMayStillTakeEffect(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	c.create = func(context.Context, *vault) (external.Operation, error) { return external.Operation{}, errLost }
-	v, _, _ := b.reconcile()
-	if err := b.server.Delete(t.Context(), v); err != nil {
-		t.Fatal(err)
-	}
+	_, _, _ = b.reconcile()
+	b.delete()
 	b.now = b.now.Add(10 * time.Second)
 	v, after, err := b.reconcile()
 	b.want(v, "DeletionProcessing", external.PhaseCreating, 0, 0)
@@ -138,9 +135,7 @@ func TestWorkInTheBackgroundIsWaitedFor(t *testing.T) {
 	c.remove = func(context.Context, *vault) (external.Operation, error) {
 		return external.Operation{InProgress: true}, nil
 	}
-	if err := b.server.Delete(t.Context(), v); err != nil {
-		t.Fatal(err)
-	}
+	b.delete()
 	v, after, err = b.reconcile()
 	b.want(v, "DeletionProcessing", external.PhaseCreated, 1, 1)
 	if err != nil || after != time.Second {
@@ -178,50 +173,37 @@ func TestAnObservationThatFailsStopsTheReconcile(t *testing.T) {
 	if !errors.Is(err, errLost) {
 		t.Errorf("error %v", err)
 	}
-	if err := b.server.Delete(t.Context(), v); err != nil {
-		t.Fatal(err)
-	}
+	b.delete()
 	if v, _, err := b.reconcile(); v == nil || !errors.Is(err, errLost) {
 		t.Errorf("the vault went although the room is on no record: %v", err)
 	}
 }
 
 func TestACallThatHangsEndsWithTheTimeout(t *testing.T) {
-	b, c := newClumsy(t, external.Options{Timeout: 300 * time.Millisecond})
-	hang := func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	c.create = func(ctx context.Context, _ *vault) (external.Operation, error) {
-		return external.Operation{}, hang(ctx)
-	}
-	_, _, err := b.reconcile()
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Create: %v", err)
-	}
-	c.create = nil
-	v, _, _ := b.reconcile()
-	for range 20 { // a slow machine may not get it done in time at once
-		if conditions.IsReady(v) {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		b, c := newClumsy(t, external.Options{Timeout: 300 * time.Millisecond})
+		hangs := func(ctx context.Context, _ *vault) (external.Operation, error) {
+			<-ctx.Done()
+			return external.Operation{}, ctx.Err()
 		}
-		v, _, _ = b.reconcile()
-	}
-	b.want(v, "Ready", external.PhaseCreated, 1, 1)
-	c.look = func(ctx context.Context, _ *vault) (external.Observation, error) {
-		return external.Observation{}, hang(ctx)
-	}
-	if _, _, err := b.reconcile(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Observe: %v", err)
-	}
-	c.look = nil
-	c.remove = func(ctx context.Context, _ *vault) (external.Operation, error) {
-		return external.Operation{}, hang(ctx)
-	}
-	if err := b.server.Delete(t.Context(), v); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := b.reconcile(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Delete: %v", err)
-	}
+		expect := func(call string) {
+			t.Helper()
+			if _, _, err := b.reconcile(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", call, err)
+			}
+		}
+		c.create = hangs
+		expect("Create")
+		c.create = nil
+		v, _, _ := b.reconcile()
+		b.want(v, "Ready", external.PhaseCreated, 1, 1)
+		c.look = func(ctx context.Context, v *vault) (external.Observation, error) {
+			_, err := hangs(ctx, v)
+			return external.Observation{}, err
+		}
+		expect("Observe")
+		c.look, c.remove = nil, hangs
+		b.delete()
+		expect("Delete")
+	})
 }
