@@ -108,16 +108,3 @@ func TestDelaysOfTheClasses(t *testing.T) {
 		}
 	}
 }
-
-func TestTheMessageAndTheCauseOfAnError(t *testing.T) {
-	for severity := range map[result.Severity]bool{result.SeverityInfo: true, result.SeverityWarning: true, result.SeverityError: true, "": true} {
-		err := fmt.Errorf("create: %w", result.NewError(errCause, severity, "Why"))
-		own, found := errors.AsType[*result.Error](err)
-		if err.Error() != "create: no answer" || !errors.Is(err, errCause) || !found || own.Reason != "Why" {
-			t.Errorf("%s: %v", severity, err)
-		}
-	}
-	if text := (&result.Error{}).Error(); text == "" {
-		t.Error("an error without a cause says nothing")
-	}
-}

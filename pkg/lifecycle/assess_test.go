@@ -95,9 +95,7 @@ func TestAssessDecidesOnConditionsAndResult(t *testing.T) {
 		t.Error("the status of the assessment is not written")
 	}
 
-	j.apply = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-		return result.Success, errors.New("refused")
-	}
+	j.apply = returns(result.Success, errors.New("refused"))
 	j.assess = func(w *widget.Widget, outcome session.Outcome) (result.Result, error) {
 		if outcome.Phase != session.PhaseApply || outcome.Result != result.Success || outcome.Err == nil {
 			t.Errorf("assessed %+v", outcome)
@@ -117,23 +115,15 @@ func TestAssessDecidesOnConditionsAndResult(t *testing.T) {
 func TestTheVerdictIsAskedForOncePerReconcile(t *testing.T) {
 	suspended := true
 	b, _ := newAssessing(t, &handler{suspended: func() bool { return suspended }}, claimed)
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	b.wantCalls("UpdateStatus", "Assess Skip")
 	suspended = false
 	b.delete()
-	b.handler.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-		return result.Requeue, nil
-	}
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.handler.remove = returns(result.Requeue, nil)
+	b.mustReconcile()
 	b.wantCalls("Delete", "Assess Delete")
 	b.handler.remove = nil
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	b.wantCalls("Delete", "ForgetObject")
 }
 

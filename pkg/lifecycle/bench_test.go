@@ -35,8 +35,8 @@ var key = client.ObjectKey{Namespace: "ns", Name: "a"}
 type handler struct {
 	calls  []string
 	claim  func(context.Context, *widget.Widget) error
-	apply  func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error)
-	remove func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error)
+	apply  action
+	remove action
 	look   func(context.Context, *widget.Widget) error
 
 	suspended, orphaned func() bool
@@ -84,6 +84,14 @@ func (h *handler) ForgetObject(context.Context, client.ObjectKey) {
 	}
 }
 
+// action is a method of a handler that acts.
+type action = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error)
+
+// returns is an action that does nothing.
+func returns(res result.Result, err error) action {
+	return func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return res, err }
+}
+
 // bench is a loop on a server with one widget.
 type bench struct {
 	*testing.T
@@ -124,6 +132,15 @@ func (b *bench) rebuild(h lifecycle.Handler[*widget.Widget]) {
 func (b *bench) reconcile() (reconcile.Result, error) {
 	b.Helper()
 	return b.passWith(b.Context())
+}
+
+func (b *bench) mustReconcile() time.Duration {
+	b.Helper()
+	out, err := b.reconcile()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out.RequeueAfter
 }
 
 func (b *bench) passWith(ctx context.Context) (reconcile.Result, error) {

@@ -48,12 +48,8 @@ func TestAProcessThatDoesNotLeadStartsNoReconcileAndEndsThePresentOne(t *testing
 
 	deposed = nil
 	b.delete()
-	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-		return result.Empty, result.NewWaiting(errors.New("2 pods are left"), "DeletionProcessing", time.Second)
-	}
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	h.remove = returns(result.Empty, result.NewWaiting(errors.New("2 pods are left"), "DeletionProcessing", time.Second))
+	b.mustReconcile()
 	for len(b.recorder.Events) > 0 {
 		<-b.recorder.Events
 	}
@@ -88,9 +84,7 @@ func TestTheOptionLeadingStopsAReconciler(t *testing.T) {
 
 func TestARequeueErrorWithoutADelayDoesNotSpin(t *testing.T) {
 	for _, why := range []*result.RequeueError{{Err: errors.New("no free slot")}, {After: -time.Second}} {
-		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-			return result.Empty, why
-		}}
+		h := &handler{apply: returns(result.Empty, why)}
 		b := newBench(t, h, claimed)
 		if out, err := b.reconcile(); err != nil || out.RequeueAfter != 5*time.Second {
 			t.Errorf("returned %v, %v", out, err)

@@ -17,35 +17,6 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-func TestWiringMistakesAreErrors(t *testing.T) {
-	type options = lifecycle.Options[*widget.Widget]
-	server := widget.NewServer()
-	for _, tc := range []struct {
-		name    string
-		handler lifecycle.Handler[*widget.Widget]
-		options options
-		want    []string
-	}{
-		{"no handler", nil, options{Client: server, Finalizer: finalizer}, []string{"the handler is nil"}},
-		{"a nil handler", (*handler)(nil), options{Client: server, Finalizer: finalizer}, []string{"the handler is nil"}},
-		{"no client", &handler{}, options{Finalizer: finalizer}, []string{"option Client is missing"}},
-		{"no finalizer", &handler{}, options{Client: server}, []string{"no valid finalizer"}},
-		{"an illegal finalizer", &handler{}, options{Client: server, Finalizer: "a b"}, []string{`no valid finalizer: "a b"`}},
-		{"a negative interval", &handler{}, options{Client: server, Finalizer: finalizer, RequeueInterval: -1}, []string{"RequeueInterval is negative"}},
-		{"everything at once", nil, options{}, []string{"the handler is nil", "Client is missing", "no valid finalizer"}},
-	} {
-		_, err := lifecycle.NewReconciler(tc.handler, tc.options)
-		for _, want := range tc.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: want an error that says %q, got %v", tc.name, want, err)
-			}
-		}
-	}
-	if _, err := lifecycle.NewReconciler(&handler{}, options{Client: server, Finalizer: "my-operator"}); err != nil {
-		t.Errorf("a finalizer without a slash: %v", err)
-	}
-}
-
 // of is a handler for any kind of object.
 type of[T client.Object] struct{}
 
@@ -58,18 +29,49 @@ func (of[T]) Delete(context.Context, T, lifecycle.Commit) (result.Result, error)
 	return result.Success, nil
 }
 
-func TestTypesMustBeUsable(t *testing.T) {
+func TestWiringMistakesAreErrors(t *testing.T) {
+	type options = lifecycle.Options[*widget.Widget]
 	server := widget.NewServer()
-	for want, err := range map[string]error{
-		"option Conditions is missing": second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer})),
-		"option New is missing":        second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer})),
-		"no kind": second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
+	with := func(handler lifecycle.Handler[*widget.Widget], o options) error {
+		return second(lifecycle.NewReconciler(handler, o))
+	}
+	// mistaken adds what is right of the options.
+	mistaken := func(o options) error {
+		o.Client, o.Finalizer = server, finalizer
+		return with(&handler{}, o)
+	}
+	for _, tc := range []struct {
+		err  error
+		want []string
+	}{
+		{with(nil, options{Client: server, Finalizer: finalizer}), []string{"the handler is nil"}},
+		{with((*handler)(nil), options{Client: server, Finalizer: finalizer}), []string{"the handler is nil"}},
+		{with(&handler{}, options{Finalizer: finalizer}), []string{"option Client is missing"}},
+		{with(&handler{}, options{Client: server}), []string{"no valid finalizer"}},
+		{with(&handler{}, options{Client: server, Finalizer: "a b"}), []string{`no valid finalizer: "a b"`}},
+		{with(nil, options{}), []string{"the handler is nil", "Client is missing", "no valid finalizer"}},
+		{mistaken(options{RequeueInterval: -1}), []string{"RequeueInterval is negative"}},
+		{mistaken(options{Name: "A b"}), []string{`option Name "A b"`}},
+		{mistaken(options{ManagementPolicy: "Never"}), []string{`option ManagementPolicy: "Never"`}},
+		{mistaken(options{Name: name, OperatorNamespace: "a.b"}), []string{`option OperatorNamespace "a.b"`}},
+		{mistaken(options{OperatorNamespace: "one"}), []string{"option Name is missing"}},
+		{mistaken(options{Namespaces: &namespaces{}}), []string{"need it"}},
+		{second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer})), []string{"option Conditions is missing"}},
+		{second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer})), []string{"option New is missing"}},
+		{second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
 			Client: server, Finalizer: finalizer, Conditions: func(c *corev1.ConfigMap) conditions.Setter { return conditions.For(c, nil) },
-		})),
+		})), []string{"no kind"}},
+		{lifecycle.SetupWithManager(nil, &handler{}, options{}), []string{"the manager is nil"}},
+		{lifecycle.SetupWithManagerAndBuilder(nil, nil, &handler{}, options{}), []string{"the manager or the builder is nil"}},
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error that says %q, got %v", want, err)
+		for _, want := range tc.want {
+			if tc.err == nil || !strings.Contains(tc.err.Error(), want) {
+				t.Errorf("want an error that says %q, got %v", want, tc.err)
+			}
 		}
+	}
+	if err := with(&handler{}, options{Client: server, Finalizer: "my-operator"}); err != nil {
+		t.Errorf("a finalizer without a slash: %v", err)
 	}
 }
 
@@ -89,17 +91,13 @@ func TestTheSpecBelongsToTheUser(t *testing.T) {
 		return result.Success, nil
 	}}
 	b := newBench(t, h, claimed)
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	if size := b.read().Spec.Size; size != 0 {
 		t.Errorf("size %d was written", size)
 	}
 	b.options.PersistSpec = true
 	b.rebuild(h)
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	if size := b.read().Spec.Size; size != 7 {
 		t.Errorf("size %d although it was asked for", size)
 	}

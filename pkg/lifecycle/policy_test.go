@@ -9,14 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/session"
 	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -110,8 +108,14 @@ func TestThePolicyOfTheObjectCountsBeforeThatOfItsNamespaceAndThatBeforeTheOptio
 }
 
 func TestDeletionUnderEachPolicy(t *testing.T) {
-	for policy, want := range map[string][]string{
-		"manage": {"Delete", "ForgetObject"}, "skip": {"ForgetObject"}, "detach-on-delete": {"ForgetObject"},
+	const starts, orphans = "Normal BeginDelete the deletion starts", "Normal Detached what was made for the object is orphaned"
+	for policy, want := range map[string]struct {
+		event string
+		calls []string
+	}{
+		"manage":           {starts, []string{"Delete", "ForgetObject"}},
+		"skip":             {orphans, []string{"ForgetObject"}},
+		"detach-on-delete": {orphans, []string{"ForgetObject"}},
 	} {
 		b := newBench(t, &handler{}, claimed)
 		b.update(func(w *widget.Widget) { w.Annotations = map[string]string{policyMark: policy} })
@@ -120,22 +124,10 @@ func TestDeletionUnderEachPolicy(t *testing.T) {
 		if _, err := b.reconcile(); err != nil || b.read() != nil {
 			t.Errorf("%s: the object is not gone: %v", policy, err)
 		}
-		b.wantCalls(want...)
-		b.wantEvents(map[string]string{"manage": "Normal BeginDelete the deletion starts"}[policy],
-			map[string]string{"skip": "x", "detach-on-delete": "x"}[policy])
-	}
-}
-
-// wantEvents expects the event at the start of a deletion, or the one that ends it with
-// everything orphaned.
-func (b *bench) wantEvents(start, left string) {
-	b.Helper()
-	want := start
-	if left != "" {
-		want = "Normal Detached what was made for the object is orphaned"
-	}
-	if got := <-b.recorder.Events; got != want || len(b.recorder.Events) != 0 {
-		b.Errorf("event %q and %d more, want %q", got, len(b.recorder.Events), want)
+		b.wantCalls(want.calls...)
+		if got := <-b.recorder.Events; got != want.event || len(b.recorder.Events) != 0 {
+			t.Errorf("%s: event %q and %d more, want %q", policy, got, len(b.recorder.Events), want.event)
+		}
 	}
 }
 
@@ -175,9 +167,7 @@ func TestAnObjectCanBeOrphanedIfItsHandlerPanics(t *testing.T) {
 func TestAnObjectBelongsToTheOperatorThatClaimedItFirst(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
 	b.named(func(o *session.Options[*widget.Widget]) { o.OperatorNamespace = "one" })
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	b.wantRequests("get", "patch", "patch status")
 	if w := b.read(); w.Annotations[ownerMark] != "one" || len(w.Finalizers) != 1 {
 		t.Errorf("metadata %+v", w.ObjectMeta)
@@ -227,29 +217,12 @@ func TestOfTwoOperatorsThatReconcileANewObjectOneClaimsIt(t *testing.T) {
 	}
 }
 
-func TestMistakesInWhatTheAnnotationsNeed(t *testing.T) {
-	for want, options := range map[string]lifecycle.Options[*widget.Widget]{
-		`option Name "A b"`:                {Name: "A b"},
-		`option ManagementPolicy: "Never"`: {ManagementPolicy: "Never"},
-		`option OperatorNamespace "a.b"`:   {Name: name, OperatorNamespace: "a.b"},
-		"option Name is missing":           {OperatorNamespace: "one"},
-		"need it":                          {Namespaces: &namespaces{}},
-	} {
-		options.Client, options.Finalizer = widget.NewServer(), finalizer
-		if _, err := lifecycle.NewReconciler(&handler{}, options); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error that says %q, got %v", want, err)
-		}
-	}
-	server := widget.NewServer(&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}})
-	loop, err := lifecycle.NewReconciler(&handler{}, lifecycle.Options[*widget.Widget]{Name: name, Client: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-		t.Error(err)
-	}
-	w := &widget.Widget{}
-	if err := server.Direct.Get(t.Context(), key, w); err != nil || len(w.Finalizers) != 1 || w.Finalizers[0] != name+"/finalizer" {
-		t.Errorf("finalizers %v, %v", w.Finalizers, err)
+func TestTheFinalizerFollowsFromTheName(t *testing.T) {
+	b := newBench(t, &handler{}, nil)
+	b.options.Finalizer = ""
+	b.named(nil)
+	b.mustReconcile()
+	if w := b.read(); len(w.Finalizers) != 1 || w.Finalizers[0] != name+"/finalizer" {
+		t.Errorf("finalizers %v", w.Finalizers)
 	}
 }

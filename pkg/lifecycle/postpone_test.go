@@ -31,15 +31,6 @@ func newPostponing(t *testing.T) (b *bench, j *assessing, shown *func() (string,
 	return b, j, &show
 }
 
-func (b *bench) mustReconcile() time.Duration {
-	b.Helper()
-	out, err := b.reconcile()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return out.RequeueAfter
-}
-
 func TestAPostponedStatusCostsNeitherAWriteNorARead(t *testing.T) {
 	b, j, _ := newPostponing(t)
 	if after := b.mustReconcile(); after <= 0 || after > time.Hour {

@@ -52,9 +52,7 @@ func TestTheClaimIsDurableBeforeAnythingElse(t *testing.T) {
 func TestAtRestNothingIsWritten(t *testing.T) {
 	b := newBench(t, &handler{}, nil)
 	for range 2 {
-		if _, err := b.reconcile(); err != nil {
-			t.Fatal(err)
-		}
+		b.mustReconcile()
 	}
 	b.wantRequests("get")
 }
@@ -74,14 +72,10 @@ func TestAFailingClaimStopsTheReconcile(t *testing.T) {
 func TestDeletion(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	b.delete()
 
-	h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-		return result.Empty, result.NewWaiting(errors.New("2 pods are left"), "DeletionProcessing", time.Second)
-	}
+	h.remove = returns(result.Empty, result.NewWaiting(errors.New("2 pods are left"), "DeletionProcessing", time.Second))
 	out, err := b.reconcile()
 	if err != nil || out.RequeueAfter != time.Second {
 		t.Errorf("returned %v, %v", out, err)
@@ -90,10 +84,8 @@ func TestDeletion(t *testing.T) {
 	b.wantReady(unknown, "DeletionProcessing", "2 pods are left")
 
 	for _, res := range []result.Result{result.Empty, result.Requeue} {
-		h.remove = func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return res, nil }
-		if _, err := b.reconcile(); err != nil {
-			t.Fatal(err)
-		}
+		h.remove = returns(res, nil)
+		b.mustReconcile()
 		if b.read() == nil {
 			t.Fatalf("%s is not Success", res)
 		}
@@ -118,17 +110,13 @@ func TestDeletion(t *testing.T) {
 func TestOthersFinalizersStay(t *testing.T) {
 	b := newBench(t, &handler{}, func(w *widget.Widget) { w.Finalizers = []string{foreign, finalizer} })
 	b.delete()
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	b.wantCalls("Delete")
 	b.wantRequests("get", "patch")
 	if got := b.read().Finalizers; !slices.Equal(got, []string{foreign}) {
 		t.Errorf("finalizers %v", got)
 	}
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	b.wantCalls("ForgetObject")
 	b.wantRequests("get")
 }
@@ -157,14 +145,10 @@ func TestSuspension(t *testing.T) {
 		t.Errorf("on the server: %+v", w)
 	}
 	suspended = false
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	suspended = true
 	b.delete()
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	b.wantCalls("Delete", "ForgetObject")
 }
 
@@ -187,7 +171,7 @@ func TestOutcomesShowInTheConditions(t *testing.T) {
 		{"failed", result.Empty, errors.New("refused"), no, "Error", "refused", 0, true, true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return tc.res, tc.err }}
+			h := &handler{apply: returns(tc.res, tc.err)}
 			b := newBench(t, h, claimed)
 			out, err := b.reconcile()
 			if out.RequeueAfter != tc.after || (err != nil) != tc.returned {

@@ -99,7 +99,7 @@ func TestNoStateIsFinal(t *testing.T) {
 			result.NewError(errors.New("error"), result.SeverityError, ""),
 		} {
 			for _, deleting := range []bool{false, true} {
-				outcome := func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return res, err }
+				outcome := returns(res, err)
 				b := newBench(t, &handler{apply: outcome, remove: outcome}, claimed)
 				if deleting {
 					b.delete()

@@ -24,30 +24,29 @@ import (
 
 func TestPanicsAreContained(t *testing.T) {
 	boom := func() { panic("boom") }
-	for name, h := range map[string]*handler{
-		"Claim":          {claim: func(context.Context, *widget.Widget) error { boom(); return nil }},
-		"CreateOrUpdate": {apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { boom(); return 0, nil }},
-		"UpdateStatus":   {suspended: func() bool { return true }, look: func(context.Context, *widget.Widget) error { boom(); return nil }},
-		"Suspended":      {suspended: func() bool { boom(); return false }},
-		"Orphaned":       {orphaned: func() bool { boom(); return false }},
+	act := func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { boom(); return 0, nil }
+	for name, tc := range map[string]struct {
+		h        *handler
+		deleting bool
+	}{
+		"Claim":          {h: &handler{claim: func(context.Context, *widget.Widget) error { boom(); return nil }}},
+		"CreateOrUpdate": {h: &handler{apply: act}},
+		"UpdateStatus":   {h: &handler{suspended: func() bool { return true }, look: func(context.Context, *widget.Widget) error { boom(); return nil }}},
+		"Suspended":      {h: &handler{suspended: func() bool { boom(); return false }}},
+		"Orphaned":       {h: &handler{orphaned: func() bool { boom(); return false }}},
+		"Delete":         {h: &handler{remove: act}, deleting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, h, claimed)
+			b := newBench(t, tc.h, claimed)
+			if tc.deleting {
+				b.delete()
+			}
 			if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "boom") {
 				t.Errorf("error: %v", err)
 			}
 			b.wantReady(no, "Error", "the handler panicked: boom")
 		})
 	}
-	t.Run("Delete", func(t *testing.T) {
-		h := &handler{remove: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { boom(); return 0, nil }}
-		b := newBench(t, h, claimed)
-		b.delete()
-		if _, err := b.reconcile(); err == nil {
-			t.Error("the error is lost")
-		}
-		b.wantReady(no, "Error", "the handler panicked: boom")
-	})
 	t.Run("ForgetObject", func(t *testing.T) {
 		b := newBench(t, &handler{finished: boom}, claimed)
 		b.delete()
@@ -56,8 +55,7 @@ func TestPanicsAreContained(t *testing.T) {
 		}
 	})
 	t.Run("an error that panics", func(t *testing.T) {
-		h := &handler{apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) { return 0, evil{} }}
-		if _, err := newBench(t, h, claimed).reconcile(); err == nil {
+		if _, err := newBench(t, &handler{apply: returns(result.Empty, evil{})}, claimed).reconcile(); err == nil {
 			t.Error("the error is lost")
 		}
 	})
@@ -122,15 +120,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 		"it has a meaning":          {err: result.NewError(apierrors.NewNotFound(own, "a"), result.SeverityWarning, "Lost")},
 	} {
 		for _, deleting := range []bool{false, true} {
-			h := &handler{
-				apply: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-					return result.Empty, tc.err
-				},
-				remove: func(context.Context, *widget.Widget, lifecycle.Commit) (result.Result, error) {
-					return result.Empty, tc.err
-				},
-			}
-			b := newBench(t, h, claimed)
+			b := newBench(t, &handler{apply: returns(result.Empty, tc.err), remove: returns(result.Empty, tc.err)}, claimed)
 			if deleting {
 				b.delete()
 			}
@@ -144,9 +134,7 @@ func TestAnAnswerAboutTheObjectItselfEndsTheReconcileQuietly(t *testing.T) {
 
 func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
 	n := 0
-	h := &handler{apply: func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
-		return result.Requeue, nil
-	}}
+	h := &handler{apply: returns(result.Requeue, nil)}
 	b := newBench(t, h, claimed)
 	var last time.Duration
 	for range 12 {
@@ -174,9 +162,7 @@ func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
 func TestAShutdownIsNoStatus(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
-	if _, err := b.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	b.mustReconcile()
 	ctx, cancel := context.WithCancel(t.Context())
 	h.apply = func(ctx context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
 		w.Status.Record = []widget.Item{{Name: "done so far"}}

@@ -12,10 +12,16 @@ import (
 
 func TestErrorsAreFoundThroughWrapping(t *testing.T) {
 	cause := errors.New("cause")
-	for _, err := range []error{result.NewStalling(cause, "R"), result.NewWaiting(cause, "R", 0), result.NewGeneric(cause, "R"), result.NewEvent(cause, "R")} {
+	for _, err := range []error{
+		result.NewStalling(cause, "R"), result.NewWaiting(cause, "R", 0), result.NewGeneric(cause, "R"), result.NewEvent(cause, "R"),
+		result.NewError(cause, result.SeverityInfo, "R"), result.NewError(cause, result.SeverityError, "R"), result.NewError(cause, "", "R"),
+	} {
 		if !errors.Is(err, cause) || err.Error() != "cause" {
 			t.Errorf("%T does not show its cause", err)
 		}
+	}
+	if text := (&result.Error{}).Error(); text == "" {
+		t.Error("an error without a cause says nothing")
 	}
 }
 
