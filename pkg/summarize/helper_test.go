@@ -82,9 +82,11 @@ func (b *bench) wantRequests(t *testing.T, want ...string) {
 }
 
 // TestReadyAgreesWithWhatIsReturned goes through all outcomes, with a Ready that
-// is left over from the reconcile before.
+// is left over from the reconcile before. Where Ready becomes Unknown, Reconciling is added.
 func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	signed := func(w *widget.Widget) { conditions.MarkTrue(w, "Verified", "Signed", "") }
+	reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }
 	for _, tc := range []struct {
 		name       string
 		conditions summarize.Conditions
@@ -93,18 +95,20 @@ func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 		err        error
 		status     metav1.ConditionStatus
 		reason     string
+		working    string // the reason of Reconciling
 	}{
-		{"success without anything to summarise", plain, nil, result.Success, nil, yes, "Ready"},
-		{"failure without anything to summarise", plain, nil, result.Empty, errAny, no, "Error"},
-		{"stalling without anything to summarise", plain, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid"},
-		{"waiting without anything to summarise", plain, nil, result.Empty, result.NewWaiting(errAny, "Dependency", 0), unknown, "Dependency"},
-		{"requeue without anything to summarise", plain, nil, result.Requeue, nil, unknown, "Processing"},
-		{"success with a summary", fetched, func(w *widget.Widget) { conditions.MarkTrue(w, "Verified", "Signed", "") }, result.Success, nil, yes, "Signed"},
-		{"failure with a summary that says why", fetched, func(w *widget.Widget) { conditions.MarkTrue(w, "FetchFailed", "Dns", "") }, result.Empty, errAny, no, "Dns"},
-		{"failure with a summary from better times", fetched, func(w *widget.Widget) { conditions.MarkTrue(w, "Verified", "Signed", "") }, result.Empty, errAny, no, "Error"},
-		{"waiting with a summary from better times", fetched, func(w *widget.Widget) { conditions.MarkTrue(w, "Verified", "Signed", "") }, result.Empty, result.NewWaiting(errAny, "Dependency", 0), unknown, "Dependency"},
-		{"stalling is part of the summary", fetched, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid"},
-		{"reconciling is part of the summary", fetched, func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }, result.Requeue, nil, no, "NewGeneration"},
+		{"success without anything to summarise", plain, nil, result.Success, nil, yes, "Ready", ""},
+		{"failure without anything to summarise", plain, nil, result.Empty, errAny, no, "Error", ""},
+		{"stalling without anything to summarise", plain, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid", ""},
+		{"waiting without anything to summarise", plain, nil, result.Empty, result.NewWaiting(errAny, "Dependency", 0), unknown, "Dependency", "Dependency"},
+		{"requeue without anything to summarise", plain, nil, result.Requeue, nil, unknown, "Processing", "Processing"},
+		{"requeue, and the reconciler has said why", plain, reconciling, result.Requeue, nil, unknown, "Processing", "NewGeneration"},
+		{"success with a summary", fetched, signed, result.Success, nil, yes, "Signed", ""},
+		{"failure with a summary that says why", fetched, func(w *widget.Widget) { conditions.MarkTrue(w, "FetchFailed", "Dns", "") }, result.Empty, errAny, no, "Dns", ""},
+		{"failure with a summary from better times", fetched, signed, result.Empty, errAny, no, "Error", ""},
+		{"waiting with a summary from better times", fetched, signed, result.Empty, result.NewWaiting(errAny, "Dependency", 0), unknown, "Dependency", "Dependency"},
+		{"stalling is part of the summary", fetched, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid", ""},
+		{"reconciling is part of the summary", fetched, reconciling, result.Requeue, nil, no, "NewGeneration", "NewGeneration"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, func(w *widget.Widget) { conditions.MarkTrue(w, "Ready", "LeftOver", "") })
@@ -120,6 +124,13 @@ func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 			ready := conditions.Get(b.obj, "Ready")
 			if ready.Status != tc.status || ready.Reason != tc.reason {
 				t.Errorf("Ready is %s (%s)", ready.Status, ready.Reason)
+			}
+			working := ""
+			if c := conditions.Get(b.obj, "Reconciling"); c != nil {
+				working = c.Reason
+			}
+			if working != tc.working {
+				t.Errorf("the reason of Reconciling is %q, want %q", working, tc.working)
 			}
 			b.wantRequests(t, "patch status")
 		})
@@ -162,54 +173,14 @@ func TestProcessorsSeeTheRawResultFirst(t *testing.T) {
 
 func TestObservedGeneration(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		err     error
 		options []summarize.Option
 		want    int64
-	}{
-		{"after success", nil, nil, 4},
-		{"not after a failure", errAny, nil, 0},
-		{"always, if asked for", errAny, []summarize.Option{summarize.WithObservedGenerationAlways()}, 4},
-		{"stalled", result.NewStalling(errAny, "Invalid"), nil, 4},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			b := newBench(t, nil)
-			_, _ = b.end(t, append(tc.options, summarize.WithConditions(plain), summarize.WithResultBuilder(builder),
-				summarize.WithReconcileResult(result.Success), summarize.WithReconcileError(tc.err))...)
-			b.load(t)
-			if b.obj.Status.ObservedGeneration != tc.want {
-				t.Errorf("observedGeneration %d", b.obj.Status.ObservedGeneration)
-			}
-		})
-	}
-}
-
-func TestReconcilingIsAddedWhereReadyBecomesUnknown(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		change func(*widget.Widget)
-		res    result.Result
-		err    error
-		want   string
-	}{
-		{"waiting", nil, result.Empty, result.NewWaiting(errAny, "Dependency", 0), "Dependency"},
-		{"work goes on", nil, result.Requeue, nil, "Processing"},
-		{"the reconciler has said why", func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }, result.Requeue, nil, "NewGeneration"},
-		{"success", nil, result.Success, nil, ""},
-		{"a failure", nil, result.Empty, errAny, ""},
-		{"a stall", nil, result.Empty, result.NewStalling(errAny, "Invalid"), ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			b := newBench(t, tc.change)
-			_, _ = b.end(t, summarize.WithConditions(plain), summarize.WithReconcileResult(tc.res), summarize.WithReconcileError(tc.err),
-				summarize.WithResultBuilder(result.AlwaysRequeueResultBuilder{RequeueAfter: interval}))
-			got := ""
-			if reconciling := conditions.Get(b.obj, "Reconciling"); reconciling != nil {
-				got = reconciling.Reason
-			}
-			if got != tc.want {
-				t.Errorf("the reason of Reconciling is %q, want %q", got, tc.want)
-			}
-		})
+	}{{nil, 0}, {[]summarize.Option{summarize.WithObservedGenerationAlways()}, 4}} {
+		b := newBench(t, nil)
+		_, _ = b.end(t, append(tc.options, summarize.WithConditions(plain), summarize.WithResultBuilder(builder), summarize.WithReconcileError(errAny))...)
+		b.load(t)
+		if b.obj.Status.ObservedGeneration != tc.want {
+			t.Errorf("%d options: observedGeneration %d after a failure", len(tc.options), b.obj.Status.ObservedGeneration)
+		}
 	}
 }

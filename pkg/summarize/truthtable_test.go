@@ -18,6 +18,13 @@ import (
 	"github.com/corbel-run/corbel/test/widget"
 )
 
+const interval = 5 * time.Minute
+
+var (
+	builder = result.AlwaysRequeueResultBuilder{RequeueAfter: interval}
+	errAny  = errors.New("connection refused")
+)
+
 // end is what a reconcile leaves, of an object that was Reconciling before. Beside an error
 // the delay does not count, because the controller ignores it.
 type end struct {
@@ -95,17 +102,24 @@ func TestTheTruthTable(t *testing.T) {
 					t.Errorf("no difference, although it says: %s", row.why)
 				}
 			}
-			if d := cmp.Diff(want, endOf(t, row.res, row.err)); d != "" {
+			reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }
+			if d := cmp.Diff(want, endOf(t, reconciling, row.res, row.err)); d != "" {
 				t.Errorf("the end (-want +got):\n%s", d)
+			}
+			// Of an object that was Stalled before, all but a stall ends the stall.
+			want.Reconciling = false
+			stalled := func(w *widget.Widget) { conditions.MarkStalled(w, "Invalid", "old") }
+			if d := cmp.Diff(want, endOf(t, stalled, row.res, row.err)); d != "" {
+				t.Errorf("the end of what was stalled (-want +got):\n%s", d)
 			}
 		})
 	}
 }
 
-func endOf(t *testing.T, res result.Result, err error) end {
+func endOf(t *testing.T, before func(*widget.Widget), res result.Result, err error) end {
 	t.Helper()
 	w := &widget.Widget{}
-	conditions.MarkReconciling(w, "NewGeneration", "")
+	before(w)
 	options, out, returned := summarize.ComputeReconcileResult(w, res, err, builder)
 	var resolved patch.HelperOptions
 	for _, option := range options {
