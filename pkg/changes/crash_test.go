@@ -13,120 +13,80 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// requestsOf counts the requests of an operator without disturbances.
-func requestsOf(t *testing.T, s story, crash bool) int {
+// enumerate plays each story before and after each of its requests, to the API server and to the receiver, once for each
+// disturbance. At least this share of the cases has to meet its request.
+func enumerate(t *testing.T, mayCrash bool, all []disturbance, share float64, run func(p *play, d disturbance, at int, after bool) (met bool)) {
 	t.Helper()
-	g := newGate()
-	p := newBed(t).play(s)
-	p.startOperator(g)
-	p.mayCrash = crash
-	s.play(p)
-	n := len(g.Requests())
-	p.finish("a")
-	return n
-}
-
-// TestNoDeletionAndNoAdditionIsLostInACrashAtAnyRequest kills the process before
-// and after every request of every story, to the API server and to the receiver, and
-// starts it again.
-func TestNoDeletionAndNoAdditionIsLostInACrashAtAnyRequest(t *testing.T) {
-	part := slice.FromEnvironment(t)
-	ran, died, index := 0, 0, 0
+	part, index, ran, met := slice.FromEnvironment(t), 0, 0, 0
 	for _, s := range stories {
-		count := requestsOf(t, s, true)
+		g, p := newGate(), newBed(t).play(s)
+		p.startOperator(g)
+		p.mayCrash = mayCrash
+		s.play(p)
+		count := len(g.Requests())
+		p.finish("a")
 		for at := 1; at <= count; at++ {
 			for _, after := range []bool{false, true} {
-				index++
-				if !part.Has(index) {
-					continue
-				}
-				ran++
-				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
-					p := newBed(t).play(s)
-					p.startOperator(&wire.Gate{At: at, After: after, Counts: isOfAPass})
-					p.mayCrash = true
-					s.play(p)
-					p.revive()
-					if p.lives > 0 {
-						died++
-					}
-					p.finish()
-				})
-			}
-		}
-	}
-	t.Logf("%d cases, the process died in %d of them", ran, died)
-	if died < ran*8/10 {
-		t.Errorf("only %d of %d cases died", died, ran)
-	}
-}
-
-// TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing lets another client label,
-// hold or delete the object before and after every request of every story.
-func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
-	part := slice.FromEnvironment(t)
-	ran, index := 0, 0
-	for _, s := range stories {
-		count := requestsOf(t, s, false)
-		for at := 1; at <= count; at++ {
-			for _, after := range []bool{false, true} {
-				for _, other := range disturbances {
+				for _, d := range all {
 					index++
 					if !part.Has(index) {
 						continue
 					}
 					ran++
-					t.Run(fmt.Sprintf("%s, %s at request %d, answered %t", s.name, other.name, at, after), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s, %s at request %d, answered %t", s.name, d.name, at, after), func(t *testing.T) {
 						p := newBed(t).play(s)
-						p.mayDelete = other.name == "deletion"
-						p.startOperator(&wire.Gate{At: at, After: after, Happens: func() error { other.write(p); return nil }, Counts: isOfAPass})
-						s.play(p)
-						p.finish("a")
+						p.mayCrash = mayCrash
+						if run(p, d, at, after) {
+							met++
+						}
 					})
 				}
 			}
 		}
 	}
-	t.Logf("%d cases", ran)
+	t.Logf("%d cases, %d of them met their request", ran, met)
+	if float64(met) < float64(ran)*share {
+		t.Errorf("only %d of %d cases met their request", met, ran)
+	}
 }
 
-// TestTwoReplicasAtOnceLoseNothing stops one of two processes before and after every
-// request of every story, lets the other one see the story to its end, and then lets the
-// first one go on with what it had in mind.
+// TestNoDeletionAndNoAdditionIsLostInACrashAtAnyRequest kills the process, and starts it again.
+func TestNoDeletionAndNoAdditionIsLostInACrashAtAnyRequest(t *testing.T) {
+	enumerate(t, true, []disturbance{{name: "a crash"}}, 0.8, func(p *play, _ disturbance, at int, after bool) bool {
+		p.startOperator(&wire.Gate{At: at, After: after, Counts: isOfAPass})
+		p.story.play(p)
+		p.revive()
+		p.finish()
+		return p.lives > 0
+	})
+}
+
+// TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing lets another client label, hold or delete the object.
+func TestWritesOfOtherClientsBetweenTwoRequestsLoseNothing(t *testing.T) {
+	enumerate(t, false, disturbances, 0, func(p *play, d disturbance, at int, after bool) bool {
+		p.mayDelete = d.name == "deletion"
+		p.startOperator(&wire.Gate{At: at, After: after, Happens: func() error { d.write(p); return nil }, Counts: isOfAPass})
+		p.story.play(p)
+		p.finish("a")
+		return true
+	})
+}
+
+// TestTwoReplicasAtOnceLoseNothing stops one of two processes, lets the other one see the story to its end, and then
+// lets the first one go on with what it had in mind.
 func TestTwoReplicasAtOnceLoseNothing(t *testing.T) {
-	part := slice.FromEnvironment(t)
-	ran, stops, index := 0, 0, 0
-	for _, s := range stories {
-		count := requestsOf(t, s, false)
-		for at := 1; at <= count; at++ {
-			for _, after := range []bool{false, true} {
-				index++
-				if !part.Has(index) {
-					continue
-				}
-				ran++
-				t.Run(fmt.Sprintf("%s, request %d, answered %t", s.name, at, after), func(t *testing.T) {
-					paused := make(chan struct{})
-					resume, stopped := sync.OnceFunc(func() { close(paused) }), atomic.Bool{}
-					p := newBed(t).play(s)
-					g := newGate()
-					p.startOperator(g)
-					p.operator("b", nil)
-					p.rehearse("a", "b")
-					t.Cleanup(resume) // whatever happens, before the operators are stopped
-					g.Aim(at, after, func() error { stopped.Store(true); <-paused; return nil })
-					s.play(p)
-					resume()
-					p.finish("a", "b")
-					if stopped.Load() {
-						stops++
-					}
-				})
-			}
-		}
-	}
-	t.Logf("%d cases, one replica was stopped in %d of them", ran, stops)
-	if stops < ran/2 {
-		t.Errorf("in only %d of %d cases a replica was stopped", stops, ran)
-	}
+	enumerate(t, false, []disturbance{{name: "a stop"}}, 0.5, func(p *play, _ disturbance, at int, after bool) bool {
+		paused := make(chan struct{})
+		resume, stopped := sync.OnceFunc(func() { close(paused) }), atomic.Bool{}
+		g := newGate()
+		p.startOperator(g)
+		p.operator("b", nil)
+		p.rehearse("a", "b")
+		p.Cleanup(resume) // whatever happens, before the operators are stopped
+		g.Aim(at, after, func() error { stopped.Store(true); <-paused; return nil })
+		p.story.play(p)
+		resume()
+		p.finish("a", "b")
+		return stopped.Load()
+	})
 }

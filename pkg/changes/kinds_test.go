@@ -6,15 +6,13 @@ package changes_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -26,52 +24,16 @@ import (
 	"github.com/corbel-run/corbel/test/widget/installed"
 )
 
-// diary notes calls of any kind.
-type diary struct {
-	mu      sync.Mutex
-	entries []string
-}
-
-func (d *diary) note(action changes.ReconcileAction, obj client.Object) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.entries = append(d.entries, string(action)+" "+obj.GetName())
-}
-
-func (d *diary) read() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.entries)
-}
-
-// noting is an opinionated reconciler that notes calls and then does something.
-func noting[T client.Object](d *diary, do func(context.Context, changes.TypedReconcileRequest[T]) (changes.ReconcileResult, error)) *changes.OpinionatedReconciler {
-	return &changes.OpinionatedReconciler{Finalizer: finalizer, Reconciler: &changes.TypedReconciler[T]{
-		ReconcileFunc: func(ctx context.Context, req changes.TypedReconcileRequest[T]) (changes.ReconcileResult, error) {
-			d.note(req.Action, req.Object)
-			if do == nil {
-				return changes.ReconcileResult{}, nil
-			}
-			return do(ctx, req)
-		},
-	}}
-}
-
-func (b *bed) untilNoted(d *diary, want ...string) {
-	b.Helper()
-	b.until("all was noted", func() (bool, string) {
-		return len(d.read()) >= len(want), cmp.Diff(want, d.read())
-	})
-	if diff := cmp.Diff(want, d.read()); diff != "" {
-		b.Fatalf("calls (-want +got):\n%s", diff)
-	}
+func opinionated[T client.Object](do func(context.Context, changes.TypedReconcileRequest[T]) (changes.ReconcileResult, error)) *changes.OpinionatedReconciler {
+	return &changes.OpinionatedReconciler{Finalizer: finalizer, Reconciler: &changes.TypedReconciler[T]{ReconcileFunc: do}}
 }
 
 func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
-	b, d, g := newBed(t), &diary{}, newGate()
+	b, g, calls := newBed(t), newGate(), make(chan string, 10)
 	installed.On(t, env.Shared(t), nil)
 	var store client.Client
-	r := noting(d, func(ctx context.Context, req changes.TypedReconcileRequest[*widget.Widget]) (changes.ReconcileResult, error) {
+	r := opinionated(func(ctx context.Context, req changes.TypedReconcileRequest[*widget.Widget]) (changes.ReconcileResult, error) {
+		calls <- string(req.Action)
 		if req.Action == changes.ReconcileActionDeleted {
 			return changes.ReconcileResult{}, nil
 		}
@@ -95,71 +57,56 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 		})
 		conditionstest.Check(t, w)
 	}
-	converged(1)
-	b.untilNoted(d, "Created w")
-	if diff := cmp.Diff([]string{"PATCH w", "PUT status", "PATCH w"}, written(g)); diff != "" {
-		t.Errorf("writes of a creation (-want +got):\n%s", diff)
+	expect := func(wantCalls, wantWrites []string) {
+		t.Helper()
+		var got []string
+		for len(calls) > 0 {
+			got = append(got, <-calls)
+		}
+		if diff := cmp.Diff(wantCalls, got); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(wantWrites, written(g)); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
 	}
+	converged(1)
+	expect([]string{"Created"}, []string{"PATCH w", "PUT status", "PATCH w"})
 	w.Spec.Size = 2
 	b.check(b.client.Update(t.Context(), w))
 	converged(2)
 	b.check(b.client.Delete(t.Context(), w))
 	b.until("the widget is gone", func() (bool, string) {
-		return client.IgnoreNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w)) == nil && len(d.read()) == 3, ""
+		return apierrors.IsNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w)), ""
 	})
-	b.untilNoted(d, "Created w", "Updated w", "Deleted w")
-	if diff := cmp.Diff([]string{"PUT status", "PATCH w"}, written(g)); diff != "" {
-		t.Errorf("writes of an update and a deletion (-want +got):\n%s", diff)
-	}
+	expect([]string{"Updated", "Deleted"}, []string{"PUT status", "PATCH w"})
 }
 
-func TestOptionsOfTheCacheAndOfTheControllerArePassedOn(t *testing.T) {
-	b, d := newBed(t), &diary{}
-	var running, most atomic.Int32
+func TestOptionsOfTheControllerArePassedOn(t *testing.T) {
+	b := newBed(t)
+	var running atomic.Int32
 	together := make(chan struct{})
-	period := 200 * time.Millisecond
-	var whole atomic.Bool
-	r := noting(d, func(ctx context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {
-		if len(req.Object.Data) > 0 {
-			whole.Store(true)
-		}
+	r := opinionated(func(ctx context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {
 		if req.Action != changes.ReconcileActionCreated {
 			return changes.ReconcileResult{}, nil
 		}
-		if most.Store(max(most.Load(), running.Add(1))); running.Load() == 2 {
+		if running.Add(1) == 2 {
 			close(together)
 		}
+		defer running.Add(-1)
 		select {
 		case <-together: // each waits for the other
 		case <-ctx.Done():
 		}
-		running.Add(-1)
 		return changes.ReconcileResult{}, ctx.Err()
 	})
-	b.start(nil, &corev1.ConfigMap{}, r, changes.Options{
-		CacheOptions: &cache.Options{
-			SyncPeriod:        &period,
-			DefaultNamespaces: map[string]cache.Config{b.namespace: {}},
-			DefaultTransform: func(obj any) (any, error) {
-				if obj, ok := obj.(*corev1.ConfigMap); ok {
-					obj.Data = nil
-				}
-				return obj, nil
-			},
-		},
-		Controller: controller.Options{MaxConcurrentReconciles: 2},
-	})
-	b.create("x", "1")
-	b.create("y", "1")
-	b.until("both are resynced by the cache", func() (bool, string) {
-		read := d.read()
-		return slices.Contains(read, "Resynced x") && slices.Contains(read, "Resynced y"), cmp.Diff(nil, read)
-	})
-	if whole.Load() || most.Load() != 2 {
-		t.Errorf("what the cache strips is there: %t; at most %d at a time", whole.Load(), most.Load())
+	b.start(nil, &corev1.ConfigMap{}, r, changes.Options{Controller: controller.Options{MaxConcurrentReconciles: 2}})
+	for _, name := range []string{"x", "y"} {
+		b.create(name, "1")
 	}
-	b.delete("x")
-	b.delete("y")
-	b.untilGone("x")
-	b.untilGone("y")
+	for _, name := range []string{"x", "y"} {
+		b.untilFinalizers(name, finalizer)
+		b.delete(name)
+		b.untilGone(name)
+	}
 }

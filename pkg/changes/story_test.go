@@ -71,7 +71,7 @@ var stories = []story{
 	{name: "out of sight and back", selector: "seen=yes", play: func(p *play) {
 		p.create("x", "1", visible)
 		p.untilKnown("x", "1")
-		if p.restarts() {
+		if p.mayCrash {
 			// An object that leaves the selector while no process is there stays claimed,
 			// as the package says. It comes back for its deletion.
 			p.delete("x")
@@ -143,9 +143,6 @@ func (p *play) rehearse(operators ...string) {
 
 // visible makes an object one that every operator sees.
 func visible(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"seen": "yes"} }
-
-// restarts reports whether the operator may die in this play.
-func (p *play) restarts() bool { return p.mayCrash }
 
 // revive starts the operator again after a crash.
 func (p *play) revive() {
