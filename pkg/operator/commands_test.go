@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -168,18 +167,8 @@ spec:
 }
 
 func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
-	e := env.Shared(t)
-	if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
-		t.Fatal(err)
-	}
-	scheme, err := widgets().Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(e.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config, c := connect(t)
+	kubeconfig := env.Shared(t).Kubeconfig()
 	for _, namespace := range []string{"planned", "planned-operator"} {
 		if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 			t.Fatal(err)
@@ -189,7 +178,7 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 	o.Name = "planned.example.com"
 	plan := func(in string, code int, wants ...string) string {
 		t.Helper()
-		args := append([]string{"plan", "--kubeconfig", e.Kubeconfig(), "--exit-code", "-n", "planned"}, strings.Fields(wants[0])...)
+		args := append([]string{"plan", "--kubeconfig", kubeconfig, "--exit-code", "-n", "planned"}, strings.Fields(wants[0])...)
 		text, err := execute(t.Context(), o, in, args...)
 		got, coded := errors.AsType[exitError](err)
 		if err != nil && !coded || int(got) != code {
@@ -217,8 +206,8 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 	// The operator runs for a while, with its key in a namespace that only the component names.
 	running := o
 	running.Reconciler.Operator.OperatorNamespace = new("planned-operator")
-	manager, err := ctrl.NewManager(e.Config(), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -235,13 +224,7 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 		if _, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)}); err != nil {
 			return err
 		}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
-			return err
-		}
-		if !w.Status.IsReady() {
-			return errors.New(string(w.Status.State))
-		}
-		return nil
+		return isReady(ctx, c, w)
 	})
 	plan("", 0, "main", "Widget planned/main: revision 1", "Nothing changes.")
 	plan("", 3, "main --delete", "- ConfigMap  main", "1 write: 1 deleted")
@@ -261,11 +244,11 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 	if none := plan("", 0, "--all -n default"); strings.Contains(none, "planned/main") {
 		t.Errorf("of another namespace:\n%s", none)
 	}
-	if everywhere, err := execute(t.Context(), o, "", "plan", "--kubeconfig", e.Kubeconfig(), "--all"); err != nil || everywhere != all {
+	if everywhere, err := execute(t.Context(), o, "", "plan", "--kubeconfig", kubeconfig, "--all"); err != nil || everywhere != all {
 		t.Errorf("of all namespaces: %v\n%s", err, everywhere)
 	}
 	for _, args := range [][]string{{}, {"main", "--all"}, {"--all", "--delete"}, {"main", "-o", "xml"}, {"missing", "-n", "planned"}} {
-		if _, err := execute(t.Context(), o, "", append([]string{"plan", "--kubeconfig", e.Kubeconfig()}, args...)...); err == nil {
+		if _, err := execute(t.Context(), o, "", append([]string{"plan", "--kubeconfig", kubeconfig}, args...)...); err == nil {
 			t.Errorf("%q: no error", args)
 		}
 	}

@@ -16,22 +16,17 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
-	"github.com/corbel-run/corbel/test/env"
 )
 
 // installed returns the operator of widgets, with the rules that are generated for it, as its chart installs it.
 func installed(t *testing.T, name string, o rbacrules.Operator, reconciler component.ReconcilerOptions) (componenttest.Operator[*widget.Widget], []rbacv1.PolicyRule) {
 	t.Helper()
-	config := env.Shared(t).Config()
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
-		t.Fatal(err)
-	}
+	config, c := connect(t)
 	namespace := name + "-system"
 	o.Account, o.Namespace, o.Group, o.Resource = name, "{{ .Release.Namespace }}", "test.corbel.run", "widgets"
 	text, err := o.YAML([]rbacrules.Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}})
@@ -48,12 +43,8 @@ func installed(t *testing.T, name string, o rbacrules.Operator, reconciler compo
 	options := widgets()
 	options.Reconciler = reconciler
 	options.Reconciler.Operator.OperatorNamespace = &namespace
-	scheme, err := options.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
 	return componenttest.Operator[*widget.Widget]{
-		Config: config, Scheme: scheme, As: as, Namespaced: o.Namespaced,
+		Config: config, Scheme: c.Scheme(), As: as, Namespaced: o.Namespaced,
 		SetUp: func(manager ctrl.Manager) error {
 			_, err := options.SetUp(manager)
 			return err
@@ -89,10 +80,7 @@ func TestAnOperatorOfOneNamespaceNeedsRolesOnly(t *testing.T) {
 			operator.TestRights(t, named("", "main"), changed, granted)
 			// There is no binding in the cluster.
 			bindings := &rbacv1.ClusterRoleBindingList{}
-			c, err := client.New(operator.Config, client.Options{Scheme: operator.Scheme})
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, c := connect(t)
 			if err := c.List(t.Context(), bindings); err != nil {
 				t.Fatal(err)
 			}
@@ -120,10 +108,7 @@ func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 	operator.Prerequisites = deployerIn("", "deployer", name+"-deployer")
 	operator.TestRights(t, named("", "main"), changed, granted)
 
-	admin, err := client.New(operator.Config, client.Options{Scheme: operator.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, admin := connect(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "acting-"}}
 	if err := admin.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
@@ -183,7 +168,7 @@ func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 			t.Errorf("%s: got %v, want an error that is Forbidden", what, err)
 		}
 	}
-	err = as("other").Create(t.Context(), object())
+	err := as("other").Create(t.Context(), object())
 	if err == nil || !strings.Contains(err.Error(), "impersonate") {
 		t.Errorf("the server says %v", err)
 	}

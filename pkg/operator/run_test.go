@@ -16,9 +16,11 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -46,6 +48,39 @@ func until(t *testing.T, what string, check func(context.Context) error) {
 	}
 }
 
+// connect returns the server with the type of the widgets, and a client.
+func connect(t *testing.T) (*rest.Config, client.Client) {
+	t.Helper()
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := widgets().Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config, c
+}
+
+// isReady returns an error as long as a component is not ready.
+func isReady(ctx context.Context, c client.Client, w *widget.Widget) error {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
+		return err
+	}
+	if !w.Status.IsReady() {
+		_, reason, message := w.Status.GetState()
+		return fmt.Errorf("%s: %s", reason, message)
+	}
+	return nil
+}
+
 // freeAddress returns an address that nothing listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
@@ -59,19 +94,8 @@ func freeAddress(t *testing.T) string {
 
 func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	config := env.Shared(t).Config()
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
-		t.Fatal(err)
-	}
+	config, c := connect(t)
 	t.Setenv("POD_NAMESPACE", "kube-public")
-	scheme, err := widgets().Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	s := settings{metrics: freeAddress(t), probes: freeAddress(t), leaderElect: true, namespaces: []string{"default"}}
@@ -110,17 +134,13 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 		}
 	}
 	until(t, "the component to be ready", func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(watched), watched); err != nil {
+		if err := isReady(ctx, c, watched); err != nil {
 			return err
-		}
-		if !watched.Status.IsReady() {
-			_, reason, message := watched.Status.GetState()
-			return fmt.Errorf("%s: %s", reason, message)
 		}
 		return c.Get(ctx, client.ObjectKeyFromObject(watched), &corev1.ConfigMap{})
 	})
-	if want := []string{"widgets.example.com/operator"}; len(watched.Finalizers) != 1 || watched.Finalizers[0] != want[0] {
-		t.Errorf("the finalizers are %q, want %q", watched.Finalizers, want)
+	if len(watched.Finalizers) != 1 || watched.Finalizers[0] != "widgets.example.com/operator" {
+		t.Errorf("the finalizers are %q", watched.Finalizers)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil || len(other.Finalizers) > 0 {
 		t.Errorf("a component of another namespace was touched: %v, %v", other.Finalizers, err)

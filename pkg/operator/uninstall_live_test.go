@@ -15,23 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/corbel-run/corbel/test/env"
 )
 
 // TestUninstallDeletesSharedTypesWithoutInstances has a definition with an instance, one without, and one of another operator.
 func TestUninstallDeletesSharedTypesWithoutInstances(t *testing.T) {
-	scheme, err := widgets().Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(env.Shared(t).Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, c := connect(t)
 	crd := func(plural, kind, label string) *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".uninstall.corbel.run", Labels: map[string]string{label: "true"}},
@@ -60,7 +48,7 @@ func TestUninstallDeletesSharedTypesWithoutInstances(t *testing.T) {
 		return c.List(ctx, list)
 	})
 	out := &bytes.Buffer{}
-	err = widgets().deleteSharedTypes(t.Context(), c, out)
+	err := widgets().deleteSharedTypes(t.Context(), c, out)
 	if err == nil || !strings.Contains(err.Error(), "cups.uninstall.corbel.run: it has instances, such as default/tea: delete them first") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
 	}
