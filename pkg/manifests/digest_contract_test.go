@@ -5,6 +5,7 @@ package manifests_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -27,6 +29,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/manifests/transform"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // contract is a generator, and others that render something else.
@@ -311,6 +314,121 @@ func TestEarlierDigests(t *testing.T) {
 		got := renders.Digest(test.g)
 		if before, _, _ := strings.Cut(got, "+"); before != test.want || (before == got) != test.same {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// dated is a generator that knows what it renders from.
+type dated struct {
+	manifests.GeneratorFunc
+	digest string
+}
+
+func (d dated) Digest() string {
+	if d.digest == "panic" {
+		panic("no digest")
+	}
+	return d.digest
+}
+
+// versioned is a generator that reports what it renders from.
+type versioned struct {
+	manifests.GeneratorFunc
+	version string
+}
+
+func (v versioned) Source() v1alpha1.Source {
+	if v.version == "panic" {
+		panic("no source")
+	}
+	return v1alpha1.Source{Generator: "test", Version: v.version}
+}
+
+func TestSource(t *testing.T) {
+	plain, one, two := serving("x"), versioned{version: "1"}, versioned{version: "2"}
+	files, err := manifests.FromFS(fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")}}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(version string) v1alpha1.Source { return v1alpha1.Source{Generator: "test", Version: version} }
+	for name, test := range map[string]struct {
+		generator manifests.Generator
+		want      v1alpha1.Source
+	}{
+		"itself":             {one, of("1")},
+		"nil":                {nil, v1alpha1.Source{}},
+		"a function":         {plain, v1alpha1.Source{}},
+		"files":              {files, v1alpha1.Source{Generator: "files"}},
+		"the first of more":  {manifests.Join(plain, one, two), of("1")},
+		"none of more":       {manifests.Join(plain, plain), v1alpha1.Source{}},
+		"transformed":        {manifests.Transform(one, suffixing("x")), of("1")},
+		"isolated":           {manifests.Isolated(one, manifests.Isolation{Name: "versioned"}), of("1")},
+		"a panic":            {versioned{version: "panic"}, v1alpha1.Source{}},
+		"a panic among more": {manifests.Join(versioned{version: "panic"}, two), of("2")},
+	} {
+		if got := renders.Source(test.generator); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// sharer is a generator with one shared type of a version.
+type sharer struct {
+	manifests.GeneratorFunc
+	name, version string
+}
+
+func (s sharer) SharedTypes() []types.SharedType {
+	if s.version == "panic" {
+		panic("no types")
+	}
+	if s.version == "rendered" {
+		return []types.SharedType{{Name: s.name, Version: s.version}}
+	}
+	definition := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": s.name}}}
+	return []types.SharedType{{Name: s.name, Version: s.version, Definition: definition}}
+}
+
+func TestTheSharedTypesOfACompositionAreThoseOfItsGenerators(t *testing.T) {
+	plain, a, b := serving("x"), sharer{name: "a", version: "1"}, sharer{name: "b", version: "2"}
+	labelled := func(err error) manifests.Transformer {
+		return manifests.WithObjectTransformer(manifests.ObjectTransformerFunc(func(namespace, name string, objects []client.Object) ([]client.Object, error) {
+			for _, object := range objects {
+				object.SetLabels(map[string]string{"by": namespace + name + "us"})
+			}
+			return objects, err
+		}))
+	}
+	numbered := manifests.WithObjectTransformer(manifests.ObjectTransformerFunc(func(_, _ string, objects []client.Object) ([]client.Object, error) {
+		objects[0].(*unstructured.Unstructured).Object["spec"] = map[string]any{"number": 1}
+		return objects, nil
+	}))
+	for name, test := range map[string]struct {
+		generator manifests.Generator
+		want      []string
+	}{
+		"none":                       {plain, nil},
+		"nil":                        {nil, nil},
+		"a panic":                    {sharer{version: "panic"}, nil},
+		"several":                    {manifests.Join(plain, a, b), []string{"a 1 ", "b 2 "}},
+		"the first of two":           {manifests.Join(a, sharer{name: "a", version: "3"}), []string{"a 1 "}},
+		"a transformer":              {manifests.Transform(a, labelled(nil)), []string{"a 1 us"}},
+		"a transformer that fails":   {manifests.Transform(a, labelled(errors.New("no"))), nil},
+		"a number that JSON has not": {manifests.Transform(a, numbered), []string{"a 1 "}},
+		"a definition that each component renders": {manifests.Transform(sharer{name: "a", version: "rendered"}, labelled(nil)), []string{"a rendered "}},
+		"a transformer of parameters":              {manifests.Transform(a, suffixing("x")), []string{"a 1 "}},
+		"isolation":                                {manifests.Isolated(a, manifests.Isolation{Name: "sharer"}), []string{"a 1 "}},
+	} {
+		var got []string
+		for _, shared := range renders.SharedTypes(test.generator) {
+			text := shared.Name + " " + shared.Version + " "
+			if shared.Definition != nil {
+				text += shared.Definition.DeepCopy().GetLabels()["by"] // the copy would panic with an int
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

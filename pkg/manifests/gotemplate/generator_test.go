@@ -4,16 +4,27 @@
 package gotemplate_test
 
 import (
+	"context"
+	"errors"
+	"os"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"text/template"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
+	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -150,4 +161,258 @@ func TestParametersAreNeitherTrustedNorChanged(t *testing.T) {
 	wantError(t, err, "parameters: they are nested deeper than 1000 levels, or contain themselves")
 	_, err = g.Generate(t.Context(), "", "", types.UnstructurableMap{"f": func() {}})
 	wantError(t, err, "parameters: json: unsupported type")
+}
+
+func folder(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+// manifest is a ConfigMap with the result of the action as its only value.
+func manifest(action string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: |-\n    " + action + "\n"
+}
+
+// evaluate renders an action and returns the text.
+func evaluate(ctx context.Context, action string, values map[string]any, options gotemplate.Options) (string, error) {
+	g, err := gotemplate.New(folder(map[string]string{"t/a.yaml": manifest(action)}), "t", options)
+	if err != nil {
+		return "", err
+	}
+	objects, err := manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap(values))
+	if err != nil {
+		return "", err
+	}
+	text, _, err := unstructured.NestedString(objects[0].(*unstructured.Unstructured).Object, "data", "v")
+	return text, err
+}
+
+func wantError(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got the error %v, want it to contain %q", err, part)
+		}
+	}
+}
+
+// contentOf returns the data of a ConfigMap.
+func contentOf(object any) map[string]any {
+	data, _, _ := unstructured.NestedMap(object.(*unstructured.Unstructured).Object, "data")
+	return data
+}
+
+var shopValues = types.UnstructurableMap{
+	"image":  map[string]any{"repository": "registry.example.com/shop", "tag": 1.5},
+	"labels": map[string]any{"team": "b", "cost-center": "a"},
+	"config": map[string]any{"url": "https://{{ .Release.Name }}.{{ .Namespace }}.svc", "size": int64(1000000)},
+	"parts": map[string]any{
+		"web":    map[string]any{"replicas": int64(2), "ports": []any{int64(80), int64(443)}},
+		"worker": map[string]any{},
+	},
+	"limits": []any{map[string]any{"type": "Pod", "max": map[string]any{"cpu": "2"}}},
+}
+
+func shop(t *testing.T) manifests.Generator {
+	t.Helper()
+	g, err := gotemplate.New(os.DirFS("testdata"), "shop", gotemplate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func upgrade(ctx context.Context) context.Context {
+	return manifests.Context{ReconcilerName: "shop.example.com", Revision: 2, Upgrade: true}.In(ctx)
+}
+
+func TestGolden(t *testing.T) {
+	tests := []struct {
+		name   string
+		ctx    context.Context
+		values types.Unstructurable
+	}{
+		{"install", t.Context(), shopValues},
+		{"upgrade", upgrade(t.Context()), shopValues},
+		{"empty", t.Context(), types.UnstructurableMap{}},
+		{"nil", t.Context(), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := manifeststest.Case{Generator: shop(t), Context: test.ctx, Namespace: "prod", Name: "app", Parameters: test.values}
+			c.Golden(t, "testdata/"+test.name+".golden")
+			c.Deterministic(t)
+		})
+	}
+}
+
+func secret(namespace, name, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"k": []byte(value)}}
+}
+
+func TestLookup(t *testing.T) {
+	target := fake.NewClientBuilder().WithObjects(
+		secret("ns", "a", "one"), secret("ns", "b", "two"), secret("other", "c", "three"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
+	).Build()
+	local := fake.NewClientBuilder().WithObjects(secret("ns", "local", "x")).Build()
+	ctx := manifests.Context{Client: target, LocalClient: local}.In(t.Context())
+	tests := []struct{ name, action, want string }{
+		{"an object", `{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`, "one"},
+		{"a cluster-scoped object", `{{ (lookup "v1" "Namespace" "" "ns").metadata.name }}`, "ns"},
+		{"an object that does not exist", `{{ $s := lookup "v1" "Secret" "ns" "x" }}{{ len $s }}{{ if not $s }}none{{ end }}`, "0none"},
+		{"an object of the local cluster", `{{ len (lookup "v1" "Secret" "ns" "local") }}`, "0"},
+		{"a list in a namespace", `{{ range (lookup "v1" "Secret" "ns" "").items }}{{ .metadata.name }}{{ end }}`, "ab"},
+		{"a list in all namespaces", `{{ $l := lookup "v1" "Secret" "" "" }}{{ $l.kind }} {{ len $l.items }}`, "SecretList 3"},
+		{"an empty list", `{{ len (lookup "v1" "ConfigMap" "ns" "").items }}`, "0"},
+		{"keeping what is there", `{{ $s := lookup "v1" "Secret" "ns" "a" }}{{ dig "data" "k" ("new" | b64enc) $s }}`, "b25l"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := evaluate(ctx, test.action, nil, gotemplate.Options{})
+			if got != test.want || err != nil {
+				t.Errorf("got %q and the error %v, want %q", got, err, test.want)
+			}
+		})
+	}
+	_, err := evaluate(ctx, `{{ lookup "v1" "Secret" "ns" "a" }}`, nil, gotemplate.Options{DisableLookup: true})
+	wantError(t, err, "lookup is not available: it is switched off")
+}
+
+func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {
+	pages := 0
+	target := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			pages++
+			items := make([]any, 10)
+			for i := range items {
+				items[i] = map[string]any{"kind": "Secret", "data": map[string]any{"k": strings.Repeat("x", 100_000)}}
+			}
+			list.(interface{ SetUnstructuredContent(map[string]any) }).SetUnstructuredContent(map[string]any{"items": items})
+			list.SetContinue("more")
+			return nil
+		},
+	})
+	_, err := evaluate(manifests.Context{Client: target}.In(t.Context()), `{{ lookup "v1" "Secret" "ns" "" | len }}`, nil, gotemplate.Options{Limits: manifests.TemplateLimits{WorkBytes: 1_500_000}})
+	wantError(t, err, "error calling lookup: Secret ns/: the objects take more bytes than functions may work on in one rendering")
+	if pages != 2 {
+		t.Errorf("%d pages were read", pages)
+	}
+}
+
+func TestLookupChangesNoCache(t *testing.T) {
+	cached := secret("ns", "a", "one")
+	ctx := manifests.Context{Client: fake.NewClientBuilder().WithObjects(cached).Build()}.In(t.Context())
+	action := `{{ $s := lookup "v1" "Secret" "ns" "a" }}{{ $_ := set $s.data "k" "changed" }}{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`
+	if got, err := evaluate(ctx, action, nil, gotemplate.Options{}); got != "one" || err != nil {
+		t.Errorf("got %q and the error %v", got, err)
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	values := map[string]any{
+		"n": int64(3), "f": 1.5, "whole": float64(2), "s": "text", "b": true, "null": nil, "list": []any{"x", int64(2), nil},
+		"map": map[string]any{"z": int64(1), "a": "b", "m": map[string]any{"k": "v"}}, "int": 7, "strings": []string{"p", "q"},
+		"typed": map[string]string{"k": "v"}, "many": int64(1_000_000),
+	}
+	tests := []struct{ action, want string }{
+		// Values and what is printed.
+		{`{{ .Values.s }}`, "text"},
+		{`{{ .Values.n }} {{ .Values.f }} {{ .Values.b }} {{ .Values.int }} {{ .Values.many }}`, "3 1.5 true 7 1000000"},
+		{`[{{ .Values.null }}{{ .Values.missing }}]`, "[]"},
+		{`{{ .Values.list }} {{ .Values.map }} {{ .Values.strings }}`, "[x 2 <nil>] map[a:b m:map[k:v] z:1] [p q]"},
+		{`{{ .Values.typed.k }}`, "v"},
+		{`{{ if eq .Values.n 3 }}yes{{ end }}`, "yes"},
+		{`{{ .Values.missing | default "d" }}`, "d"},
+		{`{{ $x := .Values.s }}{{ $x }}`, "text"},
+		{`{{ with .Values.map }}{{ .a }}{{ else }}none{{ end }}`, "b"},
+		{`{{ range $k, $v := .Values.map.m }}{{ $k }}={{ $v }}{{ end }}`, "k=v"},
+		{`{{ range .Values.missing }}x{{ else }}none{{ end }}`, "none"},
+		{`{{ range until 5 }}{{ if eq . 1 }}{{ continue }}{{ end }}{{ if eq . 3 }}{{ break }}{{ end }}{{ . }}{{ end }}`, "02"},
+		{`{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" "x" }}{{ template "t" }}{{ template "t" .Values.n }}`, "<x><><3>"},
+		{`{{ block "u" .Values.s }}[{{ . }}]{{ end }}`, "[text]"},
+		{`{{ print "a" 1 2 "b" }}{{ println | len }}`, "a1 2b1"},
+		{`{{ printf "%s-%03d %v %5.2f %*d" "a" 7 .Values.map.m .Values.f 4 1 }}`, "a-007 map[k:v]  1.50    1"},
+		{`{{ html "<" }}{{ urlquery "a b" }}{{ len .Values.list }}{{ index .Values.list 0 }}{{ slice .Values.list 0 1 }}`, "&lt;a+b3x[x]"},
+		{`{{ and 1 0 }}{{ or 0 2 }}{{ not 0 }}{{ lt 1 2 }}`, "02truetrue"},
+		{`{{ eq .Values.n 2 3 }}{{ .Values.s | eq "text" }}{{ ne .Values.s "x" }}{{ eq .Values.null nil }}{{ eq nil .Values.map }}`, "truetruetruetruefalse"},
+		{`{{ (toDate "2006-01-02" "2026-03-04").Format "02.01." }}{{ "2006" | (toDate "2006-01-02" "2026-03-04").Format }}`, "04.03.2026"},
+		// What depends on the call.
+		{`{{ .Name }}/{{ .Namespace }} {{ .Release.Name }}/{{ .Release.Namespace }}/{{ .Release.Revision }}/{{ .Release.IsInstall }}/{{ .Release.IsUpgrade }}`, "app/ns app/ns/1/true/false"},
+		{`{{ .Template.Name }} {{ .Template.BasePath }}`, "t/a.yaml t"},
+		// Codecs.
+		{`{{ toYaml .Values.map | nindent 4 }}`, "\na: b\nm:\n  k: v\nz: 1"},
+		{`{{ toYamlPretty (dict "a" (list 1)) | nindent 4 }}`, "\na:\n  - 1"},
+		{`{{ toJson .Values.map }}`, `{"a":"b","m":{"k":"v"},"z":1}`},
+		{`{{ mustToYaml 1 }}{{ mustToJson "<" }}{{ toRawJson "<" }}`, `1"\u003c""<"`},
+		{`{{ (fromYaml "a: 1000000").a }} {{ (fromJson "{\"a\": 1000000}").a }}`, "1000000 1000000"},
+		{`{{ fromYaml "" }}{{ fromYamlArray "- a\n- 1" }}{{ fromJsonArray "[1, 2.5]" }}{{ mustFromYaml "5" }}`, "map[][a 1][1 2.5]5"},
+		{`{{ (fromYaml "[").Error }}|{{ (fromYaml "- a").Error }}|{{ (fromJson "{").Error }}`, "line 1: did not find expected node content|want a map, got a list|unexpected end of JSON input"},
+		{`{{ index (fromYamlArray "a: b") 0 }}|{{ index (fromJsonArray "x") 0 }}`, "want a list, got a map|invalid character 'x' looking for beginning of value"},
+		// Counting.
+		{`{{ until 3 }}{{ until -2 }}{{ until .Values.n }}{{ until 0 }}{{ until .Values.whole }}`, "[0 1 2][0 -1][0 1 2][][0 1]"},
+		{`{{ untilStep 0 7 3 }}{{ untilStep 7 0 -3 }}{{ untilStep 0 5 0 }}{{ untilStep 5 0 1 }}`, "[0 3 6][7 4 1][][]"},
+		{`{{ seq 3 }}|{{ seq -2 }}|{{ seq 2 4 }}|{{ seq 4 2 }}|{{ seq 1 2 6 }}|{{ seq 6 -2 1 }}|{{ seq }}|{{ seq 1 -1 5 }}`, "1 2 3|1 0 -1 -2|2 3 4|4 3 2|1 3 5|6 4 2||"},
+		{`{{ repeat 3 "ab" }}{{ repeat .Values.n "c" }}{{ repeat 0 "x" }}`, "abababccc"},
+		{`{{ "a\nb" | indent 2 | quote }}{{ "a" | nindent 1 | quote }}`, `"  a\n  b""\n a"`},
+		{`{{ replace "a" "bb" "xaxa" }}{{ join "-" .Values.list }}{{ join "," .Values.strings }}`, "xbbxbbx-2p,q"},
+		{`{{ (split "," "a,b")._1 }}{{ splitList "," "a,b" }}{{ (splitn "," 2 "a,b,c")._1 }}{{ (splitn "," -1 "a,b,c")._2 }}`, "b[a b]b,cc"},
+		{`{{ wrapWith 2 "/" "aa bb" }}{{ trunc .Values.n "abcde" }}{{ "abcde" | substr 1 .Values.whole }}`, "aa/bbabcb"},
+		{`{{ regexMatch "^a+$" "aaa" }}{{ regexFind "[0-9]+" "a12b" }}{{ regexFindAll "[a-z]" "ab" -1 }}{{ regexSplit "," "a,b" -1 }}`, "true12[a b][a b]"},
+		{`{{ regexReplaceAll "(a)(b)" "ab ab" "${2}${1}" }}{{ regexReplaceAllLiteral "a" "ba" "$1" }}{{ mustRegexReplaceAll "a" "a" "b" }}`, "ba bab$1b"},
+		// Order.
+		{`{{ keys (dict "b" 1 "a" 2) (dict "d" 1 "c" 2) }}{{ values (dict "b" 1 "a" 2) }}`, "[a b c d][2 1]"},
+		// Others of the library.
+		{`{{ append (list 1 2) 3 }}{{ concat (list 1) (list 2) }}{{ first (list 7) }}{{ uniq (list 1 1 2) }}`, "[1 2 3][1 2]7[1 2]"},
+		{`{{ merge (dict "a" 1) (dict "a" 2 "b" 3) }}{{ ternary "y" "n" true }}{{ dig "m" "k" "d" .Values.map }}`, "map[a:1 b:3]yv"},
+		{`{{ "x" | b64enc }}{{ sha256sum "a" | trunc 8 }}{{ "Ab" | upper }}{{ randAlphaNum 5 | len }}{{ uuidv4 | len }}{{ semverCompare ">=1.0" "1.2" }}`, "eA==ca978112AB536true"},
+		{`{{ semver "1.2.3" }}`, "1.2.3"},
+		{`{{ required "none" .Values.s }}{{ required "none" 0 }}{{ required "none" false }}`, "text0false"},
+		{`{{ tpl "{{ .Values.s }}!" . }}{{ tpl "{{ define \"h\" }}H{{ end }}{{ include \"h\" . }}" . }}{{ tpl "" . }}`, "text!H"},
+		{`{{ tpl "[{{ tpl \"\" . }}{{ tpl \" \" . }}]" . }}`, "[ ]"},
+		{`{{ shout "a" }}{{ toYaml (pick .Values.map "a") }}`, "A!a: b"},
+	}
+	options := gotemplate.Options{Functions: template.FuncMap{"shout": func(s string) string { return "A!" }}}
+	for _, test := range tests {
+		t.Run(test.action, func(t *testing.T) {
+			got, err := evaluate(t.Context(), test.action, values, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// FuzzGenerate renders whatever it is given. It must end in time, without a
+// panic that was not expected, and give the same twice.
+func FuzzGenerate(f *testing.F) {
+	for _, seed := range []string{
+		manifest("{{ .Values.a }}"), `{{ define "a" }}{{ template "a" . }}{{ end }}{{ include "a" . }}`, `{{ range until 9 }}{{ break }}{{ end }}`,
+		`{{ tpl .Values.t . }}`, `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, `{{ block "x" . }}{{ end }}`, `{{ with $x := 1 }}{{ $x }}{{ else with 2 }}{{ end }}`,
+		`{{ printf "%[2]*[1]d" 1 99999 }}`, `{{ (index .Values.l 0) | repeat 3 | nindent 2 }}`, `{{ merge (dict) .Values .Release }}`, `{{/* x */}}{{- nil | default 1 -}}`,
+	} {
+		f.Add(seed)
+	}
+	values := types.UnstructurableMap{"a": "b", "t": "{{ tpl .Values.t . }}", "l": []any{"x", int64(1), nil}}
+	options := gotemplate.Options{Timeout: 5 * time.Second, Limits: manifests.TemplateLimits{Depth: 50, OutputBytes: 1 << 16, StringBytes: 1 << 16, Items: 1000, WorkBytes: 1 << 24}}
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := gotemplate.New(folder(map[string]string{"a.yaml": text}), ".", options)
+		if err != nil {
+			return
+		}
+		_, err = g.Generate(context.Background(), "ns", "app", values)
+		var late *timeout.Error
+		if errors.As(err, &late) && late.Busy {
+			t.Errorf("%q: not even interrupted", text)
+		}
+		var p *types.PanicError
+		if errors.As(err, &p) {
+			t.Errorf("%q: %v\n%s", text, err, p.Stack)
+		}
+	})
 }

@@ -7,22 +7,32 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
+	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/trap"
 )
 
 // packed returns a chart archive with these files.
@@ -236,4 +246,298 @@ func TestTheOptionsFixTheCapabilities(t *testing.T) {
 	}
 	_, err = render(t.Context(), folder(map[string]string{"web/Chart.yaml": chartFile + "kubeVersion: '>=1.40.0'\n"}), nil, helm.Options{KubeVersion: "1.31.2"})
 	wantError(t, err, "chart web requires Kubernetes >=1.40.0, and the target has v1.31.2")
+}
+
+const chartFile = "apiVersion: v2\nname: web\nversion: 1.2.3\n"
+
+// folder is a file system; a chart without a Chart.yaml gets one.
+func folder(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{"web/Chart.yaml": {Data: []byte(chartFile)}}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+// manifest is a ConfigMap with the result of the action as its only value.
+func manifest(action string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: |-\n    " + action + "\n"
+}
+
+func render(ctx context.Context, fsys fstest.MapFS, values map[string]any, options helm.Options) ([]*unstructured.Unstructured, error) {
+	g, err := helm.New(fsys, "web", options)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap(values))
+	if err != nil {
+		return nil, err
+	}
+	result := make([]*unstructured.Unstructured, len(objects))
+	for i := range objects {
+		result[i] = objects[i].(*unstructured.Unstructured)
+	}
+	return result, nil
+}
+
+// evaluate renders an action and returns the text.
+func evaluate(ctx context.Context, action string, values map[string]any, options helm.Options) (string, error) {
+	objects, err := render(ctx, folder(map[string]string{"web/templates/a.yaml": manifest(action)}), values, options)
+	if err != nil {
+		return "", err
+	}
+	text, _, err := unstructured.NestedString(objects[0].Object, "data", "v")
+	return text, err
+}
+
+func wantError(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got the error %v, want it to contain %q", err, part)
+		}
+	}
+}
+
+func reconciling(ctx context.Context, revision int64) context.Context {
+	return manifests.Context{ReconcilerName: "app.example.com", Revision: revision, Upgrade: revision > 1}.In(ctx)
+}
+
+// data returns the only value of a ConfigMap.
+func data(t *testing.T, object any) string {
+	t.Helper()
+	text, found, err := unstructured.NestedString(object.(*unstructured.Unstructured).Object, "data", "v")
+	if err != nil || !found {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	return text
+}
+
+// archived packs entries, in their order and as they are.
+func archived(t *testing.T, entries ...tar.Header) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	zipped, err := gzip.NewWriterLevel(&buffer, gzip.BestSpeed) // some archives are large
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := tar.NewWriter(zipped)
+	for _, entry := range entries {
+		content := entry.PAXRecords["content"]
+		entry.PAXRecords, entry.Mode = nil, 0o644
+		if entry.Typeflag == 0 {
+			entry.Typeflag, entry.Size = tar.TypeReg, int64(len(content))
+		}
+		err := archive.WriteHeader(&entry)
+		if err == nil && entry.Typeflag == tar.TypeReg {
+			_, err = archive.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+func regular(name, content string) tar.Header {
+	return tar.Header{Name: name, PAXRecords: map[string]string{"content": content}}
+}
+
+func TestBadArchivesAreOneClearError(t *testing.T) {
+	traps := trap.Set(t)
+	whole := archived(t, regular("web/Chart.yaml", chartFile), regular("web/templates/a.yaml", manifest("x")))
+	link := func(kind byte) []byte {
+		return archived(t, regular("web/Chart.yaml", chartFile),
+			tar.Header{Name: "web/templates/a.yaml", Typeflag: kind, Linkname: traps.File}, regular("web/templates/a.yaml", manifest("x")))
+	}
+	changed := bytes.Clone(whole)
+	changed[len(changed)-6] ^= 1 // of the check sum
+	for name, test := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"Z09 a name that leads out":            {archived(t, regular("../../x", "x")), "illegally references parent directory"},
+		"Z09 an absolute name":                 {archived(t, regular("/etc/passwd", "x")), "Chart.yaml file is missing"},
+		"Z09 a name that leads out in between": {archived(t, regular("web/a/../../../b", "x")), "illegally references parent directory"},
+		"Z09 a symbolic link":                  {link(tar.TypeSymlink), "web/templates/a.yaml: it is a link"},
+		"Z09 a hard link":                      {link(tar.TypeLink), "web/templates/a.yaml: it is a link"},
+		"Z11 half an archive":                  {whole[:len(whole)/2], "it is no packed chart: unexpected EOF"},
+		"Z11 an archive without its end":       {whole[:len(whole)-4], "it is no packed chart: unexpected EOF"},
+		"Z11 an archive that was changed":      {changed, "it is no packed chart: gzip: invalid checksum"},
+		"Z25 a bomb":                           {archived(t, regular("web/Chart.yaml", chartFile), regular("web/b", strings.Repeat("x", 150<<20))), "larger than the maximum size"},
+		"Z25 a bomb beyond all limits":         {archived(t, regular("web/Chart.yaml", chartFile), regular("web/a", strings.Repeat("x", 201<<20))), "larger than the maximum size"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := render(t.Context(), fstest.MapFS{"web": {Data: test.data}}, nil, helm.Options{})
+			wantError(t, err, test.want)
+			traps.Check(t, fmt.Sprint(objects, err))
+		})
+	}
+	t.Run("Z11 a packed sub-chart that was changed", func(t *testing.T) {
+		_, err := render(t.Context(), folder(map[string]string{"web/charts/web.tgz": string(changed)}), nil, helm.Options{})
+		wantError(t, err, "charts/web.tgz: it is no packed chart: gzip: invalid checksum")
+	})
+	// The library limits each archive, not all of them together.
+	nested := func(levels, filler int) string {
+		packed := string(archived(t, regular("web/Chart.yaml", chartFile), regular("web/filler", strings.Repeat("x", filler))))
+		for range levels {
+			packed = string(archived(t, regular("web/Chart.yaml", chartFile), regular("web/filler", strings.Repeat("x", filler)), regular("web/charts/web.tgz", packed)))
+		}
+		return packed
+	}
+	deep := nested(8, 15<<20)
+	for name, files := range map[string]fstest.MapFS{
+		"in a folder":              folder(map[string]string{"web/charts/web.tgz": deep}),
+		"in an unpacked sub-chart": folder(map[string]string{"web/charts/db/Chart.yaml": chartFile, "web/charts/db/charts/web.tgz": deep}),
+		"in a packed chart":        {"web": {Data: []byte(deep)}},
+	} {
+		t.Run("Z25 packed sub-charts in each other "+name, func(t *testing.T) {
+			_, err := render(t.Context(), files, nil, helm.Options{})
+			wantError(t, err, "packed sub-charts, at all levels together, are larger than 104857600 bytes")
+		})
+	}
+	t.Run("Z25 packed sub-charts without end", func(t *testing.T) {
+		_, err := render(t.Context(), folder(map[string]string{"web/charts/web.tgz": nested(60, 1)}), nil, helm.Options{})
+		wantError(t, err, "sub-charts are nested deeper than 50 levels")
+		if err != nil && len(err.Error()) > 4096 {
+			t.Errorf("the error has %d bytes", len(err.Error()))
+		}
+	})
+	// As Helm has it.
+	twice := archived(t, regular("web/Chart.yaml", chartFile), regular("web/templates/a.yaml", manifest("x")), regular("web/templates/a.yaml", manifest("y")))
+	t.Run("Z09 a file twice", func(t *testing.T) {
+		objects, err := render(t.Context(), fstest.MapFS{"web": {Data: append(twice, "something else"...)}}, nil, helm.Options{})
+		if err != nil || len(objects) != 1 || data(t, objects[0]) != "y" {
+			t.Errorf("got %v, %v", objects, err)
+		}
+	})
+	t.Run("Z25 a folder of 100 MiB", func(t *testing.T) {
+		_, err := render(t.Context(), folder(map[string]string{"web/x": strings.Repeat("x", 60<<20), "web/y": strings.Repeat("x", 60<<20)}), nil, helm.Options{})
+		wantError(t, err, "web/y: the chart is larger than 104857600 bytes")
+	})
+}
+
+// With the race detector it also shows that renderings share nothing they change.
+func TestRenderingsOfAChartAtTheSameTimeDoNotSeeEachOther(t *testing.T) {
+	g, err := helm.New(folder(map[string]string{
+		"web/values.yaml":      "m: {k: v}\n",
+		"web/templates/a.yaml": manifest(`{{ $_ := set .Values "n" .Release.Name }}{{ $_ := set .Values.m "k" .Release.Name }}{{ toJson .Values }}`),
+	}), "web", helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("T39 changed values", func(t *testing.T) {
+		var group sync.WaitGroup
+		for i := range 8 {
+			group.Go(func() {
+				app := fmt.Sprint("app", i)
+				objects, err := manifests.Generate(t.Context(), g, "ns", app, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got, want := data(t, objects[0]), fmt.Sprintf(`{"m":{"k":%q},"n":%q}`, app, app); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			})
+		}
+		group.Wait()
+	})
+}
+
+//go:embed testdata/embedded
+var withoutAll embed.FS
+
+//go:embed all:testdata/embedded
+var withAll embed.FS
+
+func TestAChartThatWasEmbeddedWithoutAllIsRefusedByNew(t *testing.T) {
+	_, err := helm.New(withoutAll, "testdata/embedded", helm.Options{})
+	wantError(t, err, `web/templates/a.yaml:4:`, `there is no template "web.fullname"`, `embed it with the prefix "all:"`)
+	if _, err := helm.New(withAll, "testdata/embedded", helm.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAChartThatCallsAMissingTemplateOnConditionIsNotRefusedByNew(t *testing.T) {
+	for name, text := range map[string]string{
+		"a branch":           `{{ if .Values.other }}{{ include "nope" . }}{{ end }}x`,
+		"a loop":             `{{ range .Values.other }}{{ template "nope" . }}{{ end }}x`,
+		"a block with with":  `{{ with .Values.other }}{{ include "nope" . }}{{ end }}x`,
+		"an argument of or":  `{{ or .Values.x (include "nope" .) }}`,
+		"an argument of and": `{{ and .Values.other (include "nope" .) | default "x" }}`,
+		"a definition":       `{{ define "a" }}{{ include "nope" . }}{{ end }}x`,
+		"a name of a file":   `{{ include "web/templates/b.txt" . }}`,
+		"a computed name":    `{{ include (print "web/templates/" "b.txt") . }}`,
+	} {
+		objects, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": manifest(text), "web/templates/b.txt": "{{/* x */}}"}), map[string]any{"x": "x"}, helm.Options{})
+		if err != nil || len(objects) != 1 {
+			t.Errorf("%s: got %v, %v", name, objects, err)
+		}
+	}
+	chart := map[string]string{"web/templates/a.yaml": manifest(`{{ if .Values.x }}{{ include "nope" . }}{{ end }}`)}
+	_, err := render(t.Context(), folder(chart), map[string]any{"x": "x"}, helm.Options{})
+	wantError(t, err, `web/templates/a.yaml:`, `there is no template "nope"`, `embed it with the prefix "all:"`)
+	chart["web/templates/_helpers.tpl"] = ""
+	if _, err = render(t.Context(), folder(chart), map[string]any{"x": "x"}, helm.Options{}); err == nil || len(err.Error()) > 200 {
+		t.Errorf("got the error %v, want one without the hint", err)
+	}
+}
+
+// Without its limit the parser would overflow the stack, which ends the process.
+func TestADeepTemplateDoesNotEndNew(t *testing.T) {
+	for name, text := range map[string]string{
+		"blocks":      strings.Repeat("{{if 1}}", 2_000_000),
+		"parentheses": "{{" + strings.Repeat("(", 16_000_000),
+	} {
+		chart := folder(map[string]string{"web/templates/a.yaml": text})
+		g, err := helm.New(chart, "web", helm.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err = manifests.Generate(t.Context(), g, "ns", "app", nil)
+		wantError(t, err, "web/templates/a.yaml: the template has more than")
+	}
+}
+
+func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
+	fsys := folder(map[string]string{
+		"web/crds/c.yaml":      "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: c\n",
+		"web/templates/a.yaml": manifest("x"), "web/templates/hook.yaml": hook("Job", "j", "pre-install", ""),
+		"web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "web/charts/db/templates/b.yaml": manifest("y"),
+	})
+	ctx, origins := renders.WithOrigins(reconciling(t.Context(), 1))
+	objects, err := render(ctx, fsys, nil, helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, object := range objects {
+		got = append(got, origins.Of(object))
+	}
+	want := []string{"web/crds/c.yaml", "web/charts/db/templates/b.yaml", "web/templates/a.yaml", "web/templates/hook.yaml"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestLookupReadsTheTarget(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: map[string][]byte{"k": []byte("one")}}
+	ctx := manifests.Context{Client: fake.NewClientBuilder().WithObjects(secret).Build()}.In(t.Context())
+	for action, want := range map[string]string{
+		`{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`: "one",
+		`{{ lookup "v1" "Secret" "ns" "b" | toJson }}`:          "{}",
+		`{{ len (lookup "v1" "Secret" "" "").items }}`:          "1",
+	} {
+		if got, err := evaluate(ctx, action, nil, helm.Options{}); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", action, got, err, want)
+		}
+		got, err := evaluate(ctx, `{{ lookup "v1" "Secret" "ns" "a" | toJson }}`, nil, helm.Options{DisableLookup: true})
+		if got != "{}" || err != nil {
+			t.Errorf("switched off: got %q, %v", got, err)
+		}
+	}
 }

@@ -4,13 +4,20 @@
 package helm_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -278,5 +285,282 @@ func TestTheFolderOfCRDsHasTheSharedTypes(t *testing.T) {
 	files["web/crds/a.yaml"] = "kind: ["
 	if broken, err := helm.New(folder(files), "web", helm.Options{}); err == nil && len(renders.SharedTypes(broken)) > 0 {
 		t.Error("a folder that cannot be read has shared types")
+	}
+}
+
+// member is a ConfigMap in a resource group, or in none, that needs others.
+func member(name, group, needs string) string {
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  annotations:\n    note: x\n"
+	if group != "" {
+		text += "    helm.sh/resource-group: " + group + "\n"
+	}
+	if needs != "" {
+		text += "    helm.sh/depends-on/resource-groups: " + needs + "\n"
+	}
+	return text + "---\n"
+}
+
+// waves returns the names of the objects by their waves, and what was logged.
+func waves(t *testing.T, files map[string]string, values map[string]any) (order, logged string, err error) {
+	t.Helper()
+	var log strings.Builder
+	ctx := logf.IntoContext(reconciling(t.Context(), 1), funcr.New(func(_, line string) { log.WriteString(line + "\n") }, funcr.Options{}))
+	objects, err := render(ctx, folder(files), values, helm.Options{})
+	byWave := map[string][]string{}
+	for _, object := range objects {
+		annotations := object.GetAnnotations()
+		if _, there := annotations["helm.sh/depends-on/resource-groups"]; there {
+			t.Errorf("%s has an annotation that no API server accepts", object.GetName())
+		}
+		wave := annotations["app.example.com/apply-order"]
+		if want := "-" + wave; wave != "" && wave[0] != '-' && annotations["app.example.com/delete-order"] != want {
+			t.Errorf("%s: delete-order %s, want %s", object.GetName(), annotations["app.example.com/delete-order"], want)
+		}
+		byWave[wave] = append(byWave[wave], object.GetName())
+	}
+	var parts []string
+	for _, wave := range slices.Sorted(maps.Keys(byWave)) {
+		slices.Sort(byWave[wave])
+		parts = append(parts, strings.TrimSpace(wave+" "+strings.Join(byWave[wave], " ")))
+	}
+	return strings.Join(parts, ", "), log.String(), err
+}
+
+func TestResourceGroupsAreAppliedInTheirOrder(t *testing.T) {
+	for _, test := range []struct{ name, text, want, warning, err string }{
+		{name: "no groups", text: member("a", "", "") + member("b", "", ""), want: "a b"},
+		{
+			name: "a group after two others, and what is in none",
+			text: member("app", "app", `'["database","queue"]'`) + member("db", "database", "") + member("queue", "queue", "") + member("rest", "", ""),
+			want: "db queue, 1 app, 2 rest",
+		},
+		{name: "names separated by commas", text: member("a", "a", "' b, c '") + member("b", "b", "c") + member("c", "c", ""), want: "c, 1 b, 2 a"},
+		{name: "needs of all members count", text: member("a1", "a", "b") + member("a2", "a", "c") + member("b", "b", "") + member("c", "c", "b"), want: "b, 1 c, 2 a1 a2"},
+		{name: "an object that is in no group", text: member("a", "", "b") + member("b", "b", "") + member("c", "", ""), want: "b, 1 a, 2 c"},
+		{name: "groups that have nothing to do with each other", text: member("a", "a", "") + member("b", "b", "") + member("c", "", ""), want: "a b c"},
+		{name: "an isolated group comes last", text: member("a", "a", "b") + member("b", "b", "") + member("c", "c", ""), want: "b, 1 a, 2 c"},
+		{
+			name: "a group that is not there", text: member("app", "app", `"[database, queue]"`) + member("db", "database", "") + member("queue", "queue", "other") + member("rest", "", ""),
+			want: "db, 1 queue rest, 2 app", warning: `chart web: resource group \"queue\" depends on the group \"other\", which the chart does not have`,
+		},
+		{name: "a circle", text: member("a", "a", "b") + member("b", "b", "c") + member("c", "c", "b"), err: "chart web: resource groups: they wait for each other: b → c → b"},
+		{name: "itself", text: member("a", "a", "a"), err: "resource groups: they wait for each other: a → a"},
+		{name: "no list", text: member("a", "a", `'[{"a": 1}]'`), err: "ConfigMap a: annotation helm.sh/depends-on/resource-groups"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, logged, err := waves(t, map[string]string{"web/templates/a.yaml": test.text}, nil)
+			if test.err != "" {
+				wantError(t, err, test.err)
+				return
+			}
+			if err != nil || got != test.want {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+			if !strings.Contains(logged, test.warning) || test.warning == "" && logged != "" {
+				t.Errorf("logged %q, want %q", logged, test.warning)
+			}
+		})
+	}
+}
+
+func TestHooksAreInNoGroup(t *testing.T) {
+	text := member("a", "a", "b") + member("b", "b", "") +
+		hook("ConfigMap", "c", "pre-install", "    helm.sh/resource-group: b\n    helm.sh/depends-on/resource-groups: nope\n")
+	got, logged, err := waves(t, map[string]string{"web/templates/a.yaml": text}, nil)
+	if want := "b, -20000 c, 1 a"; err != nil || got != want || logged != "" {
+		t.Errorf("got %q, %q, %v, want %q", got, logged, err, want)
+	}
+}
+
+func TestSubchartsAreAppliedInTheirOrder(t *testing.T) {
+	chart := func(parent, name, more string) map[string]string {
+		path := parent + "/charts/" + name
+		return map[string]string{
+			path + "/Chart.yaml": "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n" + more, path + "/templates/a.yaml": member(`'{{ .Chart.Name }}'`, "", ""),
+		}
+	}
+	tree := func(chartMore string, parts ...map[string]string) map[string]string {
+		files := map[string]string{"web/Chart.yaml": chartFile + chartMore, "web/templates/a.yaml": member("web", "", "")}
+		for _, part := range parts {
+			maps.Copy(files, part)
+		}
+		return files
+	}
+	deps := func(entries ...string) string {
+		text := "dependencies:\n"
+		for _, entry := range entries {
+			text += "- {version: 1.x.x, repository: '', " + entry + "}\n"
+		}
+		return text
+	}
+	own := func(names string) string { return "annotations: {helm.sh/depends-on/subcharts: '" + names + "'}\n" }
+	three := []map[string]string{chart("web", "bar", ""), chart("web", "nginx", ""), chart("web", "rabbit", "")}
+	for _, test := range []struct {
+		name   string
+		files  map[string]string
+		values map[string]any
+		want   string
+		err    string
+	}{
+		{name: "no order", files: tree("", three...), want: "bar nginx rabbit web"},
+		{
+			name:  "sub-charts, then the chart",
+			files: tree(own(`["bar", "rabbit"]`)+deps("name: nginx", "name: rabbit", "name: bar, depends-on: [nginx, rabbit]"), three...),
+			want:  "nginx rabbit, 1 bar, 2 web",
+		},
+		{name: "a sub-chart that Chart.yaml does not list", files: tree(own("bar"), three...), want: "bar nginx rabbit, 1 web"},
+		{
+			name:   "one that is switched off",
+			files:  tree(own("bar")+deps("name: nginx, condition: nginx.on", "name: rabbit", "name: bar, depends-on: [nginx]"), three...),
+			values: map[string]any{"nginx": map[string]any{"on": false}}, want: "bar rabbit, 1 web",
+		},
+		{
+			name:  "aliases",
+			files: tree(deps("name: bar", "name: bar, alias: other, depends-on: [bar]", "name: nginx, depends-on: other", "name: rabbit"), three...),
+			want:  "bar rabbit web, 1 other, 2 nginx",
+		},
+		{
+			name: "all levels of a sub-chart come before what needs it",
+			files: tree(deps("name: bar, depends-on: [nginx]", "name: nginx", "name: rabbit"), chart("web", "bar", ""), chart("web", "rabbit", ""), chart("web", "nginx", own("deep")), chart("web/charts/nginx", "deep", ""),
+				map[string]string{"web/charts/nginx/charts/deep/templates/b.yaml": member("late", "late", "early") + member("early", "early", "")}),
+			want: "early rabbit web, 1 late, 2 deep, 3 nginx, 4 bar",
+		},
+		{name: "a circle", files: tree(deps("name: bar, depends-on: [nginx]", "name: nginx, depends-on: [bar]"), three...), err: "sub-charts of chart web: they wait for each other: bar → nginx → bar"},
+		{name: "unknown", files: tree(own("nope")+deps("name: bar, depends-on: [none]"), three...), err: `the sub-chart "nope", which the chart does not have` + "\n" + `chart web: depends-on names the sub-chart "none"`},
+		{name: "no list", files: tree(deps("name: bar, depends-on: {a: b}"), three...), err: "chart web: Chart.yaml: "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, _, err := waves(t, test.files, test.values)
+			if test.err != "" {
+				wantError(t, err, test.err)
+			} else if err != nil || got != test.want {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// listener keeps what is logged.
+type listener struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *listener) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+// listen returns everything that the global loggers say from now on.
+func listen(t *testing.T) *listener {
+	t.Helper()
+	l := &listener{}
+	standard, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	// This redirects the standard logger, too, which is set right after it.
+	slog.SetDefault(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	log.SetOutput(l)
+	t.Cleanup(func() {
+		slog.SetDefault(standard)
+		log.SetOutput(writer)
+		log.SetFlags(flags)
+	})
+	return l
+}
+
+// conflicting is a chart with defaults of other types than the values
+// that it is given.
+func conflicting() map[string]string {
+	const sub = "apiVersion: v2\nname: db\nversion: 1.0.0\n"
+	return map[string]string{
+		"web/Chart.yaml": chartFile + "dependencies:\n- name: db\n  condition: db.on,switch\n  tags: [flag]\n" +
+			"  import-values:\n  - data\n  - {child: deep, parent: imported}\n  - {child: flat, parent: imported}\n",
+		"web/values.yaml": "table: {a: {b: 1}}\nscalar: x\nnothing: null\nlist: [1]\nimported: {a: default-7c1}\n" +
+			"global: {table: {a: x}, scalar: x}\ndb: {deep: {a: {b: default-7c1}}, own: {x: default-7c1}}\n",
+		"web/charts/db/Chart.yaml": sub,
+		"web/charts/db/values.yaml": "own: {x: {y: default-7c1}}\ndeep: {a: default-7c1}\nexports: {data: {table: default-7c1}}\n" +
+			"global: {table: {a: {b: default-7c1}}, scalar: {a: default-7c1}}\n",
+		"web/templates/a.yaml": manifest(`{{ toJson .Values | sha256sum }}`),
+	}
+}
+
+func TestNoValueIsLogged(t *testing.T) {
+	const canary = "canary-5d41402a"
+	table := map[string]any{"a": canary, "b": []any{canary}, "n": 90417263.0, "deep": map[string]any{"a": canary}}
+	shapes := map[string]any{"scalar": canary, "number": 90417263.0, "list": []any{canary, map[string]any{"a": canary}}, "table": table, "null": nil}
+	heard := listen(t)
+	fields := []string{
+		"table", "table.a", "table.a.b", "scalar", "nothing", "list", "imported", "imported.a", "db.on", "switch", "tags.flag", "tags",
+		"global", "global.table", "global.table.a", "global.table.a.b", "global.scalar", "db", "db.own", "db.own.x", "db.deep", "db.deep.a",
+		"db.global", "db.global.table", "db.global.table.a", "db.global.scalar", "db.exports", "db.exports.data", "unknown",
+	}
+	var errs strings.Builder
+	for _, first := range fields {
+		for _, second := range []string{"", "table", "global.table.a", "db", "db.own", "imported"} {
+			for name, shape := range shapes {
+				values := map[string]any{"global": map[string]any{"table": map[string]any{"a": canary}}}
+				put(values, first, shape)
+				put(values, second, shapes["table"])
+				if _, err := render(reconciling(t.Context(), 1), folder(conflicting()), values, helm.Options{}); err != nil {
+					errs.WriteString(first + "," + second + "=" + name + ": " + err.Error() + "\n")
+				}
+			}
+		}
+	}
+	logged := heard.text.String()
+	for what, text := range map[string]string{"log": logged, "error": errs.String()} {
+		for _, value := range []string{canary, "90417263", "9.0417263", "default-7c1"} {
+			if at := strings.Index(text, value); at >= 0 {
+				t.Errorf("the %s shows the value: %s", what, text[max(0, at-200):min(len(text), at+100)])
+			}
+		}
+	}
+	// Otherwise the test would prove nothing.
+	if !strings.Contains(logged, "cannot overwrite table with non table") || !strings.Contains(logged, "Ignoring non-table value") {
+		t.Errorf("there was no conflict: %.500s", logged)
+	}
+}
+
+// put sets the value at a path.
+func put(values map[string]any, path string, value any) {
+	if path == "" {
+		return
+	}
+	name, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		values[name] = value
+		return
+	}
+	inner, ok := values[name].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+	}
+	copied := map[string]any{}
+	for key, item := range inner {
+		copied[key] = item
+	}
+	put(copied, rest, value)
+	values[name] = copied
+}
+
+func TestAnUnknownHookIsAnErrorThatDoesNotHoldItsValue(t *testing.T) {
+	heard := listen(t)
+	text := manifest("one") + "---\n" + hook("Job", "b", "'pre-install,canary-77'", "") + hook("ConfigMap", "c", "pre-install", "") + hook("Job", "d", "pre-instal", "")
+	_, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
+	wantError(t, err, "web/templates/a.yaml: Job b: annotation helm.sh/hook has a value that Helm does not know", "Job d: annotation",
+		"allowed are pre-install, post-install, pre-delete, post-delete, pre-upgrade, post-upgrade, pre-rollback, post-rollback, test")
+	if logged := heard.text.String() + fmt.Sprint(err); strings.Contains(logged, "canary") {
+		t.Errorf("the value is shown: %s", logged)
+	}
+}
+
+func TestHooksOfHelm2AreLeftOut(t *testing.T) {
+	text := "# first\n" + manifest("one") + "---\n" + hook("Job", "b", "crd-install", "") + hook("ConfigMap", "c", "pre-install", "") + manifest("two")
+	objects, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objects) != 3 || data(t, objects[0]) != "one" || data(t, objects[1]) != "two" || objects[2].GetName() != "c" {
+		t.Errorf("got %v", objects)
 	}
 }

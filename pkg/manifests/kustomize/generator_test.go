@@ -4,14 +4,17 @@
 package kustomize_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
@@ -121,4 +124,63 @@ func TestBuildsDoNotDisturbEachOther(t *testing.T) {
 		}
 	}
 	wait.Wait()
+}
+
+func folder(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+func configMap(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
+}
+
+// generate makes a generator and calls it.
+func generate(ctx context.Context, files map[string]string, root string, options kustomize.Options, values map[string]any) ([]client.Object, error) {
+	g, err := kustomize.New(folder(files), root, options)
+	if err != nil {
+		return nil, err
+	}
+	return manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap(values))
+}
+
+func names(objects []client.Object) string {
+	var all []string
+	for _, object := range objects {
+		all = append(all, object.GetName())
+	}
+	return strings.Join(all, " ")
+}
+
+func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
+	files := map[string]string{
+		"kustomization.yaml": "resources: [a.yaml, b.yaml]\nnamePrefix: x-\npatches: [{path: p.yaml}]\nconfigMapGenerator: [{name: made, literals: [a=b]}]\n",
+		"a.yaml":             configMap("a") + "---\n" + configMap("ab"), "b.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "p.yaml": configMap("ab"),
+	}
+	const folder = "kustomization in folder ."
+	for _, test := range []struct {
+		templates *kustomize.Templates
+		want      map[string]string
+	}{
+		{nil, map[string]string{"ConfigMap x-a": folder, "ConfigMap x-ab": folder, "Secret x-a": folder, "ConfigMap x-made-4h2mbtbbt6": folder}},
+		{&kustomize.Templates{}, map[string]string{
+			"ConfigMap x-a": "a.yaml", "ConfigMap x-ab": "a.yaml, p.yaml", "Secret x-a": "b.yaml", "ConfigMap x-made-4h2mbtbbt6": folder,
+		}},
+	} {
+		ctx, origins := renders.WithOrigins(t.Context())
+		objects, err := generate(ctx, files, ".", kustomize.Options{Templates: test.templates}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, object := range objects {
+			got[object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName()] = origins.Of(object)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
 }
