@@ -4,6 +4,7 @@
 package difference_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +49,69 @@ func TestBetween(t *testing.T) {
 			var got []string
 			for _, place := range difference.Between(test.first, test.second, 3) {
 				got = append(got, place.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFields(t *testing.T) {
+	type m = map[string]any
+	containers := func(images ...string) m {
+		var list []any
+		for i := 0; i < len(images); i += 2 {
+			list = append(list, m{"name": images[i], "image": images[i+1]})
+		}
+		return m{"spec": m{"template": m{"spec": m{"containers": list}}}}
+	}
+	secret := func(value string) m {
+		return m{
+			"apiVersion": "v1", "kind": "Secret", "data": m{"password": value}, "type": value,
+			"metadata": m{"annotations": m{"copy": value}, "labels": m{"of": value}},
+		}
+	}
+	applied := func(value string) m {
+		return m{"metadata": m{"annotations": m{"kubectl.kubernetes.io/last-applied-configuration": value}}}
+	}
+	tests := []struct {
+		name          string
+		before, after m
+		want          []string
+	}{
+		{"nothing", nil, nil, nil},
+		{"the same", m{"a": int64(1), "b": []any{"x"}}, m{"a": float64(1), "b": []any{"x"}}, nil},
+		{"a field", m{"a": "1"}, m{"a": "2"}, []string{"a: 1 -> 2"}},
+		{"a field that is new, and one that is gone", m{"a": m{"x": true}}, m{"b": int64(3)}, []string{"a.x: true -> ", "b:  -> 3"}},
+		{"empty and missing", m{"a": m{}, "b": []any{}}, m{"c": m{"d": nil}}, nil},
+		{"a key with dots", m{"data": m{"a.b/c": "1"}}, m{"data": m{"a.b/c": "2"}}, []string{"data[a.b/c]: 1 -> 2"}},
+		{"a named element", containers("api", "a:1", "log", "l:1"), containers("log", "l:1", "api", "a:2"),
+			[]string{"spec.template.spec.containers[name=api].image: a:1 -> a:2"}},
+		{"a named element that is gone", containers("api", "a:1", "log", "l:1"), containers("api", "a:1"),
+			[]string{"spec.template.spec.containers[name=log].image: l:1 -> ", "spec.template.spec.containers[name=log].name: log -> "}},
+		{"elements without names", m{"a": []any{"x", "y"}}, m{"a": []any{"x", "z"}}, []string{"a[1]: y -> z"}},
+		{"a longer list", m{"a": []any{"x"}}, m{"a": []any{"x", "z"}}, []string{`a: ["x"] -> ["x","z"]`}},
+		{"another kind of value", m{"a": []any{"x"}}, m{"a": "x"}, []string{`a: ["x"] -> x`}},
+		{"a long value", m{"a": strings.Repeat("ü", 200)}, m{"a": ""}, []string{"a: " + strings.Repeat("ü", 98) + "?... -> "}},
+		{"what the server maintains", m{"status": "1", "metadata": m{"uid": "1", "generation": int64(1), "name": "a"}},
+			m{"status": "2", "metadata": m{"uid": "2", "resourceVersion": "2", "name": "a", "managedFields": []any{"x"}}}, nil},
+		{"a Secret", secret("canary-1"), secret("canary-2"), []string{"data.password: *** -> ***", "metadata.annotations.copy: *** -> ***",
+			"metadata.labels.of: canary-1 -> canary-2", "type: canary-1 -> canary-2"}},
+		{"a Secret that is new", nil, m{"apiVersion": "v1", "kind": "Secret", "stringData": m{"a": "canary"}},
+			[]string{"apiVersion:  -> v1", "kind:  -> Secret", "stringData.a:  -> ***"}},
+		{"a copy of the object", applied("1"), applied("2"), []string{"metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: *** -> ***"}},
+		{"more than the limit", m{}, m{"a": "1", "b": "1", "c": "1", "d": "1", "e": "1", "f": "1"}, []string{"a:  -> 1", "b:  -> 1", "c:  -> 1", "d:  -> 1", "2 more"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			changes, more := difference.Fields(test.before, test.after, 4)
+			var got []string
+			for _, change := range changes {
+				got = append(got, change.Path+": "+change.Old+" -> "+change.New)
+			}
+			if more > 0 {
+				got = append(got, string(rune('0'+more))+" more")
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -102,3 +102,11 @@ func TestControllerNameLeavesRoomForTheHost(t *testing.T) {
 		})
 	}
 }
+
+func TestAnEventIsWithoutCredentials(t *testing.T) {
+	var recorded notebook
+	Bounded(&recorded).Eventf(&corev1.ConfigMap{}, nil, corev1.EventTypeWarning, "Failed", "Apply", "cannot read %q", "https://jane:hunter2@host/")
+	if diff := cmp.Diff([]string{`Warning|Failed|Apply|cannot read "https://***@host/"`}, recorded.lines); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

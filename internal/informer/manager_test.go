@@ -4,14 +4,23 @@
 package informer
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -362,4 +371,269 @@ func TestAReadThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
 		w.list("a/1")
 		w.expect("you")
 	})
+}
+
+// fakeServer is a server with watches that start and send when the test says so.
+type fakeServer struct {
+	*testing.T
+	*Manager
+	lock     sync.Mutex
+	pending  []string
+	versions map[types.NamespacedName]string
+	counter  int
+}
+
+// newFakeServer is to be used in a bubble.
+func newFakeServer(t *testing.T, options Options) *fakeServer {
+	w := &fakeServer{T: t, versions: map[types.NamespacedName]string{}, counter: 10}
+	options.Notify = func(owner types.NamespacedName) {
+		w.lock.Lock()
+		defer w.lock.Unlock()
+		w.pending = append(w.pending, owner.Name)
+	}
+	w.Manager = newManager(options, func(ctx context.Context, _ *informer) { <-ctx.Done() })
+	t.Cleanup(w.Close)
+	return w
+}
+
+// watches are the scopes that are watched.
+func (w *fakeServer) watches() string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var texts []string
+	for at, f := range w.Manager.informers {
+		if f.idle == nil {
+			texts = append(texts, written(at))
+		}
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
+}
+
+func (w *fakeServer) informer(text string) *informer {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.Manager.informers[read(text)]
+	if f == nil {
+		w.Fatalf("%s is not watched", text)
+	}
+	return f
+}
+
+// list lets a watch show what is there.
+func (w *fakeServer) list(text string) {
+	w.Helper()
+	f := w.informer(text)
+	f.Listing()
+	f.Replace(w.shown(f), strconv.Itoa(w.counter), true)
+}
+
+func (w *fakeServer) shown(f *informer) map[types.NamespacedName]string {
+	shown := map[types.NamespacedName]string{}
+	for o, version := range w.versions {
+		if f.scope.includes(scope{secrets, o.Namespace, o.Name}) {
+			shown[o] = version
+		}
+	}
+	return shown
+}
+
+// change writes an object and lets the watch of a scope send it, if there is one named.
+func (w *fakeServer) change(text, via string) string {
+	w.Helper()
+	w.counter++
+	at, version := read(text), strconv.Itoa(w.counter)
+	o := at.object()
+	w.versions[o] = version
+	if via != "" {
+		w.informer(via).set(o, version, version)
+	}
+	return version
+}
+
+func (w *fakeServer) remove(text, via string) {
+	w.Helper()
+	w.counter++
+	at := read(text)
+	o := at.object()
+	delete(w.versions, o)
+	w.informer(via).set(o, "", strconv.Itoa(w.counter))
+}
+
+func (w *fakeServer) set(owner string, references ...Reference) {
+	w.Set(types.NamespacedName{Name: owner}, references)
+}
+
+func reference(text, observed string) Reference {
+	at := read(text)
+	return Reference{Type: secrets, Namespace: at.namespace, Name: at.name, ResourceVersion: observed}
+}
+
+// drain returns the owners that were notified since the last call.
+func (w *fakeServer) drain() []string {
+	synctest.Wait()
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	names := w.pending
+	w.pending = nil
+	return names
+}
+
+// notified returns the owners, sorted, that were notified since the last call, after pending
+// notifications were sent.
+func (w *fakeServer) notified() string {
+	time.Sleep(collect)
+	names := w.drain()
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func (w *fakeServer) expect(notified string) {
+	w.Helper()
+	if got := w.notified(); got != notified {
+		w.Errorf("notified: %q, want %q", got, notified)
+	}
+}
+
+func inBubble(t *testing.T, options Options, f func(w *fakeServer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(newFakeServer(t, options)) })
+}
+
+// wire is the connection of a Manager to the server.
+type wire struct {
+	next http.RoundTripper
+	// answer may answer a request in place of the server.
+	answer func(*http.Request) *http.Response
+
+	mu       sync.Mutex
+	received bytes.Buffer
+	watches  int
+	bodies   []io.Closer
+}
+
+func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
+	if w.answer != nil {
+		if response := w.answer(request); response != nil {
+			return response, nil
+		}
+	}
+	response, err := w.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if request.URL.Query().Get("watch") != "" {
+		w.watches++
+		w.bodies = append(w.bodies, response.Body)
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(response.Body, w), response.Body}
+	return response, nil
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.received.Write(p)
+}
+
+// cut ends all watches in the middle.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, body := range w.bodies {
+		_ = body.Close()
+	}
+	w.bodies = nil
+}
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// written is a scope as namespace/name; * is all.
+func written(at scope) string {
+	text := func(part string) string { return map[bool]string{true: "*", false: part}[part == ""] }
+	return text(at.namespace) + "/" + text(at.name)
+}
+
+func read(text string) scope {
+	namespace, name, _ := strings.Cut(text, "/")
+	return scope{secrets, strings.TrimPrefix(namespace, "*"), strings.TrimPrefix(name, "*")}
+}
+
+func TestWiderWatchesReplaceManyNarrowOnesOnlyWhenTheyShowSomething(t *testing.T) {
+	for name, test := range map[string]struct {
+		wanted, running, synced, want string
+	}{
+		"nothing":         {},
+		"a few":           {wanted: "a/1 b/1", want: "a/1 b/1"},
+		"up to the limit": {wanted: "a/1 a/2 a/3 a/4", want: "a/1 a/2 a/3 a/4"},
+		"more, before the wide one shows anything":   {wanted: "a/1 a/2 a/3 a/4 a/5", want: "a/* a/1 a/2 a/3 a/4"},
+		"those that run go on":                       {wanted: "a/1 a/2 a/3 a/4 a/5", running: "a/5", want: "a/* a/5 a/1 a/2 a/3"},
+		"more":                                       {wanted: "a/1 a/2 a/3 a/4 a/5", running: "a/*", synced: "a/*", want: "a/*"},
+		"fewer again, but not by much":               {wanted: "a/1 a/2 a/3 a/4", running: "a/*", synced: "a/*", want: "a/*"},
+		"fewer again":                                {wanted: "a/1 a/2 a/3", running: "a/*", synced: "a/*", want: "a/1 a/2 a/3"},
+		"all of a namespace are asked for":           {wanted: "a/* a/1", want: "a/* a/1"},
+		"all of a namespace are shown":               {wanted: "a/* a/1 b/1", running: "a/*", synced: "a/*", want: "a/* b/1"},
+		"all are asked for":                          {wanted: "*/* a/1", want: "*/* a/1"},
+		"all are shown":                              {wanted: "*/* a/1", running: "*/*", synced: "*/*", want: "*/*"},
+		"more namespaces than the limit":             {wanted: "a/1 b/1 c/1 d/1 e/1 f/1 g/1", want: "*/* a/1 b/1 c/1 d/1 e/1 f/1 g/1"},
+		"more namespaces than the limit, all shown":  {wanted: "a/1 b/1 c/1 d/1 e/1 f/1 g/1", running: "*/*", synced: "*/*", want: "*/*"},
+		"fewer namespaces again":                     {wanted: "a/1 b/1 c/1 d/1 e/1", running: "*/*", synced: "*/*", want: "a/1 b/1 c/1 d/1 e/1"},
+		"objects without a namespace, too many":      {wanted: "*/1 */2 */3 */4 */5", want: "*/* */1 */2 */3 */4"},
+		"objects without a namespace, all are shown": {wanted: "*/1 */2 */3 */4 */5", running: "*/*", synced: "*/*", want: "*/*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wanted := map[scope]bool{}
+			for _, text := range strings.Fields(test.wanted) {
+				wanted[read(text)] = true
+			}
+			var got []string
+			for _, at := range arrange(secrets, wanted, limits{perNamespace: 4, perType: 6}, func(at scope) watchState {
+				return watchState{
+					running: strings.Contains(" "+test.running+" ", " "+written(at)+" "),
+					synced:  strings.Contains(" "+test.synced+" ", " "+written(at)+" "),
+				}
+			}) {
+				got = append(got, written(at))
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNewsToAnOwner(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed          string
+		deletionOnly      bool
+		version, progress string
+		want              bool
+	}{
+		"as it was observed":                 {observed: "5", version: "5", progress: "9"},
+		"newer":                              {observed: "5", version: "7", progress: "7", want: true},
+		"the watch lags":                     {observed: "5", version: "4", progress: "4"},
+		"not there, as was observed":         {progress: "9"},
+		"it appeared":                        {version: "7", progress: "7", want: true},
+		"it has gone":                        {observed: "5", progress: "9", want: true},
+		"not there yet":                      {observed: "5", progress: "4"},
+		"newer, but only its end counts":     {observed: "5", deletionOnly: true, version: "7", progress: "7"},
+		"gone, and its end counts":           {observed: "5", deletionOnly: true, progress: "7", want: true},
+		"versions that cannot be compared":   {observed: "x", version: "y", progress: "y", want: true},
+		"gone, with a progress of some kind": {observed: "5", progress: "x", want: true},
+	} {
+		mine := &subscription{observed: test.observed, deletionOnly: test.deletionOnly}
+		if got := mine.isNews(test.version, test.progress); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		if mine.isNews(test.version, test.progress) {
+			t.Errorf("%s: news twice", name)
+		}
+	}
 }

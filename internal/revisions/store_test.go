@@ -7,10 +7,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -170,5 +174,280 @@ func TestContentThatFitsNoSecretIsRefused(t *testing.T) {
 		if _, tooLarge := errors.AsType[*TooLargeError](err); !tooLarge || !strings.Contains(err.Error(), "can be kept") {
 			t.Error(err)
 		}
+	}
+}
+
+// setWith returns a set with one object of each text.
+func setWith(revision int64, texts ...string) Set {
+	set := Set{Revision: revision, Digest: fmt.Sprint("digest ", revision), Namespace: "shop"}
+	for _, text := range texts {
+		set.Objects = append(set.Objects, json.RawMessage(fmt.Sprintf("{%q:%q}", "text", text)))
+	}
+	return set
+}
+
+func keepSet(t *testing.T, r *Record, set Set, retention Retention) {
+	t.Helper()
+	if err := r.Save(t.Context(), Update{Revision: Revision{set.Revision, "a"}, Set: &set, Retention: retention}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// numbers returns the revisions of the sets that are kept, as another process reads them.
+func numbers(t *testing.T, s *Store) string {
+	t.Helper()
+	record, err := s.Read(t.Context(), component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := record.Sets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, set := range sets {
+		found = append(found, fmt.Sprint(set.Revision))
+	}
+	return strings.Join(found, " ")
+}
+
+func TestTheHistoryHasTheLastSetsAndTheLastThatWasReady(t *testing.T) {
+	many := strings.Repeat("x", 1000)
+	tests := []struct {
+		name      string
+		retention Retention
+		revisions []int64
+		want      string
+	}{
+		{"fewer than the limit", Retention{Limit: 3}, []int64{1, 2}, "2 1"},
+		{"more than the limit", Retention{Limit: 3}, []int64{1, 2, 3, 4, 5}, "5 4 3"},
+		{"the last one that was ready", Retention{Limit: 2, LastReady: 1}, []int64{1, 2, 3, 4}, "4 3 1"},
+		{"the same again", Retention{Limit: 3}, []int64{1, 2, 2}, "2 1"},
+		{"counted anew", Retention{Limit: 5}, []int64{1, 2, 3, 4, 2}, "2 4 3 1"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := storeOn(fake.NewClientBuilder().Build(), "key")
+			record := s.Assume(component)
+			for _, revision := range test.revisions {
+				keepSet(t, record, setWith(revision, "common", many+fmt.Sprint(revision)), test.retention)
+			}
+			if got := numbers(t, s); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAProcessThatWasDeposedRemovesNoSetOfAnother(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	stale, record := s.Assume(component), s.Assume(component)
+	for _, revision := range []int64{1, 2} {
+		keepSet(t, record, setWith(revision, "a"), Retention{Limit: 2})
+	}
+	other := setWith(1, "rendered from another spec")
+	for _, digest := range []string{"another digest", "and again", "and once more"} {
+		other.Digest = digest
+		keepSet(t, stale, other, Retention{Limit: 2})
+	}
+	if got := numbers(t, s); got != "1 1 2" {
+		t.Errorf("sets of %q", got)
+	}
+}
+
+func TestSetsAreReadAsTheyWereWritten(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	record := s.Assume(component)
+	first, second := setWith(1, "b", "a", "only in the first"), setWith(2, "a", "b", "only in the second")
+	keepSet(t, record, first, Retention{Limit: 10})
+	keepSet(t, record, second, Retention{Limit: 10})
+	read, err := s.Read(t.Context(), component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := read.Sets(t.Context())
+	if diff := cmp.Diff([]Set{second, first}, sets); diff != "" || err != nil {
+		t.Errorf("%v; -want +got:\n%s", err, diff)
+	}
+	encoded, err := encodeHistory(sets)
+	if err != nil || bytes.Count(encoded, []byte(`"text":"a"`)) != 1 {
+		t.Errorf("%v; an object of both sets is kept more than once: %s", err, encoded)
+	}
+}
+
+func TestContentAndSetsDoNotHarmEachOther(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	saved(t, s, component, Revision{1, "a"}, "values")
+	record, err := s.Read(t.Context(), component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepSet(t, record, setWith(1, "a"), Retention{Limit: 10})
+	if content, err := contentOf(t, s, component, Revision{1, "a"}); content != "values" || err != nil {
+		t.Errorf("%q, %v", content, err)
+	}
+	saved(t, s, component, Revision{2, "b"}, "more values")
+	if got := numbers(t, s); got != "1" {
+		t.Errorf("sets of %q", got)
+	}
+}
+
+func TestARecordThatAssumesNoSecretKeepsWhatIsThere(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
+	keepSet(t, s.Assume(component), setWith(2, "b"), Retention{Limit: 10})
+	if got := numbers(t, s); got != "2 1" {
+		t.Errorf("sets of %q", got)
+	}
+}
+
+func TestALargeHistoryIsReadAgainBeforeItIsChanged(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	record := s.Assume(component)
+	keepSet(t, record, setWith(1, noise(maxRemembered)), Retention{Limit: 10})
+	if len(record.history) != 0 {
+		t.Fatalf("%d bytes stay in memory", len(record.history))
+	}
+	keepSet(t, record, setWith(2, "b"), Retention{Limit: 10})
+	if got := numbers(t, s); got != "2 1" {
+		t.Errorf("sets of %q", got)
+	}
+	keepSet(t, s.Assume(component), setWith(3, "c"), Retention{Limit: 10})
+	set := setWith(4, "d")
+	err := record.Save(t.Context(), Update{Revision: Revision{4, "d"}, Set: &set, Retention: Retention{Limit: 10}})
+	if got := numbers(t, s); err != nil || got != "4 3 2 1" {
+		t.Errorf("a record that was changed by another process: %v, sets of %q", err, got)
+	}
+}
+
+func TestARecordOfAStorageThatWasRestoredIsReadAgain(t *testing.T) {
+	for name, restore := range map[string]func(client.Client) error{
+		"with another version": func(c client.Client) error {
+			list := &corev1.SecretList{}
+			if err := c.List(t.Context(), list); err != nil {
+				return err
+			}
+			list.Items[0].Labels = map[string]string{"restored": "true"}
+			return c.Update(t.Context(), &list.Items[0])
+		},
+		"without the Secret": func(c client.Client) error {
+			return c.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(component.Namespace))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().Build()
+			s := storeOn(c, "key")
+			record := saved(t, s, component, Revision{1, "a"}, "one")
+			if err := restore(c); err != nil {
+				t.Fatal(err)
+			}
+			set := setWith(2, "b")
+			err := record.Save(t.Context(), Update{Revision: Revision{2, "b"}, Content: []byte("two"), Set: &set, Retention: Retention{Limit: 10}})
+			content, readErr := contentOf(t, s, component, Revision{2, "b"})
+			if err := errors.Join(err, readErr); err != nil || content != "two" || numbers(t, s) != "2" {
+				t.Errorf("%v; content %q, sets of %q", err, content, numbers(t, s))
+			}
+		})
+	}
+}
+
+// noise returns text that cannot be compressed to fewer bytes than n.
+func noise(n int) string {
+	random := make([]byte, n)
+	rand.Read(random)
+	return hex.EncodeToString(random)
+}
+
+func TestEarlierSetsGiveWayIfThereIsNoRoom(t *testing.T) {
+	var sets []Set
+	for revision := int64(5); revision > 0; revision-- {
+		sets = append(sets, setWith(revision, noise(1000)))
+	}
+	key := []byte("key")
+	for _, test := range []struct {
+		room int
+		want string
+	}{{20_000, "5 4 3 2 1"}, {5000, "5 4 3 2"}, {3800, "5 4 2"}, {2600, "5 2"}, {1500, "5"}} {
+		sealed, err := Retention{Limit: 10, LastReady: 2}.sealSets(key, nil, sets, test.room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := open(key, nil, sealed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := decodeHistory(content)
+		var found []string
+		for _, set := range kept {
+			found = append(found, fmt.Sprint(set.Revision))
+		}
+		if got := strings.Join(found, " "); got != test.want || err != nil {
+			t.Errorf("in %d bytes: %q, want %q (%v)", test.room, got, test.want, err)
+		}
+	}
+	if _, err := (Retention{}).sealSets(key, nil, sets, 500); !IsTooLarge(err) {
+		t.Errorf("no room for the latest: %v", err)
+	}
+}
+
+func TestASetThatIsTooLargeHarmsNothingElse(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	record := s.Assume(component)
+	keepSet(t, record, setWith(1, "a"), Retention{Limit: 10})
+	set := setWith(2, noise(1<<20))
+	err := record.Save(t.Context(), Update{Revision: Revision{2, "a"}, Content: []byte("values"), Set: &set, Retention: Retention{Limit: 10}})
+	if !IsTooLarge(err) {
+		t.Errorf("a set that is too large: %v", err)
+	}
+	if content, err := contentOf(t, s, component, Revision{2, "a"}); content != "values" || err != nil {
+		t.Errorf("beside a set that is too large: %q, %v", content, err)
+	}
+	if got := numbers(t, s); got != "1" {
+		t.Errorf("sets of %q", got)
+	}
+}
+
+func TestADamagedHistoryIsReportedAndStartsAgain(t *testing.T) {
+	for name, damage := range map[string]func(data map[string][]byte){
+		"a changed byte":       func(data map[string][]byte) { data["history"][30] ^= 1 },
+		"cut off":              func(data map[string][]byte) { data["history"] = data["history"][:5] },
+		"that of a content":    func(data map[string][]byte) { data["history"] = data["r1"] },
+		"written with no seal": func(data map[string][]byte) { data["history"] = []byte(`{"objects":[],"sets":[]}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storeOn(fake.NewClientBuilder().Build(), "key")
+			set := setWith(1, "a")
+			update := Update{Revision: Revision{1, "a"}, Content: []byte("values"), Set: &set, Retention: Retention{Limit: 10}}
+			if err := s.Assume(component).Save(t.Context(), update); err != nil {
+				t.Fatal(err)
+			}
+			secret := secretOf(t, s, component)
+			damage(secret.Data)
+			if err := s.options.Client.Update(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+			record, err := s.Read(t.Context(), component)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = record.Sets(t.Context())
+			if lost, ok := errors.AsType[*LostError](err); !ok || !lost.Changed || !strings.Contains(err.Error(), secret.Name) {
+				t.Errorf("%v", err)
+			}
+			keepSet(t, record, setWith(2, "b"), Retention{Limit: 10})
+			if got := numbers(t, s); got != "2" {
+				t.Errorf("sets of %q", got)
+			}
+		})
+	}
+}
+
+func TestASetThatIsKeptIsNotWrittenAgain(t *testing.T) {
+	s := storeOn(fake.NewClientBuilder().Build(), "key")
+	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
+	before := secretOf(t, s, component).ResourceVersion
+	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
+	if after := secretOf(t, s, component).ResourceVersion; after != before {
+		t.Errorf("version %s, was %s", after, before)
 	}
 }
