@@ -5,7 +5,14 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"os"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 func TestTypeInfoMatches(t *testing.T) {
@@ -57,5 +64,276 @@ func TestAnOrdinaryItemIsSmall(t *testing.T) {
 	want := `{"version":"v1","kind":"ConfigMap","namespace":"shop","name":"settings","uid":"u","digest":"d","seen":"s","accepted":"a"}`
 	if string(got) != want {
 		t.Errorf("what is as usual should not be written:\ngot  %s\nwant %s", got, want)
+	}
+}
+
+// A client with the right to write the status can write anything that the schema lets pass.
+func TestWhatCannotBeReadOfAnItemLeavesItsName(t *testing.T) {
+	settings := InventoryItems{{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}}
+	tests := map[string]struct {
+		inventory string
+		want      InventoryItems
+	}{
+		"no text":                 {`{"v1 ConfigMap shop/settings": 7}`, settings},
+		"an object":               {`{"v1 ConfigMap shop/settings": {"uid":"u"}}`, settings},
+		"null":                    {`{"v1 ConfigMap shop/settings": null}`, settings},
+		"an empty text":           {`{"v1 ConfigMap shop/settings": ""}`, settings},
+		"no JSON":                 {`{"v1 ConfigMap shop/settings": "{"}`, settings},
+		"a number out of range":   {`{"v1 ConfigMap shop/settings": "{\"uid\":\"u\",\"applyOrder\":70000}"}`, settings},
+		"a field of another type": {`{"v1 ConfigMap shop/settings": "{\"uid\":7}"}`, settings},
+		"another name inside":     {`{"v1 ConfigMap shop/settings": "{\"kind\":\"Secret\",\"namespace\":\"x\",\"name\":\"y\"}"}`, settings},
+		"an empty name":           {`{"": "{}"}`, nil},
+		"a name without a kind":   {`{"settings": "{}", "v1 settings": "{}", " ConfigMap settings": "{}", "v1  settings": "{}", "v1 ConfigMap ": "{}"}`, nil},
+		"in the order of objects": {
+			`{"v1 Secret b/a": "{}", "v1 Secret a/b": "{}", "apps/v1 Deployment z": "{}", "v1 Secret a": "{}"}`,
+			InventoryItems{
+				{Version: "v1", Kind: "Secret", Name: "a"}, {Version: "v1", Kind: "Secret", Namespace: "a", Name: "b"},
+				{Version: "v1", Kind: "Secret", Namespace: "b", Name: "a"}, {Group: "apps", Version: "v1", Kind: "Deployment", Name: "z"},
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var inventory Inventory
+			if err := json.Unmarshal([]byte(`{"format":3,"objects":`+test.inventory+`}`), &inventory); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, inventory.Items); diff != "" {
+				t.Errorf("items (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// listed is one item of a list of SAP component-operator-runtime, with the given fields in place of the usual ones.
+func listed(t *testing.T, fields map[string]any) string {
+	t.Helper()
+	item := map[string]any{
+		"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "a", "adoptionPolicy": "IfUnowned", "reconcilePolicy": "OnObjectChange",
+		"updatePolicy": "Replace", "deletePolicy": "Delete", "applyOrder": 0, "deleteOrder": 0, "digest": "0a1b", "phase": "Ready", "status": "Current",
+		"lastAppliedAt": "2026-07-24T10:00:00Z",
+	}
+	for name, value := range fields {
+		if item[name] = value; value == nil {
+			delete(item, name)
+		}
+	}
+	text, err := json.Marshal(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAListOfItemsIsReadAsAnInventory(t *testing.T) {
+	type fields = map[string]any
+	usual := InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", Digest: UnknownManifest, Inherited: true}
+	with := func(change func(*InventoryItem)) InventoryItem {
+		item := usual
+		change(&item)
+		return item
+	}
+	neverApplied := with(func(i *InventoryItem) { i.Digest = "" })
+	for name, test := range map[string]struct {
+		fields fields
+		want   InventoryItem
+	}{
+		"ready":                        {fields{}, usual},
+		"what is new there is ignored": {fields{"uid": "u", "seal": "forged", "phase": "Ready"}, usual},
+		"being created":                {fields{"phase": "Creating"}, usual},
+		"being updated":                {fields{"phase": "Updating"}, usual},
+		"to be updated":                {fields{"phase": "ScheduledForApplication"}, usual},
+		"never applied":                {fields{"phase": "ScheduledForApplication", "lastAppliedAt": nil}, neverApplied},
+		"to be deleted":                {fields{"phase": "ScheduledForDeletion", "digest": ""}, neverApplied},
+		"being deleted":                {fields{"phase": "Deleting", "digest": ""}, neverApplied},
+		"without a phase":              {fields{"phase": nil}, neverApplied},
+		"to be purged":                 {fields{"phase": "ScheduledForCompletion"}, with(func(i *InventoryItem) { i.Phase = "Completing" })},
+		"being purged":                 {fields{"phase": "Completing"}, with(func(i *InventoryItem) { i.Phase = "Completing" })},
+		"purged":                       {fields{"phase": "Completed", "status": ""}, with(func(i *InventoryItem) { i.Phase = "Completed" })},
+		"in a group":                   {fields{"group": "apps", "kind": "Deployment"}, with(func(i *InventoryItem) { i.Group, i.Kind = "apps", "Deployment" })},
+		"without a namespace":          {fields{"namespace": nil}, with(func(i *InventoryItem) { i.Namespace = "" })},
+		"orders":                       {fields{"applyOrder": -32768, "deleteOrder": 32767}, with(func(i *InventoryItem) { i.ApplyOrder, i.DeleteOrder = -32768, 32767 })},
+		"no delete policy":             {fields{"deletePolicy": ""}, usual},
+		"orphan":                       {fields{"deletePolicy": "Orphan"}, with(func(i *InventoryItem) { i.DeletePolicy = DeletePolicyOrphan })},
+		"orphan on apply":              {fields{"deletePolicy": "OrphanOnApply"}, with(func(i *InventoryItem) { i.DeletePolicy = DeletePolicyOrphanOnApply })},
+		"orphan on delete":             {fields{"deletePolicy": "OrphanOnDelete"}, with(func(i *InventoryItem) { i.DeletePolicy = DeletePolicyOrphanOnDelete })},
+		"a definition": {fields{"managedTypes": []fields{{"group": "x.y", "version": "v1", "kind": "Foo"}, {"group": "x.y", "version": "v2", "kind": "Foo"}}},
+			with(func(i *InventoryItem) { i.Defines = []TypeInfo{{Group: "x.y", Kind: "Foo"}} })},
+		"an APIService": {fields{"managedTypes": []fields{{"group": "x.y", "version": "v1", "kind": "*"}}},
+			with(func(i *InventoryItem) { i.Defines = []TypeInfo{{Group: "x.y", Kind: "*"}} })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := "[" + listed(t, test.fields) + "]"
+			var inventory Inventory
+			if err := json.Unmarshal([]byte(list), &inventory); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(InventoryItems{test.want}, inventory.Items); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if again, err := json.Marshal(inventory); err != nil || string(again) != list {
+				t.Errorf("before it is adopted, it is written as\n%s, %v, and was\n%s", again, err, list)
+			}
+			if !inventory.Adopt() || inventory.Adopt() || inventory.Format != InventoryFormat {
+				t.Errorf("after the adoption: %+v", inventory)
+			}
+			text, err := json.Marshal(inventory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := Inventory{Foreign: json.RawMessage("[]")}
+			if err := json.Unmarshal(text, &again); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(inventory, again); diff != "" {
+				t.Errorf("%s is read as (-want, +got):\n%s", text, diff)
+			}
+		})
+	}
+}
+
+func TestAnEmptyListIsAnEmptyInventory(t *testing.T) {
+	var inventory Inventory
+	if err := json.Unmarshal([]byte(" []"), &inventory); err != nil || !inventory.IsEmpty() || !inventory.Adopt() {
+		t.Errorf("%+v, %v", inventory, err)
+	}
+	if diff := cmp.Diff(Inventory{Format: InventoryFormat, Items: InventoryItems{}}, inventory); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAListWithAMistakeIsRefusedAsAWhole(t *testing.T) {
+	type fields = map[string]any
+	good := listed(t, fields{"name": "good"})
+	for name, test := range map[string]struct{ list, says string }{
+		"no objects":               {`["a", 1, null, []]`, "item 0: it is no object; item 1: it is no object; item 2: it is no object; and 1 more mistakes"},
+		"another type of a field":  {"[" + good + "," + listed(t, fields{"applyOrder": "first"}) + "]", "item 1"},
+		"no kind":                  {"[" + listed(t, fields{"kind": ""}) + "]", "item 0: kind is missing"},
+		"no version":               {"[" + listed(t, fields{"version": nil}) + "]", "item 0 (ConfigMap shop/a): version is missing"},
+		"no name":                  {"[" + listed(t, fields{"name": ""}) + "]", "item 0: name is missing"},
+		"a slash":                  {"[" + listed(t, fields{"name": "b/c"}) + "]", "a name or a type has a slash or a space"},
+		"an order that is too far": {"[" + listed(t, fields{"deleteOrder": 32768}) + "]", "deleteOrder 32768 is not from -32768 to 32767"},
+		"another delete policy":    {"[" + listed(t, fields{"deletePolicy": "Burn"}) + "]", `deletePolicy "Burn" does not exist`},
+		"another phase":            {"[" + listed(t, fields{"phase": "Dancing"}) + "]", `phase "Dancing" does not exist`},
+		"an object twice":          {"[" + good + "," + listed(t, fields{"name": "good", "version": "v2"}) + "]", "item 1 (ConfigMap shop/good): the object is there twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var inventory Inventory
+			err := json.Unmarshal([]byte(test.list), &inventory)
+			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "status.inventory is a list, as SAP") {
+				t.Errorf("error %v, want %s", err, test.says)
+			}
+			if !inventory.IsEmpty() {
+				t.Errorf("it is read as %+v", inventory)
+			}
+		})
+	}
+}
+
+// golden reads a record as a file of testdata holds it, indented for people.
+func golden(t testing.TB, name string) (data []byte) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// generic decodes JSON without knowing what it means.
+func generic(t testing.TB, data []byte) (value any) {
+	t.Helper()
+	if err := json.Unmarshal(data, &value); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+	return value
+}
+
+func TestARecordIsGivenBackAsItWasFound(t *testing.T) {
+	for _, name := range []string{"inventory.json", "inventory-newer.json", "inventory-only-newer.json"} {
+		t.Run(name, func(t *testing.T) {
+			data := golden(t, name)
+			var inventory Inventory
+			if err := json.Unmarshal(data, &inventory); err != nil {
+				t.Fatal(err)
+			}
+			written, err := json.Marshal(inventory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(generic(t, data), generic(t, written)); diff != "" {
+				t.Errorf("read and written again, the record has changed (-found, +written):\n%s", diff)
+			}
+			written, err = json.Marshal(inventory.DeepCopy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(generic(t, data), generic(t, written)); diff != "" {
+				t.Errorf("a copy of the record has changed (-found, +written):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The server, and what patches status, see the record as untyped values.
+func TestUnknownFieldsPassThroughUntypedObjects(t *testing.T) {
+	type status struct {
+		Inventory Inventory `json:"inventory,omitzero"`
+	}
+	var before status
+	if err := json.Unmarshal(golden(t, "inventory-newer.json"), &before.Inventory); err != nil {
+		t.Fatal(err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after status
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &after); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("there and back, the record has changed:\n%s", diff)
+	}
+	data, err := utiljson.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := generic(t, golden(t, "inventory-newer.json"))
+	if diff := cmp.Diff(want, generic(t, data).(map[string]any)["inventory"]); diff != "" {
+		t.Errorf("the untyped record differs:\n%s", diff)
+	}
+}
+
+func TestOnlyUnknownFieldsAreUnknown(t *testing.T) {
+	var item InventoryItem
+	text := `{"version":"v1","kind":"ConfigMap","name":"a","uid":"u","Name":"case matters", "rank": 9007199254740993, "notes": [ "a", {"b": null} ]}`
+	if err := json.Unmarshal([]byte(text), &item); err != nil {
+		t.Fatal(err)
+	}
+	want := InventoryItem{Version: "v1", Kind: "ConfigMap", Name: "a", UID: types.UID("u"), Unknown: map[string]json.RawMessage{
+		"Name": json.RawMessage(`"case matters"`), "rank": json.RawMessage(`9007199254740993`), "notes": json.RawMessage(`["a",{"b":null}]`),
+	}}
+	if diff := cmp.Diff(want, item); diff != "" {
+		t.Errorf("read (-want, +got):\n%s", diff)
+	}
+}
+
+func TestADecodedItemKeepsNothingOfItsFormerContent(t *testing.T) {
+	item := InventoryItem{Unknown: map[string]json.RawMessage{"old": json.RawMessage("1")}}
+	if err := json.Unmarshal([]byte(`{"version":"v1","kind":"ConfigMap","name":"a"}`), &item); err != nil {
+		t.Fatal(err)
+	}
+	if item.Unknown != nil {
+		t.Errorf("a record without unknown fields was read, and there are %v", item.Unknown)
+	}
+}
+
+func TestADamagedRecordIsAnError(t *testing.T) {
+	for _, text := range []string{`[1]`, `{"format":"one"}`, `{"objects":[]}`, `{"objects":"x"}`, `{"newer":1,"format":"one"}`} {
+		var inventory Inventory
+		if err := json.Unmarshal([]byte(text), &inventory); err == nil {
+			t.Errorf("%s is read as %+v", text, inventory)
+		}
 	}
 }
