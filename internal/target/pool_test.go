@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -71,7 +70,7 @@ func userServer(w http.ResponseWriter, request *http.Request) {
 func TestTheUserIsSent(t *testing.T) {
 	local := httptest.NewServer(http.HandlerFunc(userServer))
 	defer local.Close()
-	there := serverOf(t, userServer)
+	there := kubeconfigOf(secure(t, userServer))
 	config := &rest.Config{Host: local.URL, BearerToken: "own"}
 	pool := New(config, Options{DialPolicy: loopbackToo})
 	defer pool.Close()
@@ -129,13 +128,21 @@ func TestMistakesAreErrorsAndNeverTheLocalUser(t *testing.T) {
 }
 
 func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
-	there := serverOf(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	there := kubeconfigOf(secure(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }))
 	pool := New(nowhere, Options{})
 	defer pool.Close()
-	denied := &cluster.AddressDeniedError{}
+	untilError(t, pool, Access{Kubeconfig: there}, func(err error) bool {
+		_, denied := errors.AsType[*cluster.AddressDeniedError](err)
+		return denied
+	})
+}
+
+// untilError enters until the pool is not busy, and checks the error then, which may be nil.
+func untilError(t *testing.T, pool *Pool, access Access, wanted func(error) bool) {
+	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		_, err := pool.Acquire(Access{Kubeconfig: there}, component("one"))
-		if errors.As(err, &denied) {
+		_, err := pool.Acquire(access, component("one"))
+		if wanted(err) {
 			return
 		}
 		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
@@ -144,30 +151,15 @@ func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
 	}
 }
 
-func untilError(t *testing.T, pool *Pool, access Access, want error) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		_, err := pool.Acquire(access, component("one"))
-		if errors.Is(err, want) {
-			return
-		}
-		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
-			t.Fatalf("got %v, want %v", err, want)
-		}
-	}
-}
-
 func TestWhatIsUnusedIsClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestPool(t, Options{})
+	inBubble(t, Options{}, func(t *testing.T, w *testPool) {
 		go func() { _ = w.Run(t.Context()) }()
 		for _, name := range []string{"a", "b", "c"} {
 			_, _ = w.Acquire(remote(name), component(name))
 		}
 		synctest.Wait()
 		w.answers(refuses)
-		_, _ = w.Acquire(remote("dead"), component("dead"))
-		synctest.Wait()
+		w.probe("dead", "dead")
 		used := w.acquire(t, remote("a"), "a")
 		for range 16 { // b is used again and again
 			lease, _ := w.Acquire(remote("b"), component("b"))
@@ -238,56 +230,41 @@ func TestASlotThatAComponentCannotUseIsPassedOn(t *testing.T) {
 		}, "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newTestPool(t, Options{Remote: 1})
+			inBubble(t, Options{Remote: 1}, func(t *testing.T, w *testPool) {
 				for _, name := range []string{"a", "b", "c"} {
 					_, _ = w.Acquire(remote(name), component(name))
 				}
 				synctest.Wait()
 				used := w.acquire(t, remote("a"), "a")
 				for _, name := range []string{"b", "c"} {
-					if _, err := w.Acquire(remote(name), component(name)); !errors.Is(err, ErrBusy) {
-						t.Fatalf("%s: got %v", name, err)
-					}
+					w.busy(t, name, name)
 				}
 				w.drainRequeued()
 				used.Release()
-				if got := w.drainRequeued(); got != "b" {
-					t.Fatalf("requeued: %q", got)
-				}
+				w.requeues(t, "b")
 				test.breaks(w, w.entries[remote("b").key()])
 				if _, err := w.Acquire(remote("b"), component("b")); err == nil {
 					t.Error("b uses its cluster")
 				}
 				synctest.Wait()
-				if got := w.drainRequeued(); got != test.requeued {
-					t.Errorf("requeued: %q, want %q", got, test.requeued)
-				}
+				w.requeues(t, test.requeued)
 			})
 		})
 	}
 }
 
 func TestTheSlotOfAComponentThatIsGoneIsPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTestPool(t, Options{Slots: 1})
-		_, _ = w.Acquire(remote("a"), component("first"))
-		synctest.Wait()
+	inBubble(t, Options{Slots: 1}, func(t *testing.T, w *testPool) {
+		w.probe("a", "first")
 		used := w.acquire(t, remote("a"), "first")
 		for _, name := range []string{"gone", "second"} {
-			if _, err := w.Acquire(remote("a"), component(name)); !errors.Is(err, ErrBusy) {
-				t.Fatalf("%s: got %v", name, err)
-			}
+			w.busy(t, "a", name)
 		}
 		w.drainRequeued()
 		used.Release()
-		if got := w.drainRequeued(); got != "gone" {
-			t.Fatalf("requeued: %q", got)
-		}
+		w.requeues(t, "gone")
 		w.ForgetComponent(component("gone"))
-		if got := w.drainRequeued(); got != "second" {
-			t.Errorf("requeued: %q, want second", got)
-		}
+		w.requeues(t, "second")
 	})
 }
 
@@ -389,17 +366,18 @@ func kubeconfigFor(server, authority, token string) []byte {
   clusters: [{name: x, cluster: {server: '%s', certificate-authority-data: '%s'}}], users: [{name: x, user: {token: '%s'}}]}`, server, authority, token)
 }
 
-// serverOf returns the kubeconfig of a server.
-func serverOf(t *testing.T, handler http.HandlerFunc, states ...func(net.Conn, http.ConnState)) (kubeconfig []byte) {
+// secure returns the configuration of a server with TLS.
+func secure(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	for _, state := range states {
-		server.Config.ConnState = state
-	}
-	server.StartTLS()
+	server := httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return kubeconfigFor(server.URL, base64.StdEncoding.EncodeToString(authority), "secret")
+	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
+}
+
+// kubeconfigOf returns the kubeconfig of a server.
+func kubeconfigOf(server *rest.Config) []byte {
+	return kubeconfigFor(server.Host, base64.StdEncoding.EncodeToString(server.CAData), "secret")
 }
 
 func answering(uid string) http.HandlerFunc {
@@ -481,6 +459,33 @@ func newTestPool(t *testing.T, options Options) *testPool {
 	w.answers(says(200, kubeSystem("there")))
 	t.Cleanup(w.Close)
 	return w
+}
+
+// inBubble runs a test with a pool in a bubble.
+func inBubble(t *testing.T, options Options, test func(t *testing.T, w *testPool)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newTestPool(t, options)) })
+}
+
+// probe lets a component ask for a cluster, and waits until the cluster has answered.
+func (w *testPool) probe(cluster, name string) {
+	_, _ = w.Acquire(remote(cluster), component(name))
+	synctest.Wait()
+}
+
+func (w *testPool) busy(t *testing.T, cluster, name string) {
+	t.Helper()
+	if _, err := w.Acquire(remote(cluster), component(name)); !errors.Is(err, ErrBusy) {
+		t.Errorf("%s: got %v", name, err)
+	}
+}
+
+// requeues compares the components that were requeued since it was last called.
+func (w *testPool) requeues(t *testing.T, want string) {
+	t.Helper()
+	if got := w.drainRequeued(); got != want {
+		t.Errorf("requeued: %q, want %q", got, want)
+	}
 }
 
 // says is a cluster that answers always the same.
