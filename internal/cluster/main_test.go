@@ -26,10 +26,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 // real returns a target on the package's API server.
 func real(t *testing.T) cluster.Target {
 	t.Helper()
-	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must(cluster.New(env.Shared(t).Config(), cluster.Options{}))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -42,19 +39,14 @@ func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, counter.
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.Unmarshal([]byte(text), &object.Object))
 	return object
 }
 
 // resolve resolves the type of an object.
 func resolve(t *testing.T, target cluster.Target, gvk schema.GroupVersionKind) cluster.Resource {
 	t.Helper()
-	resource, err := target.Types().Resolve(t.Context(), gvk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resource := must(target.Types().Resolve(t.Context(), gvk))(t)
 	return resource
 }
 
@@ -63,10 +55,7 @@ func create(t *testing.T, target cluster.Target, text string) (*unstructured.Uns
 	t.Helper()
 	object := parse(t, text)
 	resource := resolve(t, target, object.GroupVersionKind())
-	created, err := target.Objects().Create(t.Context(), resource, object, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := must(target.Objects().Create(t.Context(), resource, object, "test"))(t)
 	if !resource.Namespaced {
 		t.Cleanup(func() {
 			ctx := context.WithoutCancel(t.Context())

@@ -26,66 +26,36 @@ func TestAWriteIsRefusedIfItsPreconditionDoesNotHold(t *testing.T) {
 	target := real(t)
 	ctx, objects, namespace := t.Context(), target.Objects(), newNamespace(t, target)
 	created, configMaps := create(t, target, configMap(namespace, "settings", "a"))
-	const otherUID = types.UID("11111111-2222-3333-4444-555555555555")
-
-	for name, write := range map[string]func() error{ // Invalid is about metadata.uid
-		"create of what exists": func() error {
-			_, err := objects.Create(ctx, configMaps, parse(t, configMap(namespace, "settings", "b")), "test")
-			return err
-		},
-		"apply that demands absence": func() error {
-			object := parse(t, configMap(namespace, "settings", "b"))
-			object.SetResourceVersion("1")
-			_, err := objects.Apply(ctx, configMaps, object, "test")
-			return err
-		},
-		"apply of another uid": func() error {
-			object := parse(t, configMap(namespace, "settings", "b"))
-			object.SetUID(otherUID)
-			_, err := objects.Apply(ctx, configMaps, object, "test")
-			return err
-		},
-		"apply of a uid that is gone": func() error {
-			object := parse(t, configMap(namespace, "gone", "b"))
-			object.SetUID(otherUID)
-			object.SetResourceVersion("12345")
-			_, err := objects.Apply(ctx, configMaps, object, "test")
-			return err
-		},
-		"update of an older version": func() error {
-			object := created.DeepCopy()
-			object.SetResourceVersion("1")
-			_, err := objects.Update(ctx, configMaps, object, "test")
-			return err
-		},
-		"update of another uid": func() error {
-			object := created.DeepCopy()
-			object.SetUID(otherUID)
-			_, err := objects.Update(ctx, configMaps, object, "test")
-			return err
-		},
-		"update of what does not exist": func() error {
-			object := created.DeepCopy()
-			object.SetName("gone")
-			_, err := objects.Update(ctx, configMaps, object, "test")
-			return err
-		},
-		"deletion of another uid": func() error {
-			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", otherUID, "", metav1.DeletePropagationBackground)
-			return err
-		},
-		"deletion of an older version": func() error {
-			_, _, err := objects.Delete(ctx, configMaps, namespace, "settings", created.GetUID(), "1", metav1.DeletePropagationBackground)
-			return err
+	refused := func(name string, err error) { // Invalid is about metadata.uid
+		t.Helper()
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for name, change := range map[string]func(*unstructured.Unstructured){
+		"another uid":      func(o *unstructured.Unstructured) { o.SetUID("11111111-2222-3333-4444-555555555555") },
+		"an older version": func(o *unstructured.Unstructured) { o.SetResourceVersion("1") },
+		"what is gone": func(o *unstructured.Unstructured) {
+			o.SetName("gone")
+			o.SetResourceVersion("12345")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			err := write()
-			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
-				t.Fatalf("got %v", err)
-			}
-		})
+		other := created.DeepCopy()
+		change(other)
+		_, err := objects.Update(ctx, configMaps, other, "test")
+		refused("update of "+name, err)
+		applied := parse(t, configMap(namespace, "settings", "b"))
+		change(applied)
+		if applied.GetName() == "gone" {
+			applied.SetUID(created.GetUID())
+		}
+		_, err = objects.Apply(ctx, configMaps, applied, "test")
+		refused("apply of "+name, err)
+		_, _, err = objects.Delete(ctx, configMaps, namespace, other.GetName(), other.GetUID(), other.GetResourceVersion(), metav1.DeletePropagationBackground)
+		refused("deletion of "+name, err)
 	}
+	_, err := objects.Create(ctx, configMaps, parse(t, configMap(namespace, "settings", "b")), "test")
+	refused("create of what exists", err)
 	live, err := objects.Get(ctx, configMaps, namespace, "settings")
 	if err != nil || live.GetResourceVersion() != created.GetResourceVersion() {
 		t.Fatalf("the object was changed: %v, %v", live, err)
@@ -114,10 +84,7 @@ func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
 			object := parse(t, tc.object)
 			object.SetNamespace(namespace)
 			resource := resolve(t, target, object.GroupVersionKind())
-			created, err := objects.Create(ctx, resource, object, "test")
-			if err != nil {
-				t.Fatal(err)
-			}
+			created := must(objects.Create(ctx, resource, object, "test"))(t)
 			gone, live, err := objects.Delete(ctx, resource, namespace, object.GetName(), created.GetUID(), "", metav1.DeletePropagationBackground)
 			if err != nil {
 				t.Fatal(err)
@@ -136,10 +103,7 @@ func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
 		})
 	}
 	namespaces := resolve(t, target, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	object, err := objects.Get(ctx, namespaces, "", namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := must(objects.Get(ctx, namespaces, "", namespace))(t)
 	if gone, live, err := objects.Delete(ctx, namespaces, "", namespace, object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground); gone || live == nil || err != nil {
 		t.Errorf("deletion of a namespace: got %v, %v, %v", gone, live, err)
 	}

@@ -22,10 +22,7 @@ import (
 // recorded returns a target that sends its requests to the recorder.
 func recorded(t *testing.T, recorder *wire.Recorder) cluster.Target {
 	t.Helper()
-	target, err := cluster.New(recorder.Config(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must(cluster.New(recorder.Config(), cluster.Options{}))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -192,9 +189,7 @@ func TestEveryWriteOfADryRunIsOne(t *testing.T) {
 		_, _, deletion := objects.Delete(t.Context(), configMaps, "shop", "settings", "u", "", metav1.DeletePropagationBackground)
 		return []error{create, update, apply, patch, deletion}
 	}
-	if err := errors.Join(write()...); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(write()...))
 	sent := recorder.Writes()
 	for _, s := range sent {
 		options, _ := s.Body["dryRun"].([]any)

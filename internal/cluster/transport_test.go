@@ -5,10 +5,19 @@ package cluster_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,10 +41,7 @@ func serve(t *testing.T, options cluster.Options, handler http.HandlerFunc) clus
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	target, err := cluster.New(&rest.Config{Host: server.URL}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must(cluster.New(&rest.Config{Host: server.URL}, options))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -148,32 +154,13 @@ func TestDiscoveryThatIsNotToBeTrustedProvesNothing(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfAWatchIsAStatus(t *testing.T) {
-	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)
-	})
-	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Close()
-	what, object, err := events.Decode()
-	if err != nil || what != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(object)) {
-		t.Errorf("%s, %v, %v", what, object, err)
-	}
-}
-
-// answering returns a target on a server that answers everything like this.
-func answering(t *testing.T, answer http.HandlerFunc) cluster.Target {
+// watched returns the events of a watch that a server answers like this.
+func watched(t *testing.T, answer http.HandlerFunc) watch.Decoder {
 	t.Helper()
-	server := httptest.NewServer(answer)
-	t.Cleanup(server.Close)
-	target, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{RequestTimeout: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(target.Close)
-	return target
+	target := serve(t, cluster.Options{RequestTimeout: 200 * time.Millisecond}, answer)
+	events := must(target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{}))(t)
+	t.Cleanup(events.Close)
+	return events
 }
 
 func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
@@ -186,19 +173,18 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 		"the end":      {``, io.EOF.Error()},
 		"cut":          {`{"type":"ADDED","object":{"apiVer`, io.ErrUnexpectedEOF.Error()},
 	} {
-		t.Run(name, func(t *testing.T) {
-			target := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tc.body) })
-			events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer events.Close()
-			if _, _, err = events.Decode(); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%v", err)
-			}
-		})
+		events := watched(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tc.body) })
+		if _, _, err := events.Decode(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	what, object, err := watched(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)
+	}).Decode()
+	if err != nil || what != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(object)) {
+		t.Errorf("a status: %s, %v, %v", what, object, err)
+	}
+	target := serve(t, cluster.Options{}, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"apiVersion":"v1","kind":"SecretList","items":[]}`)
 	})
 	if _, err := target.Objects().List(t.Context(), configMaps, "", metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "instead of a list of configmaps") {
@@ -209,17 +195,12 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 func TestManyEventsOfAWatchAreNotBounded(t *testing.T) {
 	const many = 20
 	event := `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"` + strings.Repeat("a", 1<<20) + `"}}}`
-	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	events := watched(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.(http.Flusher).Flush() // the client does not wait long for the start of an answer
 		for range many {
 			fmt.Fprint(w, event)
 		}
 	})
-	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Close()
 	for i := range many {
 		if what, _, err := events.Decode(); err != nil || what != watch.Added {
 			t.Fatalf("event %d: %s, error %v", i, what, err)
@@ -230,44 +211,270 @@ func TestManyEventsOfAWatchAreNotBounded(t *testing.T) {
 	}
 }
 
-func TestAnEventOfAWatchIsBounded(t *testing.T) {
-	target := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"`)
-		for block := bytes.Repeat([]byte("a"), 1<<20); ; {
-			if _, err := w.Write(block); err != nil {
-				return
+func TestASlowOrEndlessServerHoldsUpNoCallerForLong(t *testing.T) {
+	get := func(target cluster.Target) error {
+		_, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings")
+		return err
+	}
+	watching := func(target cluster.Target) error {
+		events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))})
+		if err != nil {
+			return err
+		}
+		defer events.Close()
+		_, _, err = events.Decode()
+		return err
+	}
+	endless := func(start string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			_, err := fmt.Fprint(w, start)
+			for block := bytes.Repeat([]byte("a"), 1<<20); err == nil; {
+				_, err = w.Write(block)
 			}
 		}
-	})
-	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
 	}
-	defer events.Close()
-	if _, _, err := events.Decode(); err == nil || !strings.Contains(err.Error(), "an event of a watch of configmaps has more than 16777216 bytes") {
-		t.Errorf("%v", err)
+	silent := func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }
+	for name, tc := range map[string]struct {
+		handler http.HandlerFunc
+		ask     func(cluster.Target) error
+		want    string
+	}{
+		"a byte now and then": {func(w http.ResponseWriter, request *http.Request) {
+			for request.Context().Err() == nil {
+				_, _ = w.Write([]byte(" "))
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(10 * time.Millisecond)
+			}
+		}, get, "the server did not answer within 200ms"},
+		"no answer":                 {silent, get, "the server did not answer within 200ms"},
+		"an endless answer":         {endless(""), get, "larger than 1048576 bytes"},
+		"a watch without an answer": {silent, watching, "did not answer within 200ms"},
+		"a watch without events": {func(w http.ResponseWriter, request *http.Request) {
+			w.(http.Flusher).Flush()
+			silent(w, request)
+		}, watching, ""},
+		"an endless event": {
+			endless(`{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"`), watching,
+			"an event of a watch of configmaps has more than 16777216 bytes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := secureServer(t, tc.handler)
+			target := must(cluster.New(config, cluster.Options{DialPolicy: allow, RequestTimeout: 200 * time.Millisecond, MaxResponseBytes: 1 << 20}))(t)
+			defer target.Close()
+			err := tc.ask(target)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v", err)
+			}
+			if _, ok := errors.AsType[*cluster.ProtocolError](err); name == "an endless answer" && !ok {
+				t.Errorf("got %T", err)
+			}
+		})
 	}
 }
 
-func TestAWatchThatTheServerDoesNotStartTimesOut(t *testing.T) {
-	target := answering(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	_, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
-	if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
-		t.Error(err)
+func TestInternalAddressesAreDenied(t *testing.T) {
+	denied := map[string][]string{
+		"metadata": {
+			"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254",
+			"::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "::169.254.169.254", "64:ff9b:1::a9fe:a9fe",
+		},
+		"machine":   {"127.0.0.1", "127.255.255.254", "::1", "0.0.0.0", "0.1.2.3", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"},
+		"link":      {"169.254.0.1", "fe80::1", "fe80::1%eth0", "::ffff:169.254.3.4"},
+		"no server": {"224.0.0.1", "239.255.255.250", "255.255.255.255", "240.0.0.1", "ff02::1"},
+	}
+	for class, addresses := range denied {
+		class = strings.TrimPrefix(class, "no ")
+		for _, address := range addresses {
+			err := cluster.DenyInternal(t.Context(), "tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 443))
+			if err == nil || !strings.Contains(err.Error(), class) {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+	}
+	for _, address := range []string{
+		"10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "203.0.113.7", "8.8.8.8", "169.253.255.255", "128.0.0.1",
+		"2001:db8::1", "fd12:3456::1", "2600::", "64:ff9b::808:808", "2002:808:808::1",
+	} {
+		if err := cluster.DenyInternal(t.Context(), "tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 443)); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }
 
-func TestAWatchIsBoundedByItsTime(t *testing.T) {
-	target := answering(t, func(w http.ResponseWriter, r *http.Request) {
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
+// secureServer answers over TLS; the configuration trusts it.
+func secureServer(t *testing.T, handler http.HandlerFunc) *rest.Config {
+	t.Helper()
+	server := httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
+}
+
+func allow(context.Context, string, netip.AddrPort) error { return nil }
+
+func confined(t *testing.T, config *rest.Config, policy cluster.DialPolicy) cluster.Target {
+	t.Helper()
+	target := must(cluster.New(config, cluster.Options{DialPolicy: policy}))(t)
+	t.Cleanup(target.Close)
+	return target
+}
+
+func TestThePolicyIsAskedBeforeAnythingIsSent(t *testing.T) {
+	config := secureServer(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	byName := rest.CopyConfig(config)
+	byName.Host = strings.Replace(config.Host, "127.0.0.1", "localhost", 1)
+	for _, config := range []*rest.Config{config, byName} {
+		target := confined(t, config, cluster.DenyInternal)
+		_, err := target.UID(t.Context())
+		denied, ok := errors.AsType[*cluster.AddressDeniedError](err)
+		if !ok || !denied.Address.Addr().IsLoopback() || !strings.Contains(err.Error(), "are not allowed: it is the machine that the operator runs on") {
+			t.Errorf("%s: got %v", config.Host, err)
+		}
+		other := must(rest.HTTPClientFor(target.Config()))(t)
+		if _, err := other.Get(config.Host); err == nil {
+			t.Error("a client of the target's configuration is not held to the policy")
+		}
+	}
+}
+
+func TestThePolicyIsAskedAgainWhenANameMeansAnotherAddress(t *testing.T) {
+	config := secureServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		answer(w, "application/json", 200, settings)
 	})
-	events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))})
+	var dials atomic.Int64
+	target := confined(t, config, func(context.Context, string, netip.AddrPort) error {
+		if dials.Add(1) > 1 {
+			return errors.New("not any more")
+		}
+		return nil
+	})
+	if _, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings"); err != nil {
+		t.Fatal(err)
+	}
+	target.Close()
+	_, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings")
+	if _, ok := errors.AsType[*cluster.AddressDeniedError](err); !ok {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConfinedTargetsUseNoProxy(t *testing.T) {
+	target := confined(t, &rest.Config{Host: "https://api.example.com"}, allow)
+	request := httptest.NewRequest(http.MethodGet, "https://api.example.com", nil)
+	if proxy, err := target.Config().Proxy(request); proxy != nil || err != nil {
+		t.Errorf("got %v, %v", proxy, err)
+	}
+}
+
+func TestAPolicyThatCannotHoldIsAMistake(t *testing.T) {
+	for _, config := range []*rest.Config{
+		{Host: "https://x", Transport: http.DefaultTransport},
+		{Host: "https://x", Proxy: http.ProxyFromEnvironment},
+		{Host: "https://x", Dial: (&net.Dialer{}).DialContext},
+		confined(t, &rest.Config{Host: "https://x"}, allow).Config(),
+	} {
+		if target, err := cluster.New(config, cluster.Options{DialPolicy: allow}); err == nil || target != nil {
+			t.Errorf("got %v, %v", target, err)
+		}
+	}
+}
+
+// authority returns the certificate of a new certificate authority.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer events.Close()
-	if _, _, err := events.Decode(); err == nil {
-		t.Error("an event of a server that is silent")
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true}
+	certificate := must(x509.CreateCertificate(rand.Reader, template, template, public, private))(t)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+}
+
+func TestAnAddressIsTheServerAndItsAuthorities(t *testing.T) {
+	one, other := authority(t), authority(t)
+	config := func(host string, authorities ...[]byte) *rest.Config {
+		c := &rest.Config{Host: host, BearerToken: "secret"}
+		for _, a := range authorities {
+			c.CAData = append(c.CAData, a...)
+		}
+		return c
+	}
+	address := func(c *rest.Config) string {
+		target := must(cluster.New(c, cluster.Options{ByAddress: true}))(t)
+		defer target.Close()
+		return string(target.Address())
+	}
+	for name, tc := range map[string]struct {
+		a, b       *rest.Config
+		equal, one bool
+	}{
+		"the same":              {config("https://a.example.com", one), config("https://a.example.com", one), true, true},
+		"another form of it":    {config("https://a.example.com", one, other), config("https://A.example.com:443/", other, []byte("\n"), one), true, true},
+		"another user":          {config("https://a.example.com", one), &rest.Config{Host: "https://a.example.com", TLSClientConfig: rest.TLSClientConfig{CAData: one}}, true, true},
+		"another server":        {config("https://a.example.com", one), config("https://b.example.com", one), false, true},
+		"another port":          {config("https://a.example.com", one), config("https://a.example.com:6443", other), false, false},
+		"another path":          {config("https://a.example.com/x", one), config("https://a.example.com/y", other), false, false},
+		"another authority":     {config("https://a.example.com", one), config("https://a.example.com", other), false, true},
+		"one authority more":    {config("https://a.example.com", one), config("https://b.example.com", one, other), false, true},
+		"those of the system":   {config("https://a.example.com"), config("https://b.example.com"), false, false},
+		"no authority, and one": {config("https://a.example.com"), config("https://a.example.com", one), false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if equal := address(tc.a) == address(tc.b); equal != tc.equal {
+				t.Errorf("%s and %s are equal: %v", address(tc.a), address(tc.b), equal)
+			}
+			if one, err := cluster.MayBeOne(tc.a, tc.b); one != tc.one || err != nil {
+				t.Errorf("may be one: %v, %v", one, err)
+			}
+		})
+	}
+}
+
+func TestAClusterWithAnUnreadableUIDIsIdentifiedByItsAddressIfThatIsAllowed(t *testing.T) {
+	refuse := func(code int, reason string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"`+reason+`"}`)
+		}
+	}
+	for name, tc := range map[string]struct {
+		answer    http.HandlerFunc
+		byAddress bool
+		known     bool
+	}{
+		"forbidden":                    {refuse(403, "Forbidden"), true, true},
+		"forbidden, and not accepted":  {refuse(403, "Forbidden"), false, false},
+		"not authenticated":            {refuse(401, "Unauthorized"), true, false},
+		"too busy":                     {refuse(503, "ServiceUnavailable"), true, false},
+		"there is no such namespace":   {refuse(404, "NotFound"), true, false},
+		"something that is no cluster": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := serve(t, cluster.Options{ByAddress: tc.byAddress}, tc.answer)
+			uid, err := target.UID(t.Context())
+			if known := err == nil; known != tc.known || known != cluster.IsAddress(uid) || known && uid != target.Address() {
+				t.Errorf("got %q, %v", uid, err)
+			}
+		})
+	}
+}
+
+// must returns the value of a call, or fails the test.
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		check(t, err)
+		return value
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -233,10 +233,7 @@ func TestServedIsAskedForKindByKindWhereItHasTo(t *testing.T) {
 		_, _ = w.Write([]byte(answer))
 	}))
 	defer server.Close()
-	target, err := cluster.New(&rest.Config{Host: server.URL}, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must(cluster.New(&rest.Config{Host: server.URL}, cluster.Options{}))(t)
 	got, err := target.Types().Served(t.Context())
 	want := cluster.Served{Version: "v1.25.0", APIVersions: []string{"a.example.com/v1", "a.example.com/v1/Foo", "broken.example.com/v1", "v1", "v1/Pod"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
