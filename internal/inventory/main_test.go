@@ -252,15 +252,16 @@ func (g *gate) hasCrashed() bool {
 
 var reasons = map[int]string{http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}
 
-// refuser is in front of a server and refuses patches of Secrets.
+// refuser is in front of a server, counts the requests for Secrets, and refuses those of a method: patches, if it is empty.
 type refuser struct {
-	refused atomic.Int64
+	method            string
+	requests, refused atomic.Int64
 
 	mu    sync.Mutex
 	codes map[string]int
 }
 
-// refuse answers patches of the Secret of that name with the code, or of any Secret if
+// refuse answers requests for the Secret of that name with the code, or for any Secret if
 // it is empty; 0 lets them through.
 func (f *refuser) refuse(code int, name string) {
 	f.mu.Lock()
@@ -279,23 +280,19 @@ func (f *refuser) codeFor(name string) int {
 
 func (f *refuser) wrap(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/secrets/") {
+		if !strings.Contains(r.URL.Path, "/secrets") {
 			return next.RoundTrip(r)
 		}
+		f.requests.Add(1)
 		code := f.codeFor(path.Base(r.URL.Path))
-		if code == 0 {
+		if matches := r.Method == f.method || f.method == "" && r.Method == http.MethodPatch; code == 0 || !matches {
 			return next.RoundTrip(r)
 		}
 		f.refused.Add(1)
-		return refusal(r, code), nil
+		body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"not you, or not now","code":%d}`, reasons[code], code)
+		return &http.Response{
+			StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+		}, nil
 	})
-}
-
-// refusal is what a server answers that refuses a request.
-func refusal(r *http.Request, code int) *http.Response {
-	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"not you, or not now","code":%d}`, reasons[code], code)
-	return &http.Response{
-		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}
 }

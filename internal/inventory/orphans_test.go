@@ -38,6 +38,23 @@ func (d *fixture) only(look func(c Component) (State, error)) StateFunc {
 	}
 }
 
+// stored returns a fixture with its inventory in Secrets, and the process that wrote it, with what may refuse its requests.
+func stored(t *testing.T) (*fixture, *process, *refuser) {
+	t.Helper()
+	d, server := newFixture(t), &refuser{}
+	c := d.process(server.wrap)
+	d.check(c.reconcile(t.Context(), items(0, 20)))
+	return d, c, server
+}
+
+// onlyLeft compares the name of the only Secret.
+func (d *fixture) onlyLeft(name string) {
+	d.Helper()
+	if left := d.secrets(); len(left) != 1 || left[0].Name != name {
+		d.Errorf("%d Secrets are left", len(left))
+	}
+}
+
 // deleteSecrets deletes all Secrets, which our finalizer holds.
 func (d *fixture) deleteSecrets() []corev1.Secret {
 	d.Helper()
@@ -84,48 +101,41 @@ func TestOrphansAreFoundByANewProcess(t *testing.T) {
 }
 
 func TestOneSecretThatCannotBeRemovedBlocksNoOther(t *testing.T) {
-	d, _ := spilled(t)
-	secrets := d.deleteSecrets()
-	var server refuser
-	orphans := d.process(server.wrap).store.Orphans()
-	cleanUp := func() error {
-		return orphans.CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateGone, nil }))
-	}
-	server.refuse(http.StatusTooManyRequests, secrets[0].Name)
-	if err := cleanUp(); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), secrets[0].Name) {
-		t.Errorf("error %v", err)
-	}
-	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
-		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
-	}
-	server.refuse(0, secrets[0].Name)
-	d.check(cleanUp())
-	d.nothingLeft()
-}
-
-func TestASecretThatMustNotBeChangedIsLoggedOnceAndIgnored(t *testing.T) {
-	d, _ := spilled(t)
-	secrets := d.deleteSecrets()
-	var server refuser
-	server.refuse(http.StatusForbidden, secrets[0].Name)
-	orphans := d.process(server.wrap).store.Orphans()
-	var logged []string
-	ctx := logf.IntoContext(t.Context(), funcr.New(func(_, text string) { logged = append(logged, text) }, funcr.Options{}))
-	for range 3 {
-		d.check(orphans.CleanUp(ctx, configMaps, d.only(func(Component) (State, error) { return StateGone, nil })))
-	}
-	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
-		t.Errorf("%d of %d Secrets are left", len(left), len(secrets))
-	}
-	if tried := server.refused.Load(); tried != 1 || len(logged) != 1 || !strings.Contains(logged[0], secrets[0].Name) {
-		t.Errorf("it was tried %d times, and logged: %q", tried, logged)
+	for name, test := range map[string]struct {
+		code  int
+		again bool // it is tried again
+	}{"for now": {http.StatusTooManyRequests, true}, "that must not be changed": {http.StatusForbidden, false}} {
+		t.Run(name, func(t *testing.T) {
+			d, _ := spilled(t)
+			secrets := d.deleteSecrets()
+			var server refuser
+			var logged []string
+			ctx := logf.IntoContext(t.Context(), funcr.New(func(_, text string) { logged = append(logged, text) }, funcr.Options{}))
+			orphans := d.process(server.wrap).store.Orphans()
+			cleanUp := func() error {
+				return orphans.CleanUp(ctx, configMaps, d.only(func(Component) (State, error) { return StateGone, nil }))
+			}
+			server.refuse(test.code, secrets[0].Name)
+			for range 3 {
+				err := cleanUp()
+				if (err != nil) != test.again || test.again && (!apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), secrets[0].Name)) {
+					t.Errorf("error %v", err)
+				}
+			}
+			d.onlyLeft(secrets[0].Name)
+			if test.again {
+				server.refuse(0, secrets[0].Name)
+				d.check(cleanUp())
+				d.nothingLeft()
+			} else if tried := server.refused.Load(); tried != 1 || len(logged) != 1 || !strings.Contains(logged[0], secrets[0].Name) {
+				t.Errorf("it was tried %d times, and logged: %q", tried, logged)
+			}
+		})
 	}
 }
 
 func TestACachedEntryIsNotReplacedByThatOfAnOrphan(t *testing.T) {
-	d := newFixture(t)
-	c := d.process(nil)
-	d.check(c.reconcile(t.Context(), items(0, 20)))
+	d, c, _ := stored(t)
 	stored, err := c.stored(t.Context())
 	d.check(err)
 	d.deleteSecrets()
@@ -192,16 +202,12 @@ func gone(context.Context, Component) (State, error) { return StateGone, nil }
 
 func TestSecretsDoNotOutliveAComponentThatIsRemovedByForce(t *testing.T) {
 	t.Run("the process knows it and sees its end", func(t *testing.T) {
-		d := newFixture(t)
-		c := d.process(nil)
-		d.check(c.reconcile(t.Context(), items(0, 20)))
+		d, c, _ := stored(t)
 		d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
 		d.nothingLeft()
 	})
 	t.Run("the process knows it and meets its successor", func(t *testing.T) {
-		d := newFixture(t)
-		c := d.process(nil)
-		d.check(c.reconcile(t.Context(), items(0, 20)))
+		d, c, _ := stored(t)
 		d.replace()
 		c.component = d.component
 		d.check(c.reconcile(t.Context(), items(0, 3)))
@@ -223,9 +229,7 @@ func TestTheCacheOfAComponentIsKeptUntilItIsGone(t *testing.T) {
 		"we must not read it":                                 {err: apierrors.NewForbidden(schema.GroupResource{Resource: "shops"}, "main", nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newFixture(t)
-			c := d.process(nil)
-			d.check(c.reconcile(t.Context(), items(0, 20)))
+			d, c, _ := stored(t)
 			before := len(d.secrets())
 			left := func(state State, err error) error {
 				return c.store.CleanUpComponent(t.Context(), d.key, func(_ context.Context, c Component) (State, error) {
@@ -252,10 +256,7 @@ func TestTheCacheOfAComponentIsKeptUntilItIsGone(t *testing.T) {
 }
 
 func TestASuccessorWaitsUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) {
-	d := newFixture(t)
-	var server refuser
-	c := d.process(server.wrap)
-	d.check(c.reconcile(t.Context(), items(0, 20)))
+	d, c, server := stored(t)
 	before := len(d.secrets())
 	d.replace()
 	c.component = d.component
@@ -279,10 +280,7 @@ func TestASuccessorWaitsUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) 
 }
 
 func TestSecretsThatMustNotBeRemovedHoldUpNoSuccessor(t *testing.T) {
-	d := newFixture(t)
-	var server refuser
-	c := d.process(server.wrap)
-	d.check(c.reconcile(t.Context(), items(0, 20)))
+	d, c, server := stored(t)
 	before := d.secrets()
 	d.replace()
 	c.component = d.component
@@ -301,10 +299,7 @@ func TestSecretsThatMustNotBeRemovedHoldUpNoSuccessor(t *testing.T) {
 
 // One that must not be removed does not make the others be given up.
 func TestOnlyIfAllIsDeniedItIsGivenUp(t *testing.T) {
-	d := newFixture(t)
-	var server refuser
-	c := d.process(server.wrap)
-	d.check(c.reconcile(t.Context(), items(0, 20)))
+	d, c, server := stored(t)
 	secrets := d.secrets()
 	server.refuse(http.StatusForbidden, secrets[0].Name)
 	server.refuse(http.StatusTooManyRequests, secrets[1].Name)
@@ -313,7 +308,5 @@ func TestOnlyIfAllIsDeniedItIsGivenUp(t *testing.T) {
 	}
 	server.refuse(0, secrets[1].Name)
 	d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
-	if left := d.secrets(); len(left) != 1 || left[0].Name != secrets[0].Name {
-		t.Errorf("%d Secrets are left", len(left))
-	}
+	d.onlyLeft(secrets[0].Name)
 }

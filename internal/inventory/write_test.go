@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,30 +89,12 @@ func TestAnInventoryThatFitsNowhereIsRefusedBeforeAnythingIsWritten(t *testing.T
 	}
 }
 
-// denier refuses requests for Secrets with a method, and counts all for Secrets.
-type denier struct {
-	method   string
-	requests atomic.Int64
-}
-
-func (d *denier) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if !strings.Contains(r.URL.Path, "/secrets") {
-			return next.RoundTrip(r)
-		}
-		d.requests.Add(1)
-		if r.Method != d.method {
-			return next.RoundTrip(r)
-		}
-		return refusal(r, http.StatusForbidden), nil
-	})
-}
-
 func TestWithoutRightsOnSecretsTheInventoryStaysInTheStatusAsLongAsItMay(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		t.Run(method, func(t *testing.T) {
 			d := newFixture(t)
-			rights := &denier{method: method}
+			rights := &refuser{method: method}
+			rights.refuse(http.StatusForbidden, "")
 			c := d.process(rights.wrap)
 			for n := range 3 {
 				d.check(c.reconcile(t.Context(), items(0, 12, n)))
@@ -144,7 +125,7 @@ func TestWithoutRightsOnSecretsTheInventoryStaysInTheStatusAsLongAsItMay(t *test
 
 func TestACachedInventoryIsOpenedWithoutARequest(t *testing.T) {
 	d := newFixture(t)
-	requests := &denier{}
+	requests := &refuser{}
 	c := d.process(requests.wrap)
 	d.check(c.reconcile(t.Context(), items(0, 12)))
 	stored, err := c.stored(t.Context())
@@ -230,12 +211,7 @@ func TestInATerminatingNamespaceTheInventoryShrinksInPlace(t *testing.T) {
 
 func TestInATerminatingNamespaceALostPartIsRebuiltWithoutASecret(t *testing.T) {
 	d, all := spilled(t)
-	lost := d.full()
-	d.terminate()
-	d.check(d.client.Get(t.Context(), keyOf(lost), lost))
-	lost.Finalizers = nil
-	d.check(d.client.Update(t.Context(), lost))
-	d.component.Deleting = true
+	d.terminateAndLose()
 	for left := len(all); left >= 0; left -= 5 {
 		c := d.process(nil)
 		d.check(c.open(t.Context()))
@@ -268,12 +244,7 @@ func TestInATerminatingNamespaceALostPartIsRebuiltWithoutASecret(t *testing.T) {
 
 func TestNothingIsRecordedAnewWhereItCannotBeKept(t *testing.T) {
 	d, all := spilled(t)
-	lost := d.full()
-	d.terminate()
-	d.check(d.client.Get(t.Context(), keyOf(lost), lost))
-	lost.Finalizers = nil
-	d.check(d.client.Update(t.Context(), lost))
-	d.component.Deleting = true
+	d.terminateAndLose()
 	c := d.process(nil)
 	d.check(c.open(t.Context()))
 	c.snapshot.Restore(all)
@@ -281,6 +252,17 @@ func TestNothingIsRecordedAnewWhereItCannotBeKept(t *testing.T) {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("error: %v", err)
 	}
+}
+
+// terminateAndLose deletes the namespace, and loses a Secret that holds items.
+func (d *fixture) terminateAndLose() {
+	d.Helper()
+	lost := d.full()
+	d.terminate()
+	d.check(d.client.Get(d.Context(), client.ObjectKeyFromObject(lost), lost))
+	lost.Finalizers = nil
+	d.check(d.client.Update(d.Context(), lost))
+	d.component.Deleting = true
 }
 
 // terminate deletes the namespace, and its Secrets, as the namespace controller does.
@@ -293,11 +275,9 @@ func (d *fixture) terminate() {
 	}
 }
 
-func keyOf(s *corev1.Secret) client.ObjectKey { return client.ObjectKeyFromObject(s) }
-
 func TestTheNumberOfChunksDoesNotFlip(t *testing.T) {
 	const kib = 1 << 10
-	tests := []struct {
+	for _, test := range []struct {
 		name            string
 		size, now, want int
 	}{
@@ -311,8 +291,7 @@ func TestTheNumberOfChunksDoesNotFlip(t *testing.T) {
 		{"needs fewer", 64*8*kib - 1, 64, 8},
 		{"is not moved for nothing", 8 * 64 * kib, 8, 8},
 		{"is as large as can be", 1 << 30, 0, 256},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := limitsFor(DefaultThreshold)
 			got := l.chunks(test.size, test.now)
