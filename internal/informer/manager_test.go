@@ -4,13 +4,10 @@
 package informer
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,8 +151,6 @@ func TestAWideWatchThatIsRefusedDoesNotEndTheNarrowOnes(t *testing.T) {
 	})
 }
 
-// Whatever happens, and however late the watches are: when all is quiet, each owner
-// has read the latest state.
 // A timer that fires while it is being stopped must not end a watch that is idle again.
 func TestATimerThatWasStoppedTooLateEndsNoWatch(t *testing.T) {
 	inBubble(t, Options{Linger: time.Minute}, func(w *fakeServer) {
@@ -175,6 +170,8 @@ func TestATimerThatWasStoppedTooLateEndsNoWatch(t *testing.T) {
 	})
 }
 
+// Whatever happens, and however late the watches are: when all is quiet, each owner
+// has read the latest state.
 func TestInTheEndEachOwnerHasReadTheLatestState(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -500,57 +497,6 @@ func (w *fakeServer) expect(notified string) {
 func inBubble(t *testing.T, options Options, f func(w *fakeServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newFakeServer(t, options)) })
-}
-
-// wire is the connection of a Manager to the server.
-type wire struct {
-	next http.RoundTripper
-	// answer may answer a request in place of the server.
-	answer func(*http.Request) *http.Response
-
-	mu       sync.Mutex
-	received bytes.Buffer
-	watches  int
-	bodies   []io.Closer
-}
-
-func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
-	if w.answer != nil {
-		if response := w.answer(request); response != nil {
-			return response, nil
-		}
-	}
-	response, err := w.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if request.URL.Query().Get("watch") != "" {
-		w.watches++
-		w.bodies = append(w.bodies, response.Body)
-	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.TeeReader(response.Body, w), response.Body}
-	return response, nil
-}
-
-func (w *wire) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.received.Write(p)
-}
-
-// cut ends all watches in the middle.
-func (w *wire) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, body := range w.bodies {
-		_ = body.Close()
-	}
-	w.bodies = nil
 }
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
