@@ -60,7 +60,7 @@ func TestValuesAreWhatKubectlMakesOfThem(t *testing.T) {
 }
 
 func TestValueRefuses(t *testing.T) {
-	tests := []struct{ name, text, want string }{
+	for _, test := range []struct{ name, text, want string }{
 		{"not a number", "a: .nan", "line 1: .nan is no number"},
 		{"infinity", "a: 1\nb: -.inf", "line 2: -.inf is no number"},
 		{"a key set twice", "a: 1\nb:\n  c: 1\n  c: 2", `line 4: key "c" is set twice, first in line 3`},
@@ -90,8 +90,7 @@ func TestValueRefuses(t *testing.T) {
 		{"deep nesting", strings.Repeat("[", 2000) + strings.Repeat("]", 2000), "nested deeper than 500 levels"},
 		{"deeper nesting", strings.Repeat("[", 100_000), "exceeded max depth"},
 		{"deep JSON", strings.Repeat(`{"\ud83d\ude00":`, 2000) + "1" + strings.Repeat("}", 2000), "line 1: "},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			value, err := Value([]byte(test.text))
 			if err == nil {
@@ -190,16 +189,27 @@ func TestAliasesShareNothing(t *testing.T) {
 	}
 }
 
-// FuzzValue compares with the parser of kubectl: what both accept, they must
-// read alike.
+// FuzzValue compares with the parser of kubectl: what both accept, they must read alike. Objects have values of JSON only.
 func FuzzValue(f *testing.F) {
 	for _, seed := range []string{
 		"a: 1\nb: [x, 0777, 1e3, yes]\n", "? a\n: b\n", "a: &x {k: v}\nb: *x\n", "- |\n  t\n- >-\n  u\n",
 		`{"a": "\ud83d\ude00", "b": 1.0}`, "a: !!int '5'\n", "1.5: x\n", "a: 2001-01-01\n", "'a': \"b\\n\"\n",
+		configMap + "---\n" + configMap, "kind: List\nitems:\n- kind: x\n", "a: &x [*x]\n", "\ufeff{}", "--- |\n x\n", "a:\r\n\tb",
+		`{"metadata": {"labels": {"a": 1}}}`, "? [a]\n: b\n", "<<: {a: 1}\n", "%YAML 1.1\n---\na\n...\n",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		objects, err := Decode("a.yaml", []byte(text))
+		if err != nil && objects != nil {
+			t.Error("objects with an error")
+		}
+		for _, o := range objects {
+			// DeepCopy panics if there is a value that is none of JSON's.
+			if o = o.DeepCopy(); o.GetKind() == "" || o.GetAPIVersion() == "" {
+				t.Errorf("%q: an object without a type", text)
+			}
+		}
 		got, err := Value([]byte(text))
 		if err != nil {
 			return
