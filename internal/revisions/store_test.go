@@ -36,22 +36,14 @@ var component = Component{
 
 func saved(t *testing.T, s *Store, c Component, revision Revision, content string) *Record {
 	t.Helper()
-	record, err := s.Read(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := record.Save(t.Context(), Update{Revision: revision, Content: []byte(content)}); err != nil {
-		t.Fatal(err)
-	}
+	record := must(s.Read(t.Context(), c))(t)
+	check(t, record.Save(t.Context(), Update{Revision: revision, Content: []byte(content)}))
 	return record
 }
 
 func contentOf(t *testing.T, s *Store, c Component, revision Revision) (string, error) {
 	t.Helper()
-	record, err := s.Read(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must(s.Read(t.Context(), c))(t)
 	content, err := record.Content(t.Context(), revision)
 	return string(content), err
 }
@@ -59,9 +51,7 @@ func contentOf(t *testing.T, s *Store, c Component, revision Revision) (string, 
 func secretOf(t *testing.T, s *Store, c Component) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := s.options.Client.Get(t.Context(), s.keyOf(c), secret); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.options.Client.Get(t.Context(), s.keyOf(c), secret))
 	return secret
 }
 
@@ -69,9 +59,7 @@ func TestContentIsReadAsItWasWritten(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	record := saved(t, s, component, Revision{1, "a"}, "first")
 	for _, revision := range []Revision{{2, "b"}, {3, "c"}, {3, "d"}} {
-		if err := record.Save(t.Context(), Update{Revision: revision, Content: []byte("content of " + revision.Digest)}); err != nil {
-			t.Fatal(err)
-		}
+		check(t, record.Save(t.Context(), Update{Revision: revision, Content: []byte("content of " + revision.Digest)}))
 	}
 	for _, revision := range []Revision{{2, "b"}, {3, "d"}} {
 		if content, err := contentOf(t, s, component, revision); content != "content of "+revision.Digest || err != nil {
@@ -94,7 +82,7 @@ func TestContentOpensOnlyAsWhatItWasWrittenFor(t *testing.T) {
 	other := component
 	other.UID = "4-5-6"
 	revision, password := Revision{1, "a"}, strings.Repeat("password", 100)
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		change func(t *testing.T, s *Store, secret *corev1.Secret)
 		key    string
@@ -116,8 +104,7 @@ func TestContentOpensOnlyAsWhatItWasWrittenFor(t *testing.T) {
 			saved(t, s, component, Revision{1, "b"}, password)
 			secret.ResourceVersion, secret.Data = "", secretOf(t, s, component).Data
 		}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := fake.NewClientBuilder().Build()
 			s := storeOn(c, "key")
@@ -127,9 +114,7 @@ func TestContentOpensOnlyAsWhatItWasWrittenFor(t *testing.T) {
 				t.Error("the content can be read")
 			}
 			test.change(t, s, secret)
-			if err := c.Update(t.Context(), secret); err != nil {
-				t.Fatal(err)
-			}
+			check(t, c.Update(t.Context(), secret))
 			if test.key != "" {
 				s = storeOn(c, test.key)
 			}
@@ -144,10 +129,7 @@ func TestContentOpensOnlyAsWhatItWasWrittenFor(t *testing.T) {
 
 func TestAWriteThatAnotherClientCameBeforeFails(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
-	missing, err := s.Read(t.Context(), component)
-	if err != nil {
-		t.Fatal(err)
-	}
+	missing := must(s.Read(t.Context(), component))(t)
 	ours := saved(t, s, component, Revision{1, "a"}, "ours")
 	saved(t, s, component, Revision{1, "a"}, "theirs")
 	if err := ours.Save(t.Context(), Update{Revision: Revision{1, "a"}, Content: []byte("ours again")}); !apierrors.IsConflict(err) {
@@ -163,10 +145,7 @@ func TestAWriteThatAnotherClientCameBeforeFails(t *testing.T) {
 
 func TestContentThatFitsNoSecretIsRefused(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
-	record, err := s.Read(t.Context(), component)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must(s.Read(t.Context(), component))(t)
 	random := make([]byte, 1<<20)
 	rand.Read(random)
 	for _, content := range [][]byte{random, make([]byte, maxOpened+1)} {
@@ -188,22 +167,14 @@ func setWith(revision int64, texts ...string) Set {
 
 func keepSet(t *testing.T, r *Record, set Set, retention Retention) {
 	t.Helper()
-	if err := r.Save(t.Context(), Update{Revision: Revision{set.Revision, "a"}, Set: &set, Retention: retention}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Save(t.Context(), Update{Revision: Revision{set.Revision, "a"}, Set: &set, Retention: retention}))
 }
 
 // numbers returns the revisions of the sets that are kept, as another process reads them.
 func numbers(t *testing.T, s *Store) string {
 	t.Helper()
-	record, err := s.Read(t.Context(), component)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sets, err := record.Sets(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must(s.Read(t.Context(), component))(t)
+	sets := must(record.Sets(t.Context()))(t)
 	var found []string
 	for _, set := range sets {
 		found = append(found, fmt.Sprint(set.Revision))
@@ -213,7 +184,7 @@ func numbers(t *testing.T, s *Store) string {
 
 func TestTheHistoryHasTheLastSetsAndTheLastThatWasReady(t *testing.T) {
 	many := strings.Repeat("x", 1000)
-	tests := []struct {
+	for _, test := range []struct {
 		name      string
 		retention Retention
 		revisions []int64
@@ -224,8 +195,7 @@ func TestTheHistoryHasTheLastSetsAndTheLastThatWasReady(t *testing.T) {
 		{"the last one that was ready", Retention{Limit: 2, LastReady: 1}, []int64{1, 2, 3, 4}, "4 3 1"},
 		{"the same again", Retention{Limit: 3}, []int64{1, 2, 2}, "2 1"},
 		{"counted anew", Retention{Limit: 5}, []int64{1, 2, 3, 4, 2}, "2 4 3 1"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := storeOn(fake.NewClientBuilder().Build(), "key")
 			record := s.Assume(component)
@@ -261,10 +231,7 @@ func TestSetsAreReadAsTheyWereWritten(t *testing.T) {
 	first, second := setWith(1, "b", "a", "only in the first"), setWith(2, "a", "b", "only in the second")
 	keepSet(t, record, first, Retention{Limit: 10})
 	keepSet(t, record, second, Retention{Limit: 10})
-	read, err := s.Read(t.Context(), component)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must(s.Read(t.Context(), component))(t)
 	sets, err := read.Sets(t.Context())
 	if diff := cmp.Diff([]Set{second, first}, sets); diff != "" || err != nil {
 		t.Errorf("%v; -want +got:\n%s", err, diff)
@@ -278,10 +245,7 @@ func TestSetsAreReadAsTheyWereWritten(t *testing.T) {
 func TestContentAndSetsDoNotHarmEachOther(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	saved(t, s, component, Revision{1, "a"}, "values")
-	record, err := s.Read(t.Context(), component)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must(s.Read(t.Context(), component))(t)
 	keepSet(t, record, setWith(1, "a"), Retention{Limit: 10})
 	if content, err := contentOf(t, s, component, Revision{1, "a"}); content != "values" || err != nil {
 		t.Errorf("%q, %v", content, err)
@@ -338,9 +302,7 @@ func TestARecordOfAStorageThatWasRestoredIsReadAgain(t *testing.T) {
 			c := fake.NewClientBuilder().Build()
 			s := storeOn(c, "key")
 			record := saved(t, s, component, Revision{1, "a"}, "one")
-			if err := restore(c); err != nil {
-				t.Fatal(err)
-			}
+			check(t, restore(c))
 			set := setWith(2, "b")
 			err := record.Save(t.Context(), Update{Revision: Revision{2, "b"}, Content: []byte("two"), Set: &set, Retention: Retention{Limit: 10}})
 			content, readErr := contentOf(t, s, component, Revision{2, "b"})
@@ -368,14 +330,8 @@ func TestEarlierSetsGiveWayIfThereIsNoRoom(t *testing.T) {
 		room int
 		want string
 	}{{20_000, "5 4 3 2 1"}, {5000, "5 4 3 2"}, {3800, "5 4 2"}, {2600, "5 2"}, {1500, "5"}} {
-		sealed, err := Retention{Limit: 10, LastReady: 2}.sealSets(key, nil, sets, test.room)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := open(key, nil, sealed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sealed := must(Retention{Limit: 10, LastReady: 2}.sealSets(key, nil, sets, test.room))(t)
+		content := must(open(key, nil, sealed))(t)
 		kept, err := decodeHistory(content)
 		var found []string
 		for _, set := range kept {
@@ -418,19 +374,12 @@ func TestADamagedHistoryIsReportedAndStartsAgain(t *testing.T) {
 			s := storeOn(fake.NewClientBuilder().Build(), "key")
 			set := setWith(1, "a")
 			update := Update{Revision: Revision{1, "a"}, Content: []byte("values"), Set: &set, Retention: Retention{Limit: 10}}
-			if err := s.Assume(component).Save(t.Context(), update); err != nil {
-				t.Fatal(err)
-			}
+			check(t, s.Assume(component).Save(t.Context(), update))
 			secret := secretOf(t, s, component)
 			damage(secret.Data)
-			if err := s.options.Client.Update(t.Context(), secret); err != nil {
-				t.Fatal(err)
-			}
-			record, err := s.Read(t.Context(), component)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = record.Sets(t.Context())
+			check(t, s.options.Client.Update(t.Context(), secret))
+			record := must(s.Read(t.Context(), component))(t)
+			_, err := record.Sets(t.Context())
 			if lost, ok := errors.AsType[*LostError](err); !ok || !lost.Changed || !strings.Contains(err.Error(), secret.Name) {
 				t.Errorf("%v", err)
 			}
@@ -449,5 +398,21 @@ func TestASetThatIsKeptIsNotWrittenAgain(t *testing.T) {
 	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
 	if after := secretOf(t, s, component).ResourceVersion; after != before {
 		t.Errorf("version %s, was %s", after, before)
+	}
+}
+
+// must returns the value of a call, or fails the test.
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		check(t, err)
+		return value
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
