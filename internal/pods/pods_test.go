@@ -13,11 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func pod(name string, change func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if change != nil {
-		change(p)
-	}
+func pod(name string, change func(*corev1.Pod)) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	change(&p)
 	return p
 }
 
@@ -37,66 +35,61 @@ func configError(message string) corev1.ContainerState {
 
 func TestTheWorstFindingIsReturned(t *testing.T) {
 	crashing := container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})
-	tests := []struct {
+	for _, test := range []struct {
 		name string
-		pods []*corev1.Pod
+		pods []corev1.Pod
 		want string
 	}{
 		{"no pods", nil, ""},
-		{"a running pod", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"a running pod", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		})}, ""},
-		{"an image that cannot be pulled, without the runtime's message", []*corev1.Pod{pod("a", container(waitingFor("ImagePullBackOff")))}, "pod a: ImagePullBackOff"},
-		{"it is the image of the pod's spec that is named", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"an image that cannot be pulled, without the runtime's message", []corev1.Pod{pod("a", container(waitingFor("ImagePullBackOff")))}, "pod a: ImagePullBackOff"},
+		{"it is the image of the pod's spec that is named", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			container(waitingFor("ErrImagePull"))(p)
 			p.Spec.Containers = []corev1.Container{{Name: "sidecar", Image: "registry.example.com/proxy:1"}, {Name: "web", Image: "registry.example.com/web:typo"}}
 		})}, "pod a: ErrImagePull: image registry.example.com/web:typo"},
-		{"the image of an init container", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"the image of an init container", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "not an image"}}
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: waitingFor("InvalidImageName")}}
 		})}, "pod a: InvalidImageName: image not an image"},
-		{"a container that crashes", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"a container that crashes", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			crashing(p)
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3}
 		})}, "pod a: CrashLoopBackOff (exit code 3)"},
-		{"a container that uses too much memory", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"a container that uses too much memory", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			crashing(p)
 			p.Spec.Containers = []corev1.Container{{Name: "web", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}}
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
 		})}, "pod a: CrashLoopBackOff (exit code 137, OOMKilled: the memory limit is 64Mi)"},
-		{"a Job that uses too much memory", []*corev1.Pod{pod("a", container(corev1.ContainerState{
+		{"a Job that uses too much memory", []corev1.Pod{pod("a", container(corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"},
 		}))}, "pod a: container web ended with exit code 137, OOMKilled"},
-		{"a Secret that does not exist", []*corev1.Pod{pod("a", container(configError(`secret "db" not found`)))},
+		{"a Secret that does not exist", []corev1.Pod{pod("a", container(configError(`secret "db" not found`)))},
 			`pod a: CreateContainerConfigError: secret "db" not found`},
-		{"a key that does not exist", []*corev1.Pod{pod("a", container(configError("couldn't find key url in Secret shop/db")))},
+		{"a key that does not exist", []corev1.Pod{pod("a", container(configError("couldn't find key url in Secret shop/db")))},
 			"pod a: CreateContainerConfigError: couldn't find key url in Secret shop/db"},
-		{"another message of the runtime is not shown", []*corev1.Pod{pod("a", container(configError("hunter2")))}, "pod a: CreateContainerConfigError"},
-		{"an init container that failed", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"another message of the runtime is not shown", []corev1.Pod{pod("a", container(configError("hunter2")))}, "pod a: CreateContainerConfigError"},
+		{"an init container that failed", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: waitingFor("PodInitializing")}}
 		})}, "pod a: container init ended with exit code 1"},
-		{"a pod that finds no node", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"a pod that finds no node", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
 				Message: "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available"}}
 		})}, "pod a: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu"},
-		{"an evicted pod", []*corev1.Pod{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })}, "pod a: Evicted"},
-		{"the worst comes before the first", []*corev1.Pod{pod("a", container(waitingFor("ContainerCreating"))), pod("b", crashing)}, "pod b: CrashLoopBackOff"},
-		{"of equals the first by name", []*corev1.Pod{pod("b", crashing), pod("a", crashing)}, "pod a: CrashLoopBackOff"},
-		{"a probe that fails", []*corev1.Pod{pod("a", container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}))}, "pod a: container web is not ready"},
-		{"a pod that is being deleted does not count", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"an evicted pod", []corev1.Pod{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })}, "pod a: Evicted"},
+		{"the worst comes before the first", []corev1.Pod{pod("a", container(waitingFor("ContainerCreating"))), pod("b", crashing)}, "pod b: CrashLoopBackOff"},
+		{"of equals the first by name", []corev1.Pod{pod("b", crashing), pod("a", crashing)}, "pod a: CrashLoopBackOff"},
+		{"a probe that fails", []corev1.Pod{pod("a", container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}))}, "pod a: container web is not ready"},
+		{"a pod that is being deleted does not count", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			crashing(p)
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		})}, ""},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			var pods []corev1.Pod
-			for _, p := range test.pods {
-				pods = append(pods, *p)
-			}
 			got := ""
-			if worst, found := Worst(pods); found {
+			if worst, found := Worst(test.pods); found {
 				got = worst.String()
 			}
 			if got != test.want {
@@ -128,7 +121,7 @@ func TestFindingsAreClassified(t *testing.T) {
 			Text: `CreateContainerConfigError: configmap "db" not found`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := Worst([]corev1.Pod{*pod("a", test.change)})
+			got, _ := Worst([]corev1.Pod{pod("a", test.change)})
 			test.want.Pod, test.want.severity = "a", broken
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(Finding{})); diff != "" {
 				t.Error(diff)
@@ -163,49 +156,45 @@ func TestContainersHaveToRunForSomeTime(t *testing.T) {
 	crashing := web(waiting("CrashLoopBackOff"), 4, ended)
 	for _, test := range []struct {
 		name    string
-		pods    []*corev1.Pod
+		pods    []corev1.Pod
 		want    string
 		problem Problem
 		after   time.Duration // that they may be available; 0: they are
 	}{
 		{name: "no pods"},
-		{name: "runs for long enough", pods: []*corev1.Pod{pod("a", web(running(10*time.Second), 0, nil))}},
-		{"has just started", []*corev1.Pod{pod("a", web(running(3*time.Second), 0, nil))}, "pod a: container web was started less than 10s ago", Starting, 7 * time.Second},
-		{"started by a clock that is ahead", []*corev1.Pod{pod("a", web(running(-time.Hour), 0, nil))}, "pod a: container web was started less than 10s ago", Starting, minReady},
-		{"was restarted", []*corev1.Pod{pod("a", web(running(9*time.Second), 1, ended))},
+		{name: "runs for long enough", pods: []corev1.Pod{pod("a", web(running(10*time.Second), 0, nil))}},
+		{"has just started", []corev1.Pod{pod("a", web(running(3*time.Second), 0, nil))}, "pod a: container web was started less than 10s ago", Starting, 7 * time.Second},
+		{"started by a clock that is ahead", []corev1.Pod{pod("a", web(running(-time.Hour), 0, nil))}, "pod a: container web was started less than 10s ago", Starting, minReady},
+		{"was restarted", []corev1.Pod{pod("a", web(running(9*time.Second), 1, ended))},
 			"pod a: container web was restarted less than 10s ago, after it ended with exit code 3", Crash, time.Second},
-		{"was restarted, and nobody knows why", []*corev1.Pod{pod("a", web(running(9*time.Second), 1, nil))}, "pod a: container web was restarted less than 10s ago", Crash, time.Second},
-		{"was restarted because of its memory", []*corev1.Pod{pod("a", web(running(0), 1, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: outOfMemory}))},
+		{"was restarted, and nobody knows why", []corev1.Pod{pod("a", web(running(9*time.Second), 1, nil))}, "pod a: container web was restarted less than 10s ago", Crash, time.Second},
+		{"was restarted because of its memory", []corev1.Pod{pod("a", web(running(0), 1, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: outOfMemory}))},
 			"pod a: container web was restarted less than 10s ago, after it ended with exit code 137, OOMKilled", Crash, minReady},
-		{name: "was restarted long ago", pods: []*corev1.Pod{pod("a", web(running(time.Hour), 9, ended))}},
-		{"waits between crashes", []*corev1.Pod{pod("a", crashing)}, "pod a: CrashLoopBackOff (exit code 3)", Crash, minReady},
-		{"waits after a crash for another reason", []*corev1.Pod{pod("a", web(waiting("CreateContainerError"), 1, ended))}, "pod a: CreateContainerError (exit code 3)", Crash, minReady},
-		{name: "was not started yet, as Kubernetes knows", pods: []*corev1.Pod{pod("a", web(waiting("ContainerCreating"), 0, nil))}},
-		{"has ended with an error", []*corev1.Pod{pod("a", web(corev1.ContainerState{Terminated: ended}, 0, nil))}, "pod a: container web ended with exit code 3", Crash, minReady},
-		{"has ended without an error", []*corev1.Pod{pod("a", web(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}, 0, nil))},
+		{name: "was restarted long ago", pods: []corev1.Pod{pod("a", web(running(time.Hour), 9, ended))}},
+		{"waits between crashes", []corev1.Pod{pod("a", crashing)}, "pod a: CrashLoopBackOff (exit code 3)", Crash, minReady},
+		{"waits after a crash for another reason", []corev1.Pod{pod("a", web(waiting("CreateContainerError"), 1, ended))}, "pod a: CreateContainerError (exit code 3)", Crash, minReady},
+		{name: "was not started yet, as Kubernetes knows", pods: []corev1.Pod{pod("a", web(waiting("ContainerCreating"), 0, nil))}},
+		{"has ended with an error", []corev1.Pod{pod("a", web(corev1.ContainerState{Terminated: ended}, 0, nil))}, "pod a: container web ended with exit code 3", Crash, minReady},
+		{"has ended without an error", []corev1.Pod{pod("a", web(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}, 0, nil))},
 			"pod a: container web ended with exit code 0", Crash, minReady},
-		{name: "a container with a probe", pods: []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{name: "a container with a probe", pods: []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			crashing(p)
 			p.Status.ContainerStatuses[0].Name = "probed"
 		})}},
-		{"a sidecar", []*corev1.Pod{pod("a", func(p *corev1.Pod) {
+		{"a sidecar", []corev1.Pod{pod("a", func(p *corev1.Pod) {
 			crashing(p)
 			p.Status.InitContainerStatuses, p.Status.ContainerStatuses = p.Status.ContainerStatuses, nil
 		})}, "pod a: CrashLoopBackOff (exit code 3)", Crash, minReady},
-		{name: "a pod that is being deleted", pods: []*corev1.Pod{pod("a", and(crashing, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(now)) }))}},
-		{name: "a pod that was evicted", pods: []*corev1.Pod{pod("a", and(crashing, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))}},
-		{name: "a pod that has ended", pods: []*corev1.Pod{pod("a", and(crashing, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))}},
-		{"the youngest decides", []*corev1.Pod{pod("b", web(running(2*time.Second), 0, nil)), pod("a", web(running(5*time.Second), 0, nil))},
+		{name: "a pod that is being deleted", pods: []corev1.Pod{pod("a", and(crashing, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(now)) }))}},
+		{name: "a pod that was evicted", pods: []corev1.Pod{pod("a", and(crashing, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))}},
+		{name: "a pod that has ended", pods: []corev1.Pod{pod("a", and(crashing, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))}},
+		{"the youngest decides", []corev1.Pod{pod("b", web(running(2*time.Second), 0, nil)), pod("a", web(running(5*time.Second), 0, nil))},
 			"pod a: container web was started less than 10s ago", Starting, 8 * time.Second},
-		{"the worst is named", []*corev1.Pod{pod("a", web(running(2*time.Second), 0, nil)), pod("b", web(running(5*time.Second), 1, nil))},
+		{"the worst is named", []corev1.Pod{pod("a", web(running(2*time.Second), 0, nil)), pod("b", web(running(5*time.Second), 1, nil))},
 			"pod b: container web was restarted less than 10s ago", Crash, 8 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var pods []corev1.Pod
-			for _, p := range test.pods {
-				pods = append(pods, *p)
-			}
-			worst, until := Unavailable(pods, []string{"web"}, minReady, now)
+			worst, until := Unavailable(test.pods, []string{"web"}, minReady, now)
 			got, after := "", time.Duration(0)
 			if !until.IsZero() {
 				got, after = worst.String(), until.Sub(now)
