@@ -23,7 +23,7 @@ func object(name string, data any) client.Object {
 func TestBetween(t *testing.T) {
 	type list = []client.Object
 	type m = map[string]any
-	tests := []struct {
+	for _, test := range []struct {
 		name          string
 		first, second list
 		want          []string
@@ -43,8 +43,7 @@ func TestBetween(t *testing.T) {
 			[]string{"Thing shop/a differs in data", "Thing shop/a is only in one of them"}},
 		{"no more than the limit", list{object("a", m{"1": 1, "2": 1, "3": 1, "4": 1})}, list{object("a", m{})},
 			[]string{`Thing shop/a differs in data["1"]`, `Thing shop/a differs in data["2"]`, `Thing shop/a differs in data["3"]`}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
 			for _, place := range difference.Between(test.first, test.second, 3) {
@@ -75,7 +74,7 @@ func TestFields(t *testing.T) {
 	applied := func(value string) m {
 		return m{"metadata": m{"annotations": m{"kubectl.kubernetes.io/last-applied-configuration": value}}}
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name          string
 		before, after m
 		want          []string
@@ -102,8 +101,7 @@ func TestFields(t *testing.T) {
 			[]string{"apiVersion:  -> v1", "kind:  -> Secret", "stringData.a:  -> ***"}},
 		{"a copy of the object", applied("1"), applied("2"), []string{"metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: *** -> ***"}},
 		{"more than the limit", m{}, m{"a": "1", "b": "1", "c": "1", "d": "1", "e": "1", "f": "1"}, []string{"a:  -> 1", "b:  -> 1", "c:  -> 1", "d:  -> 1", "2 more"}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			changes, more := difference.Fields(test.before, test.after, 4)
 			var got []string

@@ -20,7 +20,7 @@ type ownError struct{ error }
 
 func TestForeignCodeEndsAsAnError(t *testing.T) {
 	failure := errors.New("no")
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		f    func() error
 		want string
@@ -32,8 +32,7 @@ func TestForeignCodeEndsAsAnError(t *testing.T) {
 		{"panics with nil", func() error { panic(nil) }, "panicked: panic called with nil argument"},
 		{"dereferences nil", func() error { var p *int; *p = 1; return nil }, "panicked: runtime error: invalid memory address or nil pointer dereference"},
 		{"returns a nil pointer", func() error { var err *ownError; return err }, "returned an error of type *guard.ownError that is a nil pointer; return nil"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, run := Run(t.Context(), New(0), "key", "hook", time.Minute, func(context.Context) (int, error) { return 0, test.f() })
 			for how, err := range map[string]error{"Call": Call(test.f), "Run": run} {

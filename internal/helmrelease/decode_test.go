@@ -5,7 +5,6 @@ package helmrelease
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -23,23 +22,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/corbel-run/corbel/internal/gzipped"
 )
 
 // canary stands for what must be in no message.
 const canary = "hunter22"
 
 // packed returns a record as Helm stores it.
-func packed(t *testing.T, content []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return []byte(base64.StdEncoding.EncodeToString(out.Bytes()))
+func packed(content []byte) []byte {
+	return []byte(base64.StdEncoding.EncodeToString(gzipped.Pack(content)))
 }
 
 // recordWith returns a record with changes; nil removes a field.
@@ -58,7 +50,7 @@ func recordWith(t *testing.T, changes map[string]any) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packed(t, text)
+	return packed(text)
 }
 
 func TestARecordIsRead(t *testing.T) {
@@ -109,7 +101,7 @@ func TestTheReleaseOfFluxIsRead(t *testing.T) {
 }
 
 func TestABadRecordIsOneMistake(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		text []byte
 		want string
@@ -117,10 +109,10 @@ func TestABadRecordIsOneMistake(t *testing.T) {
 		{"nothing", nil, "the record is no JSON of a release"},
 		{"no base64", []byte("?" + canary), "the record is not base64"},
 		{"cut off", recordWith(t, nil)[:200], "the record cannot be decompressed"},
-		{"no JSON", packed(t, []byte(canary)), "the record is no JSON of a release"},
-		{"another type", packed(t, []byte(`{"name":["`+canary+`"]}`)), "the record is no JSON of a release"},
+		{"no JSON", packed([]byte(canary)), "the record is no JSON of a release"},
+		{"another type", packed([]byte(`{"name":["` + canary + `"]}`)), "the record is no JSON of a release"},
 		{"too large", bytes.Repeat([]byte("A"), maxRecord+1), "the record has 2097153 bytes, and at most 2097152 are read"},
-		{"too large when it is decompressed", packed(t, make([]byte, maxUnpacked+1)), "the record has more than 33554432 bytes when it is decompressed"},
+		{"too large when it is decompressed", packed(make([]byte, maxUnpacked+1)), "the record has more than 33554432 bytes when it is decompressed"},
 		{"no name", recordWith(t, map[string]any{"name": ""}), "the record has no name, namespace or version of a release"},
 		{"no namespace", recordWith(t, map[string]any{"namespace": ""}), "the record has no name, namespace or version of a release"},
 		{"no version", recordWith(t, map[string]any{"version": 0}), "the record has no name, namespace or version of a release"},
@@ -129,8 +121,7 @@ func TestABadRecordIsOneMistake(t *testing.T) {
 		{"manifest", recordWith(t, map[string]any{"manifest": canary}), "the manifest in the record has documents that are no objects"},
 		{"too many manifests", recordWith(t, map[string]any{"manifest": strings.Repeat("#", maxManifests+1), "hooks": nil}), "the manifests in the record have 8388609 bytes, and at most 8388608 are read"},
 		{"hook", recordWith(t, map[string]any{"hooks": []any{map[string]any{"path": "templates/job.yaml", "manifest": canary}}}), "the hook templates/job.yaml in the record has documents that are no objects"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := Decode(test.text); err == nil || err.Error() != test.want || strings.Contains(err.Error(), canary) {
 				t.Errorf("got %v, want %s", err, test.want)
@@ -168,7 +159,7 @@ func TestOnlyTheLastRevisionThatIsDeployedIsRead(t *testing.T) {
 	foreign := settings(of)
 	foreign.SetLabels(nil)
 	const prefix = "revision 7 of Helm release market/corner cannot be adopted: "
-	tests := []struct {
+	for _, test := range []struct {
 		name    string
 		objects []client.Object
 		want    string
@@ -186,8 +177,7 @@ func TestOnlyTheLastRevisionThatIsDeployedIsRead(t *testing.T) {
 		{"of another namespace", []client.Object{secret(map[string]any{"namespace": "other"})}, prefix + "its record is about revision 7 of Helm release other/corner"},
 		{"no Secret of Helm", []client.Object{&corev1.Secret{ObjectMeta: meta(of)}}, prefix + "Secret market/sh.helm.release.v1.corner.v7 is not of the type helm.sh/release.v1"},
 		{"no ConfigMap of Helm", []client.Object{foreign}, prefix + "ConfigMap market/sh.helm.release.v1.corner.v7 is not one of Helm"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			release, err := Read(t.Context(), fake.NewClientBuilder().WithObjects(test.objects...).Build(), of)
 			if test.want == "" {

@@ -119,7 +119,7 @@ func TestGoodKubeconfigsAreUnderstood(t *testing.T) {
 		change(&access)
 		return access
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name, text string
 		want       kubeconfig.Access
 	}{
@@ -143,8 +143,7 @@ func TestGoodKubeconfigsAreUnderstood(t *testing.T) {
 			changed(func(a *kubeconfig.Access) { a.ServerName, a.DisableCompression = "other.example.com", true })},
 		{"certificates", with(t, token, "client-certificate-data: "+certificate+"\n    client-key-data: "+key, server, server+"\n    certificate-authority-data: "+certificate),
 			kubeconfig.Access{Server: simple.Server, Authorities: decoded(t, certificate), Certificate: decoded(t, certificate), Key: decoded(t, key)}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := kubeconfig.Parse([]byte(test.text))
 			if err != nil {
@@ -238,7 +237,7 @@ func TestBadKubeconfigsAreRefused(t *testing.T) {
 		insecure  = vocabulary.ReasonKubeconfigInsecure
 		forbidden = vocabulary.ReasonKubeconfigForbiddenField
 	)
-	tests := []struct {
+	for _, test := range []struct {
 		name, text, reason, message string
 	}{
 		{"K01 nothing", "", empty, "kubeconfig: is empty"},
@@ -320,8 +319,7 @@ func TestBadKubeconfigsAreRefused(t *testing.T) {
 		{"what is not used", with(t, "users:\n", "users:\n- {name: other, user: {exec: {command: x}}}\n"), forbidden, "users[0].user.exec:"},
 		{"a mistake many times", plain + strings.Repeat("zzz: 1\n", 100), invalid, "line 37: zzz is defined more than once (duplicate); and 79 more"},
 		{"everything at once", user(t, "exec: {command: x}", "zzz: 1") + "more: x\n", forbidden, "kubeconfig: more: is no field of a kubeconfig; users[0].user.zzz: is no field of a kubeconfig; users[0].user.exec: is not allowed"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			access, err := kubeconfig.Parse([]byte(test.text))
 			refused, ok := errors.AsType[*kubeconfig.Error](err)

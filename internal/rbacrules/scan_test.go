@@ -6,7 +6,6 @@ package rbacrules
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"os"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 
+	"github.com/corbel-run/corbel/internal/gzipped"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/test/env"
 )
@@ -261,8 +261,7 @@ spec:
 func packed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipped)
+	archive := tar.NewWriter(&out)
 	for name, text := range files {
 		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
 			t.Fatal(err)
@@ -274,10 +273,7 @@ func packed(t *testing.T, files map[string]string) string {
 	if err := archive.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return string(gzipped.Pack(out.Bytes()))
 }
 
 func TestATemplateThatDoesNotParseIsNamed(t *testing.T) {
