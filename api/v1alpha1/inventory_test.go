@@ -16,7 +16,7 @@ import (
 )
 
 func TestTypeInfoMatches(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name        string
 		pattern     TypeInfo
 		group, kind string
@@ -45,8 +45,7 @@ func TestTypeInfoMatches(t *testing.T) {
 		{"an asterisk in the kind is no wildcard", TypeInfo{Group: "example.com", Kind: "Foo*"}, "example.com", "FooBar", false},
 		{"a dot without a suffix matches nothing", TypeInfo{Group: "*.", Kind: "Foo"}, "example.com", "Foo", false},
 		{"an empty kind is no wildcard", TypeInfo{Group: "example.com"}, "example.com", "Foo", false},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := test.pattern.Matches(test.group, test.kind); got != test.want {
 				t.Errorf("%+v matches %s/%s: got %t, want %t", test.pattern, test.group, test.kind, got, test.want)
@@ -57,10 +56,7 @@ func TestTypeInfoMatches(t *testing.T) {
 
 func TestAnOrdinaryItemIsSmall(t *testing.T) {
 	item := InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings", UID: "u", Digest: "d", ObservedHash: "s", AppliedHash: "a"}
-	got, err := json.Marshal(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(json.Marshal(item))(t)
 	want := `{"version":"v1","kind":"ConfigMap","namespace":"shop","name":"settings","uid":"u","digest":"d","seen":"s","accepted":"a"}`
 	if string(got) != want {
 		t.Errorf("what is as usual should not be written:\ngot  %s\nwant %s", got, want)
@@ -70,7 +66,7 @@ func TestAnOrdinaryItemIsSmall(t *testing.T) {
 // A client with the right to write the status can write anything that the schema lets pass.
 func TestWhatCannotBeReadOfAnItemLeavesItsName(t *testing.T) {
 	settings := InventoryItems{{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}}
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		inventory string
 		want      InventoryItems
 	}{
@@ -91,13 +87,10 @@ func TestWhatCannotBeReadOfAnItemLeavesItsName(t *testing.T) {
 				{Version: "v1", Kind: "Secret", Namespace: "b", Name: "a"}, {Group: "apps", Version: "v1", Kind: "Deployment", Name: "z"},
 			},
 		},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var inventory Inventory
-			if err := json.Unmarshal([]byte(`{"format":3,"objects":`+test.inventory+`}`), &inventory); err != nil {
-				t.Fatal(err)
-			}
+			check(t, json.Unmarshal([]byte(`{"format":3,"objects":`+test.inventory+`}`), &inventory))
 			if diff := cmp.Diff(test.want, inventory.Items); diff != "" {
 				t.Errorf("items (-want +got):\n%s", diff)
 			}
@@ -118,10 +111,7 @@ func listed(t *testing.T, fields map[string]any) string {
 			delete(item, name)
 		}
 	}
-	text, err := json.Marshal(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(item))(t)
 	return string(text)
 }
 
@@ -165,9 +155,7 @@ func TestAListOfItemsIsReadAsAnInventory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			list := "[" + listed(t, test.fields) + "]"
 			var inventory Inventory
-			if err := json.Unmarshal([]byte(list), &inventory); err != nil {
-				t.Fatal(err)
-			}
+			check(t, json.Unmarshal([]byte(list), &inventory))
 			if diff := cmp.Diff(InventoryItems{test.want}, inventory.Items); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
@@ -177,14 +165,9 @@ func TestAListOfItemsIsReadAsAnInventory(t *testing.T) {
 			if !inventory.Adopt() || inventory.Adopt() || inventory.Format != InventoryFormat {
 				t.Errorf("after the adoption: %+v", inventory)
 			}
-			text, err := json.Marshal(inventory)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must(json.Marshal(inventory))(t)
 			again := Inventory{Foreign: json.RawMessage("[]")}
-			if err := json.Unmarshal(text, &again); err != nil {
-				t.Fatal(err)
-			}
+			check(t, json.Unmarshal(text, &again))
 			if diff := cmp.Diff(inventory, again); diff != "" {
 				t.Errorf("%s is read as (-want, +got):\n%s", text, diff)
 			}
@@ -231,13 +214,9 @@ func TestAListWithAMistakeIsRefusedAsAWhole(t *testing.T) {
 }
 
 // golden reads a record as a file of testdata holds it, indented for people.
-func golden(t testing.TB, name string) (data []byte) {
+func golden(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must(os.ReadFile("testdata/" + name))(t)
 }
 
 // generic decodes JSON without knowing what it means.
@@ -254,20 +233,12 @@ func TestARecordIsGivenBackAsItWasFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := golden(t, name)
 			var inventory Inventory
-			if err := json.Unmarshal(data, &inventory); err != nil {
-				t.Fatal(err)
-			}
-			written, err := json.Marshal(inventory)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, json.Unmarshal(data, &inventory))
+			written := must(json.Marshal(inventory))(t)
 			if diff := cmp.Diff(generic(t, data), generic(t, written)); diff != "" {
 				t.Errorf("read and written again, the record has changed (-found, +written):\n%s", diff)
 			}
-			written, err = json.Marshal(inventory.DeepCopy())
-			if err != nil {
-				t.Fatal(err)
-			}
+			written = must(json.Marshal(inventory.DeepCopy()))(t)
 			if diff := cmp.Diff(generic(t, data), generic(t, written)); diff != "" {
 				t.Errorf("a copy of the record has changed (-found, +written):\n%s", diff)
 			}
@@ -281,24 +252,14 @@ func TestUnknownFieldsPassThroughUntypedObjects(t *testing.T) {
 		Inventory Inventory `json:"inventory,omitzero"`
 	}
 	var before status
-	if err := json.Unmarshal(golden(t, "inventory-newer.json"), &before.Inventory); err != nil {
-		t.Fatal(err)
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(golden(t, "inventory-newer.json"), &before.Inventory))
+	content := must(runtime.DefaultUnstructuredConverter.ToUnstructured(&before))(t)
 	var after status
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &after); err != nil {
-		t.Fatal(err)
-	}
+	check(t, runtime.DefaultUnstructuredConverter.FromUnstructured(content, &after))
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("there and back, the record has changed:\n%s", diff)
 	}
-	data, err := utiljson.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(utiljson.Marshal(content))(t)
 	want := generic(t, golden(t, "inventory-newer.json"))
 	if diff := cmp.Diff(want, generic(t, data).(map[string]any)["inventory"]); diff != "" {
 		t.Errorf("the untyped record differs:\n%s", diff)
@@ -308,9 +269,7 @@ func TestUnknownFieldsPassThroughUntypedObjects(t *testing.T) {
 func TestOnlyUnknownFieldsAreUnknown(t *testing.T) {
 	var item InventoryItem
 	text := `{"version":"v1","kind":"ConfigMap","name":"a","uid":"u","Name":"case matters", "rank": 9007199254740993, "notes": [ "a", {"b": null} ]}`
-	if err := json.Unmarshal([]byte(text), &item); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal([]byte(text), &item))
 	want := InventoryItem{Version: "v1", Kind: "ConfigMap", Name: "a", UID: types.UID("u"), Unknown: map[string]json.RawMessage{
 		"Name": json.RawMessage(`"case matters"`), "rank": json.RawMessage(`9007199254740993`), "notes": json.RawMessage(`["a",{"b":null}]`),
 	}}
@@ -321,9 +280,7 @@ func TestOnlyUnknownFieldsAreUnknown(t *testing.T) {
 
 func TestADecodedItemKeepsNothingOfItsFormerContent(t *testing.T) {
 	item := InventoryItem{Unknown: map[string]json.RawMessage{"old": json.RawMessage("1")}}
-	if err := json.Unmarshal([]byte(`{"version":"v1","kind":"ConfigMap","name":"a"}`), &item); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal([]byte(`{"version":"v1","kind":"ConfigMap","name":"a"}`), &item))
 	if item.Unknown != nil {
 		t.Errorf("a record without unknown fields was read, and there are %v", item.Unknown)
 	}
@@ -335,5 +292,21 @@ func TestADamagedRecordIsAnError(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &inventory); err == nil {
 			t.Errorf("%s is read as %+v", text, inventory)
 		}
+	}
+}
+
+// must returns the value of a call, or fails the test.
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		check(t, err)
+		return value
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
