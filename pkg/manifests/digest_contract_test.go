@@ -70,7 +70,13 @@ const (
 
 // contracts are those of all generators and transformers.
 func contracts(t *testing.T) map[string]contract {
-	plain := func() manifests.Generator { return made(manifests.FromFS(filesOf("a.yaml", map1), ".")) }
+	anew := func(make func() (manifests.Generator, error)) func() manifests.Generator {
+		return func() manifests.Generator { return made(make()) }
+	}
+	files := func(name, text string, options ...manifests.FSOption) func() manifests.Generator {
+		return anew(func() (manifests.Generator, error) { return manifests.FromFS(filesOf(name, text), ".", options...) })
+	}
+	plain := files("a.yaml", map1)
 	transformed := func(transformers ...manifests.Transformer) func() manifests.Generator {
 		return func() manifests.Generator { return manifests.Transform(plain(), transformers...) }
 	}
@@ -83,9 +89,7 @@ func contracts(t *testing.T) map[string]contract {
 	script := func(text string) string {
 		// Its path is another one in each process.
 		path := filepath.Join(t.TempDir(), "function")
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
 		return path
 	}
 	first, second := script("1"), script("2")
@@ -94,6 +98,19 @@ func contracts(t *testing.T) map[string]contract {
 	decryptor := manifests.DecryptorFunc(func(input []byte, _ string) ([]byte, error) { return input, nil })
 	chartOf := func(files ...string) fs.FS {
 		return filesOf(append([]string{"Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"}, files...)...)
+	}
+	anotherChart := func(files ...string) func() manifests.Generator {
+		return anew(func() (manifests.Generator, error) { return helm.New(chartOf(files...), ".", helm.Options{}) })
+	}
+	anotherTemplate := func(name, text string) func() manifests.Generator {
+		return anew(func() (manifests.Generator, error) {
+			return gotemplate.New(filesOf(name, text), ".", gotemplate.Options{})
+		})
+	}
+	anotherFolder := func(root string, files ...string) func() manifests.Generator {
+		return anew(func() (manifests.Generator, error) {
+			return kustomize.New(filesOf(files...), root, kustomize.Options{})
+		})
 	}
 	chart := func(o helm.Options) manifests.Generator {
 		return made(helm.New(chartOf("templates/a.yaml", map1), ".", o))
@@ -110,36 +127,22 @@ func contracts(t *testing.T) map[string]contract {
 	}
 	target := &v1alpha1.PatchTarget{Kind: "ConfigMap"}
 	templateOptions := manifeststest.EachOption(t, gotemplate.Options{}, map[string]any{"Functions": functions, "Timeout": time.Hour})
-	all := map[string]contract{
+	return map[string]contract{
 		"helm": optionsOf(t, contract{func() manifests.Generator { return chart(helm.Options{}) }, map[string]func() manifests.Generator{
-			"another file": func() manifests.Generator {
-				return made(helm.New(chartOf("templates/a.yaml", map2), ".", helm.Options{}))
-			},
-			"one file more": func() manifests.Generator {
-				return made(helm.New(chartOf("templates/a.yaml", map1, "b", ""), ".", helm.Options{}))
-			},
+			"another file":  anotherChart("templates/a.yaml", map2),
+			"one file more": anotherChart("templates/a.yaml", map1, "b", ""),
 		}}, helm.Options{}, ofCharts, chart),
 		"gotemplate": optionsOf(t, contract{func() manifests.Generator { return templates(gotemplate.Options{}) }, map[string]func() manifests.Generator{
-			"another file": func() manifests.Generator {
-				return made(gotemplate.New(filesOf("a.yaml", map2), ".", gotemplate.Options{}))
-			},
-			"another name": func() manifests.Generator {
-				return made(gotemplate.New(filesOf("b.yaml", map1), ".", gotemplate.Options{}))
-			},
+			"another file": anotherTemplate("a.yaml", map2),
+			"another name": anotherTemplate("b.yaml", map1),
 			"another function": func() manifests.Generator {
 				return templates(gotemplate.Options{Functions: template.FuncMap{"other": functions["own"]}})
 			},
 		}}, gotemplate.Options{}, map[string]any{"Functions": functions, "Timeout": time.Hour}, templates),
 		"kustomize": optionsOf(t, contract{func() manifests.Generator { return kustomization(kustomize.Options{}) }, map[string]func() manifests.Generator{
-			"another file": func() manifests.Generator {
-				return made(kustomize.New(filesOf("k/a.yaml", map2, "b.yaml", ""), "k", kustomize.Options{}))
-			},
-			"another file outside": func() manifests.Generator {
-				return made(kustomize.New(filesOf("k/a.yaml", map1, "b.yaml", "1"), "k", kustomize.Options{}))
-			},
-			"another folder": func() manifests.Generator {
-				return made(kustomize.New(filesOf("k/a.yaml", map1, "b.yaml", "", "l/a.yaml", map1), "l", kustomize.Options{}))
-			},
+			"another file":         anotherFolder("k", "k/a.yaml", map2, "b.yaml", ""),
+			"another file outside": anotherFolder("k", "k/a.yaml", map1, "b.yaml", "1"),
+			"another folder":       anotherFolder("l", "k/a.yaml", map1, "b.yaml", "", "l/a.yaml", map1),
 			"a suffix": func() manifests.Generator {
 				return kustomization(kustomize.Options{Templates: &kustomize.Templates{Suffix: "x"}})
 			},
@@ -153,26 +156,14 @@ func contracts(t *testing.T) map[string]contract {
 		"krm": optionsOf(t, contract{func() manifests.Generator { return function(krm.Function{Path: script("1")}) }, map[string]func() manifests.Generator{}},
 			krm.Function{Path: first}, map[string]any{"Path": second, "Environment": []string{"A=b"}, "Timeout": time.Hour}, function),
 		"files": {plain, map[string]func() manifests.Generator{
-			"another file": func() manifests.Generator { return made(manifests.FromFS(filesOf("a.yaml", map2), ".")) },
-			"another name": func() manifests.Generator { return made(manifests.FromFS(filesOf("b.yaml", map1), ".")) },
-			"Include": func() manifests.Generator {
-				return made(manifests.FromFS(filesOf("a.yaml", map1), ".", manifests.Include("a*")))
-			},
-			"Exclude": func() manifests.Generator {
-				return made(manifests.FromFS(filesOf("a.yaml", map1), ".", manifests.Exclude("a*x")))
-			},
-			"TopLevelOnly": func() manifests.Generator {
-				return made(manifests.FromFS(filesOf("a.yaml", map1), ".", manifests.TopLevelOnly()))
-			},
-			"FollowSymlinks": func() manifests.Generator {
-				return made(manifests.FromFS(filesOf("a.yaml", map1), ".", manifests.FollowSymlinks()))
-			},
-			"MaxFileSize": func() manifests.Generator {
-				return made(manifests.FromFS(filesOf("a.yaml", map1), ".", manifests.MaxFileSize(1000)))
-			},
-			"MaxTotalSize": func() manifests.Generator {
-				return made(manifests.FromFS(filesOf("a.yaml", map1), ".", manifests.MaxTotalSize(1000)))
-			},
+			"another file":   files("a.yaml", map2),
+			"another name":   files("b.yaml", map1),
+			"Include":        files("a.yaml", map1, manifests.Include("a*")),
+			"Exclude":        files("a.yaml", map1, manifests.Exclude("a*x")),
+			"TopLevelOnly":   files("a.yaml", map1, manifests.TopLevelOnly()),
+			"FollowSymlinks": files("a.yaml", map1, manifests.FollowSymlinks()),
+			"MaxFileSize":    files("a.yaml", map1, manifests.MaxFileSize(1000)),
+			"MaxTotalSize":   files("a.yaml", map1, manifests.MaxTotalSize(1000)),
 		}},
 		"Join": {func() manifests.Generator { return manifests.Join(plain(), chart(helm.Options{})) }, map[string]func() manifests.Generator{
 			"another order":   func() manifests.Generator { return manifests.Join(chart(helm.Options{}), plain()) },
@@ -213,7 +204,6 @@ func contracts(t *testing.T) map[string]contract {
 				manifests.WithObjectTransformer(transform.Labels(map[string]string{"a": "b"}))),
 		}},
 	}
-	return all
 }
 
 // raised keeps limits from failing.
@@ -242,9 +232,7 @@ func TestDigestsAreTheSameInEachProcess(t *testing.T) {
 		}
 	}
 	if path := os.Getenv(digestsVariable); path != "" {
-		if err := os.WriteFile(path, made(json.Marshal(sums)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, made(json.Marshal(sums)), 0o600))
 		return
 	}
 	path := filepath.Join(t.TempDir(), "digests")
@@ -254,9 +242,7 @@ func TestDigestsAreTheSameInEachProcess(t *testing.T) {
 		t.Fatalf("%v: %s", err, output)
 	}
 	theirs := map[string]string{}
-	if err := json.Unmarshal(made(os.ReadFile(path)), &theirs); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(made(os.ReadFile(path)), &theirs))
 	if diff := cmp.Diff(sums, theirs); diff != "" {
 		t.Errorf("-this process +another one:\n%s", diff)
 	}
@@ -331,66 +317,33 @@ func (d dated) Digest() string {
 	return d.digest
 }
 
-// versioned is a generator that reports what it renders from.
-type versioned struct {
-	manifests.GeneratorFunc
-	version string
-}
-
-func (v versioned) Source() v1alpha1.Source {
-	if v.version == "panic" {
-		panic("no source")
-	}
-	return v1alpha1.Source{Generator: "test", Version: v.version}
-}
-
-func TestSource(t *testing.T) {
-	plain, one, two := serving("x"), versioned{version: "1"}, versioned{version: "2"}
-	files, err := manifests.FromFS(fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")}}, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := func(version string) v1alpha1.Source { return v1alpha1.Source{Generator: "test", Version: version} }
-	for name, test := range map[string]struct {
-		generator manifests.Generator
-		want      v1alpha1.Source
-	}{
-		"itself":             {one, of("1")},
-		"nil":                {nil, v1alpha1.Source{}},
-		"a function":         {plain, v1alpha1.Source{}},
-		"files":              {files, v1alpha1.Source{Generator: "files"}},
-		"the first of more":  {manifests.Join(plain, one, two), of("1")},
-		"none of more":       {manifests.Join(plain, plain), v1alpha1.Source{}},
-		"transformed":        {manifests.Transform(one, suffixing("x")), of("1")},
-		"isolated":           {manifests.Isolated(one, manifests.Isolation{Name: "versioned"}), of("1")},
-		"a panic":            {versioned{version: "panic"}, v1alpha1.Source{}},
-		"a panic among more": {manifests.Join(versioned{version: "panic"}, two), of("2")},
-	} {
-		if got := renders.Source(test.generator); got != test.want {
-			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
-		}
-	}
-}
-
-// sharer is a generator with one shared type of a version.
-type sharer struct {
+// described is a generator that reports what it renders from, and has one shared type.
+type described struct {
 	manifests.GeneratorFunc
 	name, version string
 }
 
-func (s sharer) SharedTypes() []types.SharedType {
-	if s.version == "panic" {
-		panic("no types")
+func (d described) Source() v1alpha1.Source {
+	if d.version == "panic" {
+		panic("no source")
 	}
-	if s.version == "rendered" {
-		return []types.SharedType{{Name: s.name, Version: s.version}}
-	}
-	definition := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": s.name}}}
-	return []types.SharedType{{Name: s.name, Version: s.version, Definition: definition}}
+	return v1alpha1.Source{Generator: "test", Version: d.version}
 }
 
-func TestTheSharedTypesOfACompositionAreThoseOfItsGenerators(t *testing.T) {
-	plain, a, b := serving("x"), sharer{name: "a", version: "1"}, sharer{name: "b", version: "2"}
+func (d described) SharedTypes() []types.SharedType {
+	if d.version == "panic" {
+		panic("no types")
+	}
+	if d.version == "rendered" {
+		return []types.SharedType{{Name: d.name, Version: d.version}}
+	}
+	definition := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": d.name}}}
+	return []types.SharedType{{Name: d.name, Version: d.version, Definition: definition}}
+}
+
+func TestACompositionHasTheSourceAndTheSharedTypesOfItsGenerators(t *testing.T) {
+	plain, a, b := serving("x"), described{name: "a", version: "1"}, described{name: "b", version: "2"}
+	broken := described{version: "panic"}
 	labelled := func(err error) manifests.Transformer {
 		return manifests.WithObjectTransformer(manifests.ObjectTransformerFunc(func(namespace, name string, objects []client.Object) ([]client.Object, error) {
 			for _, object := range objects {
@@ -405,19 +358,26 @@ func TestTheSharedTypesOfACompositionAreThoseOfItsGenerators(t *testing.T) {
 	}))
 	for name, test := range map[string]struct {
 		generator manifests.Generator
-		want      []string
+		source    string
+		types     []string
 	}{
-		"none":                       {plain, nil},
-		"nil":                        {nil, nil},
-		"a panic":                    {sharer{version: "panic"}, nil},
-		"several":                    {manifests.Join(plain, a, b), []string{"a 1 ", "b 2 "}},
-		"the first of two":           {manifests.Join(a, sharer{name: "a", version: "3"}), []string{"a 1 "}},
-		"a transformer":              {manifests.Transform(a, labelled(nil)), []string{"a 1 us"}},
-		"a transformer that fails":   {manifests.Transform(a, labelled(errors.New("no"))), nil},
-		"a number that JSON has not": {manifests.Transform(a, numbered), []string{"a 1 "}},
-		"a definition that each component renders": {manifests.Transform(sharer{name: "a", version: "rendered"}, labelled(nil)), []string{"a rendered "}},
-		"a transformer of parameters":              {manifests.Transform(a, suffixing("x")), []string{"a 1 "}},
-		"isolation":                                {manifests.Isolated(a, manifests.Isolation{Name: "sharer"}), []string{"a 1 "}},
+		"itself":                     {a, "test 1", []string{"a 1 "}},
+		"nil":                        {nil, " ", nil},
+		"a function":                 {plain, " ", nil},
+		"files":                      {made(manifests.FromFS(filesOf("a.yaml", map1), ".")), "files ", nil},
+		"several":                    {manifests.Join(plain, a, b), "test 1", []string{"a 1 ", "b 2 "}},
+		"none of more":               {manifests.Join(plain, plain), " ", nil},
+		"the first of two":           {manifests.Join(a, described{name: "a", version: "3"}), "test 1", []string{"a 1 "}},
+		"a panic":                    {broken, " ", nil},
+		"a panic among more":         {manifests.Join(broken, b), "test 2", []string{"b 2 "}},
+		"a transformer":              {manifests.Transform(a, labelled(nil)), "test 1", []string{"a 1 us"}},
+		"a transformer that fails":   {manifests.Transform(a, labelled(errors.New("no"))), "test 1", nil},
+		"a number that JSON has not": {manifests.Transform(a, numbered), "test 1", []string{"a 1 "}},
+		"a definition that each component renders": {
+			manifests.Transform(described{name: "a", version: "rendered"}, labelled(nil)), "test rendered", []string{"a rendered "},
+		},
+		"a transformer of parameters": {manifests.Transform(a, suffixing("x")), "test 1", []string{"a 1 "}},
+		"isolation":                   {manifests.Isolated(a, manifests.Isolation{Name: "described"}), "test 1", []string{"a 1 "}},
 	} {
 		var got []string
 		for _, shared := range renders.SharedTypes(test.generator) {
@@ -427,8 +387,12 @@ func TestTheSharedTypesOfACompositionAreThoseOfItsGenerators(t *testing.T) {
 			}
 			got = append(got, text)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		if diff := cmp.Diff(test.types, got); diff != "" {
+			t.Errorf("%s: types (-want +got):\n%s", name, diff)
+		}
+		source := renders.Source(test.generator)
+		if text := source.Generator + " " + source.Version; text != test.source || source != (v1alpha1.Source{Generator: source.Generator, Version: source.Version}) {
+			t.Errorf("%s: source %+v, want %q", name, source, test.source)
 		}
 	}
 }

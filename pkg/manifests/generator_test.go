@@ -6,12 +6,16 @@ package manifests_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +24,11 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -89,7 +95,16 @@ func (p *pointerGenerator) Generate(context.Context, string, string, types.Unstr
 }
 
 func TestGenerateConvertsMistakesToErrors(t *testing.T) {
-	tests := []struct {
+	parameters := func(f manifests.ParameterTransformerFunc) manifests.Transformer {
+		return manifests.WithParameterTransformer(f)
+	}
+	objects := func(f manifests.ObjectTransformerFunc) manifests.Transformer {
+		return manifests.WithObjectTransformer(f)
+	}
+	by := func(transformer manifests.Transformer) manifests.Generator {
+		return manifests.Transform(serving("a"), suffixing(""), transformer)
+	}
+	for _, test := range []struct {
 		name string
 		g    manifests.Generator
 		want string
@@ -101,17 +116,9 @@ func TestGenerateConvertsMistakesToErrors(t *testing.T) {
 		{"a panic", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			panic("no way")
 		}), "panicked: no way"},
-		{"a runtime error", generator(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
-			parameters.ToUnstructured()["a"] = 1
-			return nil, nil
-		}), "panicked: runtime error: invalid memory address"},
 		{"nil objects", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			return []client.Object{nil, &corev1.Secret{}, (*corev1.ConfigMap)(nil)}, nil
 		}), "object 1 of 3 is nil (<nil>)\nobject 3 of 3 is nil (*v1.ConfigMap)"},
-		{"an error that is a nil pointer", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-			var err *document.DecodeError
-			return nil, err
-		}), "returned an error of type *document.DecodeError that is a nil pointer"},
 		{"too many objects", generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 			objects := make([]client.Object, 100_001)
 			for i := range objects {
@@ -125,8 +132,20 @@ func TestGenerateConvertsMistakesToErrors(t *testing.T) {
 		{"a large typed object", returning(&corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("x", 1<<20)}}, large()), "object 2 of 2 (*v1.ConfigMap b) has more than 268435456 bytes"},
 		{"inside of Join", manifests.Join(serving("a"), nil, failing("broken")), "generator 2 of 3: the generator is nil\ngenerator 3 of 3: broken"},
 		{"inside of Transform", manifests.Transform(nil), "the generator is nil"},
-	}
-	for _, test := range tests {
+		{"too much for a transformer", manifests.Transform(returning(shared(40)), objects(func(_, _ string, _ []client.Object) ([]client.Object, error) {
+			panic("it was called")
+		})), "transformer 1 of 1: object 1 of 1 (*unstructured.Unstructured a) has more than 268435456 bytes"},
+		{"no transformer", by(manifests.Transformer{}), "transformer 2 of 2 is nil"},
+		{"a transformer that is a nil function", by(parameters(nil)), "transformer 2 of 2 is nil"},
+		{"nil parameters", by(parameters(func(string, string, types.Unstructurable) (types.Unstructurable, error) { return nil, nil })), "transformer 2 of 2: it returned nil parameters"},
+		{"an error before", by(parameters(func(_, _ string, p types.Unstructurable) (types.Unstructurable, error) {
+			return p, errors.New("broken")
+		})), "transformer 2 of 2: broken"},
+		{"a panic before", by(parameters(func(string, string, types.Unstructurable) (types.Unstructurable, error) { panic("no") })), "transformer 2 of 2: panicked: no"},
+		{"a nil object", by(objects(func(_, _ string, o []client.Object) ([]client.Object, error) { return append(o, nil), nil })), "transformer 2 of 2: object 2 of 2 is nil"},
+		{"an error after", by(objects(func(string, string, []client.Object) ([]client.Object, error) { return nil, errors.New("broken") })), "transformer 2 of 2: broken"},
+		{"a panic after", by(objects(func(string, string, []client.Object) ([]client.Object, error) { panic("no") })), "transformer 2 of 2: panicked: no"},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			objects, err := manifests.Generate(t.Context(), test.g, "ns", "name", nil)
 			if err == nil || objects != nil {
@@ -139,25 +158,8 @@ func TestGenerateConvertsMistakesToErrors(t *testing.T) {
 	}
 }
 
-func TestPanicsKeepTheirStack(t *testing.T) {
-	cause := errors.New("cause")
-	_, err := manifests.Generate(t.Context(), generator(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-		panic(cause)
-	}), "", "", nil)
-	var p *types.PanicError
-	if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "TestPanicsKeepTheirStack") || errors.Is(err, cause) {
-		t.Errorf("got %#v", err)
-	}
-	if strings.Contains(err.Error(), "goroutine") {
-		t.Errorf("the message holds the stack: %s", err)
-	}
-}
-
 func TestJoinKeepsTheOrder(t *testing.T) {
-	objects, err := manifests.Join(serving("b", "a"), manifests.Join(), manifests.Join(serving("d"), serving("c"))).Generate(t.Context(), "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(manifests.Join(serving("b", "a"), manifests.Join(), manifests.Join(serving("d"), serving("c"))).Generate(t.Context(), "", "", nil))(t)
 	if diff := cmp.Diff([]string{"b", "a", "d", "c"}, namesOf(objects)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -189,9 +191,7 @@ func (s schemeGenerator) AddToScheme(scheme *apiruntime.Scheme) error {
 func TestAddToSchemeIsForwarded(t *testing.T) {
 	scheme := apiruntime.NewScheme()
 	g := manifests.Transform(manifests.Join(serving(), schemeGenerator{Generator: serving()}))
-	if err := renders.AddToScheme(g, scheme); err != nil {
-		t.Fatal(err)
-	}
+	check(t, renders.AddToScheme(g, scheme))
 	if !scheme.Recognizes(corev1.SchemeGroupVersion.WithKind("Pod")) {
 		t.Error("the scheme does not know pods")
 	}
@@ -228,10 +228,7 @@ func TestTransformRunsInOrder(t *testing.T) {
 	g := generator(func(_ context.Context, _, _ string, p types.Unstructurable) ([]client.Object, error) {
 		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: p.ToUnstructured()["x"].(string)}}}, nil
 	})
-	objects, err := manifests.Transform(g, suffixing("a"), adding("x", "1"), suffixing("b"), adding("x", "2")).Generate(t.Context(), "N", "M", parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(manifests.Transform(g, suffixing("a"), adding("x", "1"), suffixing("b"), adding("x", "2")).Generate(t.Context(), "N", "M", parameters))(t)
 	if diff := cmp.Diff([]string{"2NMaNMbNM"}, namesOf(objects)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -240,50 +237,182 @@ func TestTransformRunsInOrder(t *testing.T) {
 	}
 }
 
-func TestTransformReportsItsTransformers(t *testing.T) {
-	parameters := func(f manifests.ParameterTransformerFunc) manifests.Transformer {
-		return manifests.WithParameterTransformer(f)
-	}
-	objects := func(f manifests.ObjectTransformerFunc) manifests.Transformer {
-		return manifests.WithObjectTransformer(f)
-	}
-	tests := []struct {
-		name        string
-		transformer manifests.Transformer
-		want        string
+// Generators that are isolated render in this program, started once more.
+func TestMain(m *testing.M) {
+	manifests.RunIsolated()
+	os.Exit(m.Run())
+}
+
+// With the race detector it also shows that renderings share nothing they change.
+func TestRenderingsAtTheSameTimeDoNotSeeEachOther(t *testing.T) {
+	const defaults = "name: x\nm: {k: v}\n"
+	action := resulting(`{{ $_ := set .Values "name" (print .Values.name .Release.Name) }}{{ $_ := set .Values.m "k" .Release.Name }}{{ toJson .Values }}`)
+	for name, test := range map[string]struct {
+		generator  manifests.Generator
+		parameters types.UnstructurableMap
 	}{
-		{"none", manifests.Transformer{}, "transformer 2 of 2 is nil"},
-		{"a nil function", parameters(nil), "transformer 2 of 2 is nil"},
-		{"nil parameters", parameters(func(string, string, types.Unstructurable) (types.Unstructurable, error) { return nil, nil }), "transformer 2 of 2: it returned nil parameters"},
-		{"an error before", parameters(func(_, _ string, p types.Unstructurable) (types.Unstructurable, error) {
-			return p, errors.New("broken")
-		}), "transformer 2 of 2: broken"},
-		{"a panic before", parameters(func(string, string, types.Unstructurable) (types.Unstructurable, error) { panic("no") }), "transformer 2 of 2: panicked: no"},
-		{"a nil object", objects(func(_, _ string, o []client.Object) ([]client.Object, error) { return append(o, nil), nil }), "transformer 2 of 2: object 2 of 2 is nil"},
-		{"an error after", objects(func(string, string, []client.Object) ([]client.Object, error) { return nil, errors.New("broken") }), "transformer 2 of 2: broken"},
-		{"a panic after", objects(func(string, string, []client.Object) ([]client.Object, error) { panic("no") }), "transformer 2 of 2: panicked: no"},
+		"T39 templates": {made(gotemplate.New(filesOf("a.yaml", action), ".", gotemplate.Options{})), types.UnstructurableMap{"name": "x", "m": map[string]any{"k": "v"}}},
+		"T39 a chart":   {made(helm.New(filesOf("Chart.yaml", chartFile, "values.yaml", defaults, "templates/a.yaml", action), ".", helm.Options{})), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var group sync.WaitGroup
+			for i := range 8 {
+				group.Go(func() {
+					app := fmt.Sprint("app", i)
+					objects, err := manifests.Generate(t.Context(), test.generator, "ns", app, test.parameters)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					got, _, _ := unstructured.NestedString(objects[0].(*unstructured.Unstructured).Object, "data", "v")
+					if want := fmt.Sprintf(`{"m":{"k":%q},"name":"x%s"}`, app, app); got != want {
+						t.Errorf("got %s, want %s", got, want)
+					}
+				})
+			}
+			group.Wait()
+		})
 	}
-	for _, test := range tests {
+}
+
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+
+func named(name string) string { return strings.ReplaceAll(configMap, "name: a", "name: "+name) }
+
+func folder(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+func TestFromFSReadsTheFilesInOrder(t *testing.T) {
+	fsys := folder(map[string]string{
+		"m/b.yaml": named("b1") + "---\n" + named("b2"), "m/a.yml": named("a"), "m/c.json": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`,
+		"m/sub/d.YAML": named("d"), "m/sub/deep/e.yaml": named("e"), "m/empty.yaml": "# nothing\n", "m/readme.md": "{{", "m/.hidden.yaml": "{{", "m/.git/x.yaml": "{{",
+		"other/x.yaml": "{{",
+	})
+	for _, test := range []struct {
+		name, root string
+		options    []manifests.FSOption
+		want       []string
+	}{
+		{"all", "m", nil, []string{"a", "b1", "b2", "c", "d", "e"}},
+		{"a slash at the end", "m/", nil, []string{"a", "b1", "b2", "c", "d", "e"}},
+		{"a folder below", "m/sub", nil, []string{"d", "e"}},
+		{"a file", "m/b.yaml", nil, []string{"b1", "b2"}},
+		{"without folders below", "m", []manifests.FSOption{manifests.TopLevelOnly()}, []string{"a", "b1", "b2", "c"}},
+		{"by name", "m", []manifests.FSOption{manifests.Include("[ae].y*ml", "c.*")}, []string{"a", "c", "e"}},
+		{"by path", "m", []manifests.FSOption{manifests.Include("sub/*")}, []string{"d"}},
+		{"without some", "m", []manifests.FSOption{manifests.Include("*.y*ml"), manifests.Exclude("a.*", "sub/deep/*"), nil}, []string{"b1", "b2"}},
+		{"the whole file system", "", []manifests.FSOption{manifests.Exclude("other/*")}, []string{"a", "b1", "b2", "c", "d", "e"}},
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := manifests.Transform(serving("a"), suffixing(""), test.transformer).Generate(t.Context(), "", "", types.UnstructurableMap{})
-			if err == nil || got != nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v and the error %v, want it to contain %q", got, err, test.want)
+			g := must(manifests.FromFS(fsys, test.root, test.options...))(t)
+			objects := must(manifests.Generate(t.Context(), g, "", "", nil))(t)
+			if diff := cmp.Diff(test.want, namesOf(objects)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestATransformerDoesNotGetWhatIsTooMuch(t *testing.T) {
-	g := manifests.Transform(returning(shared(40)), manifests.WithObjectTransformer(
-		manifests.ObjectTransformerFunc(func(_, _ string, _ []client.Object) ([]client.Object, error) { panic("it was called") })))
-	_, err := manifests.Generate(t.Context(), g, "ns", "app", nil)
-	if err == nil || !strings.Contains(err.Error(), "transformer 1 of 1: object 1 of 1 (*unstructured.Unstructured a) has more than 268435456 bytes") {
-		t.Errorf("got the error %v", err)
+func TestFromFSServesCopies(t *testing.T) {
+	g := must(manifests.FromFS(folder(map[string]string{"a.yaml": configMap + "data:\n  k: v\n"}), "."))(t)
+	c := manifeststest.Case{Generator: g}
+	if got := c.Render(t)[0].Object["data"].(map[string]any)["k"]; got != "v" {
+		t.Errorf("got %v", got)
+	}
+	c.Deterministic(t)
+}
+
+func TestFromFSReportsAllMistakesAtOnceAndAgain(t *testing.T) {
+	g, err := manifests.FromFS(folder(map[string]string{
+		"a.yaml": "a: b: c\n---\nkind: x\n" + configMap, "b.yaml": configMap, "sub/c.yaml": "\n\n- x\n",
+	}), ".")
+	want := []string{
+		"a.yaml: document 1, line 1: mapping values are not allowed in this context",
+		`a.yaml: document 2, line 5: key "kind" is set twice, first in line 3`,
+		"sub/c.yaml: document 1, line 3: want an object, got a list",
+	}
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, again := manifests.Generate(t.Context(), g, "", "", nil); again == nil || again.Error() != err.Error() {
+		t.Errorf("the generator returns the error %v", again)
 	}
 }
 
-// Generators that are isolated render in this program, started once more.
-func TestMain(m *testing.M) {
-	manifests.RunIsolated()
-	os.Exit(m.Run())
+func TestFromFSRefusesFolders(t *testing.T) {
+	fsys := folder(map[string]string{"m/a.yaml": configMap, "m/b.yaml": configMap, "n/readme": ""})
+	small := manifests.MaxFileSize(int64(len(configMap) - 1))
+	for _, test := range []struct {
+		name, root string
+		options    []manifests.FSOption
+		want       string
+	}{
+		{"that do not exist", "x", nil, "x: file does not exist"},
+		{"outside", "../m", nil, `folder "../m": want a slash-separated path below the root`},
+		{"with absolute paths", "/m", nil, `folder "/m": want a slash-separated path`},
+		{"without manifests", "n", nil, `folder "n" holds no file to read (.yaml, .yml, .json)`},
+		{"with large files", "m", []manifests.FSOption{small}, fmt.Sprintf("m/a.yaml: it is larger than %d bytes\nm/b.yaml: it is larger than", len(configMap)-1)},
+		{"that are large", "m", []manifests.FSOption{manifests.MaxTotalSize(int64(len(configMap) + 1))}, "m/b.yaml: the files are too large together: more than"},
+		{"for bad patterns", "m", []manifests.FSOption{manifests.Include("[")}, `pattern "[": syntax error in pattern`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g, err := manifests.FromFS(fsys, test.root, test.options...)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %v, want it to contain %q", err, test.want)
+			}
+			if _, again := g.Generate(t.Context(), "", "", nil); again == nil {
+				t.Error("the generator returns no error")
+			}
+		})
+	}
+	if _, err := manifests.FromFS(nil, "."); err == nil || err.Error() != "the file system is nil" {
+		t.Errorf("nil: got the error %v", err)
+	}
+}
+
+func TestFromFSFollowsLinksOnlyIfConfigured(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "secret.yaml")
+	for path, text := range map[string]string{outside: named("outside"), filepath.Join(dir, "..data.yaml"): named("hidden")} {
+		check(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	check(t, os.Symlink("..data.yaml", filepath.Join(dir, "a.yaml")))
+	if _, err := manifests.FromFS(os.DirFS(dir), "."); err == nil || !strings.Contains(err.Error(), "a.yaml: it is a symbolic link") {
+		t.Errorf("got the error %v", err)
+	}
+	root := must(os.OpenRoot(dir))(t)
+	defer root.Close()
+	g := must(manifests.FromFS(root.FS(), ".", manifests.FollowSymlinks()))(t)
+	objects, err := g.Generate(t.Context(), "", "", nil)
+	if diff := cmp.Diff([]string{"hidden"}, namesOf(objects)); err != nil || diff != "" {
+		t.Errorf("error %v, -want +got:\n%s", err, diff)
+	}
+	check(t, os.Symlink(outside, filepath.Join(dir, "b.yaml")))
+	if _, err := manifests.FromFS(root.FS(), ".", manifests.FollowSymlinks()); err == nil {
+		t.Error("a link that leads out of the root was followed")
+	}
+}
+
+// must returns the value of a call, or fails the test.
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		check(t, err)
+		return value
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

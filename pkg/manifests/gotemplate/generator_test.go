@@ -23,6 +23,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/excess"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -53,7 +54,7 @@ func TestNewReportsAllMistakesAtOnceAndAgain(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	fsys := folder(map[string]string{"a.yaml": `{{ define "x" }}1{{ end }}`, "b.yaml": `{{ define "x" }}2{{ end }}`, "c/large.yaml": strings.Repeat("#", 1<<20+1), "d/readme": ""})
-	tests := []struct {
+	for _, test := range []struct {
 		name, root string
 		options    gotemplate.Options
 		want       string
@@ -70,8 +71,7 @@ func TestNewRefuses(t *testing.T) {
 		{"functions without result", ".", gotemplate.Options{Functions: template.FuncMap{"f": func() {}}}, `function "f": `},
 		{"functions with bad names", ".", gotemplate.Options{Functions: template.FuncMap{"a-b": func() string { return "" }}}, `function "a-b": `},
 		{"functions with our names", ".", gotemplate.Options{Functions: template.FuncMap{"include": func() string { return "" }}}, `function "include": this name is in use`},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			g, err := gotemplate.New(fsys, test.root, test.options)
 			wantError(t, err, test.want)
@@ -123,21 +123,6 @@ func TestDelimiters(t *testing.T) {
 	got, err := evaluate(t.Context(), `[[ .Values.a ]]{{ x }}[[ tpl "[[ .Values.a ]]" . ]]`, map[string]any{"a": "b"}, gotemplate.Options{LeftDelimiter: "[[", RightDelimiter: "]]"})
 	if got != "b{{ x }}b" || err != nil {
 		t.Errorf("got %q and the error %v", got, err)
-	}
-}
-
-func TestTemplatesSeeTheComponent(t *testing.T) {
-	known := manifests.Context{ReconcilerName: "shop.example.com", Digest: "abc", Revision: 3, Upgrade: true, Component: &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "cns", Name: "cname", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"}},
-	}}
-	action := `{{ with .Component }}{{ .Namespace }}/{{ .Name }} {{ .Digest }} {{ .Revision }} {{ .Labels.l }} {{ .Annotations.a }}{{ end }} {{ .Release.Revision }} {{ .Release.IsInstall }} {{ .Release.IsUpgrade }} {{ .Release.Service }}`
-	got, err := evaluate(known.In(t.Context()), action, nil, gotemplate.Options{})
-	if want := "cns/cname abc 3 1 2 3 false true shop.example.com"; got != want || err != nil {
-		t.Errorf("got %q and the error %v, want %q", got, err, want)
-	}
-	known.Upgrade = false
-	if got, err := evaluate(known.In(t.Context()), `{{ .Release.IsInstall }} {{ .Release.IsUpgrade }}`, nil, gotemplate.Options{}); got != "true false" || err != nil {
-		t.Errorf("an installation of revision 3: got %q and the error %v", got, err)
 	}
 }
 
@@ -199,12 +184,6 @@ func wantError(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// contentOf returns the data of a ConfigMap.
-func contentOf(object any) map[string]any {
-	data, _, _ := unstructured.NestedMap(object.(*unstructured.Unstructured).Object, "data")
-	return data
-}
-
 var shopValues = types.UnstructurableMap{
 	"image":  map[string]any{"repository": "registry.example.com/shop", "tag": 1.5},
 	"labels": map[string]any{"team": "b", "cost-center": "a"},
@@ -230,7 +209,7 @@ func upgrade(ctx context.Context) context.Context {
 }
 
 func TestGolden(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		ctx    context.Context
 		values types.Unstructurable
@@ -239,8 +218,7 @@ func TestGolden(t *testing.T) {
 		{"upgrade", upgrade(t.Context()), shopValues},
 		{"empty", t.Context(), types.UnstructurableMap{}},
 		{"nil", t.Context(), nil},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := manifeststest.Case{Generator: shop(t), Context: test.ctx, Namespace: "prod", Name: "app", Parameters: test.values}
 			c.Golden(t, "testdata/"+test.name+".golden")
@@ -251,34 +229,6 @@ func TestGolden(t *testing.T) {
 
 func secret(namespace, name, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"k": []byte(value)}}
-}
-
-func TestLookup(t *testing.T) {
-	target := fake.NewClientBuilder().WithObjects(
-		secret("ns", "a", "one"), secret("ns", "b", "two"), secret("other", "c", "three"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
-	).Build()
-	local := fake.NewClientBuilder().WithObjects(secret("ns", "local", "x")).Build()
-	ctx := manifests.Context{Client: target, LocalClient: local}.In(t.Context())
-	tests := []struct{ name, action, want string }{
-		{"an object", `{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`, "one"},
-		{"a cluster-scoped object", `{{ (lookup "v1" "Namespace" "" "ns").metadata.name }}`, "ns"},
-		{"an object that does not exist", `{{ $s := lookup "v1" "Secret" "ns" "x" }}{{ len $s }}{{ if not $s }}none{{ end }}`, "0none"},
-		{"an object of the local cluster", `{{ len (lookup "v1" "Secret" "ns" "local") }}`, "0"},
-		{"a list in a namespace", `{{ range (lookup "v1" "Secret" "ns" "").items }}{{ .metadata.name }}{{ end }}`, "ab"},
-		{"a list in all namespaces", `{{ $l := lookup "v1" "Secret" "" "" }}{{ $l.kind }} {{ len $l.items }}`, "SecretList 3"},
-		{"an empty list", `{{ len (lookup "v1" "ConfigMap" "ns" "").items }}`, "0"},
-		{"keeping what is there", `{{ $s := lookup "v1" "Secret" "ns" "a" }}{{ dig "data" "k" ("new" | b64enc) $s }}`, "b25l"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := evaluate(ctx, test.action, nil, gotemplate.Options{})
-			if got != test.want || err != nil {
-				t.Errorf("got %q and the error %v, want %q", got, err, test.want)
-			}
-		})
-	}
-	_, err := evaluate(ctx, `{{ lookup "v1" "Secret" "ns" "a" }}`, nil, gotemplate.Options{DisableLookup: true})
-	wantError(t, err, "lookup is not available: it is switched off")
 }
 
 func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {
@@ -302,20 +252,22 @@ func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {
 	}
 }
 
-func TestLookupChangesNoCache(t *testing.T) {
-	cached := secret("ns", "a", "one")
-	ctx := manifests.Context{Client: fake.NewClientBuilder().WithObjects(cached).Build()}.In(t.Context())
-	action := `{{ $s := lookup "v1" "Secret" "ns" "a" }}{{ $_ := set $s.data "k" "changed" }}{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`
-	if got, err := evaluate(ctx, action, nil, gotemplate.Options{}); got != "one" || err != nil {
-		t.Errorf("got %q and the error %v", got, err)
-	}
-}
-
 func TestFunctions(t *testing.T) {
 	values := map[string]any{
 		"n": int64(3), "f": 1.5, "whole": float64(2), "s": "text", "b": true, "null": nil, "list": []any{"x", int64(2), nil},
 		"map": map[string]any{"z": int64(1), "a": "b", "m": map[string]any{"k": "v"}}, "int": 7, "strings": []string{"p", "q"},
 		"typed": map[string]string{"k": "v"}, "many": int64(1_000_000),
+		"hard": []any{int64(9007199254740993), 1e300, "0777", "yes", "2026-01-02T03:04:05Z", "1e400"},
+	}
+	target := fake.NewClientBuilder().WithObjects(
+		secret("ns", "a", "one"), secret("ns", "b", "two"), secret("other", "c", "three"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
+	).Build()
+	component := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "cns", Name: "cname", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"}},
+	}
+	known := manifests.Context{
+		ReconcilerName: "shop.example.com", Digest: "abc", Revision: 3, Upgrade: true, Component: component,
+		Client: target, LocalClient: fake.NewClientBuilder().WithObjects(secret("ns", "local", "x")).Build(),
 	}
 	tests := []struct{ action, want string }{
 		// Values and what is printed.
@@ -340,8 +292,22 @@ func TestFunctions(t *testing.T) {
 		{`{{ eq .Values.n 2 3 }}{{ .Values.s | eq "text" }}{{ ne .Values.s "x" }}{{ eq .Values.null nil }}{{ eq nil .Values.map }}`, "truetruetruetruefalse"},
 		{`{{ (toDate "2006-01-02" "2026-03-04").Format "02.01." }}{{ "2006" | (toDate "2006-01-02" "2026-03-04").Format }}`, "04.03.2026"},
 		// What depends on the call.
-		{`{{ .Name }}/{{ .Namespace }} {{ .Release.Name }}/{{ .Release.Namespace }}/{{ .Release.Revision }}/{{ .Release.IsInstall }}/{{ .Release.IsUpgrade }}`, "app/ns app/ns/1/true/false"},
-		{`{{ .Template.Name }} {{ .Template.BasePath }}`, "t/a.yaml t"},
+		{`{{ .Name }}/{{ .Namespace }} {{ .Release.Name }}/{{ .Release.Namespace }}/{{ .Release.Revision }}/{{ .Release.IsInstall }}/{{ .Release.IsUpgrade }}`, "app/ns app/ns/3/false/true"},
+		{`{{ .Template.Name }} {{ .Template.BasePath }} {{ .Release.Service }}`, "t/a.yaml t shop.example.com"},
+		{`{{ with .Component }}{{ .Namespace }}/{{ .Name }} {{ .Digest }} {{ .Revision }} {{ .Labels.l }} {{ .Annotations.a }}{{ end }}`, "cns/cname abc 3 1 2"},
+		// Objects of the cluster.
+		{`{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`, "one"},
+		{`{{ (lookup "v1" "Namespace" "" "ns").metadata.name }}`, "ns"},
+		{`{{ $s := lookup "v1" "Secret" "ns" "x" }}{{ len $s }}{{ if not $s }}none{{ end }}`, "0none"},
+		{`{{ len (lookup "v1" "Secret" "ns" "local") }}`, "0"},
+		{`{{ range (lookup "v1" "Secret" "ns" "").items }}{{ .metadata.name }}{{ end }}`, "ab"},
+		{`{{ $l := lookup "v1" "Secret" "" "" }}{{ $l.kind }} {{ len $l.items }}`, "SecretList 3"},
+		{`{{ len (lookup "v1" "ConfigMap" "ns" "").items }}`, "0"},
+		{`{{ $s := lookup "v1" "Secret" "ns" "a" }}{{ dig "data" "k" ("new" | b64enc) $s }}`, "b25l"},
+		{`{{ $s := lookup "v1" "Secret" "ns" "a" }}{{ $_ := set $s.data "k" "changed" }}{{ (lookup "v1" "Secret" "ns" "a").data.k | b64dec }}`, "one"},
+		// Values that are hard to keep.
+		{`{{ range .Values.hard }}{{ . }} {{ end }}`, "9007199254740993 1e+300 0777 yes 2026-01-02T03:04:05Z 1e400 "},
+		{`{{ range .Values.hard }}{{ (dict "v" . | toYaml | fromYaml).v }} {{ end }}`, "9007199254740993 1e+300 0777 yes 2026-01-02T03:04:05Z 1e400 "},
 		// Codecs.
 		{`{{ toYaml .Values.map | nindent 4 }}`, "\na: b\nm:\n  k: v\nz: 1"},
 		{`{{ toYamlPretty (dict "a" (list 1)) | nindent 4 }}`, "\na:\n  - 1"},
@@ -377,7 +343,7 @@ func TestFunctions(t *testing.T) {
 	options := gotemplate.Options{Functions: template.FuncMap{"shout": func(s string) string { return "A!" }}}
 	for _, test := range tests {
 		t.Run(test.action, func(t *testing.T) {
-			got, err := evaluate(t.Context(), test.action, values, options)
+			got, err := evaluate(known.In(t.Context()), test.action, values, options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -386,6 +352,12 @@ func TestFunctions(t *testing.T) {
 			}
 		})
 	}
+	known.Upgrade = false
+	if got, err := evaluate(known.In(t.Context()), `{{ .Release.IsInstall }} {{ .Release.IsUpgrade }}`, nil, options); got != "true false" || err != nil {
+		t.Errorf("an installation of revision 3: got %q and the error %v", got, err)
+	}
+	_, err := evaluate(known.In(t.Context()), `{{ lookup "v1" "Secret" "ns" "a" }}`, nil, gotemplate.Options{DisableLookup: true})
+	wantError(t, err, "lookup is not available: it is switched off")
 }
 
 // FuzzGenerate renders whatever it is given. It must end in time, without a
@@ -415,4 +387,62 @@ func FuzzGenerate(f *testing.F) {
 			t.Errorf("%q: %v\n%s", text, err, p.Stack)
 		}
 	})
+}
+
+func TestLimitsAreOptions(t *testing.T) {
+	for _, test := range []struct {
+		name, action, want string
+		limits             manifests.TemplateLimits
+	}{
+		{"depth", `{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, "more than 3 levels deep", manifests.TemplateLimits{Depth: 3}},
+		{"keys", `{{ range until 9 }}{{ $_ := bcrypt "x" }}{{ end }}`, "more than 9000000 bytes", manifests.TemplateLimits{WorkBytes: 9_000_000}},
+		{"copies", `{{ $l := until 1000 }}{{ range until 1000 }}{{ $_ := deepCopy $l }}{{ end }}`, "more than 900000 bytes", manifests.TemplateLimits{WorkBytes: 900_000}},
+		{"rounds", `{{ range 1000000000000 }}{{ end }}`, "functions and loops worked on more than 900000 bytes", manifests.TemplateLimits{WorkBytes: 900_000}},
+		{"text", `{{ repeat 201 "x" }}`, "longer than 200 bytes", manifests.TemplateLimits{StringBytes: 200}},
+		{"items", `{{ until 4 }}`, "more than 3 items", manifests.TemplateLimits{Items: 3}},
+		{"output", `{{ "x" }}`, "the output is larger than 50 bytes", manifests.TemplateLimits{OutputBytes: 50}},
+		{"work", `{{ repeat 100 "x" }}`, "more than 99 bytes", manifests.TemplateLimits{WorkBytes: 99}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := evaluate(t.Context(), test.action, nil, gotemplate.Options{Limits: test.limits})
+			wantError(t, err, test.want)
+			var limit *excess.Error
+			if !errors.As(err, &limit) {
+				t.Errorf("the error %v holds no excess.Error", err)
+			}
+		})
+	}
+}
+
+func TestEndlessLoopsEndInTime(t *testing.T) {
+	for _, action := range []string{
+		`{{ range 1000000000000 }}{{ end }}`,
+		`{{ $l := until 100000 }}{{ range $l }}{{ range $l }}{{ if false }}x{{ end }}{{ end }}{{ end }}`,
+		`{{ define "r" }}{{ range 1000000000000 }}{{ $_ := list }}{{ end }}{{ end }}{{ include "r" . }}`,
+		`{{ range 1000000000000 }}{{ continue }}{{ end }}`,
+	} {
+		t.Run(action, func(t *testing.T) {
+			g, err := gotemplate.New(folder(map[string]string{"a.yaml": action}), ".", gotemplate.Options{Timeout: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// On a busy machine a rendering may notice its end too late to report
+			// where it was; but the next one must find that it has ended.
+			deadline := time.Now().Add(time.Minute)
+			for {
+				_, err = manifests.Generate(t.Context(), g, "", "", nil)
+				var late *timeout.Error
+				if !errors.As(err, &late) {
+					t.Fatalf("got the error %v", err)
+				}
+				if strings.Contains(err.Error(), "a.yaml:1:") {
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("got only the error %v", err)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
 }

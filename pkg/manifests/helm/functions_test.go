@@ -13,7 +13,6 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/engine"
 
-	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 )
 
@@ -43,47 +42,17 @@ var otherFiles = []string{
 	"files/aaaa.txt", "files/aab.txt", "files/x.y.z", "files/[a].txt", "files/ü.txt", "files/a b.txt", "scripts/run.sh", "scripts/run.sh.bak", "xconfig/z.yaml",
 }
 
-func TestFilesAreFoundAsByHelm(t *testing.T) {
-	templates := map[string]string{"web/templates/_t.tpl": ""}
-	for _, name := range otherFiles {
-		templates["web/"+name] = "of " + name + "\nend\n"
-	}
-	for _, pattern := range []string{
-		"*", "**", "***", "?", "??????", "*.txt", "**.txt", "**/*.yaml", "config/*", "config/**", "config/*.yaml", "config/**.yaml", "config/*/*", "config/**/*.y*ml", "*/*", "*/*/*", "**/*/*", "**/**",
-		"{config,files}/*", "config/{a,b}.*", "{a,config/a}.{txt,yaml}", "config/**.{yaml,yml,json}", "{*,*/*}.json", "{,x}config/{a,z}.yaml", "{config/{a,b},files/*}.{yaml,json,txt}", "**{a,b}*", "*{a,b}*{.txt,.json}", "config/{deep/,}*",
-		"files/[a-c]*", "files/[!a]*", "files/[ax].*", "files/[!x].txt", "files/[ü].txt", "[a-z]*/*.sh", "[a-c]*", "files/a?b.txt", "files/*a*b*", "files/a*a*a*.txt", "*a*a*a*", "**a**a**", "*o*/*a*.*a*",
-		"dash\\{board\\}.json", "dash?board?.json", "files/\\[a\\].txt", "*.json", "config", "config/", "/config/a.yaml", "./config/a.yaml", "", "{", "}", "[", "]", "[]", "[a", "{a", "{a,", "a,b", "\\", "a\\", "[z-a]*", "{}", "{,}", "{a.txt}", "!a.txt", "x{*,**}y{*,**}z",
-	} {
-		quoted := strconv.Quote(pattern)
-		for _, action := range []string{
-			`{{ range $name, $data := .Files.Glob ` + quoted + ` }}{{ $name }}={{ len $data }};{{ end }}`,
-			`{{ (.Files.Glob ` + quoted + `).AsConfig }}|{{ (` + quoted + ` | .Files.Glob).AsSecrets }}`,
-		} {
-			t.Run(action, func(t *testing.T) {
-				want, err := byHelm(action, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				templates["web/templates/a.yaml"], templates["web/templates/_t.tpl"] = manifest(wrapped), defining(action)
-				objects, err := render(t.Context(), folder(templates), nil, helm.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := data(t, objects[0]); got != want {
-					t.Errorf("got %q, and Helm %q", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestFunctionsGiveWhatThoseOfHelmGive(t *testing.T) {
 	values := map[string]any{
 		"map": map[string]any{"b": 1.5, "a": []any{"x", nil, true}, "z": map[string]any{"k": "line1\nline2"}},
 		"s":   "some text", "n": 3.0, "big": 1234567.0, "none": nil, "list": []any{"c", "a", "b"},
 		"yaml": "a: 1\nb: [x, 'y']\n", "bad": "a: [", "json": `{"a":1,"b":[1,"x"]}`, "toml": "a = 1\n[b]\nc = 'x'\n",
 	}
-	for _, action := range []string{
+	files := map[string]string{"web/templates/a.yaml": manifest(wrapped)}
+	for _, name := range otherFiles {
+		files["web/"+name] = "of " + name + "\nend\n"
+	}
+	actions := []string{
 		`{{ toYaml .Values.map }}`, `{{ .Values.map | toYamlPretty }}`, `{{ toJson .Values.map }}`, `{{ toToml .Values.map }}`, `{{ toToml .Values.s }}`,
 		`{{ mustToYaml .Values.map }}`, `{{ mustToJson .Values.map }}`, `{{ mustToToml .Values.map }}`, `{{ mustToToml .Values.s }}`,
 		`{{ fromYaml .Values.yaml }}`, `{{ fromYaml .Values.bad }}`, `{{ fromYamlArray "[1, a]" }}`, `{{ fromYamlArray "a: 1" }}`,
@@ -105,48 +74,32 @@ func TestFunctionsGiveWhatThoseOfHelmGive(t *testing.T) {
 		`{{ uniq (list 1 1 2) }}{{ without (list 1 2) 1 }}`, `{{ dig "a" "b" "d" .Values.map }}`, `{{ get .Values.map "b" }}`, `{{ deepCopy .Values.map }}`, `{{ merge (dict "q" 1) .Values.map }}`, `{{ toString nil }}`, `{{ quote nil }}{{ squote .Values.none .Values.s }}`,
 		`{{ range $i, $e := .Values.list }}{{ if eq $i 1 }}{{ continue }}{{ end }}{{ $i }}{{ $e }}{{ else }}none{{ end }}`, `{{ range .Values.none }}x{{ else }}none{{ end }}`, `{{ range 3 }}{{ . }}{{ end }}`, `{{ with .Values.s }}{{ . }}{{ end }}{{ block "b" . }}blk{{ end }}`,
 		`{{ .Values.YAML }}{{ (.Values.Table "map").z.k }}{{ .Values.PathValue "map.b" }}{{ .Values.AsMap.s }}{{ .Values.Table "none" }}`, `{{ eq nil .Values.none }}{{ eq .Values.n 1.0 3.0 }}{{ eq .Values.s .Values.n }}`, `{{ eq .Values.map .Values.map }}`, `{{ eq 1 }}`, `{{ .Values.s | eq "some text" }}{{ ne .Values.n 3.0 }}{{ ne .Values.none .Values.s }}{{ eq true (not false) }}`,
+		`{{ .Files.Get "a.txt" }}{{ .Files.Get "none" }}{{ .Files.GetBytes "a.txt" }}{{ .Files.Lines "a.txt" }}{{ .Files.AsConfig }}{{ .Files.AsSecrets }}`,
 		`{{ $x := 1 }}{{ $x = 2 }}{{ $x }}{{- "  trim" -}}  `, `{{ eq .Values.n 3 }}`, `{{ eq .Values.n 3.0 }}`, `{{ kindOf .Values.n }}{{ typeOf .Values.n }}`, `{{ add 1 .Values.n }}{{ div 7 2 }}{{ int64 .Values.big }}`, `x`, `{{ sha256sum .Values.s }}{{ b64enc .Values.s }}`,
+	}
+	for _, pattern := range []string{
+		"*", "**", "***", "?", "??????", "*.txt", "**.txt", "**/*.yaml", "config/*", "config/**", "config/*.yaml", "config/**.yaml", "config/*/*", "config/**/*.y*ml", "*/*", "*/*/*", "**/*/*", "**/**",
+		"{config,files}/*", "config/{a,b}.*", "{a,config/a}.{txt,yaml}", "config/**.{yaml,yml,json}", "{*,*/*}.json", "{,x}config/{a,z}.yaml", "{config/{a,b},files/*}.{yaml,json,txt}", "**{a,b}*", "*{a,b}*{.txt,.json}", "config/{deep/,}*",
+		"files/[a-c]*", "files/[!a]*", "files/[ax].*", "files/[!x].txt", "files/[ü].txt", "[a-z]*/*.sh", "[a-c]*", "files/a?b.txt", "files/*a*b*", "files/a*a*a*.txt", "*a*a*a*", "**a**a**", "*o*/*a*.*a*",
+		"dash\\{board\\}.json", "dash?board?.json", "files/\\[a\\].txt", "*.json", "config", "config/", "/config/a.yaml", "./config/a.yaml", "", "{", "}", "[", "]", "[]", "[a", "{a", "{a,", "a,b", "\\", "a\\", "[z-a]*", "{}", "{,}", "{a.txt}", "!a.txt", "x{*,**}y{*,**}z",
 	} {
+		quoted := strconv.Quote(pattern)
+		actions = append(actions, `{{ range $name, $data := .Files.Glob `+quoted+` }}{{ $name }}={{ len $data }};{{ end }}`,
+			`{{ (.Files.Glob `+quoted+`).AsConfig }}|{{ (`+quoted+` | .Files.Glob).AsSecrets }}`)
+	}
+	for _, action := range actions {
 		t.Run(action, func(t *testing.T) {
 			want, wantErr := byHelm(action, values)
-			objects, err := render(t.Context(), folder(map[string]string{
-				"web/templates/a.yaml": manifest(wrapped), "web/templates/_t.tpl": defining(action),
-			}), values, helm.Options{})
+			files["web/templates/_t.tpl"] = defining(action)
+			objects, err := render(t.Context(), folder(files), values, helm.Options{})
 			if (err != nil) != (wantErr != nil) {
 				t.Fatalf("got the error %v, and Helm %v", err, wantErr)
 			}
 			if err != nil {
 				return
 			}
-			if got := objects[0].Object["data"].(map[string]any)["v"]; got != want {
+			if got := data(t, objects[0]); got != want {
 				t.Errorf("got %q, and Helm %q", got, want)
-			}
-		})
-	}
-}
-
-func TestHostileTemplatesEndAsErrorsThatNameTheTemplate(t *testing.T) {
-	const deep = `{{ $l := list }}{{ range 2000 }}{{ $l = list $l }}{{ end }}`
-	values := map[string]any{"text": "x"}
-	for _, test := range []struct{ name, action, want string }{
-		{"a large regular expression", `{{ regexMatch (print (repeat 7000 "x?") "z") (repeat 2000000 "x") }}`, "functions and loops worked on more than"},
-		{"all matches of a large regular expression", `{{ regexFindAll (print (repeat 7000 "x?") "z") (repeat 2000000 "x") -1 }}`, "functions and loops worked on more than"},
-		{"a value in itself as TOML", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toToml $d }}`, "or contains itself"},
-		{"all values in themselves", `{{ $_ := set .Values "self" .Values }}{{ toYaml .Values }}`, "or contains itself"},
-		{"deep values", deep + `{{ $_ := set .Values "l" $l }}{{ .Values.YAML }}`, "error calling YAML: a value is nested deeper than 1000 levels"},
-		{"deep values of a template", deep + `{{ $_ := set .Values "l" $l }}{{ .YAML }}`, "error calling YAML: a value is nested deeper than 1000 levels"},
-		{"a deep pattern", `{{ .Files.Glob (repeat 3000000 "{") }}`, "at <(repeat 3000000 \"{\")>: an argument of a method takes more than 65536 bytes"},
-		{"a deep pattern in a pipeline", `{{ repeat 3000000 "{" | .Files.Glob }}`, "an argument of a method takes more than 65536 bytes"},
-		{"many keys", `{{ range until 1000 }}{{ $_ := genPrivateKey "ed25519" }}{{ end }}`, "functions and loops worked on more than"},
-		{"required", `{{ required "text is needed" .Values.missing }}`, "text is needed"},
-		{"fail", `{{ fail "not like this" }}`, "not like this"},
-		{"a wrong argument", `{{ until "x" }}`, "expected integer"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := evaluate(t.Context(), test.action, values, helm.Options{Timeout: time.Minute})
-			wantError(t, err, test.want, "web/templates/a.yaml:")
-			if err != nil && len(err.Error()) > 1024 {
-				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
 		})
 	}
@@ -182,40 +135,18 @@ func TestPatternsThatWouldTakeVeryLongAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatMethodsReturnIsCounted(t *testing.T) {
-	files := map[string]string{"web/files/a.txt": strings.Repeat("line\n", 200)}
-	values := map[string]any{"text": strings.Repeat("x", 1000)}
-	for _, call := range []string{
-		`$.Files.Get "files/a.txt"`, `$.Files.GetBytes "files/a.txt"`, `$.Files.Lines "files/a.txt"`, `$.Files.AsConfig`, `$.Files.AsSecrets`, `($.Files.Glob "**").AsConfig`,
-		`$.Values.YAML`, `now.Format (repeat 1000 "x")`,
-	} {
-		files["web/templates/a.yaml"] = manifest(`{{ $d := dict }}{{ range $i := until 1000 }}{{ $_ := set $d (print $i) (` + call + `) }}{{ end }}`)
-		_, err := render(t.Context(), folder(files), values, helm.Options{Limits: manifests.TemplateLimits{WorkBytes: 400_000}})
-		wantError(t, err, "web/templates/a.yaml:", "functions and loops worked on more than 400000 bytes")
-	}
-}
-
-func TestADeepTextIsNotParsedAsTOML(t *testing.T) {
-	for _, text := range []string{"[", "{a="} {
-		got, err := evaluate(t.Context(), `{{ (fromToml (print "a = " (repeat 3000000 "`+text+`"))).Error }}`, nil, helm.Options{})
-		if want := "the text has more than 100000 brackets"; err != nil || got != want {
-			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
-		}
-	}
-	got, err := evaluate(t.Context(), `{{ (fromToml (print "a = " (repeat 90000 "["))).Error | trunc 9 }}`, nil, helm.Options{})
-	if err != nil || got != "toml: lin" {
-		t.Errorf("got %q, %v", got, err)
-	}
-}
-
-func TestATextWithManyDottedKeysIsNotParsedAsTOML(t *testing.T) {
+func TestATextThatTakesLongIsNotParsedAsTOML(t *testing.T) {
+	const brackets, dots = "the text has more than 100000 brackets", "the text has too many dots in a line, or too many lines with dots"
 	for text, want := range map[string]string{
-		`repeat 10000 "a."`:                   "the text has too many dots in a line, or too many lines with dots",
+		`print "a = " (repeat 3000000 "[")`:   brackets,
+		`print "a = " (repeat 3000000 "{a=")`: brackets,
+		`print "a = " (repeat 90000 "[")`:     "toml: lin",
+		`repeat 10000 "a."`:                   dots,
 		`repeat 1000 "a.b.c.d.e = 1\n"`:       "",
 		`print "a = '" (repeat 1500 ".") "'"`: "",
 	} {
 		got, err := evaluate(t.Context(), `{{ (fromToml (`+text+`)).Error | default "" | trunc 70 }}`, nil, helm.Options{})
-		if err != nil || want != "" && got != want || want == "" && strings.Contains(got, "dots") {
+		if err != nil || !strings.HasPrefix(got, want) || want == "" && strings.Contains(got, "dots") {
 			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
 		}
 	}
@@ -249,12 +180,5 @@ func TestTextsWithAliasesAreLimited(t *testing.T) {
 	} {
 		_, err := render(t.Context(), folder(files), map[string]any{"text": bomb}, helm.Options{})
 		wantError(t, err, name)
-	}
-}
-
-func TestNumbersThatWouldBecomeOthersAreRefused(t *testing.T) {
-	for _, number := range []string{"9223372036854775808", "1e400"} {
-		_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\nspec: " + number + "\n"}), nil, helm.Options{})
-		wantError(t, err, "web/templates/a.yaml (rendered): document 1, line 5: ", number+" is beyond what a number in an object can be")
 	}
 }

@@ -38,10 +38,7 @@ func weight(w int) string { return fmt.Sprintf("    helm.sh/hook-weight: %q\n", 
 // ownAnnotations returns, for each object, the annotations that are ours.
 func ownAnnotations(t *testing.T, text string, revision int64, options helm.Options) []string {
 	t.Helper()
-	objects, err := render(reconciling(t.Context(), revision), folder(map[string]string{"web/templates/a.yaml": text}), nil, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(render(reconciling(t.Context(), revision), folder(map[string]string{"web/templates/a.yaml": text}), nil, options))(t)
 	var all []string
 	for _, object := range objects {
 		line := object.GetName()
@@ -115,10 +112,7 @@ func TestHooksOfARollbackAreIncludedIfTheCallerKeepsThem(t *testing.T) {
 		hook("Job", long, "pre-upgrade,pre-rollback", "")
 	chart := folder(map[string]string{"web/templates/a.yaml": text})
 	named := func(ctx context.Context) (lines []string) {
-		objects, err := render(ctx, chart, nil, helm.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := must(render(ctx, chart, nil, helm.Options{}))(t)
 		for _, object := range objects {
 			annotations := object.GetAnnotations()
 			lines = append(lines, strings.TrimSpace(object.GetName()+" "+annotations["app.example.com/apply-order"]+" "+annotations["app.example.com/run-on"]))
@@ -139,27 +133,12 @@ func TestHooksOfARollbackAreIncludedIfTheCallerKeepsThem(t *testing.T) {
 	}
 }
 
-func TestHooksOfOneWeightRunOneAfterTheOther(t *testing.T) {
-	text := hook("Job", "b", "pre-install", "") + hook("Job", "a", "pre-install", "") + hook("Job", "c", "pre-install", weight(99999))
-	want := []string{
-		"b apply-order=-20000" + once + " depends-on=batch/Job/a revision=1",
-		"a apply-order=-20000" + once + " revision=1",
-		"c apply-order=-10001" + once + " revision=1",
-	}
-	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 func TestARevisionAfterAFailedInstallationIsAnInstallation(t *testing.T) {
 	text := hook("Job", "a", "pre-install", "") + hook("Job", "b", "pre-upgrade", "") +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{ .Release.IsInstall }}-{{ .Release.IsUpgrade }}-{{ .Release.Revision }}\n"
 	for installation, want := range map[bool][]string{true: {"c-true-false-2", "a"}, false: {"c-false-true-2", "b"}} {
 		ctx := manifests.Context{ReconcilerName: "app.example.com", Revision: 2, Upgrade: !installation}.In(t.Context())
-		objects, err := render(ctx, folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := must(render(ctx, folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{}))(t)
 		var got []string
 		for _, object := range objects {
 			got = append(got, object.GetName())
@@ -172,44 +151,48 @@ func TestARevisionAfterAFailedInstallationIsAnInstallation(t *testing.T) {
 	}
 }
 
-func TestAJobRunsAtEachOfItsMoments(t *testing.T) {
+func TestJobsRunAtEachOfTheirMomentsOneAfterTheOther(t *testing.T) {
 	const preDelete, postDelete = "-pre-delete run-on=pre-delete apply-order=0", "-post-delete run-on=post-delete apply-order=0"
 	before := func(revision int) string { return fmt.Sprintf("a apply-order=-20000%s revision=%d", once, revision) }
 	after := func(name string, revision int) string {
 		return fmt.Sprintf("%s apply-order=20000%s revision=%d", name, once, revision)
 	}
+	at := func(events string) string { return hook("Job", "a", events, "") }
 	for _, test := range []struct {
-		events           string
+		text             string
 		install, upgrade []string
 	}{
-		{"pre-install,post-install", []string{before(1), after("a-post", 1)}, nil},
-		{"pre-install,post-upgrade", []string{before(1)}, []string{after("a", 2)}},
-		{"post-install,pre-upgrade,post-upgrade", []string{after("a-post", 1)}, []string{before(2), after("a-post", 2)}},
-		{"post-upgrade,pre-delete", []string{"a" + preDelete}, []string{after("a", 2), "a" + preDelete}},
-		{"pre-install,pre-delete,post-delete", []string{before(1), "a" + preDelete, "a" + postDelete}, []string{"a" + preDelete, "a" + postDelete}},
-		{"pre-delete,post-delete", []string{"a run-on=pre-delete apply-order=0", "a" + postDelete}, []string{"a run-on=pre-delete apply-order=0", "a" + postDelete}},
+		{at("pre-install,post-install"), []string{before(1), after("a-post", 1)}, nil},
+		{at("pre-install,post-upgrade"), []string{before(1)}, []string{after("a", 2)}},
+		{at("post-install,pre-upgrade,post-upgrade"), []string{after("a-post", 1)}, []string{before(2), after("a-post", 2)}},
+		{at("post-upgrade,pre-delete"), []string{"a" + preDelete}, []string{after("a", 2), "a" + preDelete}},
+		{at("pre-install,pre-delete,post-delete"), []string{before(1), "a" + preDelete, "a" + postDelete}, []string{"a" + preDelete, "a" + postDelete}},
+		{
+			at("pre-delete,post-delete"), []string{"a run-on=pre-delete apply-order=0", "a" + postDelete},
+			[]string{"a run-on=pre-delete apply-order=0", "a" + postDelete},
+		},
+		// One weight.
+		{hook("Job", "b", "pre-install", "") + at("pre-install") + hook("Job", "c", "pre-install", weight(99999)), []string{
+			"b apply-order=-20000" + once + " depends-on=batch/Job/a revision=1", before(1), "c apply-order=-10001" + once + " revision=1",
+		}, nil},
+		// Several runs of several hooks.
+		{hook("Job", "b", "pre-install,post-install", "") + at("post-install,post-delete") + hook("Job", "c", "post-delete", ""), []string{
+			"b apply-order=-20000" + once + " revision=1",
+			"b-post apply-order=20000" + once + " depends-on=batch/Job/a revision=1",
+			after("a", 1), "a" + postDelete,
+			"c run-on=post-delete apply-order=0 depends-on=batch/Job/a-post-delete",
+		}, []string{"a" + postDelete, "c run-on=post-delete apply-order=0 depends-on=batch/Job/a-post-delete"}},
+		// The annotations of the chart win.
+		{
+			hook("Job", "a", "pre-install", "    app.example.com/apply-order: \"5\"\n    app.example.com/update-policy: replace\n"),
+			[]string{"a apply-order=5 reconcile-policy=once-per-manifest update-policy=replace revision=1"}, nil,
+		},
 	} {
-		text := hook("Job", "a", test.events, "")
-		if diff := cmp.Diff(test.install, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
-			t.Errorf("%s: installation: -want +got:\n%s", test.events, diff)
+		for revision, want := range map[int64][]string{1: test.install, 2: test.upgrade} {
+			if diff := cmp.Diff(want, ownAnnotations(t, test.text, revision, helm.Options{})); diff != "" {
+				t.Errorf("revision %d of\n%s-want +got:\n%s", revision, test.text, diff)
+			}
 		}
-		if diff := cmp.Diff(test.upgrade, ownAnnotations(t, text, 2, helm.Options{})); diff != "" {
-			t.Errorf("%s: upgrade: -want +got:\n%s", test.events, diff)
-		}
-	}
-}
-
-func TestRunsOfSeveralHooksFollowEachOther(t *testing.T) {
-	text := hook("Job", "b", "pre-install,post-install", "") + hook("Job", "a", "post-install,post-delete", "") + hook("Job", "c", "post-delete", "")
-	want := []string{
-		"b apply-order=-20000" + once + " revision=1",
-		"b-post apply-order=20000" + once + " depends-on=batch/Job/a revision=1",
-		"a apply-order=20000" + once + " revision=1",
-		"a-post-delete run-on=post-delete apply-order=0",
-		"c run-on=post-delete apply-order=0 depends-on=batch/Job/a-post-delete",
-	}
-	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -222,14 +205,6 @@ func TestANameThatIsTooLongForSeveralRunsIsRefused(t *testing.T) {
 func TestHooksNeedAReconciler(t *testing.T) {
 	_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": hook("Job", "a", "pre-install", "")}), nil, helm.Options{})
 	wantError(t, err, "the chart has hooks: the context holds no reconciler name")
-}
-
-func TestAnnotationsOfTheChartWin(t *testing.T) {
-	text := hook("Job", "a", "pre-install", "    app.example.com/apply-order: \"5\"\n    app.example.com/update-policy: replace\n")
-	want := []string{"a apply-order=5 reconcile-policy=once-per-manifest update-policy=replace revision=1"}
-	if diff := cmp.Diff(want, ownAnnotations(t, text, 1, helm.Options{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
 }
 
 func TestTheFolderOfCRDsComesFirst(t *testing.T) {
@@ -247,10 +222,7 @@ func TestTheFolderOfCRDsComesFirst(t *testing.T) {
 		{helm.CRDsOnce, []string{"a once", "c once", "a"}},
 		{helm.CRDsNever, []string{"a"}},
 	} {
-		objects, err := render(reconciling(t.Context(), 1), fsys, nil, helm.Options{CRDs: test.policy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := must(render(reconciling(t.Context(), 1), fsys, nil, helm.Options{CRDs: test.policy}))(t)
 		var got []string
 		for _, object := range objects {
 			got = append(got, strings.TrimSpace(object.GetName()+" "+object.GetAnnotations()["app.example.com/reconcile-policy"]))
@@ -269,10 +241,7 @@ func TestTheFolderOfCRDsHasTheSharedTypes(t *testing.T) {
 		"web/charts/db/crds/c.yaml": fmt.Sprintf(crd, "c") + "---\n" + fmt.Sprintf(crd, "a"), "web/templates/m.yaml": fmt.Sprintf(crd, "templated"),
 	}
 	for _, policy := range []helm.CRDPolicy{helm.CRDsApply, helm.CRDsOnce, helm.CRDsNever} {
-		generator, err := helm.New(folder(files), "web", helm.Options{CRDs: policy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		generator := must(helm.New(folder(files), "web", helm.Options{CRDs: policy}))(t)
 		var got []string
 		for _, shared := range renders.SharedTypes(generator) {
 			got = append(got, shared.Name+" "+shared.Version+" "+shared.Definition.GetName())
@@ -326,53 +295,7 @@ func waves(t *testing.T, files map[string]string, values map[string]any) (order,
 	return strings.Join(parts, ", "), log.String(), err
 }
 
-func TestResourceGroupsAreAppliedInTheirOrder(t *testing.T) {
-	for _, test := range []struct{ name, text, want, warning, err string }{
-		{name: "no groups", text: member("a", "", "") + member("b", "", ""), want: "a b"},
-		{
-			name: "a group after two others, and what is in none",
-			text: member("app", "app", `'["database","queue"]'`) + member("db", "database", "") + member("queue", "queue", "") + member("rest", "", ""),
-			want: "db queue, 1 app, 2 rest",
-		},
-		{name: "names separated by commas", text: member("a", "a", "' b, c '") + member("b", "b", "c") + member("c", "c", ""), want: "c, 1 b, 2 a"},
-		{name: "needs of all members count", text: member("a1", "a", "b") + member("a2", "a", "c") + member("b", "b", "") + member("c", "c", "b"), want: "b, 1 c, 2 a1 a2"},
-		{name: "an object that is in no group", text: member("a", "", "b") + member("b", "b", "") + member("c", "", ""), want: "b, 1 a, 2 c"},
-		{name: "groups that have nothing to do with each other", text: member("a", "a", "") + member("b", "b", "") + member("c", "", ""), want: "a b c"},
-		{name: "an isolated group comes last", text: member("a", "a", "b") + member("b", "b", "") + member("c", "c", ""), want: "b, 1 a, 2 c"},
-		{
-			name: "a group that is not there", text: member("app", "app", `"[database, queue]"`) + member("db", "database", "") + member("queue", "queue", "other") + member("rest", "", ""),
-			want: "db, 1 queue rest, 2 app", warning: `chart web: resource group \"queue\" depends on the group \"other\", which the chart does not have`,
-		},
-		{name: "a circle", text: member("a", "a", "b") + member("b", "b", "c") + member("c", "c", "b"), err: "chart web: resource groups: they wait for each other: b → c → b"},
-		{name: "itself", text: member("a", "a", "a"), err: "resource groups: they wait for each other: a → a"},
-		{name: "no list", text: member("a", "a", `'[{"a": 1}]'`), err: "ConfigMap a: annotation helm.sh/depends-on/resource-groups"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, logged, err := waves(t, map[string]string{"web/templates/a.yaml": test.text}, nil)
-			if test.err != "" {
-				wantError(t, err, test.err)
-				return
-			}
-			if err != nil || got != test.want {
-				t.Errorf("got %q, %v, want %q", got, err, test.want)
-			}
-			if !strings.Contains(logged, test.warning) || test.warning == "" && logged != "" {
-				t.Errorf("logged %q, want %q", logged, test.warning)
-			}
-		})
-	}
-}
-
-func TestHooksAreInNoGroup(t *testing.T) {
-	text := member("a", "a", "b") + member("b", "b", "") +
-		hook("ConfigMap", "c", "pre-install", "    helm.sh/resource-group: b\n    helm.sh/depends-on/resource-groups: nope\n")
-	got, logged, err := waves(t, map[string]string{"web/templates/a.yaml": text}, nil)
-	if want := "b, -20000 c, 1 a"; err != nil || got != want || logged != "" {
-		t.Errorf("got %q, %q, %v, want %q", got, logged, err, want)
-	}
-}
-
-func TestSubchartsAreAppliedInTheirOrder(t *testing.T) {
+func TestResourceGroupsAndSubchartsAreAppliedInTheirOrder(t *testing.T) {
 	chart := func(parent, name, more string) map[string]string {
 		path := parent + "/charts/" + name
 		return map[string]string{
@@ -395,14 +318,34 @@ func TestSubchartsAreAppliedInTheirOrder(t *testing.T) {
 	}
 	own := func(names string) string { return "annotations: {helm.sh/depends-on/subcharts: '" + names + "'}\n" }
 	three := []map[string]string{chart("web", "bar", ""), chart("web", "nginx", ""), chart("web", "rabbit", "")}
+	inGroups := func(text string) map[string]string { return map[string]string{"web/templates/a.yaml": text} }
 	for _, test := range []struct {
-		name   string
-		files  map[string]string
-		values map[string]any
-		want   string
-		err    string
+		name               string
+		files              map[string]string
+		values             map[string]any
+		want, warning, err string
 	}{
-		{name: "no order", files: tree("", three...), want: "bar nginx rabbit web"},
+		{name: "no groups", files: inGroups(member("a", "", "") + member("b", "", "")), want: "a b"},
+		{
+			name:  "a group after two others, and what is in none",
+			files: inGroups(member("app", "app", `'["database","queue"]'`) + member("db", "database", "") + member("queue", "queue", "") + member("rest", "", "")),
+			want:  "db queue, 1 app, 2 rest",
+		},
+		{name: "names separated by commas", files: inGroups(member("a", "a", "' b, c '") + member("b", "b", "c") + member("c", "c", "")), want: "c, 1 b, 2 a"},
+		{name: "needs of all members count", files: inGroups(member("a1", "a", "b") + member("a2", "a", "c") + member("b", "b", "") + member("c", "c", "b")), want: "b, 1 c, 2 a1 a2"},
+		{name: "an object that is in no group", files: inGroups(member("a", "", "b") + member("b", "b", "") + member("c", "", "")), want: "b, 1 a, 2 c"},
+		{name: "groups that have nothing to do with each other", files: inGroups(member("a", "a", "") + member("b", "b", "") + member("c", "", "")), want: "a b c"},
+		{name: "an isolated group comes last", files: inGroups(member("a", "a", "b") + member("b", "b", "") + member("c", "c", "")), want: "b, 1 a, 2 c"},
+		{
+			name: "a group that is not there", files: inGroups(member("app", "app", `"[database, queue]"`) + member("db", "database", "") + member("queue", "queue", "other") + member("rest", "", "")),
+			want: "db, 1 queue rest, 2 app", warning: `chart web: resource group \"queue\" depends on the group \"other\", which the chart does not have`,
+		},
+		{name: "a circle", files: inGroups(member("a", "a", "b") + member("b", "b", "c") + member("c", "c", "b")), err: "chart web: resource groups: they wait for each other: b → c → b"},
+		{name: "itself", files: inGroups(member("a", "a", "a")), err: "resource groups: they wait for each other: a → a"},
+		{name: "no list", files: inGroups(member("a", "a", `'[{"a": 1}]'`)), err: "ConfigMap a: annotation helm.sh/depends-on/resource-groups"},
+		{name: "a hook is in no group", files: inGroups(member("a", "a", "b") + member("b", "b", "") +
+			hook("ConfigMap", "c", "pre-install", "    helm.sh/resource-group: b\n    helm.sh/depends-on/resource-groups: nope\n")), want: "b, -20000 c, 1 a"},
+		{name: "no order of sub-charts", files: tree("", three...), want: "bar nginx rabbit web"},
 		{
 			name:  "sub-charts, then the chart",
 			files: tree(own(`["bar", "rabbit"]`)+deps("name: nginx", "name: rabbit", "name: bar, depends-on: [nginx, rabbit]"), three...),
@@ -425,16 +368,21 @@ func TestSubchartsAreAppliedInTheirOrder(t *testing.T) {
 				map[string]string{"web/charts/nginx/charts/deep/templates/b.yaml": member("late", "late", "early") + member("early", "early", "")}),
 			want: "early rabbit web, 1 late, 2 deep, 3 nginx, 4 bar",
 		},
-		{name: "a circle", files: tree(deps("name: bar, depends-on: [nginx]", "name: nginx, depends-on: [bar]"), three...), err: "sub-charts of chart web: they wait for each other: bar → nginx → bar"},
+		{name: "a circle of sub-charts", files: tree(deps("name: bar, depends-on: [nginx]", "name: nginx, depends-on: [bar]"), three...), err: "sub-charts of chart web: they wait for each other: bar → nginx → bar"},
 		{name: "unknown", files: tree(own("nope")+deps("name: bar, depends-on: [none]"), three...), err: `the sub-chart "nope", which the chart does not have` + "\n" + `chart web: depends-on names the sub-chart "none"`},
-		{name: "no list", files: tree(deps("name: bar, depends-on: {a: b}"), three...), err: "chart web: Chart.yaml: "},
+		{name: "no list of sub-charts", files: tree(deps("name: bar, depends-on: {a: b}"), three...), err: "chart web: Chart.yaml: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, _, err := waves(t, test.files, test.values)
+			got, logged, err := waves(t, test.files, test.values)
 			if test.err != "" {
 				wantError(t, err, test.err)
-			} else if err != nil || got != test.want {
+				return
+			}
+			if err != nil || got != test.want {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+			if !strings.Contains(logged, test.warning) || test.warning == "" && logged != "" {
+				t.Errorf("logged %q, want %q", logged, test.warning)
 			}
 		})
 	}
@@ -556,10 +504,7 @@ func TestAnUnknownHookIsAnErrorThatDoesNotHoldItsValue(t *testing.T) {
 
 func TestHooksOfHelm2AreLeftOut(t *testing.T) {
 	text := "# first\n" + manifest("one") + "---\n" + hook("Job", "b", "crd-install", "") + hook("ConfigMap", "c", "pre-install", "") + manifest("two")
-	objects, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{}))(t)
 	if len(objects) != 3 || data(t, objects[0]) != "one" || data(t, objects[1]) != "two" || objects[2].GetName() != "c" {
 		t.Errorf("got %v", objects)
 	}

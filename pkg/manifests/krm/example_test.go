@@ -38,8 +38,8 @@ END`}})
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(objects[0].GetName())
-	// Output: settings
+	fmt.Println(len(objects), objects[0].(interface{ UnstructuredContent() map[string]any }).UnstructuredContent())
+	// Output: 1 map[apiVersion:v1 data:map[size:large] kind:ConfigMap metadata:map[name:settings]]
 }
 
 // A function in sh changes the objects of another generator.

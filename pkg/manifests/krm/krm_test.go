@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -38,39 +36,6 @@ func generate(ctx context.Context, f krm.Function, values map[string]any) ([]cli
 		return nil, err
 	}
 	return manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap(values))
-}
-
-func TestAFunctionGeneratesFromItsConfiguration(t *testing.T) {
-	objects, err := generate(t.Context(), sh(`
-		size=$(sed -n 's/^    size: *//p')
-		printf 'apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: made}, data: {size: "%s"}}\n' "$size"`),
-		map[string]any{"size": "large"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "made"}, "data": map[string]any{"size": "large"}}
-	if diff := cmp.Diff(want, contentOf(objects[0])); diff != "" || len(objects) != 1 {
-		t.Errorf("%d objects, -want +got:\n%s", len(objects), diff)
-	}
-}
-
-func contentOf(object client.Object) map[string]any {
-	return object.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent()
-}
-
-func TestAFunctionTransformsObjectsOfAnyType(t *testing.T) {
-	transformer, err := krm.NewTransformer(sh("sed 's/: small$/: large/'"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	given := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"size": "small"}}}
-	objects, err := transformer.TransformObjects("ns", "app", given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]any{"size": "large"}, contentOf(objects[0])["data"]); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
 }
 
 func TestAFunctionSeesNoEnvironment(t *testing.T) {
@@ -152,7 +117,7 @@ func TestAFunctionThatWritesTooMuchIsEnded(t *testing.T) {
 
 func TestAFunctionThatFailsSaysWhy(t *testing.T) {
 	results := "printf 'apiVersion: config.kubernetes.io/v1\\nkind: ResourceList\\nresults:\\n- {message: no size, severity: error, resourceRef: {kind: Shop, name: a}, field: {path: spec.size}}\\n'\n"
-	tests := []struct{ name, script, want string }{
+	for _, test := range []struct{ name, script, want string }{
 		{"an exit code", "echo 'no such\nsize' >&2; exit 3", "function /bin/sh: it ended with exit code 3: no such size"},
 		{"an exit code with results", results + "exit 1", "function /bin/sh: it ended with exit code 1: error: Shop a: spec.size: no size"},
 		{"much on the standard error", "i=0; while [ $i -lt 2000 ]; do echo $i >&2; i=$((i+1)); done; exit 1", "1999"},
@@ -165,8 +130,7 @@ func TestAFunctionThatFailsSaysWhy(t *testing.T) {
 		{"items that are no list", empty + "echo 'items: 5'", "items: want a list"},
 		{"items that are no objects", empty + "echo 'items: [5, {kind: A}]'", "items[0]: document 1, line 1: want an object, got a number\nitems[1]: document 1, line 1"},
 		{"an unknown severity", empty + "echo 'results: [{message: x, severity: bad}]'", `result 1 of 1: severity "bad", want error, warning or info`},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := generate(t.Context(), sh(test.script), nil)
 			if err == nil || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 2048 {

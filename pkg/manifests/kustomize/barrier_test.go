@@ -116,10 +116,7 @@ func holding(t *testing.T, field, value string) []byte {
 		}
 		content = map[string]any{name: content}
 	}
-	data, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(json.Marshal(content))(t)
 	return data
 }
 
@@ -184,10 +181,7 @@ func TestNoFieldOfAKustomizationReachesAnotherMachine(t *testing.T) {
 
 func asJSON(t *testing.T, objects []*unstructured.Unstructured) string {
 	t.Helper()
-	data, err := json.Marshal(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(json.Marshal(objects))(t)
 	return string(data)
 }
 

@@ -39,14 +39,8 @@ func TestWhatIsBuiltEqualsWhatTheLibraryBuildsOnDisk(t *testing.T) {
 	}
 	for _, folder := range folders {
 		t.Run(folder, func(t *testing.T) {
-			want, err := onDisk(filepath.Join("testdata/parity", folder))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := inMemory(treeOf(t, "testdata/parity"), folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must(onDisk(filepath.Join("testdata/parity", folder)))(t)
+			got := must(inMemory(treeOf(t, "testdata/parity"), folder))(t)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-on disk +in memory:\n%s", diff)
 			}
@@ -74,10 +68,7 @@ func foldersIn(t *testing.T, root string) []string {
 
 func treeOf(t *testing.T, root string) *tree {
 	t.Helper()
-	osRoot, err := os.OpenRoot(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	osRoot := must(os.OpenRoot(root))(t)
 	defer func() { _ = osRoot.Close() }()
 	all, err := readTree(osRoot.FS(), Options{FollowSymlinks: true, Limits: Limits{TotalBytes: 1 << 30}})
 	if err != nil {
@@ -118,15 +109,9 @@ func onDisk(folder string) (built []*unstructured.Unstructured, err error) {
 var sample = fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {size: '{{ .Values.size }}'}\n")}}
 
 func TestTheSameIsNotBuiltTwice(t *testing.T) {
-	g, err := New(sample, ".", Options{Templates: &Templates{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must(New(sample, ".", Options{Templates: &Templates{}}))(t)
 	generate := func(size int) string {
-		objects, err := manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"size": size})
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := must(manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"size": size}))(t)
 		return objects[0].GetName() + objects[0].GetLabels()["size"]
 	}
 	generate(1)
@@ -180,10 +165,7 @@ func TestABuildThatDoesNotEndIsAbandoned(t *testing.T) {
 	options := Options{Timeout: 50 * time.Millisecond, Templates: &Templates{Options: gotemplate.Options{
 		Functions: template.FuncMap{"hang": func() string { <-release; return "" }},
 	}}}
-	g, err := New(fstest.MapFS{"a.yaml": {Data: []byte("{{ hang }}")}}, ".", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must(New(fstest.MapFS{"a.yaml": {Data: []byte("{{ hang }}")}}, ".", options))(t)
 	for _, busy := range []bool{false, true} {
 		_, err := manifests.Generate(t.Context(), g, "", "", nil)
 		var late *timeout.Error
@@ -195,10 +177,7 @@ func TestABuildThatDoesNotEndIsAbandoned(t *testing.T) {
 }
 
 func TestABuildThatWaitsForTheSchemaHoldsUpNoOthers(t *testing.T) {
-	hanging, err := acquireSchema(t.Context(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hanging := must(acquireSchema(t.Context(), false))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := make(chan error, 1)
 	go func() {
@@ -208,10 +187,7 @@ func TestABuildThatWaitsForTheSchemaHoldsUpNoOthers(t *testing.T) {
 	limited, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	for range 20 {
-		share, err := acquireSchema(limited, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		share := must(acquireSchema(limited, false))(t)
 		schema.Release(share)
 		select {
 		case err := <-waiting:
@@ -224,9 +200,17 @@ func TestABuildThatWaitsForTheSchemaHoldsUpNoOthers(t *testing.T) {
 		t.Errorf("got the error %v", err)
 	}
 	schema.Release(hanging)
-	share, err := acquireSchema(limited, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	share := must(acquireSchema(limited, true))(t)
 	schema.Release(share)
+}
+
+// must returns the value of a call, or fails the test.
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
 }

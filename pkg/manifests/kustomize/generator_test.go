@@ -5,11 +5,17 @@ package kustomize_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,21 +23,19 @@ import (
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
 func TestAFolderWithoutAKustomizationGetsOne(t *testing.T) {
-	objects, err := generate(t.Context(), map[string]string{
+	objects := must(generate(t.Context(), map[string]string{
 		"root/b.yaml": configMap("b"), "root/sub/a.yml": configMap("a"), "root/readme.md": "x", "root/.hidden.yaml": configMap("hidden"),
 		"root/own/kustomization.yaml": "resources: [x.yaml]\nnamePrefix: own-", "root/own/x.yaml": configMap("x"), "root/own/deep/y.yaml": configMap("y"),
 		"root/empty.yaml": "---\n# nothing\n", "root/tests/t.yaml": configMap("t"), "root/skip.yaml": configMap("skip"), "root/kept-skip.yaml": configMap("kept"),
 		"elsewhere.yaml": configMap("elsewhere"),
 		".corbelignore":  "# comment\n*skip.yaml\n!kept-*\n/root/**/tests/\n",
-	}, "root", kustomize.Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "root", kustomize.Options{}, nil))(t)
 	if diff := cmp.Diff("a b kept own-x", names(objects)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -53,10 +57,7 @@ func TestTemplatesAreRenderedBeforeTheBuild(t *testing.T) {
 	}
 	files["kustomization.yaml.tmpl"] = files["kustomization.yaml"]
 	delete(files, "kustomization.yaml")
-	objects, err := generate(t.Context(), files, ".", options, map[string]any{"labels": map[string]any{"team": "x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(generate(t.Context(), files, ".", options, map[string]any{"labels": map[string]any{"team": "x"}}))(t)
 	want := map[string]any{"plain": "{{ .not }} a template", "file": "<< not a template >>", "exists": "false", "list": "[\"data/x.txt\"]"}
 	if diff := cmp.Diff(want, contentOf(objects[0])["data"]); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -70,22 +71,11 @@ func contentOf(object client.Object) map[string]any {
 	return object.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent()
 }
 
-func TestTemplatesCannotMakeAReferenceThatIsNotChecked(t *testing.T) {
-	_, err := generate(t.Context(), map[string]string{"kustomization.yaml": "resources: ['{{ .Values.source }}']"}, ".",
-		kustomize.Options{Templates: &kustomize.Templates{}}, map[string]any{"source": "https://example.org/x.yaml"})
-	if err == nil || !strings.Contains(err.Error(), "it leads to another machine") {
-		t.Errorf("got the error %v", err)
-	}
-}
-
 func TestIgnoredFilesAreNoTemplates(t *testing.T) {
-	objects, err := generate(t.Context(), map[string]string{
+	objects := must(generate(t.Context(), map[string]string{
 		"ignored.txt": "dashboards/\n", "kustomization.yaml": "configMapGenerator: [{name: a, files: [dashboards/d.json], options: {disableNameSuffixHash: true}}]",
 		"dashboards/d.json": "{{ nonsense }}",
-	}, ".", kustomize.Options{IgnoreFile: "ignored.txt", Templates: &kustomize.Templates{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, ".", kustomize.Options{IgnoreFile: "ignored.txt", Templates: &kustomize.Templates{}}, nil))(t)
 	if diff := cmp.Diff(map[string]any{"d.json": "{{ nonsense }}"}, contentOf(objects[0])["data"]); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -105,10 +95,7 @@ func TestBuildsDoNotDisturbEachOther(t *testing.T) {
 	}
 	var wait sync.WaitGroup
 	for root, want := range map[string]int{"plain": 1, "schema": 2} {
-		g, err := kustomize.New(folder(files), root, kustomize.Options{Templates: &kustomize.Templates{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must(kustomize.New(folder(files), root, kustomize.Options{Templates: &kustomize.Templates{}}))(t)
 		for i := range 5 {
 			wait.Go(func() {
 				objects, err := manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"item": fmt.Sprintf("a%d", i)})
@@ -171,10 +158,7 @@ func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
 		}},
 	} {
 		ctx, origins := renders.WithOrigins(t.Context())
-		objects, err := generate(ctx, files, ".", kustomize.Options{Templates: test.templates}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := must(generate(ctx, files, ".", kustomize.Options{Templates: test.templates}, nil))(t)
 		got := map[string]string{}
 		for _, object := range objects {
 			got[object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName()] = origins.Of(object)
@@ -182,5 +166,102 @@ func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
+	}
+}
+
+func TestALinkThatLeavesTheRootIsNotFollowed(t *testing.T) {
+	root, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret.yaml")
+	if err := errors.Join(
+		os.WriteFile(secret, []byte(configMap("secret")), 0o600),
+		os.WriteFile(filepath.Join(root, "kustomization.yaml"), []byte("resources: [link.yaml]"), 0o600),
+		os.Symlink(secret, filepath.Join(root, "link.yaml")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	osRoot := must(os.OpenRoot(root))(t)
+	defer func() { _ = osRoot.Close() }()
+	if _, err := kustomize.New(osRoot.FS(), ".", kustomize.Options{FollowSymlinks: true}); err == nil || !strings.Contains(err.Error(), "link.yaml") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestLinksThatNothingRefersToRefuseNothing(t *testing.T) {
+	link := func(target string) *fstest.MapFile {
+		return &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte(target)}
+	}
+	for name, test := range map[string]struct {
+		root, kustomization, want string
+		files                     fstest.MapFS
+	}{
+		"nothing refers to it":    {".", "resources: [a.yaml]", "", nil},
+		"a file is needed":        {".", "resources: [b.yaml]", `resources[0]: "b.yaml": b.yaml: it is a symbolic link, want a regular file`, nil},
+		"a folder is needed":      {".", "resources: [sub]", `resources[0]: "sub": sub: it is a symbolic link`, nil},
+		"a file below is needed":  {".", "resources: [sub/a.yaml]", `resources[0]: "sub/a.yaml": sub: it is a symbolic link`, nil},
+		"a pipe is needed":        {".", "resources: [p]", "p: it is no regular file", fstest.MapFS{"p": {Mode: fs.ModeNamedPipe}}},
+		"a device is needed":      {".", "resources: [p]", "p: it is no regular file", fstest.MapFS{"p": {Mode: fs.ModeDevice}}},
+		"it is the folder":        {"sub", "resources: [a.yaml]", `folder "sub": sub: it is a symbolic link`, nil},
+		"it is the ignore file":   {".", "resources: [a.yaml]", ".corbelignore: it is a symbolic link", fstest.MapFS{".corbelignore": link("x")}},
+		"all files count":         {"all", "", "all/a.yaml: it is a symbolic link", fstest.MapFS{"all/a.yaml": link("x"), "all/b.yaml": {Data: []byte(configMap("b"))}}},
+		"all files but others":    {"all", "", "", fstest.MapFS{"all/a.txt": link("x"), "all/b.yaml": {Data: []byte(configMap("b"))}, "all/sub": link("..")}},
+		"it is the kustomization": {"all", "", "all/kustomization.yaml: it is a symbolic link", fstest.MapFS{"all/kustomization.yaml": link("../kustomization.yaml"), "all/b.yaml": {Data: []byte(configMap("b"))}}},
+	} {
+		files := fstest.MapFS{"a.yaml": {Data: []byte(configMap("a"))}, "b.yaml": link("a.yaml"), "broken": link("nowhere"), "sub": link("."), "kustomization.yaml": {Data: []byte(test.kustomization)}}
+		maps.Copy(files, test.files)
+		_, err := kustomize.New(files, test.root, kustomize.Options{})
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: got the error %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestNoEnvironmentVariableIsRead(t *testing.T) {
+	t.Setenv("CORBEL_SECRET", "from the environment")
+	for _, files := range []map[string]string{
+		{"kustomization.yaml": "configMapGenerator: [{name: a, envs: [x.env]}]", "x.env": "CORBEL_SECRET\n"},
+		{"kustomization.yaml": "configMapGenerator: [{name: a, literals: [CORBEL_SECRET]}]"},
+		{"kustomization.yaml": "configMapGenerator: [{name: a, literals: ['x=$CORBEL_SECRET $(CORBEL_SECRET)']}]"},
+	} {
+		objects, err := generate(t.Context(), files, ".", kustomize.Options{Templates: &kustomize.Templates{}}, nil)
+		if text := fmt.Sprint(objects, err); strings.Contains(text, "from the environment") {
+			t.Errorf("%v: got %s", files, text)
+		}
+	}
+}
+
+// A matcher that backtracks would not come back from these.
+func TestIgnoreFilesAreMatchedInLimitedTime(t *testing.T) {
+	pattern := strings.Repeat("**/", 200) + strings.Repeat("*a", 50) + "b\n"
+	name := strings.Repeat("a/", 100) + strings.Repeat("a", 200) + ".yaml"
+	objects, err := generate(t.Context(), map[string]string{".corbelignore": strings.Repeat(pattern, 20), name: configMap("a")}, ".", kustomize.Options{}, nil)
+	if err != nil || names(objects) != "a" {
+		t.Errorf("got %v, %v", objects, err)
+	}
+}
+
+func TestADecryptorThatHangsIsAbandoned(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	started := time.Now()
+	g, err := kustomize.New(folder(map[string]string{"a.yaml": configMap("a")}), ".", kustomize.Options{
+		Timeout:   50 * time.Millisecond,
+		Decryptor: manifests.DecryptorFunc(func(data []byte, _ string) ([]byte, error) { <-release; return data, nil }),
+	})
+	late, ok := errors.AsType[*timeout.Error](err)
+	if !ok || time.Since(started) > time.Minute {
+		t.Fatalf("got the error %v after %s", err, time.Since(started))
+	}
+	if _, again := manifests.Generate(t.Context(), g, "ns", "app", nil); !errors.Is(again, late) {
+		t.Errorf("got the error %v", again)
+	}
+}
+
+// must returns the value of a call, or fails the test.
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,10 +75,7 @@ func TestNoPatchMakesAnotherObjectOfOne(t *testing.T) {
 		{Target: thing, Patch: "{apiVersion: v2, kind: Other, metadata: {name: other, namespace: kube-system}}"},
 		{Target: thing, Patch: "[{op: replace, path: /metadata/name, value: t}, {op: add, path: /metadata/namespace, value: default}]"},
 	} {
-		objects, err := patched(t, []v1alpha1.Patch{same}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		objects := must(patched(t, []v1alpha1.Patch{same}, nil))(t)
 		metadata, _ := objects["Thing"].(map[string]any)["metadata"].(map[string]any)
 		if namespace, there := metadata["namespace"]; metadata["name"] != "t" || there && namespace != "default" {
 			t.Errorf("%s leaves %v", same.Patch, objects)
@@ -86,16 +84,10 @@ func TestNoPatchMakesAnotherObjectOfOne(t *testing.T) {
 }
 
 func TestPatchesDoNotShareValuesBetweenObjects(t *testing.T) {
-	transformer, err := transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "metadata: {annotations: {a: b}}"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := transformer.TransformObjects("default", "app", []client.Object{
+	transformer := must(transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "metadata: {annotations: {a: b}}"}}, nil))(t)
+	objects := must(transformer.TransformObjects("default", "app", []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, decode(t, resources)[2],
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	objects[0].SetAnnotations(map[string]string{"a": "changed"})
 	if got := objects[1].GetAnnotations(); got["a"] != "b" || got["team"] != "x" {
 		t.Errorf("got %v", got)
@@ -103,7 +95,7 @@ func TestPatchesDoNotShareValuesBetweenObjects(t *testing.T) {
 }
 
 func TestExpressionsChangeObjects(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name, expression string
 		want             map[string]any
 		err              string
@@ -120,13 +112,9 @@ func TestExpressionsChangeObjects(t *testing.T) {
 		{name: "numbers that JSON cannot hold", expression: `{"a": 1.0 / 0.0}`, err: "a number that JSON cannot hold"},
 		{name: "no name left", expression: `{"metadata": {"name": null}}`, err: "metadata.name must stay"},
 		{name: "much work", expression: "{'a': [" + strings.Repeat("1,", 999) + "1].map(a, [" + strings.Repeat("1,", 999) + "1].map(b, [1, 2, 3].map(c, c)))}", err: "the expression takes too long"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			expression, err := transform.CEL(test.expression, &v1alpha1.PatchTarget{Kind: "Thing"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expression := must(transform.CEL(test.expression, &v1alpha1.PatchTarget{Kind: "Thing"}))(t)
 			objects, err := expression.TransformObjects("default", "app", decode(t, resources))
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
@@ -153,20 +141,11 @@ func TestMistakesInExpressionsAreFoundAtOnce(t *testing.T) {
 }
 
 func TestParametersAreNotChangedInPlace(t *testing.T) {
-	operations, err := transform.JSONPatch("[{op: add, path: /a/b, value: 2}, {op: add, path: /c, value: x}]")
-	if err != nil {
-		t.Fatal(err)
-	}
-	expression, err := transform.CEL(`{"a": {"b": 2}, "c": "x"}`, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operations := must(transform.JSONPatch("[{op: add, path: /a/b, value: 2}, {op: add, path: /c, value: x}]"))(t)
+	expression := must(transform.CEL(`{"a": {"b": 2}, "c": "x"}`, nil))(t)
 	for name, transformer := range map[string]manifests.ParameterTransformer{"operations": operations, "expression": expression} {
 		given := types.UnstructurableMap{"a": map[string]any{"b": 1}}
-		changed, err := transformer.TransformParameters("default", "app", given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		changed := must(transformer.TransformParameters("default", "app", given))(t)
 		if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": int64(2)}, "c": "x"}, changed.ToUnstructured()); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
@@ -177,15 +156,9 @@ func TestParametersAreNotChangedInPlace(t *testing.T) {
 }
 
 func TestSubstitutionCannotChangeTheStructure(t *testing.T) {
-	transformer, err := transform.Substitute(map[string]string{"A": "1\nb: 2", "N": "new"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	transformer := must(transform.Substitute(map[string]string{"A": "1\nb: 2", "N": "new"}, nil))(t)
 	given := decode(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${N}\", labels: {\"${N}\": \"${N}\"}}\ndata: {a: \"x ${A}\", other: \"${B} $N ${N:-x} $${N}\"}\n")
-	objects, err := transformer.TransformObjects("default", "app", given)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := must(transformer.TransformObjects("default", "app", given))(t)
 	want := map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "${N}", "labels": map[string]any{"${N}": "new"}},
 		"data": map[string]any{"a": "x 1\nb: 2", "other": "${B} $N ${N:-x} ${N}"},
@@ -234,7 +207,7 @@ spec: {list: [{name: a}, {name: b}], map: {a: 1, b: 2}, containers: [{image: sid
 // What the patches and images of a component do is what kustomize does.
 func TestPatchesEqualThoseOfKustomize(t *testing.T) {
 	deployment := &v1alpha1.PatchTarget{Kind: "Deployment"}
-	tests := []struct {
+	for _, test := range []struct {
 		name    string
 		patches []v1alpha1.Patch
 		images  []v1alpha1.Image
@@ -286,8 +259,7 @@ kind: Deployment`}}},
 			{Name: "registry.example/web", NewTag: "2.0"}, {Name: "side", NewName: "other:5000/side", Digest: "sha256:abc"},
 			{Name: "registry.example:5000/init", NewName: "init", NewTag: "2", Digest: "sha256:def"}, {Name: "web", NewTag: "no"},
 		}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			want, wantErr := withKustomize(t, test.patches, test.images)
 			got, err := patched(t, test.patches, test.images)
@@ -344,10 +316,7 @@ func patched(t *testing.T, patches []v1alpha1.Patch, images []v1alpha1.Image) (m
 
 func decode(t *testing.T, text string) []client.Object {
 	t.Helper()
-	decoded, err := document.Decode("resources", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	decoded := must(document.Decode("resources", []byte(text)))(t)
 	objects := make([]client.Object, len(decoded))
 	for i := range decoded {
 		objects[i] = decoded[i]
@@ -374,15 +343,10 @@ func contentOf(object client.Object) map[string]any {
 
 func withKustomize(t *testing.T, patches []v1alpha1.Patch, images []v1alpha1.Image) (map[string]any, error) {
 	t.Helper()
-	kustomization, err := json.Marshal(map[string]any{"resources": []string{"r.yaml"}, "patches": patches, "images": images})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kustomization := must(json.Marshal(map[string]any{"resources": []string{"r.yaml"}, "patches": patches, "images": images}))(t)
 	fsys := filesys.MakeFsInMemory()
 	for name, data := range map[string][]byte{"/kustomization.yaml": kustomization, "/r.yaml": []byte(resources)} {
-		if err := fsys.WriteFile(name, data); err != nil {
-			t.Fatal(err)
-		}
+		check(t, fsys.WriteFile(name, data))
 	}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/")
 	if err != nil {
@@ -430,7 +394,7 @@ func TestAShortPatchDoesNotBecomeGigabytes(t *testing.T) {
 			want:    "patch 1 of 1: line 1: it is larger than 3145728 bytes once its aliases are expanded",
 		},
 		"many copies": {
-			patches: repeated(v1alpha1.Patch{Target: thing, Patch: "- {op: copy, from: /spec, path: /spec/c}\n- {op: add, path: /spec/a, value: " + long + "}\n- {op: copy, from: /spec, path: /spec/d}"}, 64),
+			patches: slices.Repeat([]v1alpha1.Patch{{Target: thing, Patch: "- {op: copy, from: /spec, path: /spec/c}\n- {op: add, path: /spec/a, value: " + long + "}\n- {op: copy, from: /spec, path: /spec/d}"}}, 64),
 			want:    "patch 5 of 64: Thing t0: operation 3 of 3: copy /spec/d: the operations copy more than 4194304 bytes",
 		},
 		"many texts": {
@@ -456,14 +420,6 @@ func TestAShortPatchDoesNotBecomeGigabytes(t *testing.T) {
 			}
 		})
 	}
-}
-
-func repeated(patch v1alpha1.Patch, count int) []v1alpha1.Patch {
-	patches := make([]v1alpha1.Patch, count)
-	for i := range patches {
-		patches[i] = patch
-	}
-	return patches
 }
 
 // texts returns patches that each add a text of almost a megabyte.
@@ -492,14 +448,8 @@ func deepening(count int) string {
 func TestPatchesEndWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	patches, err := transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "spec: {a: b}"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expression, err := transform.CEL(`{"a": "b"}`, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	patches := must(transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "spec: {a: b}"}}, nil))(t)
+	expression := must(transform.CEL(`{"a": "b"}`, nil))(t)
 	for name, transformer := range map[string]manifests.ObjectTransformer{"patches": patches, "an expression": expression} {
 		if _, err := manifests.TransformObjects(ctx, transformer, "ns", "app", things(1)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got the error %v", name, err)
@@ -526,10 +476,7 @@ func TestTheResultOfAnExpressionIsLimited(t *testing.T) {
 		`{"a": self.many.map(x, self.text)}`,
 		`[{"op": "add", "path": "/a", "value": self.many.map(x, self.text)}]`,
 	} {
-		expression, err := transform.CEL(text, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expression := must(transform.CEL(text, nil))(t)
 		if _, err := expression.TransformParameters("ns", "app", values); err == nil || !strings.Contains(err.Error(), "it is larger than 3145728 bytes") {
 			t.Errorf("%s: got the error %v", text, err)
 		}
@@ -555,10 +502,7 @@ func TestPatchesOfAnObjectCostNoMoreThanTheirNumber(t *testing.T) {
 			for i := range count {
 				patches = append(patches, v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: fmt.Sprintf(patch, i)})
 			}
-			transformer, err := transform.Patches(patches, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			transformer := must(transform.Patches(patches, nil))(t)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			if _, err := manifests.TransformObjects(t.Context(), transformer, "ns", "app", things(1)); err != nil {
@@ -574,15 +518,28 @@ func TestPatchesOfAnObjectCostNoMoreThanTheirNumber(t *testing.T) {
 }
 
 func TestPatchesSayWhatTheyWorkOn(t *testing.T) {
-	transformer, err := transform.Patches(repeated(v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: "spec: {a: b}"}, 2), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	transformer := must(transform.Patches(slices.Repeat([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: "spec: {a: b}"}}, 2), nil))(t)
 	ctx, at := renders.WithProgress(t.Context())
 	if _, err := manifests.TransformObjects(ctx, transformer, "ns", "app", things(3)); err != nil {
 		t.Fatal(err)
 	}
 	if at() != "patch 2 of 2, Thing t2" {
 		t.Errorf("at %q", at())
+	}
+}
+
+// must returns the value of a call, or fails the test.
+func must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		check(t, err)
+		return value
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,8 +18,8 @@ type version struct{ major, minor string }
 
 func (v *version) String() string { return v.major + "." + v.minor }
 
-// execute renders a text with the default limits.
-func execute(t *testing.T, text string, data any, nothing string) (string, error) {
+// execute renders a text.
+func execute(t *testing.T, text string, data any, options Options) (string, error) {
 	t.Helper()
 	functions := Functions()
 	parser := NewParser("", "", functions)
@@ -27,7 +27,8 @@ func execute(t *testing.T, text string, data any, nothing string) (string, error
 	if err := parser.Parse(set, "a", text, nil); err != nil {
 		return "", err
 	}
-	return NewRendering(set, parser, functions, Options{Interrupted: t.Context().Err, Nothing: nothing}).Execute("a", data)
+	options.Interrupted = t.Context().Err
+	return NewRendering(set, parser, functions, options).Execute("a", data)
 }
 
 func TestValuesArePrintedAsTextTemplateDoes(t *testing.T) {
@@ -39,7 +40,7 @@ func TestValuesArePrintedAsTextTemplateDoes(t *testing.T) {
 		"{{ .list }}|{{ .f }}":           "[1 a]|1e+06",
 		"{{ .missing }}":                 "<no value>",
 	} {
-		if got, err := execute(t, text, data, "<no value>"); err != nil || got != want {
+		if got, err := execute(t, text, data, Options{Nothing: "<no value>"}); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
 		}
 	}
@@ -95,14 +96,7 @@ func TestResultsOfMethodsAreCounted(t *testing.T) {
 		`($.m.Twice $long)`, `$.m.Lines`,
 	} {
 		action := `{{ $m := .m }}{{ $long := repeat 500 "x" }}{{ $d := dict }}{{ range $i := until 1000 }}{{ $_ := set $d (print $i) ` + call + ` }}{{ end }}`
-		functions := Functions()
-		parser := NewParser("", "", functions)
-		set := NewSet()
-		if err := parser.Parse(set, "a", action, nil); err != nil {
-			t.Fatal(err)
-		}
-		r := NewRendering(set, parser, functions, Options{Interrupted: t.Context().Err, Limits: manifests.TemplateLimits{WorkBytes: 500_000}})
-		_, err := r.Execute("a", map[string]any{"m": made{strings.Repeat("x", 100)}})
+		_, err := execute(t, action, map[string]any{"m": made{strings.Repeat("x", 100)}}, Options{Limits: manifests.TemplateLimits{WorkBytes: 500_000}})
 		var limit *excess.Error
 		if !errors.As(err, &limit) || strings.Contains(err.Error(), "_result") || strings.Contains(err.Error(), "_argument") {
 			t.Errorf("%s: got the error %v", call, err)
@@ -118,26 +112,23 @@ func TestResultsOfMethodsStayWhatTheyAre(t *testing.T) {
 		`{{ .Map.Key }}{{ .Map.Nil }}{{ .Map.Gone }}{{ .None }}{{ .Gone }}|{{ .Map.Gone | default "d" }}{{ default "d" .Map.Nil }}{{ default .Map.Key .None }}`: "v<no value><no value><no value><no value>|ddv",
 		`{{ if .m.Missing }}yes{{ else }}no{{ end }}{{ with .Map.Gone }}yes{{ end }}{{ kindOf .m.Missing }}{{ eq .Map.Gone nil }}{{ and .Map.Key .Map.Nil }}`:   "nomaptrue<no value>",
 	} {
-		if got, err := execute(t, text, data, "<no value>"); err != nil || got != want {
+		if got, err := execute(t, text, data, Options{Nothing: "<no value>"}); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
 		}
 	}
 }
 
 func TestPatternsAreChecked(t *testing.T) {
-	functions := Functions()
-	parser := NewParser("", "", functions)
-	for action, want := range map[string]string{`{{ .m.Glob "ok" }}`: "", `{{ .m.Glob "bad" }}`: "no bad patterns", `{{ list "bad" | first | .m.Glob }}`: "no bad patterns", `{{ .m.Twice "bad" }}`: ""} {
-		set := NewSet()
-		if err := parser.Parse(set, "a", action, nil); err != nil {
-			t.Fatal(err)
+	check := func(pattern string) error {
+		if pattern == "bad" {
+			return errors.New("no bad patterns")
 		}
-		_, err := NewRendering(set, parser, functions, Options{Interrupted: t.Context().Err, CheckPattern: func(pattern string) error {
-			if pattern == "bad" {
-				return errors.New("no bad patterns")
-			}
-			return nil
-		}}).Execute("a", map[string]any{"m": made{}})
+		return nil
+	}
+	for action, want := range map[string]string{
+		`{{ .m.Glob "ok" }}`: "", `{{ .m.Glob "bad" }}`: "no bad patterns", `{{ list "bad" | first | .m.Glob }}`: "no bad patterns", `{{ .m.Twice "bad" }}`: "",
+	} {
+		_, err := execute(t, action, map[string]any{"m": made{}}, Options{CheckPattern: check})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "_pattern")) {
 			t.Errorf("%s: got the error %v, want %q", action, err, want)
 		}
@@ -148,7 +139,7 @@ func TestLargeItemsAreNotComparedWithoutEnd(t *testing.T) {
 	for _, call := range []string{`uniq $all`, `without $all $item $item $item $item`} {
 		// The items are lists that differ in their last value.
 		text := `{{ $all := list }}{{ range until 1000 }}{{ $all = append $all (append (until 600) .) }}{{ end }}{{ $item := append (until 600) -1 }}{{ ` + call + ` | len }}`
-		_, err := execute(t, text, nil, "")
+		_, err := execute(t, text, nil, Options{})
 		var limit *excess.Error
 		if !errors.As(err, &limit) {
 			t.Errorf("%s: got the error %v", call, err)
@@ -167,7 +158,7 @@ func TestValuesAreComparedAsTextTemplateDoes(t *testing.T) {
 		for _, b := range operands {
 			var want strings.Builder
 			wantErr := comparison.Execute(&want, map[string]any{"a": a, "b": b})
-			got, err := execute(t, `{{ eq .a .b }} {{ ne .a .b }}`, map[string]any{"a": a, "b": b}, "")
+			got, err := execute(t, `{{ eq .a .b }} {{ ne .a .b }}`, map[string]any{"a": a, "b": b}, Options{})
 			if (err != nil) != (wantErr != nil) || err == nil && got != want.String() {
 				t.Errorf("%T(%v) and %T(%v): got %q, %v, and text/template %q, %v", a, a, b, b, got, err, want.String(), wantErr)
 			}

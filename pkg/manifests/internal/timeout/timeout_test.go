@@ -26,13 +26,8 @@ func TestRunReturnsWhatTheRenderingReturns(t *testing.T) {
 	if got != 0 || !errors.Is(err, broken) {
 		t.Errorf("got %d and the error %v", got, err)
 	}
-}
-
-func TestRunConvertsPanicsToErrors(t *testing.T) {
-	r := timeout.New("it")
-	_, err := timeout.Run(t.Context(), r, time.Minute, func(context.Context) (int, error) { panic("no") })
-	var p *types.PanicError
-	if !errors.As(err, &p) || len(p.Stack) == 0 {
+	_, err = timeout.Run(t.Context(), r, time.Minute, func(context.Context) (int, error) { panic("no") })
+	if p, ok := errors.AsType[*types.PanicError](err); !ok || len(p.Stack) == 0 {
 		t.Errorf("a panic: got the error %v", err)
 	}
 }
