@@ -6,7 +6,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"sync"
 	"testing"
@@ -77,24 +76,8 @@ func (b *barrier) step(r *http.Request) bool {
 	default:
 	}
 	// Requests that are sent at the same time wait, too: the process stands still.
-	b.waiting[writtenBy(r)] = true
+	b.waiting[writtenName(bodyOf(r))] = true
 	return true
-}
-
-// writtenBy is the name of the object in the body of a request, like that of nameOf.
-func writtenBy(r *http.Request) string {
-	if r.GetBody == nil {
-		return ""
-	}
-	body, err := r.GetBody()
-	if err != nil {
-		return ""
-	}
-	content, err := io.ReadAll(body)
-	if err != nil {
-		return ""
-	}
-	return writtenName(content)
 }
 
 func (b *barrier) done() {

@@ -7,80 +7,31 @@ import (
 	"fmt"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// Bundle is a component with a generator that the test provides; the spec only has
-// something to change.
+// Bundle is a component with a generator that the test provides: the Widget of the tests with nothing but its values as parameters.
 type Bundle struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	Spec   BundleSpec       `json:"spec,omitempty"`
-	Status component.Status `json:"status,omitempty"`
+	widget.Widget `json:",inline"`
 }
 
-// BundleSpec is any set of values.
-type BundleSpec struct {
-	component.PlacementSpec     `json:",inline"`
-	component.ClientSpec        `json:",inline"`
-	component.ImpersonationSpec `json:",inline"`
-	component.RequeueSpec       `json:",inline"`
-	component.TimeoutSpec       `json:",inline"`
-	component.PolicySpec        `json:",inline"`
-	component.TypeSpec          `json:",inline"`
-	component.RollbackSpec      `json:",inline"`
+// BundleSpec is the spec of a Bundle.
+type BundleSpec = widget.Spec
 
-	Values map[string]any `json:"values,omitempty"`
-}
+// GetSpec returns the spec, with the values as the parameters of the generator.
+func (b *Bundle) GetSpec() types.Unstructurable { return &valuesOfSpec{&b.Spec} }
 
-// DeepCopyInto copies the spec.
-func (s *BundleSpec) DeepCopyInto(out *BundleSpec) {
-	*out = *s
-	s.ClientSpec.DeepCopyInto(&out.ClientSpec)
-	s.RequeueSpec.DeepCopyInto(&out.RequeueSpec)
-	s.TimeoutSpec.DeepCopyInto(&out.TimeoutSpec)
-	s.TypeSpec.DeepCopyInto(&out.TypeSpec)
-	s.RollbackSpec.DeepCopyInto(&out.RollbackSpec)
-	out.Values = runtime.DeepCopyJSON(s.Values)
-}
-
-// texts are values that are all texts.
-func texts(values map[string]string) map[string]any {
-	all := map[string]any{}
-	for key, value := range values {
-		all[key] = value
-	}
-	return all
-}
+type valuesOfSpec struct{ *widget.Spec }
 
 // ToUnstructured returns the values.
-func (s *BundleSpec) ToUnstructured() map[string]any {
-	if s.Values == nil {
-		return map[string]any{}
-	}
-	return runtime.DeepCopyJSON(s.Values)
-}
-
-// GetSpec returns the parameters of the generator.
-func (b *Bundle) GetSpec() types.Unstructurable { return &b.Spec }
-
-// GetStatus returns Corbel's status.
-func (b *Bundle) GetStatus() *component.Status { return &b.Status }
+func (s *valuesOfSpec) ToUnstructured() map[string]any { return values(s.Values).ToUnstructured() }
 
 // DeepCopyObject returns a copy.
-func (b *Bundle) DeepCopyObject() runtime.Object {
-	out := &Bundle{TypeMeta: b.TypeMeta, Status: *b.Status.DeepCopy()}
-	b.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	b.Spec.DeepCopyInto(&out.Spec)
-	return out
-}
+func (b *Bundle) DeepCopyObject() runtime.Object { return &Bundle{*b.DeepCopy()} }
 
 // BundleList is a list of Bundles.
 type BundleList struct {
@@ -91,43 +42,36 @@ type BundleList struct {
 
 // DeepCopyObject returns a copy.
 func (l *BundleList) DeepCopyObject() runtime.Object {
-	out := &BundleList{TypeMeta: l.TypeMeta, ListMeta: l.ListMeta, Items: make([]Bundle, len(l.Items))}
+	out := &BundleList{TypeMeta: l.TypeMeta, ListMeta: l.ListMeta}
 	for i := range l.Items {
-		out.Items[i] = *l.Items[i].DeepCopyObject().(*Bundle)
+		out.Items = append(out.Items, Bundle{*l.Items[i].DeepCopy()})
 	}
 	return out
 }
 
-var bundleVersion = schema.GroupVersion{Group: "e2e.corbel.run", Version: "v1"}
-
 func addBundles(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(bundleVersion, &Bundle{}, &BundleList{})
-	metav1.AddToGroupVersion(scheme, bundleVersion)
+	scheme.AddKnownTypeWithName(widget.GroupVersion.WithKind("Widget"), &Bundle{})
+	scheme.AddKnownTypeWithName(widget.GroupVersion.WithKind("WidgetList"), &BundleList{})
+	metav1.AddToGroupVersion(scheme, widget.GroupVersion)
 	return nil
 }
 
-// bundleCRD is the definition of Bundle; its schema keeps every field.
-func bundleCRD() *apiextensionsv1.CustomResourceDefinition {
-	keep := new(true)
-	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: keep}
-	spec := *anything.DeepCopy()
-	spec.Properties = map[string]apiextensionsv1.JSONSchemaProps{"values": anything}
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "bundles.e2e.corbel.run"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "e2e.corbel.run",
-			Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "bundles", Singular: "bundle", Kind: "Bundle", ListKind: "BundleList", Categories: []string{"corbel"}},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type:       "object",
-					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "status": anything},
-				}},
-			}},
-		},
+// values are parameters of a generator that are all texts.
+type values map[string]string
+
+// ToUnstructured returns the values.
+func (v values) ToUnstructured() map[string]any {
+	all := map[string]any{}
+	for key, value := range v {
+		all[key] = value
 	}
+	return all
+}
+
+// valueOf returns one of the parameters; empty if there is none.
+func valueOf(parameters types.Unstructurable, name string) string {
+	value, _ := parameters.ToUnstructured()[name].(string)
+	return value
 }
 
 // The manifests that scenarios are made of. Annotations come in pairs, without

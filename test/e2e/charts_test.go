@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -81,21 +82,26 @@ func adoptChart(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	f.startWith(t, generator, nil)
+	cast := &cast{objects: release.Objects, namespaces: []string{""}}
+	owned := func() map[string]types.UID {
+		t.Helper()
+		return read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) })
+	}
 
 	there := f.observe(t, release.Objects, func() {
-		run(corbelVariable, "adopt", "helm", name, "--as", "bundle/"+name, "--reconciler", reconcilerName, "--retire", "--timeout", "3m")
+		run(corbelVariable, "adopt", "helm", name, "--as", "widget/"+name, "--reconciler", reconcilerName, "--retire", "--timeout", "3m")
 	})
 	if _, err := helmrelease.Read(t.Context(), f, reference); err == nil {
 		t.Errorf("%s is not retired", reference.Title())
 	}
-	if owned := f.owned(t, f.ownerOf()); len(owned) < len(release.Objects) {
-		t.Errorf("%d objects are owned, and the release had %d", len(owned), len(release.Objects))
+	if n := len(owned()); n < len(release.Objects) {
+		t.Errorf("%d objects are owned, and the release had %d", n, len(release.Objects))
 	}
 	back := f.observe(t, release.Objects, func() {
-		run(corbelVariable, "release", "bundle/"+name, "--to-helm")
+		run(corbelVariable, "release", "widget/"+name, "--to-helm")
 	})
-	if owned := f.owned(t, f.ownerOf()); len(owned) > 0 {
-		t.Errorf("objects are still owned: %v", names(owned))
+	if left := names(owned()); len(left) > 0 {
+		t.Errorf("objects are still owned: %v", left)
 	}
 	run(helmVariable, "uninstall", name, "--wait", "--timeout", "3m")
 	if left := slices.Sorted(maps.Keys(f.statesOf(t, release.Objects))); len(left) > 0 {

@@ -96,6 +96,30 @@ func pointsOf(requests []string) []point {
 	return points
 }
 
+// crashAtEachRequest runs a case without a crash of its operator, and then with one at each request. A slice of the cases is run.
+func crashAtEachRequest(t *testing.T, run func(t *testing.T, g *crasher)) {
+	t.Helper()
+	whole := newCrasher(0, false)
+	t.Run("without a crash", func(t *testing.T) { run(t, whole) })
+	cases, points, ran, crashed := slice.FromEnvironment(t), pointsOf(whole.requests()), 0, 0
+	for i, p := range points {
+		if !cases.Has(i) {
+			continue
+		}
+		ran++
+		t.Run(p.String(), func(t *testing.T) {
+			g := newCrasher(p.at, p.after)
+			if run(t, g); g.HasCrashed() {
+				crashed++
+			}
+		})
+	}
+	t.Logf("%d points, %d of them run, %d crashed", len(points), ran, crashed)
+	if len(points) < 3 {
+		t.Errorf("there are only the points %v", points)
+	}
+}
+
 // ending is how a run of a scenario ended.
 type ending struct {
 	requests []string

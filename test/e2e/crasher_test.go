@@ -55,7 +55,7 @@ func isBackground(r *http.Request) bool {
 // isInformer reports whether a request is the manager's list of all Bundles, or the
 // look for Secrets without a component, both of the start.
 func isInformer(r *http.Request) bool {
-	return r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/bundles") || r.URL.Path == "/api/v1/secrets")
+	return r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/widgets") || r.URL.Path == "/api/v1/secrets")
 }
 
 // isEvent reports whether a request is an event, which is sent in the background.

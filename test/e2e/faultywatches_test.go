@@ -193,7 +193,7 @@ func (w *faultyWatches) wrap(next http.RoundTripper) http.RoundTripper {
 		return next
 	}
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if isWatch(r) && collectionOf(r) == "bundles" {
+		if isWatch(r) && collectionOf(r) == "widgets" {
 			w.mu.Lock()
 			w.up = true
 			w.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,57 +19,24 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// hookJob is a Job of a chart that is a hook for the events.
-const hookJob = `
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: %s
-  annotations:
-    helm.sh/hook: %s
-    helm.sh/hook-delete-policy: %s
-spec:
-  backoffLimit: 0
-  template:
-    metadata:
-      annotations:
-        podsim.corbel.run/exit-code: '{{ if eq .Values.bad %[1]q }}1{{ else }}0{{ end }}'
-        answer: '{{ (lookup "v1" "ConfigMap" .Release.Namespace "asked").data | toJson }}'
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: work
-        image: registry.example.com/work:1
----`
+// workJob is a Job of a chart; its pod has annotations, such as the exit code.
+func workJob(name, fields, ofPod string, annotations ...string) string {
+	template := "{metadata: {annotations: {" + ofPod + "}}, spec: {restartPolicy: Never, containers: [{name: work, image: 'work:1'}]}}"
+	return head("batch/v1", "Job", name, annotations) + "spec: {backoffLimit: 0, " + fields + "template: " + template + "}\n"
+}
 
-// shortJob is a Job of a chart that is no hook, and is removed soon after its end.
-const shortJob = `
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: short
-spec:
-  backoffLimit: 0
-  ttlSecondsAfterFinished: 1
-  template:
-    metadata:
-      annotations: {podsim.corbel.run/exit-code: '0'}
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: work
-        image: registry.example.com/work:1
-`
-
-// hooked is a chart with hooks of every kind.
+// hooked is a chart with hooks of every kind, and a Job that is none and is removed soon after its end.
 func hooked(t *testing.T) manifests.Generator {
 	t.Helper()
 	const before = "before-hook-creation"
-	text := ""
+	const answer = `answer: '{{ (lookup "v1" "ConfigMap" .Release.Namespace "asked").data | toJson }}'`
+	texts := []string{
+		head("v1", "ConfigMap", "own", nil) + "data: {value: '{{ .Values.value }}', " + answer + "}\n",
+		workJob("short", "ttlSecondsAfterFinished: 1, ", "podsim.corbel.run/exit-code: '0'"),
+	}
 	for _, h := range [][3]string{
 		{"pre-install", "pre-install", before}, {"post-install", "post-install", before + ",hook-succeeded"},
 		{"pre-both", "pre-install,pre-upgrade", before + ",hook-succeeded"}, {"post-both", "post-install,post-upgrade", before},
@@ -78,19 +44,10 @@ func hooked(t *testing.T) manifests.Generator {
 		{"many", "pre-install,post-install,post-upgrade,pre-delete", before + ",hook-succeeded"},
 		{"pre-delete", "pre-delete", before}, {"post-delete", "post-delete", "hook-succeeded"}, {"test", "test", before},
 	} {
-		text += fmt.Sprintf(hookJob, h[0], h[1], h[2])
+		code := "podsim.corbel.run/exit-code: '{{ if eq .Values.bad " + quoted(h[0]) + " }}1{{ else }}0{{ end }}', "
+		texts = append(texts, workJob(h[0], "", code+answer, "helm.sh/hook", h[1], "helm.sh/hook-delete-policy", h[2]))
 	}
-	g, err := helm.New(fstest.MapFS{
-		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: hooked\nversion: 1.0.0\n")},
-		"values.yaml":        {Data: []byte("bad: none\nvalue: first\n")},
-		"templates/hooks":    {Data: []byte(text)},
-		"templates/short":    {Data: []byte(shortJob)},
-		"templates/own.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\ndata: {value: '{{ .Values.value }}', answer: '{{ (lookup \"v1\" \"ConfigMap\" .Release.Namespace \"asked\").data | toJson }}'}\n")},
-	}, ".", helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return chart(t, "bad: none\nvalue: first\n", strings.Join(texts, "---\n"))
 }
 
 func TestTheHooksOfAChartRunAsOftenAsHelmRunsThem(t *testing.T) {

@@ -40,15 +40,7 @@ func (j *jobs) note(r *http.Request, response *http.Response) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.writes = append(j.writes, fmt.Sprintf("%s %s %s %d", time.Now().Format("15:04:05.000"), r.Method, r.URL.Path, response.StatusCode))
-	if response.StatusCode != http.StatusCreated || r.GetBody == nil {
-		return
-	}
-	body, err := r.GetBody()
-	if err != nil {
-		return
-	}
-	content, err := io.ReadAll(body)
-	if err != nil {
+	if response.StatusCode != http.StatusCreated {
 		return
 	}
 	var manifest struct {
@@ -62,7 +54,7 @@ func (j *jobs) note(r *http.Request, response *http.Response) {
 			}
 		}
 	}
-	if json.Unmarshal(content, &manifest) != nil {
+	if json.Unmarshal(bodyOf(r), &manifest) != nil {
 		return
 	}
 	name := manifest.Metadata.Name
@@ -77,6 +69,19 @@ func (j *jobs) note(r *http.Request, response *http.Response) {
 		name += " for revision " + revision
 	}
 	j.created[name]++
+}
+
+// bodyOf returns the body of a request that is sent or was sent; nil if there is none.
+func bodyOf(r *http.Request) []byte {
+	if r.GetBody == nil {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil
+	}
+	content, _ := io.ReadAll(body)
+	return content
 }
 
 // watch counts the Jobs that an operator creates.

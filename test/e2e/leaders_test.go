@@ -113,45 +113,51 @@ func TestTwoLeaders(t *testing.T) {
 	for number, s := range successions {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			started := time.Now()
-			var total int
-			t.Run("without a stop", func(t *testing.T) { total = s.play(t, newBarrier(0), nil) })
-			if t.Failed() {
-				return
-			}
-			cases, ran, met := slice.FromEnvironment(t), 0, atomic.Int64{}
-			stop := func(t *testing.T, at int, fault *watchFault) {
-				ran++
-				name := fmt.Sprintf("before request %d", at)
-				if fault != nil {
-					name += ", " + fault.name
-				}
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					b := newBarrier(at)
-					s.play(t, b, fault)
-					if b.isDown() {
-						met.Add(1)
-					}
-				})
-			}
-			t.Run("stop", func(t *testing.T) {
-				faults := hidingFaults()
-				for at := 1; at <= total; at++ {
-					if !cases.Has(at + 3*number) { // not the same ones of all scenarios
-						continue
-					}
-					stop(t, at, nil)
-					for i, fault := range faults {
-						if cases.Picks(at, i, len(faults)) {
-							stop(t, at, fault)
-						}
-					}
-				}
-			})
-			t.Logf("%d points, %d of them run, %d stopped, %s", total, ran, met.Load(), time.Since(started).Round(time.Second))
+			stopAtEachRequest(t, number, hidingFaults(), func(t *testing.T, b *barrier, fault *watchFault) int { return s.play(t, b, fault) })
 		})
 	}
+}
+
+// stopAtEachRequest plays without a stop, which returns the number of requests, and then with a stop before each of them: once with
+// watches that are correct, and once with each fault. A slice of the cases is run, and not the same ones of all numbers.
+func stopAtEachRequest(t *testing.T, number int, faults []*watchFault, play func(*testing.T, *barrier, *watchFault) int) {
+	t.Helper()
+	started := time.Now()
+	var total int
+	t.Run("without a stop", func(t *testing.T) { total = play(t, newBarrier(0), nil) })
+	if t.Failed() {
+		return
+	}
+	cases, ran, met := slice.FromEnvironment(t), 0, atomic.Int64{}
+	stop := func(t *testing.T, at int, fault *watchFault) {
+		ran++
+		name := fmt.Sprintf("before request %d", at)
+		if fault != nil {
+			name += ", " + fault.name
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBarrier(at)
+			play(t, b, fault)
+			if b.isDown() {
+				met.Add(1)
+			}
+		})
+	}
+	t.Run("stop", func(t *testing.T) {
+		for at := 1; at <= total; at++ {
+			if !cases.Has(at + 3*number) {
+				continue
+			}
+			stop(t, at, nil)
+			for i, fault := range faults {
+				if cases.Picks(at, i, len(faults)) {
+					stop(t, at, fault)
+				}
+			}
+		}
+	})
+	t.Logf("%d points, %d of them run, %d stopped, %s", total, ran, met.Load(), time.Since(started).Round(time.Second))
 }
 
 // hidingFaults are those that keep events from an operator for as long as they last.
@@ -236,7 +242,7 @@ func (f *fixture) ask(t testing.TB, s succession, c change) {
 		c.do(t, f, "main")
 	default:
 		bundle = f.named("main")
-		bundle.Spec.Values = texts(f.values(c.content))
+		bundle.Spec.Values = f.values(c.content)
 		bundle.Spec.RollbackOnFailure = new(s.desired.reason == vocabulary.ReasonRolledBack)
 		err = f.Create(t.Context(), bundle)
 	}

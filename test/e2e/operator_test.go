@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/pkg/component"
@@ -118,7 +119,8 @@ func installBundles(t testing.TB, e *env.Environment) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Create(t.Context(), bundleCRD()); err != nil && !apierrors.IsAlreadyExists(err) {
+	options := envtest.CRDInstallOptions{Paths: []string{"../../pkg/component/testdata/crds"}}
+	if _, err := envtest.InstallCRDs(e.Config(), options); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the Bundle type to be served", func(ctx context.Context) error {
@@ -197,7 +199,8 @@ func (o *operator) stop(t testing.TB) {
 // bundle creates a Bundle.
 func (f *fixture) bundle(t testing.TB, values map[string]string) *Bundle {
 	t.Helper()
-	bundle := &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "main"}, Spec: BundleSpec{Values: texts(values)}}
+	bundle := f.named("main")
+	bundle.Spec.Values = values
 	if err := f.Create(t.Context(), bundle); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +214,7 @@ func (f *fixture) update(t testing.TB, bundle *Bundle, values map[string]string)
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
-		bundle.Spec.Values = texts(values)
+		bundle.Spec.Values = values
 		return f.Update(ctx, bundle)
 	})
 }
@@ -219,12 +222,7 @@ func (f *fixture) update(t testing.TB, bundle *Bundle, values map[string]string)
 // ready waits until the Bundle is Ready in its current generation.
 func (f *fixture) ready(t testing.TB, bundle *Bundle) {
 	t.Helper()
-	f.readyWithin(t, bundle, patience)
-}
-
-func (f *fixture) readyWithin(t testing.TB, bundle *Bundle, patience time.Duration) {
-	t.Helper()
-	eventuallyWithin(t, patience, "the Bundle to become ready", func(ctx context.Context) error {
+	eventually(t, "the Bundle to become ready", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
@@ -239,12 +237,7 @@ func (f *fixture) readyWithin(t testing.TB, bundle *Bundle, patience time.Durati
 // gone waits until the Bundle does not exist any more.
 func (f *fixture) gone(t testing.TB, bundle *Bundle) {
 	t.Helper()
-	f.goneWithin(t, bundle, patience)
-}
-
-func (f *fixture) goneWithin(t testing.TB, bundle *Bundle, patience time.Duration) {
-	t.Helper()
-	eventuallyWithin(t, patience, "the Bundle to be gone", func(ctx context.Context) error {
+	eventually(t, "the Bundle to be gone", func(ctx context.Context) error {
 		err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -264,11 +257,6 @@ const patience = 5 * time.Minute
 // eventually repeats a check until it succeeds, and fails the test with its
 // last error when the time is up.
 func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	eventuallyWithin(t, patience, what, check)
-}
-
-func eventuallyWithin(t testing.TB, patience time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"net/http"
-	"sync/atomic"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,19 +24,18 @@ func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 	f.target = f.Client
 	f.namespace = f.newNamespace(t)
 	cast := newCast(t, f, f.objects(t, append(append([]string{}, lifeOne...), lifeTwo...)))
-	fuse := &fuse{}
-	f.startWith(t, bundleManifests, fuse.wrap)
+	gate := &wire.Gate{Counts: func(r *http.Request) bool { return !isBackground(r) }}
+	f.startWith(t, bundleManifests, gate.Wrap)
 	for _, step := range []struct {
 		name string
 		want []string
 	}{{"install", lifeOne}, {"upgrade", lifeTwo}, {"delete", nil}} {
-		burnt := fuse.light(6, func() {
-			if err := e.KillAPIServer(); err != nil {
-				t.Error(err)
-			}
-		})
+		killed := make(chan error, 1)
+		gate.Aim(6, false, func() error { killed <- e.KillAPIServer(); return nil })
 		f.ask(t, succession{}, change{content: step.want})
-		<-burnt
+		if err := <-killed; err != nil {
+			t.Error(err)
+		}
 		if err := e.RestartAPIServer(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -55,32 +53,4 @@ func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
 	if err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "main"}, &Bundle{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the component: %v", err)
 	}
-}
-
-// fuse does something before a certain request is sent.
-type fuse struct{ lit atomic.Pointer[charge] }
-
-type charge struct {
-	left atomic.Int64
-	call func()
-	done chan struct{}
-}
-
-// light makes the fuse burn for so many requests. The channel is closed when
-// the call has ended.
-func (f *fuse) light(requests int64, call func()) <-chan struct{} {
-	c := &charge{call: call, done: make(chan struct{})}
-	c.left.Store(requests)
-	f.lit.Store(c)
-	return c.done
-}
-
-func (f *fuse) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if c := f.lit.Load(); c != nil && !isBackground(r) && c.left.Add(-1) == 0 {
-			c.call()
-			close(c.done)
-		}
-		return next.RoundTrip(r)
-	})
 }

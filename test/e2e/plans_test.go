@@ -52,7 +52,7 @@ func TestThePlanOfAnUpgradeOfTheOperatorIsWhatHappens(t *testing.T) {
 	s := &scenario{}
 	p.step(t, p.creation(s.bundle(p.fixture, "main", lifeOne)))
 	next := manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, _ types.Unstructurable) ([]client.Object, error) {
-		return bundleManifests.Generate(ctx, namespace, name, &BundleSpec{Values: texts(p.values(lifeTwo))})
+		return bundleManifests.Generate(ctx, namespace, name, values(p.values(lifeTwo)))
 	})
 	p.step(t, planned{
 		name: "upgrade", request: component.PlanRequest[*Bundle]{Key: client.ObjectKeyFromObject(p.named("main")), Generator: next},
@@ -237,7 +237,7 @@ func (p *planning) plan(t *testing.T, s planned) component.Plan {
 		t.Fatalf("plan the %s: %v", s.name, err)
 	}
 	for _, e := range p.writes(t, from) {
-		if e.Resource != "bundles" { // the operator may not be done with the status
+		if e.Resource != "widgets" { // the operator may not be done with the status
 			t.Errorf("during the plan of the %s: %s", s.name, writeOf(e))
 		}
 	}
@@ -294,7 +294,7 @@ func (p *planning) writes(t *testing.T, from map[*env.Environment]int64) (all []
 // recorded of it.
 func isOfDependent(e env.AuditEvent) bool {
 	isRecord := e.Resource == "secrets" && (strings.Contains(writtenIn(e), "-inventory-") || strings.Contains(writtenIn(e), "-revisions-"))
-	return !isRecord && e.Resource != "bundles"
+	return !isRecord && e.Resource != "widgets"
 }
 
 // writtenIn returns the name of the object of a request.

@@ -13,13 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 )
 
 // TestARequestForAPreviewIsAnsweredAfterACrash kills the operator at every request of an answer, before it and, if it
@@ -29,31 +27,17 @@ func TestARequestForAPreviewIsAnsweredAfterACrash(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]map[string]string{"as it is stored": nil, "edited": {"all": "1", "one": "2"}} {
 		t.Run(name, func(t *testing.T) {
-			var points []point
 			var want string
-			t.Run("without a crash", func(t *testing.T) {
-				g := newCrasher(0, false)
-				want = askThroughACrash(t, g, edit)
-				points = pointsOf(g.requests())
-			})
-			if len(points) < 3 {
-				t.Fatalf("an answer took the requests %v", points)
-			}
-			cases := slice.FromEnvironment(t)
-			for i, p := range points {
-				if !cases.Has(i) {
-					continue
+			crashAtEachRequest(t, func(t *testing.T, g *crasher) {
+				switch got := askThroughACrash(t, g, edit); {
+				case g.At == 0:
+					want = got
+				case got != want:
+					t.Errorf("the plan is %s, want %s", got, want)
+				case !g.HasCrashed():
+					t.Error("the operator has not crashed")
 				}
-				t.Run(p.String(), func(t *testing.T) {
-					g := newCrasher(p.at, p.after)
-					if got := askThroughACrash(t, g, edit); got != want {
-						t.Errorf("the plan is %s, want %s", got, want)
-					}
-					if !g.HasCrashed() {
-						t.Error("the operator has not crashed")
-					}
-				})
-			}
+			})
 		})
 	}
 }
@@ -67,11 +51,17 @@ func askThroughACrash(t *testing.T, g *crasher, edit map[string]string) string {
 	bundle := f.bundle(t, map[string]string{"all": "1", "one": "1"})
 	f.ready(t, bundle)
 	revision := bundle.Status.Revision
-	question := preview.Question{Component: asUnstructured(t, bundle), FieldOwner: "user"}
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
+	if err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), stored); err != nil {
+		t.Fatal(err)
+	}
+	question := preview.Question{Component: stored, FieldOwner: "user"}
 	if edit != nil {
-		edited := bundle.DeepCopyObject().(*Bundle)
-		edited.Spec.Values = texts(edit)
-		question.Edited = asUnstructured(t, edited)
+		question.Edited = stored.DeepCopy()
+		if err := unstructured.SetNestedStringMap(question.Edited.Object, edit, "spec", "values"); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	g.arm()
@@ -84,27 +74,17 @@ func askThroughACrash(t *testing.T, g *crasher, edit map[string]string) string {
 		answer, err := preview.Ask(t.Context(), f.Client, question)
 		answered <- result{answer, err}
 	}()
-	var got *result
 	eventually(t, "an answer or a crash", func(context.Context) error {
-		select {
-		case r := <-answered:
-			got = &r
-			return nil
-		default:
-			if g.HasCrashed() {
-				return nil
-			}
+		if len(answered) == 0 && !g.HasCrashed() {
 			return errors.New("there is none")
 		}
+		return nil
 	})
 	if g.HasCrashed() {
 		first.stop(t)
 		f.startWith(t, configMaps(3, &renderings), nil)
 	}
-	if got == nil {
-		r := <-answered // Ask ends by itself
-		got = &r
-	}
+	got := <-answered // Ask ends by itself
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -126,20 +106,4 @@ func askThroughACrash(t *testing.T, g *crasher, edit map[string]string) string {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(string(changes), f.namespace, "$NS")
-}
-
-// asUnstructured returns a Bundle as a user has it who does not know its type.
-func asUnstructured(t *testing.T, bundle *Bundle) *unstructured.Unstructured {
-	t.Helper()
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(bundle)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{Object: object}
-	gvk, err := apiutil.GVKForObject(bundle, testScheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.SetGroupVersionKind(gvk)
-	return u
 }

@@ -7,38 +7,20 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/test/slice"
 )
 
 // randomChart is a chart with two objects in two waves that have the same random value.
 func randomChart(t *testing.T) manifests.Generator {
 	t.Helper()
-	g, err := helm.New(fstest.MapFS{
-		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: random\nversion: 1.0.0\n")},
-		"templates/all.yaml": {Data: []byte(`{{- $random := randAlphaNum 10 }}
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: a}
-data: {random: {{ $random }}, value: "{{ .Values.value }}"}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: b, annotations: {` + reconcilerName + `/apply-order: "1"}}
-data: {random: {{ $random }}, value: "{{ .Values.value }}"}
-`)},
-	}, ".", helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	const data = "data: {random: {{ $random }}, value: \"{{ .Values.value }}\"}\n"
+	return chart(t, "", "{{- $random := randAlphaNum 10 }}\n"+head("v1", "ConfigMap", "a", nil)+data+"---\n"+
+		head("v1", "ConfigMap", "b", []string{"apply-order", "1"})+data)
 }
 
 // TestACrashMakesNoRandomValueAnew kills the operator at every request of an installation and of
@@ -46,29 +28,15 @@ data: {random: {{ $random }}, value: "{{ .Values.value }}"}
 // one may have applied.
 func TestACrashMakesNoRandomValueAnew(t *testing.T) {
 	t.Parallel()
-	for _, upgrade := range []bool{false, true} {
-		t.Run(map[bool]string{false: "install", true: "upgrade"}[upgrade], func(t *testing.T) {
+	for name, upgrade := range map[string]bool{"install": false, "upgrade": true} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var requests []string
-			t.Run("without a crash", func(t *testing.T) { requests = crashWithRandom(t, newCrasher(0, false), upgrade) })
-			cases, crashed := slice.FromEnvironment(t), 0
-			for i, p := range pointsOf(requests) {
-				if cases.Has(i) {
-					t.Run(p.String(), func(t *testing.T) {
-						g := newCrasher(p.at, p.after)
-						if crashWithRandom(t, g, upgrade); g.HasCrashed() {
-							crashed++
-						}
-					})
-				}
-			}
-			t.Logf("%d requests, %d crashed", len(requests), crashed)
+			crashAtEachRequest(t, func(t *testing.T, g *crasher) { crashWithRandom(t, g, upgrade) })
 		})
 	}
 }
 
-// crashWithRandom returns the requests of the first operator for what it was in danger at.
-func crashWithRandom(t *testing.T, g *crasher, upgrade bool) []string {
+func crashWithRandom(t *testing.T, g *crasher, upgrade bool) {
 	f := newFixture(t)
 	first := f.startWith(t, randomChart(t), g.wrap)
 	var bundle *Bundle
@@ -81,9 +49,7 @@ func crashWithRandom(t *testing.T, g *crasher, upgrade bool) []string {
 		g.arm()
 		bundle = f.bundle(t, map[string]string{"value": "2"})
 	}
-	var requests []string
 	eventually(t, "the operator to crash or to finish", func(ctx context.Context) error {
-		requests = g.requests()
 		if g.HasCrashed() {
 			return nil
 		}
@@ -108,7 +74,6 @@ func crashWithRandom(t *testing.T, g *crasher, upgrade bool) []string {
 			t.Errorf("%s had the value %s, and has %s", name, value, after[name])
 		}
 	}
-	return requests
 }
 
 // randomValues returns the random values of the revision with the value 2 that are applied.

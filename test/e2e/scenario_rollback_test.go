@@ -54,7 +54,7 @@ func (c change) do(t testing.TB, f *fixture, name string) {
 // to makes the change to a component that is not stored.
 func (c change) to(f *fixture, bundle *Bundle) error {
 	if c.content != nil {
-		bundle.Spec.Values = texts(f.values(c.content))
+		bundle.Spec.Values = f.values(c.content)
 	}
 	annotations := map[string]string{}
 	if c.rollbackTo != 0 {
@@ -146,10 +146,20 @@ func everyRevisionCanBeAppliedAgain(t testing.TB, f *fixture) {
 // bundleChart is a chart with the manifests of a Bundle as its templates.
 func bundleChart(t testing.TB) manifests.Generator {
 	t.Helper()
-	g, err := helm.New(fstest.MapFS{
+	return chart(t, "", "{{ tpl .Values.manifests . }}\n")
+}
+
+// chart returns a chart with values, if there are any, and one file of templates.
+func chart(t testing.TB, values, templates string) manifests.Generator {
+	t.Helper()
+	files := fstest.MapFS{
 		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: bundle\nversion: 1.0.0\n")},
-		"templates/all.yaml": {Data: []byte("{{ tpl .Values.manifests . }}\n")},
-	}, ".", helm.Options{})
+		"templates/all.yaml": {Data: []byte(templates)},
+	}
+	if values != "" {
+		files["values.yaml"] = &fstest.MapFile{Data: []byte(values)}
+	}
+	g, err := helm.New(files, ".", helm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

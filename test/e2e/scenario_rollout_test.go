@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/types"
-	"github.com/corbel-run/corbel/test/slice"
 )
 
 // oneAtATime is the option of the operators that roll out.
@@ -37,16 +35,12 @@ func (u upgradable) Digest() string {
 }
 
 func (u upgradable) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-	values := parameters.ToUnstructured()
-	if text, ok := values["manifests"].(string); ok && u.upgraded.Load() {
-		values["manifests"] = strings.ReplaceAll(text, "first", "second")
+	text := valueOf(parameters, "manifests")
+	if u.upgraded.Load() {
+		text = strings.ReplaceAll(text, "first", "second")
 	}
-	return bundleManifests(ctx, namespace, name, parametersOf(values))
+	return bundleManifests(ctx, namespace, name, values{"manifests": text})
 }
-
-type parametersOf map[string]any
-
-func (p parametersOf) ToUnstructured() map[string]any { return p }
 
 // upgrade makes the operators, and their successors, those of the second version.
 func upgrade(t testing.TB, f *fixture) {
@@ -139,28 +133,7 @@ var rolloutScenarios = []*scenario{
 // one is elected and brings the roll-out to its end. Never are more components unavailable than may be.
 func TestTwoLeadersOfARollout(t *testing.T) {
 	t.Parallel()
-	s, total := rolloutScenarios[0], 0
-	t.Run("without a stop", func(t *testing.T) { total = s.playTwoLeaders(t, newBarrier(0)) })
-	if t.Failed() {
-		return
-	}
-	cases, ran, met := slice.FromEnvironment(t), 0, atomic.Int64{}
-	t.Run("stop", func(t *testing.T) {
-		for at := 1; at <= total; at++ {
-			if !cases.Has(at) {
-				continue
-			}
-			ran++
-			t.Run(fmt.Sprintf("before request %d", at), func(t *testing.T) {
-				t.Parallel()
-				b := newBarrier(at)
-				if s.playTwoLeaders(t, b); b.isDown() {
-					met.Add(1)
-				}
-			})
-		}
-	})
-	t.Logf("%d points, %d of them run, %d stopped", total, ran, met.Load())
+	stopAtEachRequest(t, 0, nil, func(t *testing.T, b *barrier, _ *watchFault) int { return rolloutScenarios[0].playTwoLeaders(t, b) })
 }
 
 // playTwoLeaders returns the number of requests of the first operator.

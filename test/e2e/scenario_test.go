@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -224,13 +223,15 @@ func (f *fixture) values(content []string) map[string]string {
 }
 
 func (f *fixture) named(name string) *Bundle {
-	return &Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+	bundle := &Bundle{}
+	bundle.Namespace, bundle.Name = f.namespace, name
+	return bundle
 }
 
 // bundle returns a component of the scenario.
 func (s *scenario) bundle(f *fixture, name string, content []string) *Bundle {
 	bundle := f.named(name)
-	bundle.Spec.Values = texts(f.values(content))
+	bundle.Spec.Values = f.values(content)
 	if s.settings != nil {
 		s.settings(name, &bundle.Spec)
 	}
@@ -275,8 +276,7 @@ var clusterKinds = []string{"Namespace", "CustomResourceDefinition", "ClusterRol
 
 // bundleManifests renders the manifests that a Bundle brings along.
 var bundleManifests = manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters corbeltypes.Unstructurable) ([]client.Object, error) {
-	text, _ := parameters.ToUnstructured()["manifests"].(string)
-	decoded, err := document.Decode("manifests", []byte(text))
+	decoded, err := document.Decode("manifests", []byte(valueOf(parameters, "manifests")))
 	if err != nil {
 		return nil, err
 	}

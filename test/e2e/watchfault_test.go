@@ -101,7 +101,7 @@ func (f *watchFault) isOld() bool { return f.past || f.longPast }
 func (f *watchFault) concerns(r *http.Request) bool {
 	resource := collectionOf(r)
 	if f.ofComponents {
-		return resource == "bundles" && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") // the client of the operator asks for Bundles
+		return resource == "widgets" && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") // the client of the operator asks for Bundles
 	}
 	return isOfDependents(r) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
 }
