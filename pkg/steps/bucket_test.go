@@ -64,12 +64,10 @@ func (b *Bucket) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-func scheme() *runtime.Scheme { return withBucket(groupVersion) }
-
-func withBucket(gv schema.GroupVersion) *runtime.Scheme {
+func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	s.AddKnownTypeWithName(gv.WithKind("Bucket"), &Bucket{})
-	metav1.AddToGroupVersion(s, gv)
+	s.AddKnownTypeWithName(groupVersion.WithKind("Bucket"), &Bucket{})
+	metav1.AddToGroupVersion(s, groupVersion)
 	return s
 }
 
