@@ -53,7 +53,7 @@ func TestAChangeFromReplaceToApplyLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestOnlyOverrideReclaimsTheFieldsOfKubectl(t *testing.T) {
+func TestMergeKeepsTheFieldsOfKubectlAndOverrideAndReplaceDoNot(t *testing.T) {
 	b := newBench(t)
 	e := env.Shared(t)
 	namespace := b.namespace()
@@ -71,6 +71,7 @@ func TestOnlyOverrideReclaimsTheFieldsOfKubectl(t *testing.T) {
 		kept      bool
 	}{
 		{plan.VerbMerge, []string{"apply", "-f", "-"}, true},
+		{plan.VerbReplace, []string{"apply", "-f", "-"}, false},
 		{plan.VerbOverride, []string{"apply", "-f", "-"}, false},
 		{plan.VerbOverride, []string{"create", "-f", "-"}, false},
 		{plan.VerbOverride, []string{"apply", "--server-side", "-f", "-"}, false},
@@ -87,7 +88,7 @@ func TestOnlyOverrideReclaimsTheFieldsOfKubectl(t *testing.T) {
 		}
 		b.requests()
 		b.must(step(tc.verb, d, adopted))
-		if got := methods(b.requests()); got != "PATCH" {
+		if got := methods(b.requests()); got != map[bool]string{true: "PUT", false: "PATCH"}[tc.verb == plan.VerbReplace] {
 			t.Errorf("%s after %v: the next write took %s", tc.verb, tc.arguments, got)
 		}
 	}

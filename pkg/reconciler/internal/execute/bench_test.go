@@ -4,9 +4,12 @@
 package execute_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +31,14 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
+
+// check ends a test that has an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 const (
 	reconciler = "corbel.example.com"
@@ -70,9 +81,7 @@ func benchOn(t *testing.T, config *rest.Config) *bench {
 		})
 	})
 	target, err := cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(target.Close)
 	b.target = target
 	b.observer = observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel"})
@@ -115,9 +124,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatalf("%v in %s", err, text)
 	}
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(content); err != nil {
-		t.Fatal(err)
-	}
+	check(t, object.UnmarshalJSON(content))
 	return object
 }
 
@@ -184,27 +191,21 @@ func (b *bench) must(s plan.Step) plan.Observation {
 func (b *bench) observe(d *plan.Desired) plan.Observation {
 	b.t.Helper()
 	observed, err := b.observer.Observe(b.t.Context(), []observe.Request{{Key: d.Key, Version: d.Version, Desired: d}})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	return observed[d.Key]
 }
 
 func (b *bench) resource(d *plan.Desired) cluster.Resource {
 	b.t.Helper()
 	resource, err := b.target.Types().Resolve(b.t.Context(), d.Key.GroupKind().WithVersion(d.Version))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	return resource
 }
 
 func (b *bench) live(d *plan.Desired) *unstructured.Unstructured {
 	b.t.Helper()
 	object, err := b.target.Objects().Get(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	return object
 }
 
@@ -212,13 +213,9 @@ func (b *bench) live(d *plan.Desired) *unstructured.Unstructured {
 func (b *bench) otherClient(d *plan.Desired, patch string) *unstructured.Unstructured {
 	b.t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(patch))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	object, err := b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, types.MergePatchType, content, "other-client")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	return object
 }
 
@@ -235,13 +232,9 @@ func (b *bench) create(text string) *unstructured.Unstructured {
 	b.t.Helper()
 	object := parse(b.t, text)
 	resource, err := b.target.Types().Resolve(b.t.Context(), object.GroupVersionKind())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	created, err := b.target.Objects().Create(b.t.Context(), resource, object, "other-client")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	return created
 }
 
@@ -254,5 +247,111 @@ func eventually(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("%s: not within 30 seconds", what)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// creates are steps that create ConfigMaps, one for each stage given.
+func (b *bench) creates(namespace string, stages ...int) []plan.Step {
+	var steps []plan.Step
+	for _, stage := range stages {
+		s := step(plan.VerbCreate, b.desired(configMap(namespace, unique("map")), v1alpha1.UpdatePolicyReplace), plan.Observation{})
+		s.Stage = stage
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+func keys(results []plan.Result) string {
+	var names []string
+	for _, result := range results {
+		names = append(names, result.Step.Key.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestAFailureHoldsBackLaterStagesOnly(t *testing.T) {
+	b := newBench(t)
+	steps := b.creates(b.namespace(), 0, 1, 1, 1, 2)
+	steps[2].Desired.Manifest.Object["data"] = "no map"
+	results := b.executor.Run(t.Context(), steps)
+	if keys(results) != keys([]plan.Result{{Step: steps[0]}, {Step: steps[1]}, {Step: steps[2]}, {Step: steps[3]}}) {
+		t.Fatalf("got %s", keys(results))
+	}
+	for i, result := range results {
+		if failed := result.Err != nil; failed != (i == 2) {
+			t.Errorf("step %d: got %v", i, result.Err)
+		}
+	}
+	if text := results[2].Err.Error(); !strings.HasPrefix(text, "create "+steps[2].Key.String()+": ") {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestTheEndOfTheContextEndsTheRun(t *testing.T) {
+	b := newBench(t)
+	steps := b.creates(b.namespace(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var sent atomic.Int64
+	b.before = func(*http.Request) {
+		if sent.Add(1) == 5 {
+			cancel()
+		}
+	}
+	results := b.executor.Run(ctx, steps)
+	if len(results) >= len(steps)-1 {
+		t.Errorf("all %d steps were started", len(results))
+	}
+	interrupted := 0
+	for _, result := range results {
+		if result.Err == nil {
+			continue
+		}
+		interrupted++
+		if !errors.Is(result.Err, context.Canceled) || result.Observation.Existence != plan.Unknown {
+			t.Errorf("got %+v", result)
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no step was interrupted")
+	}
+	cancel()
+	if results := b.executor.Run(ctx, steps); len(results) != 0 {
+		t.Errorf("after the end: got %s", keys(results))
+	}
+}
+
+func TestAMistakeOfOursFailsOneStepOnly(t *testing.T) {
+	b := newBench(t)
+	steps := b.creates(b.namespace(), 0, 0, 0)
+	steps[0].Desired.Manifest = nil
+	steps[1].Desired.Manifest.Object["data"] = map[string]any{"a": func() {}} // nothing that JSON knows
+	unknownVerb := steps[2]
+	unknownVerb.Verb = "dance"
+	for _, result := range b.executor.Run(t.Context(), append(steps, unknownVerb)) {
+		wantErr := result.Step.Key != steps[2].Key || result.Step.Verb == "dance"
+		if failed := result.Err != nil; failed != wantErr {
+			t.Errorf("%s %s: got %v", result.Step.Verb, result.Step.Key, result.Err)
+		}
+	}
+	b.before = func(*http.Request) { panic("a mistake") }
+	result := b.run(steps[2])
+	if result.Err == nil || !strings.Contains(result.Err.Error(), "internal error of the operator") {
+		t.Errorf("got %v", result.Err)
+	}
+}
+
+func TestAServerThatDoesNotAnswerIsNotAskedForEachStep(t *testing.T) {
+	b := benchOn(t, &rest.Config{Host: "http://127.0.0.1:1"}) // nothing listens there
+	var stages [200]int
+	steps := b.creates("default", stages[:]...)
+	results := b.executor.Run(t.Context(), steps)
+	if len(results) == 0 || len(results) > 50 {
+		t.Errorf("%d of %d steps were tried", len(results), len(steps))
+	}
+	for _, result := range results {
+		if result.Err == nil || result.Observation.Existence != plan.Unknown {
+			t.Errorf("got %+v", result)
+		}
 	}
 }

@@ -4,10 +4,12 @@
 package execute_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +20,8 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // failure executes a step that has to fail.
@@ -89,6 +93,12 @@ func TestAnImmutableFieldIsNamed(t *testing.T) {
 			if text := failure.Error(); !strings.Contains(text, tc.field) || !strings.Contains(text, "annotation "+reconciler+"/update-policy: recreate") {
 				t.Errorf("%s, %s: got %q", name, verb, text)
 			}
+			adoption := step(verb, changed, b.observe(d))
+			adoption.Reason = plan.ReasonAdopted
+			if text := b.failure(adoption).Error(); strings.Contains(text, "update-policy") ||
+				!strings.Contains(text, "no policy deletes what is not ours: delete it yourself, or give the dependent object another name") {
+				t.Errorf("%s, %s of another client: got %q", name, verb, text)
+			}
 		}
 	}
 }
@@ -139,11 +149,9 @@ func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 			"the storage of the cluster did not accept it, and it is tried again (etcdserver: request timed out)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := benchOn(t, fake(t, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(tc.code)
-				_, _ = w.Write([]byte(tc.body))
-			}))
+			recorder := wire.NewRecorder()
+			recorder.Answer = func(wire.Sent) (int, any) { return tc.code, json.RawMessage(tc.body) }
+			b := benchOn(t, recorder.Config())
 			object := b.desired(`{apiVersion: v1, kind: `+tc.kind+`, metadata: {name: s, namespace: default}, data: {k: aHVudGVyMg==}}`, v1alpha1.UpdatePolicyReplace)
 			failure := b.failure(step(plan.VerbCreate, object, plan.Observation{}))
 			if diff := cmp.Diff("create "+tc.kind+" default/s: "+tc.want, failure.Error()); diff != "" {
@@ -154,7 +162,7 @@ func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 }
 
 func status(reason string, code int, message string) string {
-	return `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"` + reason + `","code":` + itoa(code) + `,"message":"` + message + `"}`
+	return `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"` + reason + `","code":` + strconv.Itoa(code) + `,"message":"` + message + `"}`
 }
 
 func TestARefusalSaysThatAValueIsAlreadyAllocated(t *testing.T) {
@@ -182,5 +190,79 @@ func TestARefusalSaysThatAValueIsAlreadyAllocated(t *testing.T) {
 	}
 	if execute.IsAllocationConflict(errors.New("already")) || execute.IsAllocationConflict(&execute.Error{Verb: plan.VerbCreate, Class: execute.Invalid, Err: errors.New("already")}) {
 		t.Error("an error that is no answer of the server counts")
+	}
+}
+
+// What the server says to a dry run decides whether an object is deleted to be
+// created again.
+func TestTheAnswerToADryRunDecidesAboutARecreation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code    int
+		reason  metav1.StatusReason
+		message string
+		fails   string // what the error says; empty if the object may be recreated
+		class   execute.Class
+		note    string
+	}{
+		"it may be created":          {code: 201},
+		"nothing but the name":       {code: 409, reason: "AlreadyExists", message: `configmaps "a" already exists`},
+		"invalid":                    {code: 422, reason: "Invalid", message: "data[a b]: a valid config key", fails: "the live object stays, because the server refuses the new one", class: execute.Invalid},
+		"immutable is no reason":     {code: 422, reason: "Invalid", message: "spec is immutable", fails: "the live object stays", class: execute.Invalid},
+		"not allowed":                {code: 403, reason: "Forbidden", message: "cannot create resource", fails: "the live object stays", class: execute.Forbidden},
+		"a webhook":                  {code: 400, reason: "BadRequest", message: `admission webhook "x" denied the request: no`, fails: "the live object stays", class: execute.Denied},
+		"a quota":                    {code: 403, reason: "Forbidden", message: "exceeded quota: q, requested: count/configmaps=1", fails: "the quota counts it and the new object together", class: execute.Forbidden},
+		"a conflict":                 {code: 409, reason: "Conflict", message: "on resourcequotas", fails: "the live object stays", class: execute.Conflict},
+		"the server is busy":         {code: 503, reason: "ServiceUnavailable", message: "later", fails: "the live object stays", class: execute.Failed},
+		"a webhook without dry runs": {code: 400, reason: "BadRequest", message: `admission webhook "old" does not support dry run`, note: `admission webhook "old" does not support dry run`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := wire.NewRecorder()
+			recorder.Answer = func(sent wire.Sent) (int, any) {
+				if sent.Method != http.MethodPost || sent.Query.Get("dryRun") != "All" {
+					t.Errorf("sent %s with %v", sent, sent.Query)
+				}
+				if tc.code == http.StatusCreated {
+					return 0, nil
+				}
+				refusal := wire.Failure(tc.code, tc.reason, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "f", Message: tc.message}}})
+				refusal.Message = tc.message
+				return tc.code, refusal
+			}
+			b := benchOn(t, recorder.Config())
+			d := b.desired(configMap("shop", "a"), v1alpha1.UpdatePolicyRecreate)
+			s := step(plan.VerbDryRun, d, plan.Observation{Existence: plan.Present, UID: "u", ResourceVersion: "1"})
+			result := b.run(s)
+			if (result.Err != nil) != (tc.fails != "") {
+				t.Fatalf("got %v", result.Err)
+			}
+			if err, ok := result.Err.(*execute.Error); ok && (err.Class != tc.class || !strings.Contains(err.Error(), tc.fails) || !strings.Contains(err.Error(), tc.message)) {
+				t.Errorf("got %s %v", err.Class, err)
+			}
+			if said := fmt.Sprint(result.Notes); (len(result.Notes) > 0) != (tc.note != "") || !strings.Contains(said, tc.note) {
+				t.Errorf("noted %s", said)
+			}
+		})
+	}
+}
+
+func TestARecreationOrphansDependentsIfItsPropagationSaysSo(t *testing.T) {
+	for _, tc := range []struct {
+		because     plan.Reason
+		propagation policy.Propagation
+		want        string
+	}{
+		{plan.ReasonRecreate, "", "Background"},
+		{plan.ReasonRecreate, policy.PropagationBackground, "Background"},
+		{plan.ReasonRecreate, policy.PropagationOrphan, "Orphan"},
+		{plan.ReasonPurged, policy.PropagationOrphan, "Background"},
+	} {
+		b, recorder, d, live := recorded(t, configMap("shop", "a"))
+		d.Policies.RecreatePropagation = tc.propagation
+		s := step(plan.VerbDelete, d, live)
+		s.Reason = tc.because
+		b.must(s)
+		if got := recorder.Writes()[0].Field("propagationPolicy"); got != tc.want {
+			t.Errorf("%s, %s: sent %s", tc.because, tc.propagation, got)
+		}
 	}
 }

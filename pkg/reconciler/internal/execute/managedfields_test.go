@@ -4,12 +4,15 @@
 package execute
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/owned"
 )
@@ -152,5 +155,126 @@ func TestOneOffManagersAreDistinguishedFromControllers(t *testing.T) {
 		if got := owned.IsOneOff(manager); got != want {
 			t.Errorf("%s: got %v", manager, got)
 		}
+	}
+}
+
+func TestWhatExcludesAFieldOfTheManifestIsFound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live, manifest string
+		field, message string
+		managers       map[string]string // fields by manager
+		want           string            // operations, and managers
+	}{
+		"a default of a strategy": {
+			live: `{spec: {replicas: 5, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}`, manifest: `{spec: {strategy: {type: Recreate}}}`,
+			field: "spec.strategy.rollingUpdate", message: "Forbidden: may not be specified when strategy `type` is 'Recreate'",
+			want: `[{"op":"remove","path":"/spec/strategy/rollingUpdate"},{"op":"add","path":"/spec/strategy/type","value":"Recreate"}]`,
+		},
+		"one that the manifest sets to null": {
+			live: `{spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}`, manifest: `{spec: {strategy: {type: Recreate, rollingUpdate: null}}}`,
+			field: "spec.strategy.rollingUpdate", message: "Forbidden",
+			want: `[{"op":"remove","path":"/spec/strategy/rollingUpdate"},{"op":"add","path":"/spec/strategy/type","value":"Recreate"}]`,
+		},
+		"a field that the message names, behind a sidecar": {
+			live:     `{spec: {containers: [{name: side, image: x}, {name: c, image: i, env: [{name: P, value: x}]}]}}`,
+			manifest: `{spec: {containers: [{name: c, image: i, env: [{name: P, valueFrom: {a: b}}]}]}}`,
+			field:    "spec.containers[1].env[0].valueFrom", message: "Invalid value: \"\": may not be specified when `value` is not empty",
+			want: `[{"op":"remove","path":"/spec/containers/1/env/0/value"},{"op":"add","path":"/spec/containers/1/env/0/name","value":"P"},` +
+				`{"op":"add","path":"/spec/containers/1/env/0/valueFrom","value":{"a":"b"}}]`,
+		},
+		"another source of a volume": {
+			live: `{spec: {volumes: [{name: v, emptyDir: {}}]}}`, manifest: `{spec: {volumes: [{name: v, configMap: {name: c}}]}}`,
+			field: "spec.volumes[0].configMap", message: "Forbidden: may not specify more than 1 volume type",
+			want: `[{"op":"remove","path":"/spec/volumes/0/emptyDir"},{"op":"add","path":"/spec/volumes/0/configMap","value":{"name":"c"}},` +
+				`{"op":"add","path":"/spec/volumes/0/name","value":"v"}]`,
+		},
+		"a field of another manager": {
+			live: `{spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}`, manifest: `{spec: {strategy: {type: Recreate}}}`,
+			field: "spec.strategy.rollingUpdate", message: "Forbidden", managers: map[string]string{"terraform": `{"f:spec":{"f:strategy":{"f:rollingUpdate":{"f:maxSurge":{},"f:x":{}}},"f:z":{"f:a":{}}}}`},
+			want: "spec.strategy.rollingUpdate is set by the field manager terraform",
+		},
+		"a field of our own": {
+			live: `{spec: {minAvailable: 1}}`, manifest: `{spec: {maxUnavailable: 1}}`, field: "spec", message: "Invalid value: minAvailable and maxUnavailable cannot be both set",
+			managers: map[string]string{"corbel": `{"f:spec":{"f:minAvailable":{}}}`},
+			want:     `[{"op":"remove","path":"/spec/minAvailable"},{"op":"add","path":"/spec/maxUnavailable","value":1}]`,
+		},
+		"a mistake of the manifest": {
+			live: `{spec: {containers: [{name: c, resources: {}, securityContext: {}, image: i}]}}`, manifest: `{spec: {containers: [{name: c, image: ""}]}}`,
+			field: "spec.containers[0].image", message: "Required value", want: ``,
+		},
+		"a path that is nowhere": {live: `{spec: {a: 1}}`, manifest: `{spec: {b: 1}}`, field: "spec.c[7].d", message: "x", want: ``},
+		"no path":                {live: `{spec: {a: 1}}`, manifest: `{spec: {b: 1}}`, field: "<nil>", message: "x", want: ``},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := &unstructured.Unstructured{Object: object(t, tc.live)}
+			var entries []metav1.ManagedFieldsEntry
+			for manager, fields := range tc.managers {
+				entries = append(entries, entry(manager, metav1.ManagedFieldsOperationUpdate, "", fields))
+			}
+			live.SetManagedFields(entries)
+			x := exclusions{live: live, owner: "corbel"}
+			x.find(live.Object, object(t, tc.manifest), nil, segments(tc.field), tc.message)
+			got := strings.Join(x.owned, ", ")
+			if len(x.operations) > 0 {
+				text, err := json.Marshal(x.operations)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += string(text)
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	content := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &content); err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestAPointerHasTheLiveValue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body, live, pointer string
+		put, apply          string // the body afterwards; apply empty: as put
+	}{
+		"a value":                     {body: `{a: 1}`, live: `{a: 2}`, pointer: "/a", put: `{a: 2}`},
+		"a map":                       {body: `{a: {b: 1}}`, live: `{a: {c: 2}}`, pointer: "/a", put: `{a: {c: 2}}`},
+		"what only the manifest has":  {body: `{a: {b: 1, c: 1}}`, live: `{a: {}}`, pointer: "/a/b", put: `{a: {c: 1}}`},
+		"what only the live one has":  {body: `{x: 1}`, live: `{a: {b: 1}}`, pointer: "/a/b", put: `{x: 1, a: {b: 1}}`, apply: `{x: 1}`},
+		"a path that neither has":     {body: `{x: 1}`, live: `{}`, pointer: "/a/b/c", put: `{x: 1}`},
+		"an element":                  {body: `{a: [{b: 1}, {b: 2}]}`, live: `{a: [{b: 3}, {b: 4}]}`, pointer: "/a/1/b", put: `{a: [{b: 1}, {b: 4}]}`},
+		"a whole element":             {body: `{a: [1, 2]}`, live: `{a: [3, 4]}`, pointer: "/a/1", put: `{a: [1, 4]}`},
+		"an element that is not live": {body: `{a: [{b: 1}, {b: 2}]}`, live: `{a: [{b: 3}]}`, pointer: "/a/1/b", put: `{a: [{b: 1}, {}]}`},
+		"an element that is new":      {body: `{a: [{b: 1}]}`, live: `{a: [{b: 3}, {b: 4}]}`, pointer: "/a/1/b", put: `{a: [{b: 1}]}`},
+		"elements of a missing list":  {body: `{x: 1}`, live: `{a: [{b: 3}]}`, pointer: "/a/0/b", put: `{x: 1}`},
+		"a path through a value":      {body: `{a: 1}`, live: `{a: 2}`, pointer: "/a/b", put: `{a: 1}`},
+		"special characters":          {body: `{"a/b": {"c~d": 1}}`, live: `{"a/b": {"c~d": 2}}`, pointer: "/a~1b/c~0d", put: `{"a/b": {"c~d": 2}}`},
+		"an explicit null":            {body: `{a: 1}`, live: `{a: null}`, pointer: "/a", put: `{a: null}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := object(t, tc.live)
+			put, apply := object(t, tc.body), object(t, tc.body)
+			keepLive(put, live, tc.pointer)
+			applyLive(apply, live, tc.pointer)
+			wantApply := tc.apply
+			if wantApply == "" {
+				wantApply = tc.put
+			}
+			if diff := cmp.Diff(object(t, tc.put), put); diff != "" {
+				t.Errorf("for a PUT (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(object(t, wantApply), apply); diff != "" {
+				t.Errorf("for an apply (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(object(t, tc.live), live); diff != "" {
+				t.Errorf("the live object was changed:\n%s", diff)
+			}
+		})
 	}
 }

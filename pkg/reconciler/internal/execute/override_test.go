@@ -21,9 +21,7 @@ import (
 func (b *bench) patchAs(manager string, d *plan.Desired, kind types.PatchType, patch string) {
 	b.t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(patch))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	if _, err := b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, kind, content, manager); err != nil {
 		b.t.Fatal(err)
 	}
@@ -273,9 +271,7 @@ func TestFieldsThatExcludeEachOtherChangePlacesUnderServerSideApply(t *testing.T
 							manifest.SetNamespace(namespace)
 						}
 						text, err := yaml.Marshal(manifest.Object)
-						if err != nil {
-							t.Fatal(err)
-						}
+						check(t, err)
 						return b.desired(string(text), policy)
 					}
 					live := b.must(step(plan.VerbCreate, desired(pair.first, created), plan.Observation{}))

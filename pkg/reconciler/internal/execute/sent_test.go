@@ -217,8 +217,12 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 	aggregated := func(version string) string {
 		return `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: ` + version + `}}`
 	}
+	unserved := func(established string) string {
+		return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: bars.example.com}, status: {conditions: [{type: Established, status: "` + established + `"}]}}`
+	}
 	for name, tc := range map[string]struct {
 		definition string // if it is not that of Foo
+		read       string // the end of the path of the last read before a deletion, if it is not the list of Foo
 		instances  []string
 		deleting   bool
 		answer     func(wire.Sent) (int, any)
@@ -230,7 +234,9 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 		"an instance of ours that is being deleted": {instances: []string{"ours"}, deleting: true, blocked: "1 instance of ours still being deleted: Foo shop/ours"},
 		"no instance of an aggregated server":       {definition: aggregated("v1.example.com")},
 		"an instance of others of such a server":    {definition: aggregated("v1.example.com"), instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
-		"an aggregated server that is gone":         {definition: aggregated("v1.nowhere.example.com")},
+		"an aggregated server that is gone":         {definition: aggregated("v1.nowhere.example.com"), read: "/nowhere.example.com/v1"},
+		"a type that was never established":         {definition: unserved("False"), read: "/bars.example.com"},
+		"a type that is served in no version":       {definition: unserved("True"), blocked: "no version of it is served, so that its instances cannot be counted"},
 		"no instance":                               {},
 		"an instance of others":                     {instances: []string{"theirs"}, blocked: "1 foreign instance: Foo shop/theirs"},
 		"an instance of ours":                       {instances: []string{"ours"}, blocked: "1 instance of ours that must go first: Foo shop/ours"},
@@ -264,10 +270,10 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 			if mayBe := tc.blocked == "" && !tc.failed && !tc.orphaned; deleted != mayBe {
 				t.Errorf("sent %v", recorder.Sent())
 			}
-			if deleted && !strings.Contains(name, "gone") { // what let it pass was a read right before it
+			if deleted { // what let it pass was a read right before it
 				sent := recorder.Sent()
 				at := slices.IndexFunc(sent, func(s wire.Sent) bool { return s.Method == http.MethodDelete })
-				if at < 1 || !strings.HasSuffix(sent[at-1].Path, "/foos") {
+				if at < 1 || !strings.HasSuffix(sent[at-1].Path, cmp.Or(tc.read, "/foos")) {
 					t.Errorf("sent %v", sent)
 				}
 			}

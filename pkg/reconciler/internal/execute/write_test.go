@@ -92,13 +92,9 @@ func TestAWriteIsAConflictIfTheObjectChanged(t *testing.T) {
 func withoutBookkeeping(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	clone := map[string]any{}
-	if err := json.Unmarshal(text, &clone); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(text, &clone))
 	metadata := clone["metadata"].(map[string]any)
 	delete(clone, "status")
 	for _, key := range []string{"managedFields", "resourceVersion", "generation"} {
@@ -162,13 +158,9 @@ func deleteClusterScoped(b *bench, d *plan.Desired) {
 	}
 	ctx := context.WithoutCancel(b.t.Context())
 	resource, err := b.target.Types().Resolve(ctx, d.Key.GroupKind().WithVersion(d.Version))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	live, err := b.target.Objects().Get(ctx, resource, "", d.Key.Name)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	if _, _, err := b.target.Objects().Delete(ctx, resource, "", d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 		b.t.Error(err)
 	}
