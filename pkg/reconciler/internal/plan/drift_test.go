@@ -11,7 +11,30 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
+
+var lastingKey = Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
+
+// planLasting plans for an object of ours that was seen and accepted, and was made of the manifest with the value.
+func planLasting(t *testing.T, policies policy.Set, value string, live Observation) Plan {
+	t.Helper()
+	d := desiredObject(lastingKey, "1", policies)
+	live.Existence, live.UID, live.ResourceVersion = Present, "u1", "7"
+	live.Ownership, live.Status.Readiness = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Ready
+	p, err := Next(Input{
+		Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Live: map[Key]Observation{lastingKey: live},
+		Recorded: []v1alpha1.InventoryItem{{
+			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name, UID: "u1",
+			Digest: desiredObject(lastingKey, value, policies).Digest, ObservedHash: "seen", AppliedHash: "accepted",
+			Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
 
 // An object that is edited all the time is not looked at after every edit. What was
 // reported about it is neither withdrawn nor invented meanwhile, and nothing is recorded.
@@ -31,26 +54,11 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 	} {
 		policies := defaultPolicies()
 		policies.Drift = tc.policy
-		d := desiredObject(lastingKey, "1", policies)
-		item := v1alpha1.InventoryItem{
-			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-			UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
-		}
-		live := tc.live
-		live.Existence, live.UID, live.ResourceVersion = Present, "u1", "7"
-		live.Ownership = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}
-		live.Status.Readiness = Ready
-		p, err := Next(Input{
-			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Recorded: []v1alpha1.InventoryItem{item},
-			Live: map[Key]Observation{lastingKey: live},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planLasting(t, policies, "1", tc.live)
 		if diff := cmp.Diff(tc.want, p.Deviations); diff != "" {
 			t.Errorf("%s: reported (-want +got):\n%s", name, diff)
 		}
-		if len(p.Steps) > 0 || live.Deferred && p.Inventory[0].ObservedHash != "seen" {
+		if len(p.Steps) > 0 || tc.live.Deferred && p.Inventory[0].ObservedHash != "seen" {
 			t.Errorf("%s: steps %v, recorded as seen is %q", name, p.Steps, p.Inventory[0].ObservedHash)
 		}
 	}
@@ -70,28 +78,12 @@ func TestAnAppliedHashOfAnEarlierVersionIsRecordedAnewOnlyIfNothingHasDrifted(t 
 	} {
 		policies := defaultPolicies()
 		policies.Drift = tc.policy
-		d := desiredObject(lastingKey, "1", policies)
-		p, err := Next(Input{
-			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d},
-			Recorded: []v1alpha1.InventoryItem{{
-				Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-				UID: "u1", Digest: d.Digest, ObservedHash: "seen", AppliedHash: "accepted", Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
-			}},
-			Live: map[Key]Observation{lastingKey: {
-				Existence: Present, UID: "u1", ResourceVersion: "7", ObservedHash: "new", AppliedHash: "2:accepted", EarlierAppliedHash: tc.earlier,
-				Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Status: Status{Readiness: Ready},
-			}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planLasting(t, policies, "1", Observation{ObservedHash: "new", AppliedHash: "2:accepted", EarlierAppliedHash: tc.earlier})
 		if len(p.Steps) != tc.steps || len(p.Deviations) != tc.deviation || p.Inventory[0].AppliedHash != tc.accepted {
 			t.Errorf("%s: steps %v, deviations %v, recorded %+v", name, p.Steps, p.Deviations, p.Inventory[0])
 		}
 	}
 }
-
-var lastingKey = Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
 
 // What was accepted of one manifest says nothing about the paths of another one. An object
 // that counts as unchanged because its revision is has not drifted when others change it.
@@ -105,28 +97,12 @@ func TestAnObjectOfAnotherManifestInTheSameRevisionHasNotDrifted(t *testing.T) {
 	} {
 		policies := defaultPolicies()
 		policies.Revision = "r"
-		d := desiredObject(lastingKey, "1", policies)
-		item := v1alpha1.InventoryItem{
-			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name,
-			UID: "u1", Digest: desiredObject(lastingKey, tc.recorded, policies).Digest, ObservedHash: "seen", AppliedHash: "accepted",
-			Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
-		}
-		live := Observation{
-			Existence: Present, UID: "u1", ResourceVersion: "7", Ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref},
-			ObservedHash: "new", AppliedHash: "another", Status: Status{Readiness: Ready},
-		}
-		p, err := Next(Input{
-			Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Recorded: []v1alpha1.InventoryItem{item},
-			Live: map[Key]Observation{lastingKey: live},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := planLasting(t, policies, tc.recorded, Observation{ObservedHash: "new", AppliedHash: "another"})
 		var verb Verb
 		if len(p.Steps) > 0 {
 			verb = p.Steps[0].Verb
 		}
-		if verb != tc.want || p.Inventory[0].ObservedHash != item.ObservedHash {
+		if verb != tc.want || p.Inventory[0].ObservedHash != "seen" {
 			t.Errorf("%s: the record says seen %q, and the plan is\n%s", name, p.Inventory[0].ObservedHash, p)
 		}
 	}

@@ -6,6 +6,7 @@ package plan
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,6 +19,21 @@ func TestRelate(t *testing.T) {
 	restored := theOwner.Ref
 	restored.UID = "uid-restored"
 	helm, web := []string{"Helm release shop/web"}, Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}
+	sapOf := func(id string) Ownership { return Ownership{OwnerID: id, ForeignRef: "c/shop/main"} }
+	former := Mark{Reconciler: "store.example.com", OwnerID: theOwner.ID, Ref: theOwner.Ref}
+	third, before, copied, stranger := former, former, former, former
+	third.Reconciler, before.Ref.UID, copied.Ref, stranger.OwnerID = "third.example.com", "u-earlier", OwnerRef{}, theOther.ID
+	marked := func(mark Mark, others ...string) Ownership {
+		title := "the mark of " + mark.Reconciler
+		if mark.Ref != (OwnerRef{}) {
+			title = mark.Ref.Title() + " of " + mark.Reconciler
+		}
+		return Ownership{OtherOwners: append([]string{title}, others...), Marks: []Mark{mark}}
+	}
+	withOwner := func(ownership Ownership, owner Owner) Ownership {
+		ownership.OwnerID, ownership.Ref = owner.ID, owner.Ref
+		return ownership
+	}
 	tests := []struct {
 		name       string
 		ownership  Ownership
@@ -27,6 +43,9 @@ func TestRelate(t *testing.T) {
 		shared     string
 		adoption   v1alpha1.AdoptionPolicy
 		from, also string
+		foreign    string // the id under SAP component-operator-runtime
+		inherited  bool   // recorded by it
+		former     string // the operator whose place ours takes
 		want       relation
 		owner      string
 	}{
@@ -72,6 +91,25 @@ func TestRelate(t *testing.T) {
 		{name: "our label and annotation and those of several tools", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: []string{"Helm release shop/web", "Argo CD"}}, from: "Helm release shop/web", want: ownedByOther, owner: "Helm release shop/web and Argo CD"},
 		{name: "our label and annotation and those of both tools that we adopt from", ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: []string{"Helm release shop/web", "Flux HelmRelease shop/web"}}, from: "Helm release shop/web", also: "Flux HelmRelease shop/web", want: ours},
 		{name: "an earlier incarnation and another tool", ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, want: ownedByOther, owner: "Helm release shop/web"},
+		{name: "SAP's label, and its record", foreign: "id-foreign", inherited: true, ownership: sapOf("id-foreign"), want: inherited, owner: "Shop shop/main under SAP component-operator-runtime"},
+		{name: "SAP's label alone", foreign: "id-foreign", ownership: sapOf("id-foreign"), want: ownedByOther, owner: "c/shop/main of SAP component-operator-runtime"},
+		{name: "SAP's record alone", foreign: "id-foreign", inherited: true, want: unowned},
+		{name: "SAP's label of another one", foreign: "id-foreign", inherited: true, ownership: sapOf("id-other"), want: ownedByOther, owner: "c/shop/main of SAP component-operator-runtime"},
+		{name: "SAP's label, and the annotation of another one of us", foreign: "id-foreign", inherited: true, ownership: Ownership{OwnerID: "id-foreign", Ref: theOther.Ref}, want: ownedByOther, owner: theOther.Ref.Title()},
+		{name: "SAP's label, and another tool", foreign: "id-foreign", inherited: true, ownership: Ownership{OwnerID: "id-foreign", OtherOwners: []string{"Argo CD application a"}}, want: ownedByOther, owner: "Argo CD application a"},
+		{name: "SAP's record of an operator that inherits nothing", inherited: true, want: unowned},
+		{name: "inherited from SAP before a crash", foreign: "id-foreign", inherited: true, ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, want: ours},
+
+		{name: "the former operator", former: former.Reconciler, ownership: marked(former), want: inherited, owner: "Shop shop/main of store.example.com"},
+		{name: "another operator, and none is followed", ownership: marked(former), want: ownedByOther, owner: "Shop shop/main of store.example.com"},
+		{name: "a third operator", former: former.Reconciler, ownership: marked(third), want: ownedByOther, owner: "Shop shop/main of third.example.com"},
+		{name: "the former operator, an earlier component", former: former.Reconciler, ownership: marked(before), want: ownedByOther, owner: "Shop shop/main of store.example.com"},
+		{name: "the label of the former operator only", former: former.Reconciler, ownership: marked(copied), want: ownedByOther, owner: "the mark of store.example.com"},
+		{name: "the former operator, a component elsewhere", former: former.Reconciler, ownership: marked(stranger), want: ownedByOther, owner: "Shop shop/main of store.example.com"},
+		{name: "the former operator, and another tool", former: former.Reconciler, ownership: marked(former, helm...), want: ownedByOther, owner: "Shop shop/main of store.example.com and Helm release shop/web"},
+		{name: "the former operator, and another component of ours", former: former.Reconciler, ownership: withOwner(marked(former), theOther), want: ownedByOther, owner: "Shop shop/main of store.example.com"},
+		{name: "it was written, and still has the mark of the former operator", former: former.Reconciler, ownership: withOwner(marked(former), theOwner), want: ours},
+
 		{name: "another component and another tool, always", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, adoption: v1alpha1.AdoptionPolicyAlways, want: ownedByOther, owner: "Helm release shop/web"},
 	}
 	for _, test := range tests {
@@ -84,7 +122,10 @@ func TestRelate(t *testing.T) {
 			if adoption == "" {
 				adoption = v1alpha1.AdoptionPolicyIfUnowned
 			}
-			got, owner := relate(theOwner, v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal}, policy.Set{Adoption: adoption, AdoptFrom: []string{test.from, test.also}}, live)
+			me := theOwner
+			me.ForeignID, me.Former = test.foreign, test.former
+			item := v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal, Inherited: test.inherited}
+			got, owner := relate(me, item, policy.Set{Adoption: adoption, AdoptFrom: []string{test.from, test.also}}, live)
 			if got != test.want || owner != test.owner {
 				t.Errorf("got relation %d, owner %q; want %d, %q", got, owner, test.want, test.owner)
 			}
@@ -221,6 +262,40 @@ func TestAnOwnerBesideProvesNothingAlone(t *testing.T) {
 		}
 		if got := ownership.onlyOther(policies); got != want {
 			t.Errorf("%q: %t, want %t", owners, got, want)
+		}
+	}
+}
+
+// An object that cannot be read is not forgotten, although the record has no uid of it.
+func TestAnInheritedObjectThatCannotBeReadStaysOnRecord(t *testing.T) {
+	me := theOwner
+	me.ForeignID = "id-foreign"
+	item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", Digest: v1alpha1.UnknownManifest, Inherited: true}
+	for _, cause := range []Cause{Applying, Deleting} {
+		p, err := Next(Input{Cause: cause, Name: "shop.example.com", Owner: me, Recorded: []v1alpha1.InventoryItem{item}, Now: time.Now()})
+		if err != nil || len(p.Steps) > 0 || len(p.Waiting) != 1 || len(p.Inventory) != 1 || !p.Inventory[0].Inherited {
+			t.Errorf("%d: %+v, %v", cause, p, err)
+		}
+	}
+}
+
+func TestAFinalizerOfSAPsRuntimeIsOneOfATypeWithTheNameOfTheReconciler(t *testing.T) {
+	const name = "shop.example.com"
+	definition := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "shops.example.com"}
+	service := Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1.example.com"}
+	for _, test := range []struct {
+		key        Key
+		finalizers []string
+		want       bool
+	}{
+		{definition, []string{"x.y/z", name}, true},
+		{service, []string{name}, true},
+		{definition, []string{"customresourcecleanup.apiextensions.k8s.io"}, false},
+		{definition, nil, false},
+		{Key{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "child"}, []string{name}, false}, // a component of ours
+	} {
+		if got := HasForeignFinalizer(test.key, name, test.finalizers); got != test.want {
+			t.Errorf("%s with %v: %t", test.key, test.finalizers, got)
 		}
 	}
 }

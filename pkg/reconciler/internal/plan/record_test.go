@@ -10,8 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 func TestFold(t *testing.T) {
@@ -153,30 +156,6 @@ func TestNoTimeoutOfTheRecordEndsEarly(t *testing.T) {
 	}
 }
 
-func TestNamespacesAreThoseOfObjectsToBeCreated(t *testing.T) {
-	absent, present := Observation{Existence: Absent}, Observation{Existence: Present}
-	key := func(kind, name string) Key {
-		k, err := keyOf(kind, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	desired := []Desired{
-		{Key: key("ConfigMap", "b/new")}, {Key: key("ConfigMap", "a/new")}, {Key: key("ConfigMap", "b/another")},
-		{Key: key("ConfigMap", "c/exists")}, {Key: key("ClusterRole", "api")}, {Key: key("ConfigMap", "d/unknown")},
-		{Key: key("ConfigMap", "e/new")},
-	}
-	live := map[Key]Observation{
-		key("ConfigMap", "b/new"): absent, key("ConfigMap", "a/new"): absent, key("ConfigMap", "c/exists"): present,
-		key("ClusterRole", "api"): absent, key("Namespace", "e"): present,
-	}
-	want := []Key{key("Namespace", "b"), key("Namespace", "a"), key("Namespace", "d")}
-	if diff := cmp.Diff(want, Namespaces(desired, live)); diff != "" {
-		t.Errorf("(-want, +got):\n%s", diff)
-	}
-}
-
 // The server answers some objects and keeps none of them. Their records are dropped once
 // they are no longer desired; those of objects that merely cannot be read stay.
 func TestARecordOfAnObjectThatTheServerDoesNotStoreIsDropped(t *testing.T) {
@@ -196,6 +175,51 @@ func TestARecordOfAnObjectThatTheServerDoesNotStoreIsDropped(t *testing.T) {
 			if err != nil || len(p.Steps) > 0 || len(p.Inventory) > 0 != tc.stays || p.Done() == tc.stays {
 				t.Errorf("%s, cause %d: %v, got\n%swith %d records", name, cause, err, p, len(p.Inventory))
 			}
+		}
+	}
+}
+
+func TestOfARecordMadeWithAnotherKeyStaysWhatWasNotHashedWithIt(t *testing.T) {
+	kept := v1alpha1.InventoryItem{
+		Kind: "Job", Name: "a", UID: "u1", Seal: "seal", Phase: vocabulary.PhaseCompleted, Finished: vocabulary.FinishComplete,
+		Kept: []types.UID{"u2"}, Replicas: new(int64(3)),
+	}
+	for recorded, want := range map[string]string{
+		"": "", "M": "?", "M+C": "?", "M@R": "?@R", "M+C@R": "?@R", "?": "?", "?@R": "?@R",
+	} {
+		before, after := kept, kept
+		before.Digest, before.ObservedHash, before.AppliedHash, after.Digest = recorded, "seen", "accepted", want
+		items := []v1alpha1.InventoryItem{before}
+		if diff := cmp.Diff([]v1alpha1.InventoryItem{after}, Rekeyed(items)); diff != "" || items[0].Digest != recorded {
+			t.Errorf("%q (-want +got):\n%s", recorded, diff)
+		}
+		if got := IsRekeyed(after); got != (want != "") {
+			t.Errorf("%q is rekeyed: %t", want, got)
+		}
+	}
+}
+
+func TestAnUnknownManifestCountsAsTheSameButInAnotherRevision(t *testing.T) {
+	for _, tt := range []struct {
+		recorded, desired string
+		same              bool
+	}{
+		{"?", "M", true},
+		{"?", "M+C", true},
+		{"?", "M@1", true},
+		{"?@1", "M@1", true},
+		{"?@1", "M+C@1", true},
+		{"?@1", "M+C", true},
+		{"?@1", "M@2", false},
+		{"", "M", false},
+	} {
+		u := &unit{recorded: true, item: v1alpha1.InventoryItem{Digest: tt.recorded}, live: Observation{Status: Status{Readiness: Failed}}}
+		u.setDesired(&Desired{Digest: tt.desired, Policies: policy.Set{DependsOn: []policy.Reference{{Kind: "ConfigMap", Name: "new"}}}})
+		if u.isSame() != tt.same {
+			t.Errorf("%s, then %s: same %t", tt.recorded, tt.desired, u.isSame())
+		}
+		if u.item.DependsOn != nil {
+			t.Errorf("%s, then %s: it depends on %v before it is written", tt.recorded, tt.desired, u.item.DependsOn)
 		}
 	}
 }

@@ -128,7 +128,7 @@ var commands = map[string]command{
 	"ready":   each(func(o *object, _ line) { o.status = Status{Readiness: Ready} }),
 	"unready": each(func(o *object, _ line) { o.status = Status{Message: "not available"} }),
 	"failed":  each(func(o *object, _ line) { o.status = Status{Readiness: Failed, Message: "gave up"} }),
-	"steal":   each(func(o *object, l line) { setOwner(o, holder(l.value("by"))); o.stolen = true }),
+	"steal":   each(func(o *object, l line) { setOwner(o, l.value("by")) }),
 	"strip":   each(strip),
 	"control": each(func(o *object, _ line) { o.control() }),
 	"hold":    each(func(o *object, l line) { o.finalizers = append(o.finalizers, l.value("finalizer")) }),
@@ -239,15 +239,14 @@ func existing(s *story, _ []string, lines []line) (string, error) {
 			return "", fmt.Errorf("%s exists", l.key)
 		}
 		o := object{key: l.key, value: l.value("value"), defines: l.defines(), automatic: l.value("automatic")}
-		setOwner(&o, holder(l.value("owner")))
+		setOwner(&o, l.value("owner"))
 		s.world.put(o)
 	}
 	return "", nil
 }
 
 // setOwner puts the label and annotation of an owner on an object.
-func setOwner(o *object, by holder) {
-	o.holder = heldByOther
+func setOwner(o *object, by string) {
 	switch by {
 	case "other":
 		o.ownership = Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}
@@ -260,11 +259,9 @@ func setOwner(o *object, by holder) {
 	case "controller":
 		o.control()
 	case "earlier":
-		o.ownership, o.holder = Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, heldByEarlier
+		o.ownership = Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}
 	case "us":
-		o.ownership, o.holder = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, heldByUs
-	default:
-		o.holder = unheld
+		o.ownership = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}
 	}
 }
 
@@ -363,7 +360,116 @@ func conflict(s *story, _ []string, lines []line) (string, error) {
 func strip(o *object, l line) {
 	o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
 	o.keyless = l.value("all") != ""
-	if o.automatic != "" {
-		o.holder = unheld // its owner has orphaned it
+}
+
+// groups are the groups of the kinds that occur in the tests.
+var groups = map[string]string{
+	"ConfigMap": "", "Secret": "", "Service": "", "ServiceAccount": "", "Namespace": "",
+	"Deployment": "apps", "Job": "batch", "ClusterRole": "rbac.authorization.k8s.io",
+	"CustomResourceDefinition":       "apiextensions.k8s.io",
+	"APIService":                     "apiregistration.k8s.io",
+	"ValidatingWebhookConfiguration": "admissionregistration.k8s.io",
+	"Foo":                            "example.com", "Bar": "example.com",
+}
+
+// keyOf makes a key of a kind and "name" or "namespace/name".
+func keyOf(kind, name string) (Key, error) {
+	group, known := groups[kind]
+	if !known {
+		return Key{}, fmt.Errorf("unknown kind %s", kind)
 	}
+	key := Key{Group: group, Kind: kind, Name: name}
+	if namespace, rest, namespaced := strings.Cut(name, "/"); namespaced {
+		key.Namespace, key.Name = namespace, rest
+	}
+	return key, nil
+}
+
+// line names an object and says something about it.
+type line struct {
+	key   Key
+	words map[string]string
+}
+
+func (l line) value(name string) string { return l.words[name] }
+
+// parseLines reads lines such as "Deployment shop/api value=1 apply-order=2".
+func parseLines(text string) ([]line, error) {
+	var lines []line
+	for row := range strings.Lines(text) {
+		fields := strings.Fields(row)
+		if len(fields) == 0 {
+			continue
+		}
+		if len(fields) == 1 {
+			return nil, fmt.Errorf("%q is not a kind, a name and options", row)
+		}
+		key, err := keyOf(fields[0], fields[1])
+		if err != nil {
+			return nil, err
+		}
+		l := line{key: key, words: map[string]string{}}
+		for _, field := range fields[2:] {
+			name, value, assigned := strings.Cut(field, "=")
+			if !assigned {
+				return nil, fmt.Errorf("%q is not an option", field)
+			}
+			l.words[name] = value
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// desired makes a desired object of a line. The options are annotations, but for
+// value, ttl, which says that the object is removed after its end, and defines, which
+// names the kind that a definition brings.
+func (l line) desired() (Desired, error) {
+	annotations := map[string]string{}
+	for name, value := range l.words {
+		if name != "value" && name != "defines" && name != "ttl" && name != "hook" {
+			annotations[reconcilerName+"/"+name] = value
+		}
+	}
+	policies, err := policy.Parse(reconcilerName, annotations, defaultPolicies())
+	if err != nil {
+		return Desired{}, fmt.Errorf("%s: %w", l.key, err)
+	}
+	d := desiredObject(l.key, l.value("value"), policies, l.defines()...)
+	d.HasTTL = l.value("ttl") != ""
+	d.Hook = l.value("hook")
+	return d, nil
+}
+
+func (l line) defines() []v1alpha1.TypeInfo {
+	kind, defines := l.words["defines"]
+	if !defines {
+		return nil
+	}
+	return []v1alpha1.TypeInfo{{Group: "example.com", Kind: kind}}
+}
+
+// objects shows what exists: the value, what others added, its true owner and what it shows.
+func objects(s *story, _ []string, _ []line) (string, error) {
+	var b strings.Builder
+	for _, key := range s.world.keys() {
+		o := s.world.objects[key]
+		if key == namespaceKey("shop") {
+			continue
+		}
+		fmt.Fprintf(&b, "%s %s", key, o.uid)
+		for _, word := range []struct{ name, text string }{{"value", o.value}, {"extra", o.extra}, {"owner", o.ownership.OwnerID}, {"others", strings.Join(o.ownership.OtherOwners, ",")}} {
+			if word.text != "" {
+				fmt.Fprintf(&b, " %s=%s", word.name, word.text)
+			}
+		}
+		if !o.deleting.IsZero() {
+			b.WriteString(" terminating")
+		}
+		b.WriteByte('\n')
+	}
+	if b.Len() == 0 {
+		return "none\n", nil
+	}
+	return b.String(), nil
 }

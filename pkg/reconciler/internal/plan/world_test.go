@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // reconcilerName is the prefix of our label and annotation in these tests.
@@ -31,17 +34,6 @@ var (
 // startOfTime is when every world starts.
 var startOfTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
-// holder is the true owner of an object, whatever its label and annotation say. Only the
-// checks look at it.
-type holder string
-
-const (
-	unheld        holder = "none"
-	heldByUs      holder = "us"
-	heldByEarlier holder = "earlier"
-	heldByOther   holder = "other"
-)
-
 // object is an object of the world.
 type object struct {
 	key        Key
@@ -57,9 +49,7 @@ type object struct {
 	finalizers []string
 	defines    []v1alpha1.TypeInfo
 	status     Status
-	expires    bool // the cluster removes it after its end
-	holder     holder
-	stolen     bool   // it was ours, and we knew it
+	expires    bool   // the cluster removes it after its end
 	referenced bool   // it has ownerReferences
 	automatic  string // what shows that we created the namespace
 	keyless    bool   // nothing is known that could seal its record
@@ -103,9 +93,6 @@ func (w *world) violate(format string, args ...any) {
 func (w *world) put(o object) *object {
 	w.uids++
 	o.uid, o.created = types.UID("u"+strconv.Itoa(w.uids)), w.now
-	if o.holder == "" {
-		o.holder = unheld
-	}
 	o.status = firstStatus(o.key)
 	w.objects[o.key] = &o
 	w.touch(&o)
@@ -308,4 +295,250 @@ func (w *world) finish() {
 			w.remove(o)
 		}
 	}
+}
+
+// The reasons for which the world refuses a step.
+var (
+	errConflict    = errors.New("the object has changed")
+	errExists      = errors.New("the object exists already")
+	errNoNamespace = errors.New("the namespace does not exist")
+	errTerminating = errors.New("the namespace is being deleted")
+	errNotServed   = errors.New("the type is not served")
+	errImmutable   = errors.New("a field cannot be changed")
+	errAllocated   = errors.New("the port is already allocated")
+	errDead        = errors.New("the webhook cannot be called")
+	errLost        = errors.New("the answer was lost")
+)
+
+// execute does one step, and answers as the executor of the runtime does.
+func (w *world) execute(s Step) Result {
+	r := Result{Step: s}
+	if reason, refused := w.refused[s.Key]; refused {
+		r.Err, r.Observation = errors.New(reason), w.observe(s.Key, s.Desired != nil)
+		return r
+	}
+	for _, o := range w.objects {
+		if o.isDead() && s.Key.Namespace != "" {
+			r.Err, r.Observation = errDead, w.observe(s.Key, s.Desired != nil)
+			return r
+		}
+	}
+	switch s.Verb {
+	case VerbCreate:
+		r.Err = w.create(s)
+	case VerbReplace, VerbMerge, VerbOverride:
+		r.Err = w.write(s)
+	case VerbMark:
+		r.Err = w.restoreOwnership(s)
+	case VerbDryRun:
+		r.Err = w.dryRun(s)
+	case VerbDelete:
+		r.Blocked, r.Orphaned, r.Err = w.delete(s)
+		_, hidden := w.hidden[s.Key]
+		r.ContentUnknown = hidden && s.Guard != GuardNone
+	case VerbOrphan:
+		r.Err = w.orphan(s)
+	default:
+		r.Err = fmt.Errorf("unknown verb %q", s.Verb)
+	}
+	r.Observation = w.observe(s.Key, s.Desired != nil && s.Desired.Digest != namespaceDigest)
+	if o := w.objects[s.Key]; r.Err == nil && o != nil {
+		// The answer to a write holds the object, whether it can be read or not.
+		r.Observation = o.observation(s.Desired != nil && s.Desired.Digest != namespaceDigest)
+		if o.value == "altered" { // what a webhook makes another value
+			r.Observation.Altered = "webhook a.example.com: data.value, data.other"
+		}
+	}
+	if r.Err == nil && w.lost[s.Key] && s.Verb != VerbDryRun {
+		delete(w.lost, s.Key)
+		return Result{Step: s, Observation: Observation{Message: errLost.Error()}, Err: errLost}
+	}
+	return r
+}
+
+func (w *world) create(s Step) error {
+	if s.UID != "" || s.ResourceVersion != "" {
+		w.violate("create %s: has a precondition on an object", s.Key)
+	}
+	switch namespace := w.objects[namespaceKey(s.Key.Namespace)]; {
+	case !w.serves(s.Key.GroupKind()):
+		return errNotServed
+	case w.objects[s.Key] != nil:
+		return errExists
+	case s.Key.Namespace != "" && namespace == nil:
+		return errNoNamespace
+	case s.Key.Namespace != "" && !namespace.deleting.IsZero():
+		return errTerminating
+	case w.clashesWith(s.Key, valueOf(s)):
+		return errAllocated
+	}
+	w.send(w.put(object{key: s.Key}), s)
+	return nil
+}
+
+// dryRun is create without an effect, of an object with a name that is in use.
+func (w *world) dryRun(s Step) error {
+	if namespace := w.objects[namespaceKey(s.Key.Namespace)]; s.Key.Namespace != "" && !namespace.deleting.IsZero() {
+		return errTerminating
+	}
+	if w.clashesWith(s.Key, valueOf(s)) {
+		return errAllocated
+	}
+	w.accepted[s.Key] = true
+	return nil
+}
+
+// clashesWith reports whether an object cannot be created, because another one of its
+// kind has the port that it asks for: a value such as port-80.
+func (w *world) clashesWith(asking Key, value string) bool {
+	if w.clashes[asking] {
+		return true
+	}
+	if !strings.HasPrefix(value, "port-") {
+		return false
+	}
+	for key, o := range w.objects {
+		if key != asking && key.GroupKind() == asking.GroupKind() && o.value == value {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the object that a step is about, if it still is as the step saw it.
+func (w *world) find(s Step) (*object, error) {
+	if s.UID == "" || s.ResourceVersion == "" {
+		w.violate("%s %s: has no precondition", s.Verb, s.Key)
+	}
+	o := w.objects[s.Key]
+	if o == nil || o.uid != s.UID || strconv.Itoa(o.version) != s.ResourceVersion {
+		return nil, errConflict
+	}
+	return o, nil
+}
+
+func (w *world) write(s Step) error {
+	o, err := w.find(s)
+	if err != nil {
+		return err
+	}
+	if s.AsIntended && o.value == valueOf(s) {
+		return nil
+	}
+	if o.referenced != s.HasOwnerReferences {
+		w.violate("%s %s: does not know of the ownerReferences", s.Verb, s.Key)
+	}
+	if w.frozen[s.Key] || w.immutable[s.Key] && o.value != valueOf(s) {
+		return errImmutable
+	}
+	if s.Verb == VerbReplace {
+		// A PUT leaves nothing that the manifest does not have.
+		o.extra, o.ownership.OtherOwners = "", nil
+		if len(o.finalizers) != len(s.Finalizers) {
+			w.violate("replace %s: loses finalizers", s.Key)
+		}
+	}
+	w.send(o, s)
+	// The ownership metadata of a former owner is removed with a second request, which is not sent
+	// if the answer to the first one was lost.
+	if s.RemovesFormerOwner() && len(o.ownership.OtherOwners) > 0 && !w.lost[s.Key] {
+		o.ownership.OtherOwners = nil
+		w.touch(o)
+	}
+	return nil
+}
+
+// restoreOwnership puts our label and annotation back, and nothing else.
+func (w *world) restoreOwnership(s Step) error {
+	o, err := w.find(s)
+	if err != nil {
+		return err
+	}
+	o.ownership.OwnerID, o.ownership.Ref = theOwner.ID, theOwner.Ref
+	if w.strips[s.Key] {
+		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
+	}
+	w.touch(o)
+	return nil
+}
+
+// send puts the manifest into the object.
+func (w *world) send(o *object, s Step) {
+	before := o.observation(true).ObservedHash
+	manifest := s.Desired.Manifest
+	o.value = valueOf(s)
+	o.ownership.OwnerID = manifest.GetLabels()[reconcilerName+"/"+vocabulary.LabelOwnerID]
+	o.ownership.Ref, _ = ParseOwnerRef(manifest.GetAnnotations()[reconcilerName+"/"+vocabulary.AnnotationOwner])
+	o.defines, o.expires = s.Desired.Defines, s.Desired.HasTTL
+	o.automatic = manifest.GetAnnotations()[reconcilerName+"/"+vocabulary.AnnotationAutomatic]
+	if w.strips[s.Key] {
+		o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
+	}
+	if s.Verb == VerbCreate || o.observation(true).ObservedHash != before {
+		o.status = firstStatus(o.key)
+		w.touch(o) // a write that changes nothing gives no new resourceVersion
+	}
+}
+
+func (w *world) delete(s Step) (blocked string, released bool, err error) {
+	o, err := w.find(s)
+	if err != nil {
+		return "", false, err
+	}
+	if s.Reason == ReasonRecreate && !w.accepted[s.Key] {
+		w.violate("delete %s: nothing says that the server would create it anew", s.Key)
+	}
+	delete(w.accepted, s.Key)
+	switch s.Guard {
+	case GuardNoInstances, GuardNoInstancesElseOrphan:
+		found := w.instances(o)
+		others := slices.ContainsFunc(found, func(x *object) bool { return !slices.Contains(s.ItemAfter.Kept, x.uid) })
+		if len(found) > 0 && s.Guard.AllowsOrphan() && !others {
+			w.strip(o)
+			return "", true, nil
+		}
+		if len(found) > 0 {
+			return fmt.Sprintf("%d instances exist, such as %s", len(found), found[0].key), false, nil
+		}
+	case GuardEmpty, GuardEmptyElseOrphan, GuardKnownEmptyElseOrphan:
+		found := w.content(o.key.Name)
+		if reason, hidden := w.hidden[s.Key]; hidden && s.Guard != GuardKnownEmptyElseOrphan {
+			return reason, false, nil
+		} else if hidden {
+			w.strip(o)
+			return "", true, nil
+		}
+		if len(found) > 0 && s.Guard.AllowsOrphan() {
+			w.strip(o)
+			return "", true, nil
+		}
+		if len(found) > 0 {
+			return fmt.Sprintf("%d objects live in it, such as %s", len(found), found[0].key), false, nil
+		}
+	}
+	if o.key.Kind == "CustomResourceDefinition" && len(w.instances(o)) > 0 || o.key.Kind == "Namespace" && len(w.content(o.key.Name)) > 0 {
+		w.violate("delete %s: data is lost", s.Key)
+	}
+	w.remove(o)
+	return "", false, nil
+}
+
+func (w *world) orphan(s Step) error {
+	o, err := w.find(s)
+	if err != nil {
+		return err
+	}
+	w.strip(o)
+	return nil
+}
+
+// strip removes our label and annotation from the object and orphans it.
+func (w *world) strip(o *object) {
+	o.ownership.OwnerID, o.ownership.Ref = "", OwnerRef{}
+	w.touch(o)
+}
+
+func valueOf(s Step) string {
+	value, _, _ := unstructured.NestedString(s.Desired.Manifest.Object, "value")
+	return value
 }
