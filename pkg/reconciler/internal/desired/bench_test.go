@@ -48,18 +48,3 @@ func BenchmarkBuild(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkBuildMistakes has a mistake in every object.
-func BenchmarkBuildMistakes(b *testing.B) {
-	for _, n := range []int{1000, 10000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			in := many(n)
-			in.Objects = append(in.Objects, in.Objects...)
-			for b.Loop() {
-				if _, err := Build(b.Context(), in); err == nil {
-					b.Fatal("accepted")
-				}
-			}
-		})
-	}
-}

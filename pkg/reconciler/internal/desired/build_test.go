@@ -86,7 +86,7 @@ func keys(objects []plan.Desired) []string {
 
 func TestBuildMakesCompleteObjects(t *testing.T) {
 	objects := build(t, input(parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: api, labels: {app: api}, annotations: {shop.example.com/apply-order: "3"},
-  uid: x, resourceVersion: "1", generation: 7, managedFields: [{manager: x}], creationTimestamp: null, selfLink: x, generateName: ""},
+  uid: x, resourceVersion: "1", generation: 7, managedFields: [{manager: x}], creationTimestamp: null, ownerReferences: [{apiVersion: example.com/v1, kind: Shop, name: main, uid: u1, controller: true}], selfLink: x, generateName: ""},
   spec: {replicas: 2}, status: {replicas: 1}}`)...))
 	if len(objects) != 1 {
 		t.Fatalf("got %d objects", len(objects))

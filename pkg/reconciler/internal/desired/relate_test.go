@@ -38,6 +38,20 @@ func crd(annotations ...string) string {
 // documents joins objects.
 func documents(objects ...string) string { return strings.Join(objects, "\n---\n") }
 
+// expectOneMistake builds objects that have one mistake, or none.
+func expectOneMistake(t *testing.T, objects, want string) {
+	t.Helper()
+	in := input(parse(t, objects)...)
+	if want == "" {
+		build(t, in)
+		return
+	}
+	expectMistake(t, in, want)
+	if _, err := Build(t.Context(), in); strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than one mistake: %v", err)
+	}
+}
+
 func TestOrders(t *testing.T) {
 	tests := []struct {
 		name, objects string
@@ -61,24 +75,14 @@ func TestOrders(t *testing.T) {
 		{"orders that are not known because of mistakes", documents(namespace("apply-order=x"), cm("a", "apply-order=-5")), "Namespace shop: annotation shop.example.com/apply-order"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			in := input(parse(t, tt.objects)...)
-			if tt.want == "" {
-				build(t, in)
-				return
-			}
-			expectMistake(t, in, tt.want)
-			if _, err := Build(t.Context(), in); strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than one mistake: %v", err)
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { expectOneMistake(t, tt.objects, tt.want) })
 	}
 }
 
 func TestDependencies(t *testing.T) {
 	tests := []struct {
 		name, objects string
-		want          string
+		want          string // empty: accepted
 	}{
 		{"an object that is not there", cm("a", "depends-on=ConfigMap/b"), "ConfigMap shop/a: depends on \"ConfigMap/b\", which is not among the objects of this component"},
 		{"an object of another namespace", documents(cm("a", "depends-on=ConfigMap/other/b"), cm("b")), "depends on \"ConfigMap/other/b\", which is not among"},
@@ -96,28 +100,15 @@ func TestDependencies(t *testing.T) {
 		{"a definition that depends on its instance", documents(crd("depends-on=example.com/Foo/shop/a"), foo()), "depends on the Foo shop/a, which cannot exist without it"},
 		{"a circle of two", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "depends-on=ConfigMap/a")), "ConfigMap shop/a: depends on itself: ConfigMap shop/a -> ConfigMap shop/b -> ConfigMap shop/a"},
 		{"a circle behind others", documents(cm("a", "depends-on=ConfigMap/b"), cm("b", "depends-on=ConfigMap/c,ConfigMap/d"), cm("c"), cm("d", "depends-on=ConfigMap/b")), "ConfigMap shop/b: depends on itself: ConfigMap shop/b -> ConfigMap shop/d -> ConfigMap shop/b"},
+		{"an earlier wave, a later stage", documents(cm("a", "depends-on=apps/Deployment/b"), with("apps/v1", "Deployment", "b", "apply-order=-1")), ""},
+		{"the same stage", documents(cm("a", "depends-on=ConfigMap/b"), cm("b")), ""},
+		{"a type before a workload", documents(crd(), with("apps/v1", "Deployment", "b", "depends-on=apiextensions.k8s.io/CustomResourceDefinition/foos.example.com")), ""},
+		{"an instance before another", documents(crd(), foo(), with("example.com/v1", "Foo", "b", "depends-on=example.com/Foo/a")), ""},
+		{"deleted before what stays", documents(cm("a", "depends-on=ConfigMap/b", "delete-order=2"), cm("b", "delete-order=1", "delete-policy=orphan")), ""},
+		{"a first object on an ordinary one", documents(cm("a", "depends-on=ConfigMap/b", "run-on=pre-delete"), cm("b", "apply-order=7")), ""},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			in := input(parse(t, tt.objects)...)
-			expectMistake(t, in, tt.want)
-			if _, err := Build(t.Context(), in); strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than one mistake: %v", err)
-			}
-		})
-	}
-}
-
-func TestDependenciesAcrossWavesAndStages(t *testing.T) {
-	for name, objects := range map[string]string{
-		"an earlier wave, a later stage":    documents(cm("a", "depends-on=apps/Deployment/b"), with("apps/v1", "Deployment", "b", "apply-order=-1")),
-		"the same stage":                    documents(cm("a", "depends-on=ConfigMap/b"), cm("b")),
-		"a type before a workload":          documents(crd(), with("apps/v1", "Deployment", "b", "depends-on=apiextensions.k8s.io/CustomResourceDefinition/foos.example.com")),
-		"an instance before another":        documents(crd(), foo(), with("example.com/v1", "Foo", "b", "depends-on=example.com/Foo/a")),
-		"deleted before what stays":         documents(cm("a", "depends-on=ConfigMap/b", "delete-order=2"), cm("b", "delete-order=1", "delete-policy=orphan")),
-		"a first object on an ordinary one": documents(cm("a", "depends-on=ConfigMap/b", "run-on=pre-delete"), cm("b", "apply-order=7")),
-	} {
-		t.Run(name, func(t *testing.T) { build(t, input(parse(t, objects)...)) })
+		t.Run(tt.name, func(t *testing.T) { expectOneMistake(t, tt.objects, tt.want) })
 	}
 }
 
