@@ -5,6 +5,7 @@ package observe
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -184,6 +186,131 @@ func TestAnObjectOfAnUnknownManifestIsComparedWithTheDesiredOne(t *testing.T) {
 		seen := observer.observationWithDrift(t.Context(), live, Request{Desired: desired, Recorded: recorded})
 		if seen.Differs != tt.differs || seen.Drift != nil || seen.AppliedHash == "" {
 			t.Errorf("recorded as %q, desired %s: %+v", tt.recorded, tt.desired, seen)
+		}
+	}
+}
+
+var lease = plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
+
+var noon = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+
+func TestAnObjectThatChangesEverySecondIsReadLessAndLessOften(t *testing.T) {
+	s := NewDriftChecks()
+	var looks []time.Duration
+	for second := range 3600 {
+		at := noon.Add(time.Duration(second) * time.Second)
+		if s.Allow("main", lease, strconv.Itoa(second), at) {
+			looks = append(looks, at.Sub(noon))
+		}
+	}
+	for i := driftCheckLimits.Burst; i < len(looks); i++ {
+		if gap := looks[i] - looks[i-1]; gap < driftCheckLimits.Base || gap > driftCheckLimits.Limit {
+			t.Errorf("look %d comes %s after the one before", i+1, gap)
+		}
+	}
+	if len(looks) < driftCheckLimits.Burst+5 || len(looks) > 22 {
+		t.Errorf("%d looks in an hour, at %v", len(looks), looks)
+	}
+	if last := looks[len(looks)-1] - looks[len(looks)-2]; last != driftCheckLimits.Limit {
+		t.Errorf("at the end it is looked at every %s", last)
+	}
+}
+
+func TestARefusedReadIsAllowedAfterThePause(t *testing.T) {
+	s := NewDriftChecks()
+	for i := range driftCheckLimits.Burst {
+		s.Allow("main", lease, strconv.Itoa(i), noon)
+	}
+	if last := strconv.Itoa(driftCheckLimits.Burst - 1); !s.Allow("main", lease, last, noon) {
+		t.Error("what was read cannot be used")
+	}
+	now := noon.Add(time.Second)
+	if s.Allow("main", lease, "drifted", now) {
+		t.Fatal("it is read once more, at once")
+	}
+	next := s.Next("main", lease, now)
+	if want := noon.Add(driftCheckLimits.Base); !next.Equal(want) {
+		t.Errorf("it is read again at %s, want %s", next, want)
+	}
+	if !s.Next("other", lease, now).Equal(now) {
+		t.Error("other owners wait for it")
+	}
+	if !s.Allow("main", lease, "drifted", next) {
+		t.Error("it is not read after the pause")
+	}
+}
+
+func TestTheDriftOfTheLastReadIsKnownAsLongAsReadsAreRefused(t *testing.T) {
+	s := NewDriftChecks()
+	found := &report.Drift{Manager: "kubectl-edit"}
+	s.setDrift("main", lease, found)
+	if s.lastDrift("main", lease, noon) != nil {
+		t.Error("something is kept of an object that was not read")
+	}
+	for i := range driftCheckLimits.Burst {
+		s.Allow("main", lease, strconv.Itoa(i), noon)
+		s.setDrift("main", lease, found)
+	}
+	if s.Allow("main", lease, "refused", noon) || s.lastDrift("main", lease, noon) != found {
+		t.Errorf("known is %v", s.lastDrift("main", lease, noon))
+	}
+	s.Allow("main", lease, "allowed", noon.Add(driftCheckLimits.Base)) // and the answer does not come
+	if s.lastDrift("main", lease, noon) != found {
+		t.Error("it is dropped before there is an answer")
+	}
+	s.setDrift("main", lease, nil)
+	if s.lastDrift("main", lease, noon) != nil {
+		t.Error("it is right again, and its drift is kept")
+	}
+}
+
+func TestWhatAPUTCarriesOverIsKnownOfMostObjects(t *testing.T) {
+	const revision, restarted = "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/restartedAt"
+	for name, tc := range map[string]struct {
+		live map[string]any
+		want string
+	}{
+		"a Deployment": {
+			map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(2), "paused": true},
+				"metadata": map[string]any{"annotations": map[string]any{revision: "3", "other": "x"}},
+			},
+			`{"metadata":{"annotations":{"` + revision + `":"3"}},"spec":{"replicas":2}}`,
+		},
+		"a DaemonSet that was restarted": {
+			map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{restarted: "now"}}}}},
+			`{"spec":{"template":{"metadata":{"annotations":{"` + restarted + `":"now"}}}}}`,
+		},
+		"a role, whose rules may be many":               {map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "aggregationRule": map[string]any{}, "rules": []any{}}, ""},
+		"a Deployment that its controller has not seen": {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}, "{}"},
+		"a ServiceAccount":                              {map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "secrets": []any{map[string]any{"name": "a"}}}, `{"secrets":[{"name":"a"}]}`},
+		"a kind that is read":                           {map[string]any{"apiVersion": "batch/v1", "kind": "Job"}, ""},
+		"too much":                                      {map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "secrets": []any{map[string]any{"name": strings.Repeat("a", maxCarried)}}}, ""},
+		"of another shape":                              {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": "none"}, ""},
+	} {
+		if got := carriedOf(&unstructured.Unstructured{Object: tc.live}); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestAnOverrideReclaimsWhatOneOffManagersHaveSet(t *testing.T) {
+	for _, tt := range []struct {
+		policy v1alpha1.UpdatePolicy
+		owned  string
+		want   bool
+	}{
+		{v1alpha1.UpdatePolicySsaOverride, "kubectl-edit {}", true},
+		{v1alpha1.UpdatePolicySsaOverride, "hpa {}", false},
+		{v1alpha1.UpdatePolicySsaOverride, "kubectl/scale {}", false},
+		{v1alpha1.UpdatePolicySsaMerge, "kubectl-edit {}", false},
+		{v1alpha1.UpdatePolicyReplace, "kubectl-edit {}", false},
+	} {
+		live := objectOf(t, "apiVersion: v1\nkind: Thing\n"+managers(tt.owned)+"}")
+		desired := &plan.Desired{Manifest: live}
+		desired.Policies.Update = tt.policy
+		if got := reclaims(live, desired); got != tt.want {
+			t.Errorf("%s, %s: got %t", tt.policy, tt.owned, got)
 		}
 	}
 }
