@@ -41,9 +41,7 @@ func (b *bench) blockers(patterns ...reconciler.TypeInfo) string {
 	blockers, err := b.engine.DeletionBlockers(b.t.Context(), reconciler.DeleteRequest{
 		Owner: b.owner(), Inventory: b.inventory, ManagedTypes: patterns,
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	var lines []string
 	for _, blocker := range blockers {
 		lines = append(lines, blocker.Dependent+": "+blocker.Message)
@@ -122,5 +120,24 @@ func TestATypeOfWhichAnInstanceIsToBeOrphanedIsBlockedByForeignOnesOnly(t *testi
 	want += "\ntype Keepsake.engine.corbel.run: 1 foreign instance: Keepsake " + b.namespace + "/theirs"
 	if got := b.blockers(reconciler.TypeInfo{Group: "engine.corbel.run", Kind: "Keepsake"}); got != want {
 		t.Errorf("by a pattern: got %q, want %q", got, want)
+	}
+}
+
+func TestTypesOfOthersBlockNothing(t *testing.T) {
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
+	const foos = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: foos.example.com}
+spec: {group: example.com, scope: Namespaced, names: {kind: Foo, plural: foos}, versions: [{name: v1, served: true, storage: true}]}`
+	theirs := parse(t, foos)
+	theirs.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs"})
+	recorder.Put(theirs)
+	recorder.Put(parse(t, `{apiVersion: example.com/v1, kind: Foo, metadata: {name: used, namespace: shop}}`))
+	if _, err := b.apply(parse(t, foos)); err == nil {
+		t.Fatal("the type of another owner was adopted")
+	}
+	if got := b.blockers(); len(b.inventory.Items) == 0 || got != "" {
+		t.Errorf("recorded %v, blocked by %s", b.inventory.Items, got)
 	}
 }

@@ -4,7 +4,6 @@
 package reconciler_test
 
 import (
-	"context"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,9 +17,7 @@ func (b *bench) installed(objects ...client.Object) {
 	b.t.Helper()
 	b.until("the objects to be settled", func() bool {
 		outcome, err := b.apply(objects...)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		check(b.t, err)
 		return outcome.Done()
 	})
 }
@@ -46,32 +43,12 @@ func warnings(outcome reconciler.Outcome) (texts []string) {
 	return texts
 }
 
-const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
-
-// dropped is an upgrade to manifests without a definition.
-type dropped struct {
-	*bench
-	*between
-	definition, theirs *unstructured.Unstructured
-}
-
-func dropDefinition(t *testing.T, plural, kind string) dropped {
-	d := dropped{bench: newBench(t), definition: definition(plural, kind)}
-	d.between = d.interpose(t, reconciler.ReconcilerOptions{})
-	d.installed(d.definition, config("a", "1"))
-	d.theirs = d.in(instance(kind, "theirs"))
-	t.Cleanup(func() {
-		if err := d.Delete(context.Background(), d.definition.DeepCopy()); client.IgnoreNotFound(err) != nil {
-			t.Log(err)
-		}
-	})
-	return d
-}
-
 func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReported(t *testing.T) {
-	d := dropDefinition(t, "losses", "Loss")
-	happened := d.before("DELETE "+definitionsPath, func() { d.create(d.theirs) })
-	outcome, err := d.apply(config("a", "1"))
+	b := newBench(t)
+	between := b.interpose(t, reconciler.ReconcilerOptions{})
+	b.installed(definition("losses", "Loss"), config("a", "1"))
+	happened := between.before("DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/", func() { b.create(b.in(instance("Loss", "theirs"))) })
+	outcome, err := b.apply(config("a", "1"))
 	if err != nil || !happened() {
 		t.Fatalf("got %v, the type was deleted: %v", err, happened())
 	}

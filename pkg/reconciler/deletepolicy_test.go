@@ -12,87 +12,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// An annotation that an object has, and its manifest does not have, means nothing.
 func TestDeletePoliciesWhenAnObjectIsDroppedAndWhenItsComponentIsDeleted(t *testing.T) {
-	for _, test := range []struct {
-		policy                    string
+	tests := []struct {
+		name, annotation, value   string
 		keptOnApply, keptOnDelete bool
 	}{
-		{"delete", false, false},
-		{"orphan", true, true},
-		{"orphan-on-apply", true, false},
-		{"orphan-on-delete", false, true},
-	} {
-		t.Run(test.policy, func(t *testing.T) {
-			b := newBench(t)
-			b.mustApply(config("a", "1", "delete-policy", test.policy), config("b", "1", "delete-policy", test.policy))
-			b.mustApply(config("b", "1", "delete-policy", test.policy))
-			b.checkLeft("a", test.keptOnApply)
-			if outcome, err := b.delete(); err != nil || !outcome.Done() {
-				t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-			}
-			b.checkLeft("b", test.keptOnDelete)
-		})
-	}
-}
-
-// TestKeepAnnotationsOfOtherToolsAreDeletePolicies: a live object that has one which
-// its manifest does not have is deleted like any other.
-func TestKeepAnnotationsOfOtherToolsAreDeletePolicies(t *testing.T) {
-	tools := []struct {
-		name, annotation, value string
-		onApply, onDelete       bool
-	}{
+		{"delete", engineName + "/delete-policy", "delete", false, false},
+		{"orphan", engineName + "/delete-policy", "orphan", true, true},
+		{"orphan-on-apply", engineName + "/delete-policy", "orphan-on-apply", true, false},
+		{"orphan-on-delete", engineName + "/delete-policy", "orphan-on-delete", false, true},
 		{"helm", "helm.sh/resource-policy", "keep", true, true},
 		{"lifecycle", "client.lifecycle.config.k8s.io/deletion", "detach", true, true},
 		{"cliutils", "cli-utils.sigs.k8s.io/on-remove", "keep", true, true},
 		{"flux", "kustomize.toolkit.fluxcd.io/prune", "disabled", true, true},
 		{"argoprune", "argocd.argoproj.io/sync-options", "Prune=false", true, false},
 		{"argodelete", "argocd.argoproj.io/sync-options", "Delete=false", false, true},
-		{"byhand", "", "", false, false},
+		{"byhand", "example.com/none", "", false, false},
 	}
 	for _, dropped := range []bool{true, false} {
 		b := newBench(t)
 		objects := []client.Object{config("stays", "1")}
-		for _, tool := range tools {
-			object := config(tool.name, "1")
-			if tool.annotation != "" {
-				object.SetAnnotations(map[string]string{tool.annotation: tool.value})
-			}
+		for _, test := range tests {
+			object := config(test.name, "1")
+			object.SetAnnotations(map[string]string{test.annotation: test.value})
 			objects = append(objects, object)
 		}
 		b.mustApply(objects...)
 		b.change("byhand", func(c *corev1.ConfigMap) { c.Annotations["helm.sh/resource-policy"] = "keep" })
 		if dropped {
 			b.mustApply(objects[0])
-		} else if outcome, err := b.delete(); err != nil || !outcome.Done() {
-			t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+		} else {
+			b.mustDelete()
 		}
-		for _, tool := range tools {
-			b.checkLeft(tool.name, dropped && tool.onApply || !dropped && tool.onDelete)
+		for _, test := range tests {
+			b.checkLeft(test.name, dropped && test.keptOnApply || !dropped && test.keptOnDelete)
 		}
 	}
-}
-
-func TestADroppedObjectIsOrphanedAlsoIfItsComponentIsDeletedBeforeItsWave(t *testing.T) {
-	b := newBench(t)
-	stays := config("stays", "1")
-	b.mustApply(stays, config("first", "1"), config("a", "1", "delete-policy", "orphan-on-apply", "delete-order", "1"))
-	b.change("first", func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/hold"} })
-	if outcome, err := b.apply(stays); err != nil || outcome.Done() {
-		t.Fatalf("nothing is waited for (%v)", err)
-	}
-	if left := b.get("a"); left.Labels[engineName+"/owner-id"] == "" {
-		t.Fatal("it did not wait for its wave")
-	}
-	if _, err := b.delete(); err != nil {
-		t.Fatal(err)
-	}
-	b.change("first", func(c *corev1.ConfigMap) { c.Finalizers = nil })
-	if outcome, err := b.delete(); err != nil || !outcome.Done() {
-		t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-	}
-	b.checkLeft("a", true)
-	b.checkLeft("stays", false)
 }
 
 // TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan: a former operator has made the object with an ownerReference to
@@ -110,9 +66,7 @@ func TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan(t *testing.T) {
 			former := other.DeepCopy()
 			former.Name, former.OwnerReferences = "a", []metav1.OwnerReference{toComponent}
 			for _, object := range []client.Object{other, former} {
-				if err := b.Create(t.Context(), object, client.FieldOwner("former")); err != nil {
-					t.Fatal(err)
-				}
+				check(t, b.Create(t.Context(), object, client.FieldOwner("former")))
 			}
 			objects := []client.Object{config("a", "1", "delete-policy", "orphan", "update-policy", update), config("goes", "1", "delete-order", "-1"), config("stays", "1")}
 			b.mustApply(objects...)
@@ -135,9 +89,7 @@ func TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan(t *testing.T) {
 				c.OwnerReferences = []metav1.OwnerReference{toComponent, to("other"), to("goes"), to("stays")}
 			})
 			want = []metav1.OwnerReference{to("other")}
-			if outcome, err := b.delete(); err != nil || !outcome.Done() {
-				t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
-			}
+			b.mustDelete()
 			if diff := cmp.Diff(want, b.get("a").OwnerReferences); diff != "" {
 				t.Errorf("deleted: references (-want +got):\n%s", diff)
 			}
@@ -153,7 +105,7 @@ func (b *bench) checkLeft(name string, left bool) {
 	live := b.get(name)
 	switch {
 	case (live != nil) != left:
-		b.t.Errorf("orphaned: %t, want %t", live != nil, left)
+		b.t.Errorf("%s is left: %t, want %t", name, live != nil, left)
 	case left && (live.Labels[engineName+"/owner-id"] != "" || live.Annotations[engineName+"/owner"] != ""):
 		b.t.Errorf("our label or annotation was kept: %v", live.ObjectMeta)
 	}

@@ -39,9 +39,7 @@ func (e estate) checkKept(outcome reconciler.Outcome) {
 	e.t.Helper()
 	for _, object := range []*unstructured.Unstructured{e.namespace, e.definition, e.config, e.instance} {
 		live := object.DeepCopy()
-		if err := e.Get(e.t.Context(), client.ObjectKeyFromObject(object), live); err != nil {
-			e.t.Fatal(err)
-		}
+		check(e.t, e.Get(e.t.Context(), client.ObjectKeyFromObject(object), live))
 		_, labelled := live.GetLabels()[engineName+"/owner-id"]
 		_, annotated := live.GetAnnotations()[engineName+"/owner"]
 		if labelled || annotated || live.GetDeletionTimestamp() != nil {
@@ -86,9 +84,7 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 			e := newEstate(t, tc.plural, tc.kind, "orphan-on-apply")
 			e.mustApply(e.namespace, e.definition, config("a", "1"))
 			if tc.gone {
-				if err := e.Delete(t.Context(), e.instance.DeepCopy()); err != nil {
-					t.Fatal(err)
-				}
+				check(t, e.Delete(t.Context(), e.instance.DeepCopy()))
 			}
 			theirs := e.in(instance(tc.kind, "theirs"))
 			e.create(theirs)
@@ -98,9 +94,7 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 			}
 			// The guard says the same if the deletion started before.
 			outcome, err := e.delete()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if !slices.ContainsFunc(outcome.Waiting, func(w report.Wait) bool {
 				return w.Key.Name == e.definition.GetName() && w.Reason == report.WaitBlocked && strings.Contains(w.Message, foreign)
 			}) {
@@ -109,9 +103,7 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 			if !e.stands(theirs) {
 				t.Error("the instance of others is gone")
 			}
-			if err := e.Delete(t.Context(), theirs.DeepCopy()); err != nil {
-				t.Fatal(err)
-			}
+			check(t, e.Delete(t.Context(), theirs.DeepCopy()))
 			if got := e.blockers(); got != "" {
 				t.Errorf("blocked without instances of others: %q", got)
 			}

@@ -34,9 +34,7 @@ func (l *lateType) install(scope string) {
 	l.t.Helper()
 	l.uninstall()
 	crd := definition(l.plural, l.kind)
-	if err := unstructured.SetNestedField(crd.Object, scope, "spec", "scope"); err != nil {
-		l.t.Fatal(err)
-	}
+	check(l.t, unstructured.SetNestedField(crd.Object, scope, "spec", "scope"))
 	// The deletion of an old one takes its time.
 	l.until("the type to be made", func() bool { return l.Create(l.t.Context(), crd.DeepCopy()) == nil })
 	l.t.Cleanup(func() { _ = l.Delete(context.WithoutCancel(l.t.Context()), crd) })
@@ -67,9 +65,7 @@ func (l *lateType) applyUntilDone(objects ...client.Object) {
 	l.t.Helper()
 	l.until("everything to be done", func() bool {
 		outcome, err := l.step(objects...)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		check(l.t, err)
 		return outcome.Done()
 	})
 }
@@ -108,9 +104,7 @@ func (l *lateType) live() map[string]string {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("engine.corbel.run/v1")
 	list.SetKind(l.kind + "List")
-	if err := l.List(l.t.Context(), list); err != nil {
-		l.t.Fatal(err)
-	}
+	check(l.t, l.List(l.t.Context(), list))
 	live := map[string]string{}
 	for _, object := range list.Items {
 		if object.GetDeletionTimestamp() == nil {
@@ -121,7 +115,10 @@ func (l *lateType) live() map[string]string {
 }
 
 func (l *lateType) late(namespace string) *unstructured.Unstructured {
-	return annotated(placed(instance(l.kind, "late"), namespace), "ready-when", "true")
+	object := instance(l.kind, "late")
+	object.SetNamespace(namespace)
+	object.SetAnnotations(map[string]string{engineName + "/ready-when": "true"})
+	return object
 }
 
 func TestTheScopeOfATypeThatComesLaterDecidesWhereItsObjectsAre(t *testing.T) {

@@ -6,14 +6,21 @@ package reconciler_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,11 +28,20 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(env.Main(m, env.Options{}))
+}
+
+// check ends a test that has an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 const engineName = "engine.corbel.run"
@@ -46,9 +62,7 @@ type bench struct {
 func newTarget(t *testing.T) cluster.Target {
 	t.Helper()
 	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -56,9 +70,7 @@ func newTarget(t *testing.T) cluster.Target {
 func newEngine(t *testing.T, options reconciler.ReconcilerOptions) *reconciler.Reconciler {
 	t.Helper()
 	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: newTarget(t)}, keyed(options))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return engine
 }
 
@@ -74,9 +86,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{Client: newTarget(t).Client(), t: t, engine: newEngine(t, reconciler.ReconcilerOptions{})}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "engine-"}}
-	if err := b.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Create(t.Context(), namespace))
 	b.namespace = namespace.Name
 	return b
 }
@@ -120,6 +130,16 @@ func (b *bench) delete() (reconciler.Outcome, error) {
 	return outcome, err
 }
 
+// mustDelete expects everything to be deleted at once.
+func (b *bench) mustDelete() reconciler.Outcome {
+	b.t.Helper()
+	outcome, err := b.delete()
+	if err != nil || !outcome.Done() {
+		b.t.Fatalf("delete: %v, waiting for %v", err, outcome.Waiting)
+	}
+	return outcome
+}
+
 // get reads a ConfigMap of the bench's namespace; nil if there is none.
 func (b *bench) get(name string) *corev1.ConfigMap {
 	b.t.Helper()
@@ -154,36 +174,107 @@ func (b *bench) change(name string, change func(*corev1.ConfigMap)) {
 	b.t.Helper()
 	live := b.get(name)
 	change(live)
-	if err := b.Update(b.t.Context(), live); err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, b.Update(b.t.Context(), live))
 }
 
-// object makes a manifest; the name can be "namespace/name".
-func object(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
-	for key, value := range content {
-		o.Object[key] = value
-	}
-	if namespace, rest, found := strings.Cut(name, "/"); found {
-		o.SetNamespace(namespace)
-		name = rest
-	}
-	o.SetName(name)
-	return o
+// traffic keeps the requests of an engine, those that were no dry runs, and those of them that the server accepted, as method and
+// path; a POST with the name of the object. A PATCH that creates an object counts as an accepted POST. A test can do something right
+// before a request is sent: what happens between two requests happens there in the same way every time.
+type traffic struct {
+	lock             sync.Mutex
+	all              []string
+	stored, accepted []string
+	hook             func(request string)
+	busy             atomic.Bool
+	// dead lets no request through any more: for the server, we have crashed.
+	dead atomic.Bool
 }
 
-func placed(o *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
-	o.SetNamespace(namespace)
-	return o
+func (c *traffic) wrap(next http.RoundTripper) http.RoundTripper {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+		body := ""
+		if r.GetBody != nil {
+			if reader, err := r.GetBody(); err == nil {
+				content, _ := io.ReadAll(reader)
+				body = string(content)
+			}
+		}
+		dry := r.URL.Query().Get("dryRun") == "All" || r.Method == http.MethodDelete && strings.Contains(body, `"dryRun":["All"]`)
+		name := r.Method + " " + r.URL.Path
+		if r.Method == http.MethodPost {
+			var object metav1.PartialObjectMetadata
+			_ = json.Unmarshal([]byte(body), &object)
+			name += "/" + object.Name
+		}
+		c.lock.Lock()
+		c.all = append(c.all, name)
+		hook := c.hook
+		c.lock.Unlock()
+		if hook != nil && c.busy.CompareAndSwap(false, true) {
+			hook(name)
+			c.busy.Store(false)
+		}
+		if c.dead.Load() {
+			return nil, errors.New("we have crashed")
+		}
+		answer, err := next.RoundTrip(r)
+		if r.Method == http.MethodGet || dry {
+			return answer, err
+		}
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		c.stored = append(c.stored, name)
+		if err == nil && answer.StatusCode == http.StatusCreated {
+			name = strings.Replace(name, http.MethodPatch, http.MethodPost, 1)
+		}
+		if err == nil && answer.StatusCode < http.StatusMultipleChoices {
+			c.accepted = append(c.accepted, name)
+		}
+		return answer, err
+	})
 }
 
-func podTemplate(name string) map[string]any {
-	return map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{"app": name}},
-		"spec": map[string]any{
-			"restartPolicy": "Never",
-			"containers":    []any{map[string]any{"name": "main", "image": "web:1"}},
-		},
+// before calls the function once, before the first request that starts with the
+// text, and reports whether that has happened.
+func (c *traffic) before(prefix string, call func()) (happened func() bool) {
+	var done atomic.Bool
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.hook = func(request string) {
+		if strings.HasPrefix(request, prefix) && done.CompareAndSwap(false, true) {
+			call()
+		}
 	}
+	return done.Load
+}
+
+// requests returns what was sent since the last call and starts with the text.
+func (c *traffic) requests(prefix string) (matching []string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, request := range c.all {
+		if strings.HasPrefix(request, prefix) {
+			matching = append(matching, request)
+		}
+	}
+	c.all, c.stored, c.accepted = nil, nil, nil
+	return matching
+}
+
+// interpose gives the bench an engine with the options, which sends its requests by the traffic.
+func (b *bench) interpose(t *testing.T, options reconciler.ReconcilerOptions, change ...func(*rest.Config)) *traffic {
+	t.Helper()
+	counted := &traffic{}
+	config := rest.CopyConfig(env.Shared(t).Config())
+	for _, change := range change {
+		change(config)
+	}
+	config.Wrap(counted.wrap)
+	target, err := cluster.New(config, cluster.Options{})
+	check(t, err)
+	t.Cleanup(target.Close)
+	b.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(options))
+	check(t, err)
+	t.Cleanup(b.engine.Close)
+	return counted
 }

@@ -51,14 +51,12 @@ func writesOf(p report.Plan) (batches [][]string) {
 // expects the writes of the plan. The writes of one batch may have any order.
 func (b *bench) follow(counted *traffic, p report.Plan, call func() (reconciler.Outcome, error)) {
 	b.t.Helper()
-	counted.reset()
+	counted.requests("")
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		outcome, err := call()
 		b.inventory = outcome.Inventory
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		check(b.t, err)
 		if outcome.Done() {
 			break
 		}
@@ -102,13 +100,9 @@ func (b *bench) finishWork() {
 	deployments, jobs := &appsv1.DeploymentList{}, &batchv1.JobList{}
 	namespaces := &corev1.NamespaceList{}
 	for _, list := range []client.ObjectList{deployments, jobs} {
-		if err := b.List(ctx, list, in); err != nil {
-			b.t.Fatal(err)
-		}
+		check(b.t, b.List(ctx, list, in))
 	}
-	if err := b.List(ctx, namespaces); err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, b.List(ctx, namespaces))
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		n := *d.Spec.Replicas
@@ -116,9 +110,7 @@ func (b *bench) finishWork() {
 			Conditions: []appsv1.DeploymentCondition{
 				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
 				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}}}
-		if err := b.Status().Update(ctx, d); err != nil {
-			b.t.Fatal(err)
-		}
+		check(b.t, b.Status().Update(ctx, d))
 	}
 	now := metav1.Now()
 	for i := range jobs.Items {
@@ -128,9 +120,7 @@ func (b *bench) finishWork() {
 		}
 		j.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1, Conditions: []batchv1.JobCondition{
 			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue}, {Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
-		if err := b.Status().Update(ctx, j); err != nil {
-			b.t.Fatal(err)
-		}
+		check(b.t, b.Status().Update(ctx, j))
 	}
 	for i := range namespaces.Items {
 		ns := &namespaces.Items[i]
@@ -162,9 +152,7 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 	crd, instance := fooDefinition(b), fooInstance(b)
 	changed := func(object *unstructured.Unstructured, path ...string) *unstructured.Unstructured {
 		object = object.DeepCopy()
-		if err := unstructured.SetNestedField(object.Object, "2", path...); err != nil {
-			t.Fatal(err)
-		}
+		check(t, unstructured.SetNestedField(object.Object, "2", path...))
 		return object
 	}
 	job := plannedJob("migrate", "apply-order", "1", "update-policy", "recreate")
@@ -177,15 +165,16 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 		inside, crd, changed(instance, "value"), config("a", "2"), config("new", "1"), plannedDeployment("db", "a:2"), plannedDeployment("api", "a:2", "apply-order", "2"),
 		changed(job, "metadata", "labels", "of"), config("ssa", "2", "update-policy", "ssa-override"), config("there", "1"),
 	}
-	if err := b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}}))
 	versions := map[string][]client.Object{"1 install": append(install, hooks...), "2 upgrade": append(upgrade, hooks...)}
 	for _, version := range slices.Sorted(maps.Keys(versions)) {
 		t.Run(version, func(t *testing.T) {
 			b.t = t
 			request := b.request(versions[version]...)
 			p := b.foresee(counted, request)
+			if version == "1 install" {
+				checkInstallation(t, p, instance.GetKind())
+			}
 			b.follow(counted, p, func() (reconciler.Outcome, error) {
 				request.Inventory = b.inventory
 				return b.engine.Apply(t.Context(), request)
@@ -204,6 +193,25 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 			return b.engine.Delete(t.Context(), request)
 		})
 	})
+}
+
+// checkInstallation checks for what a plan waits, and of which objects it says that the server could not be asked about them, because
+// the plan itself creates their namespace or type.
+func checkInstallation(t *testing.T, p report.Plan, kind string) {
+	t.Helper()
+	unasked := map[string]string{}
+	for _, c := range p.Changes {
+		if c.DependsOnCluster != "" {
+			unasked[c.Key.Kind+" "+c.Key.Name] = c.DependsOnCluster
+		}
+	}
+	want := map[string]string{"ConfigMap inside": "its namespace does not exist yet", kind + " x": "its type is not served yet"}
+	if diff := cmp.Diff(want, unasked); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !slices.ContainsFunc(p.Until, func(until report.PlannedWait) bool { return until.Key.Name == "db" && until.Batch > 1 }) {
+		t.Errorf("waits for %v", p.Until)
+	}
 }
 
 // Instances and objects of others block the deletion of a type and a namespace; those that
@@ -228,18 +236,14 @@ func TestAPlanOfADeletionNamesWhatBlocksIt(t *testing.T) {
 	foreign.SetName("foreign")
 	foreign.SetNamespace(b.namespace)
 	for _, object := range []client.Object{foreign, theirs} {
-		if err := b.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		check(t, b.Create(t.Context(), object))
 	}
 	got := b.foreseeDeletion(counted, deletion)
 	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside", "3 Blocked delete CustomResourceDefinition "+crd.GetName())
 	if text := got.String(); !strings.Contains(text, "1 foreign instance: "+instance.GetKind()+" "+b.namespace+"/foreign") {
 		t.Errorf("got\n%s", text)
 	}
-	if err := b.Delete(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Delete(t.Context(), foreign))
 	got = b.foreseeDeletion(counted, deletion)
 	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside",
 		"3 Delete delete CustomResourceDefinition "+crd.GetName(), "4 Blocked delete Namespace "+namespace.GetName())

@@ -7,12 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,87 +18,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
-	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
-
-// traffic counts the requests of an engine, and keeps those that were no dry runs, and those
-// of them that the server accepted. A PATCH that creates an object counts as a POST.
-type traffic struct {
-	lock             sync.Mutex
-	all              []string
-	stored, accepted []string
-}
-
-func (c *traffic) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		body := ""
-		if r.GetBody != nil {
-			if reader, err := r.GetBody(); err == nil {
-				content, _ := io.ReadAll(reader)
-				body = string(content)
-			}
-		}
-		dry := r.URL.Query().Get("dryRun") == "All" || r.Method == http.MethodDelete && strings.Contains(body, `"dryRun":["All"]`)
-		name := r.Method + " " + r.URL.Path
-		if r.Method == http.MethodPost {
-			var object metav1.PartialObjectMetadata
-			_ = json.Unmarshal([]byte(body), &object)
-			name += "/" + object.Name
-		}
-		answer, err := next.RoundTrip(r)
-		c.lock.Lock()
-		defer c.lock.Unlock()
-		c.all = append(c.all, name)
-		if r.Method == http.MethodGet || dry {
-			return answer, err
-		}
-		c.stored = append(c.stored, name)
-		if err == nil && answer.StatusCode == http.StatusCreated {
-			name = strings.Replace(name, http.MethodPatch, http.MethodPost, 1)
-		}
-		if err == nil && answer.StatusCode < http.StatusMultipleChoices {
-			c.accepted = append(c.accepted, name)
-		}
-		return answer, err
-	})
-}
-
-func (c *traffic) reset() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.all, c.stored, c.accepted = nil, nil, nil
-}
 
 // newPlanBench returns a bench with an engine of which the requests are counted.
 func newPlanBench(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *traffic) {
 	t.Helper()
-	b, counted := newBench(t), &traffic{}
-	config := rest.CopyConfig(env.Shared(t).Config())
-	config.Wrap(counted.wrap)
-	target, err := cluster.New(config, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(target.Close)
-	if b.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(options)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.engine.Close)
-	return b, counted
+	b := newBench(t)
+	return b, b.interpose(t, options)
 }
 
 // foresee plans, and fails if anything was stored.
 func (b *bench) foresee(counted *traffic, request reconciler.ApplyRequest) report.Plan {
 	b.t.Helper()
-	counted.reset()
+	counted.requests("")
 	request.Inventory = b.inventory
 	plan, err := b.engine.Plan(b.t.Context(), request)
 	return b.checked(counted, plan, err)
@@ -108,7 +44,7 @@ func (b *bench) foresee(counted *traffic, request reconciler.ApplyRequest) repor
 
 func (b *bench) foreseeDeletion(counted *traffic, request reconciler.DeleteRequest) report.Plan {
 	b.t.Helper()
-	counted.reset()
+	counted.requests("")
 	request.Inventory = b.inventory
 	plan, err := b.engine.PlanDeletion(b.t.Context(), request)
 	return b.checked(counted, plan, err)
@@ -116,9 +52,7 @@ func (b *bench) foreseeDeletion(counted *traffic, request reconciler.DeleteReque
 
 func (b *bench) checked(counted *traffic, plan report.Plan, err error) report.Plan {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check(b.t, err)
 	if len(counted.stored) > 0 {
 		b.t.Errorf("the plan was executed: %v", counted.stored)
 	}
@@ -142,18 +76,6 @@ func expectChanges(t *testing.T, p report.Plan, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, changes(p)); diff != "" {
 		t.Errorf("-want +got:\n%s\nof the plan\n%s", diff, p)
-	}
-}
-
-func TestAPlanHasAllWavesAndWritesNothing(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
-	got := b.foresee(counted, b.request(config("a", "1"), config("b", "1", "apply-order", "1"), plannedDeployment("web", "a:1", "apply-order", "2"), config("c", "1", "apply-order", "3")))
-	expectChanges(t, got, "1 Create create ConfigMap a", "2 Create create ConfigMap b", "3 Create create Deployment web", "4 Create create ConfigMap c")
-	if b.get("a") != nil {
-		t.Error("the plan was executed")
-	}
-	if len(got.Until) != 1 || got.Until[0].Key.Kind != "Deployment" || got.Until[0].Batch != 4 {
-		t.Errorf("waits for %v", got.Until)
 	}
 }
 
@@ -187,13 +109,9 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	replicas.Object["spec"].(map[string]any)["replicas"] = int64(3)
-	if err := b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}, Data: map[string]string{"value": "0"}}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}, Data: map[string]string{"value": "0"}}))
 	helm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "helm", Annotations: map[string]string{"meta.helm.sh/release-name": "x"}}}
-	if err := b.Create(t.Context(), helm); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Create(t.Context(), helm))
 	got := b.foresee(counted, b.request(scaled, replicas, config("a", "2"), config("new", "1"), config("there", "1"), service(81)))
 	expectChanges(t, got,
 		"1 Update replace ConfigMap a data.value: 1 -> 2",
@@ -228,9 +146,7 @@ func TestAPlanWarnsOfPodsThatAreReplacedUnderServerSideApplyAndOfReplicasThatFal
 	live := web(5, "0")
 	live.SetNamespace(b.namespace)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"example.com/by-hand":"1"}}}}}`))
-	if err := b.Patch(t.Context(), live, patch, client.FieldOwner("kubectl-edit")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Patch(t.Context(), live, patch, client.FieldOwner("kubectl-edit")))
 	got := b.foresee(counted, b.request(web(1, "1")))
 	if len(got.Changes) != 1 || got.Changes[0].Class != report.ChangeRestartsPods || !strings.Contains(got.Changes[0].DependsOnCluster, "a later one removes .spec.template.metadata.annotations.example.com/by-hand") {
 		t.Errorf("got\n%s", got)
@@ -254,24 +170,6 @@ func ownerIDOf(t *testing.T, p report.Plan) string {
 	return ""
 }
 
-func TestWhatAPlanItselfCreatesCannotBeAskedAbout(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
-	inside := config("inside", "1")
-	inside.SetNamespace(b.namespace + "-new")
-	crd, instance := fooDefinition(b), fooInstance(b)
-	got := b.foresee(counted, b.request(inside, crd, instance))
-	expectChanges(t, got, "1 Create create Namespace "+b.namespace+"-new", "1 Create create CustomResourceDefinition "+crd.GetName(),
-		"1 Create create ConfigMap inside", "2 Create create "+instance.GetKind()+" x")
-	said := map[string]string{}
-	for _, c := range got.Changes {
-		said[c.Key.Kind] = c.DependsOnCluster
-	}
-	want := map[string]string{"ConfigMap": "its namespace does not exist yet", instance.GetKind(): "its type is not served yet", "CustomResourceDefinition": "", "Namespace": ""}
-	if diff := cmp.Diff(want, said); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // fooDefinition defines a type that only this bench has.
 func fooDefinition(b *bench) *unstructured.Unstructured {
 	kind := "Foo" + strings.ReplaceAll(strings.TrimPrefix(b.namespace, "engine-"), "-", "")
@@ -290,9 +188,7 @@ func TestAPlanHandsAnObjectOverToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) 
 	request := b.request(config("mine", "1"))
 	request.Inventory = b.inventory
 	got, err := b.engine.Plan(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	expectChanges(t, got, "1 Orphan orphan ConfigMap shared")
 	if want := "handed over to Release " + b.namespace + "/other, which waits for it"; !strings.Contains(got.String(), want) {
 		t.Errorf("got\n%s", got)
@@ -328,9 +224,7 @@ func TestAPlanHoldsNoSecrets(t *testing.T) {
 	}
 	got := b.foresee(counted, b.request(secret(after), config("copied", after), config("a", before), config("helm", "1")))
 	encoded, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, text := range []string{string(encoded), got.String(), fmt.Sprintf("%+v", got)} {
 		for _, value := range []string{before, after, "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5LXN0YXBsZQ", "d3JvbmctaG9yc2UtYmF0dGVyeS1zdGFwbGU"} {
 			if strings.Contains(text, value) {
@@ -378,9 +272,7 @@ func TestARefusedChangeHoldsBackWhatComesAfterIt(t *testing.T) {
 		"right":   refused(http.StatusForbidden, metav1.StatusReasonForbidden, `configmaps is forbidden: User "op" cannot create resource "configmaps" in API group "" in the namespace "shop"`),
 	})
 	got, err := b.engine.Plan(t.Context(), b.request(config("a", "1"), config("invalid", "1"), config("policy", "1"), config("quota", "1"), config("right", "1"), config("b", "1", "apply-order", "1")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	expectChanges(t, got, "1 Create create ConfigMap a", "1 Refused create ConfigMap invalid", "1 Refused create ConfigMap policy", "1 Refused create ConfigMap quota", "1 Blocked create ConfigMap right")
 	if text := got.String(); !strings.Contains(text, "exceeded quota") || !strings.Contains(text, "this value is not allowed") || !strings.Contains(text, "waits ConfigMap shop/b: Order") {
 		t.Errorf("got\n%s", text)
@@ -439,9 +331,7 @@ func TestAPlanIsStable(t *testing.T) {
 	}
 	encoded, err := json.Marshal(first)
 	var decoded report.Plan
-	if err := errors.Join(err, json.Unmarshal(encoded, &decoded)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(err, json.Unmarshal(encoded, &decoded)))
 	if diff := cmp.Diff(first, decoded); diff != "" {
 		t.Error(diff)
 	}

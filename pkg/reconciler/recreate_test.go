@@ -80,9 +80,7 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 	}
 	b.mustApply(recreated(service("1"), "recreate"), recreated(class(1), "recreate-on-immutable"))
 	web := &corev1.Service{}
-	if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, web); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, web))
 	address = web.Spec.ClusterIP
 	before, classBefore := b.uidOf(service("1")), b.uidOf(class(1))
 	// The admission of the server learns of a deletion late: for a moment it still refuses
@@ -110,9 +108,7 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 	// A port of another Service is no port of this one.
 	theirs := nodePort("theirs", 30192)
 	theirs.SetNamespace(b.namespace)
-	if err := b.Create(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Create(t.Context(), theirs))
 	kept := b.uidOf(service("2"))
 	_, err := b.apply(recreated(nodePort("web", 30192), "recreate"), recreated(class(2), "recreate-on-immutable"))
 	if err == nil || !strings.Contains(err.Error(), "already allocated") || b.uidOf(service("2")) != kept {
@@ -153,5 +149,49 @@ func TestRecreateOnImmutableRecreatesOnlyWhatTheServerRefusesToChange(t *testing
 	b.mustApply(manifest("3", true))
 	if live := b.get("a"); live.UID == before || live.Data["value"] != "3" {
 		t.Errorf("after the recreation: %v", live)
+	}
+}
+
+// nodePort is the manifest of a Service with a fixed node port.
+func nodePort(name string, port int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"type": "NodePort", "ports": []any{map[string]any{"port": int64(80), "nodePort": port}},
+		},
+	}}
+}
+
+func (b *bench) hasService(name string) bool {
+	b.t.Helper()
+	err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, &corev1.Service{})
+	if client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestARenamedServiceGetsTheNodePortOfTheOldOne(t *testing.T) {
+	for _, policy := range []string{"replace", "ssa-override"} {
+		t.Run(policy, func(t *testing.T) {
+			b := newBench(t)
+			service := func(name string) client.Object {
+				object := nodePort(name, 30177)
+				object.SetAnnotations(map[string]string{engineName + "/update-policy": policy})
+				return object
+			}
+			b.mustApply(service("old"), config("a", "1"))
+			outcome := b.mustApply(service("new"), config("a", "1"))
+			if !b.hasService("new") || b.hasService("old") {
+				t.Errorf("old: %t, new: %t, want only the new one", b.hasService("old"), b.hasService("new"))
+			}
+			if outcome.Steps["create"] != 1 || outcome.Steps["delete"] != 1 {
+				t.Errorf("steps %v, want one creation and one deletion", outcome.Steps)
+			}
+			if outcome := b.mustApply(service("new"), config("a", "1")); len(outcome.Steps) > 0 {
+				t.Errorf("steps %v at rest", outcome.Steps)
+			}
+			b.mustDelete()
+		})
 	}
 }

@@ -5,12 +5,15 @@ package reconciler
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -18,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
 func TestARefusedCreationOfAnObjectThatWasNotReadIsTriedAgainUnlessTheServerHasTooMuchToDo(t *testing.T) {
@@ -63,6 +67,16 @@ func TestARecreationSaysWhy(t *testing.T) {
 		if diff := cmp.Diff([]plan.Note{{Key: key, Reason: report.NoteRecreated, Message: test.want}}, c.notes); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestAFailedHookIsNamedAndHoldsTheDeletion(t *testing.T) {
+	key := plan.Key{Group: "batch", Kind: "Job", Namespace: "shop", Name: "backup"}
+	c := newCall(input{Input: plan.Input{Cause: plan.Deleting}})
+	outcome := c.outcome(plan.Plan{Waiting: []plan.Wait{{Key: key, Reason: report.WaitFailed, Message: "it tried too often"}}})
+	failed, is := errors.AsType[*HookFailedError](c.failures())
+	if !is || failed.Object != "Job shop/backup" || !strings.Contains(failed.Error(), "it tried too often") || outcome.Done() {
+		t.Errorf("got %v, want a HookFailedError", c.failures())
 	}
 }
 
@@ -128,5 +142,113 @@ func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
 		if err != nil || got.Notes[0].Message != test.want {
 			t.Errorf("%s: %q, error %v", name, got.Notes[0].Message, err)
 		}
+	}
+}
+
+// TestARecordedSharedTypeIsToBeOrphaned has a record of a former version, with a shared type and others.
+func TestARecordedSharedTypeIsToBeOrphaned(t *testing.T) {
+	s := &sharedTypes{byName: map[string]*sharedType{"foos.example.com": {}}}
+	items := []v1alpha1.InventoryItem{
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "foos.example.com"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "others.example.com"},
+		{Version: "v1", Kind: "ConfigMap", Name: "foos.example.com"},
+	}
+	for i, item := range s.released(items) {
+		if got := item.DeletePolicy == v1alpha1.DeletePolicyOrphan; got != (i == 0) {
+			t.Errorf("%s %s: orphaned %t", item.Kind, item.Name, got)
+		}
+	}
+	if items[0].DeletePolicy != "" {
+		t.Error("the record itself was changed")
+	}
+}
+
+func TestAnOwnerWaitsForObjectsOfOthersAndNotForever(t *testing.T) {
+	now := time.Unix(1000, 0)
+	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
+	a, b := plan.OwnerRef{Kind: "Shop", Namespace: "shop", Name: "a"}, plan.OwnerRef{Kind: "Shop", Namespace: "shop", Name: "b"}
+	var h handovers
+	expect := func(what string, owner plan.OwnerRef, at time.Time, want string) {
+		t.Helper()
+		if got := h.waitedFor(owner, at)[key]; got != want {
+			t.Errorf("%s: %q waits for it, want %q", what, got, want)
+		}
+	}
+	expect("no other owner", a, now, "")
+	h.setWaiting(b, []plan.Key{key}, now)
+	expect("another", a, now, "Shop shop/b")
+	expect("the owner itself", b, now, "")
+	expect("repeated in time", a, now.Add(waitingLife-time.Second), "Shop shop/b")
+	expect("not repeated", a, now.Add(waitingLife), "")
+	h.setWaiting(b, nil, now)
+	expect("given up", a, now, "")
+}
+
+func TestWorkloadsThatAreReadyByTheRulesOfTheirType(t *testing.T) {
+	set := &DesiredSet{}
+	for _, object := range []struct{ group, kind, name, readyWhen string }{
+		{"", "ConfigMap", "a", ""}, {"apps", "Deployment", "web", ""}, {"apps", "Deployment", "own", "true"}, {"apps", "DaemonSet", "log", ""},
+		{"apps", "StatefulSet", "db", ""}, {"apps", "ReplicaSet", "set", ""}, {"batch", "Job", "migrate", ""}, {"other.example.com", "Deployment", "theirs", ""},
+	} {
+		manifest := &unstructured.Unstructured{Object: map[string]any{"kind": object.kind}}
+		manifest.SetName(object.name)
+		set.objects = append(set.objects, plan.Desired{
+			Key: plan.Key{Group: object.group, Kind: object.kind, Name: object.name}, Policies: policy.Set{ReadyWhen: object.readyWhen}, Manifest: manifest,
+		})
+	}
+	rules := []ReadyWhen{{Type: TypeInfo{Group: "apps", Kind: "DaemonSet"}, Expression: "true"}}
+	names := func(set *DesiredSet) (all []string) {
+		for _, manifest := range set.Workloads(rules) {
+			all = append(all, manifest.GetKind()+" "+manifest.GetName())
+		}
+		return all
+	}
+	want := []string{"Deployment web", "StatefulSet db", "ReplicaSet set"}
+	if got, packed := names(set), names(set.Pack(nil)); !slices.Equal(got, want) || !slices.Equal(packed, want) || names(nil) != nil {
+		t.Errorf("%v, packed %v", got, packed)
+	}
+}
+
+func TestARepairConcernsWhatWasMadeOfItsManifestAndRemovesNothing(t *testing.T) {
+	key := func(name string) plan.Key { return plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: name} }
+	desired := func(name string, needs ...string) plan.Desired {
+		d := plan.Desired{Key: key(name), Digest: "1"}
+		for _, need := range needs {
+			d.Policies.DependsOn = append(d.Policies.DependsOn, policy.Reference(key(need)))
+		}
+		return d
+	}
+	in := plan.Input{Retain: map[plan.Key]bool{}}
+	for name, digest := range map[string]string{"same": "1", "needs-same": "1", "needs-other": "1", "needs-that": "1", "other": "2", "unconfirmed": "", "dropped": "1"} {
+		in.Recorded = append(in.Recorded, v1alpha1.InventoryItem{Kind: "ConfigMap", Namespace: "shop", Name: name, Digest: digest})
+	}
+	all := []plan.Desired{
+		desired("needs-that", "needs-other"), desired("same"), desired("needs-same", "same"), desired("needs-other", "other"), desired("other"), desired("unconfirmed"), desired("new"),
+	}
+	in.Desired = all
+	keepOthers(&in)
+	var left []string
+	for _, d := range in.Desired {
+		left = append(left, d.Key.Name)
+	}
+	if diff := cmp.Diff([]string{"same", "needs-same"}, left); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, item := range in.Recorded {
+		if !in.Retain[plan.KeyOf(item)] {
+			t.Errorf("%s may be removed", item.Name)
+		}
+	}
+	in.RepairOnly, in.Cause, in.Name, in.Live = true, plan.Applying, "corbel.example.com", map[plan.Key]plan.Observation{key("same"): {Existence: plan.Unknown}, key("needs-same"): {Existence: plan.Unknown}}
+	for _, item := range in.Recorded {
+		if _, known := in.Live[plan.KeyOf(item)]; !known {
+			in.Live[plan.KeyOf(item)] = plan.Observation{Existence: plan.Absent}
+		}
+	}
+	if next, err := plan.Next(in); err != nil || len(next.Inventory) != len(in.Recorded) || len(next.Retained) > 0 {
+		t.Errorf("%v: %d of %d objects stay on record, retained %v", err, len(next.Inventory), len(in.Recorded), next.Retained)
+	}
+	if all[0].Key.Name != "needs-that" || all[6].Key.Name != "new" {
+		t.Error("the set itself was changed")
 	}
 }

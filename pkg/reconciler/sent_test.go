@@ -34,15 +34,22 @@ func ownsRecorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *
 	shop := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	recorder := wire.NewRecorder(shop)
 	target, err := cluster.New(recorder.Config(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(target.Close)
 	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return &bench{t: t, engine: engine, namespace: "shop"}, recorder
+}
+
+// mustRecord returns the inventory of a request before anything is created.
+func (b *bench) mustRecord(request reconciler.ApplyRequest) v1alpha1.Inventory {
+	b.t.Helper()
+	request.Record = nil
+	outcome, err := b.engine.Apply(b.t.Context(), request)
+	if err != nil || !outcome.Unrecorded {
+		b.t.Fatalf("record: %v, %+v", err, outcome)
+	}
+	return outcome.Inventory
 }
 
 func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
@@ -174,6 +181,65 @@ func TestARecordProvesNothingAgainstTheOwnershipMetadataOfAnother(t *testing.T) 
 	}
 }
 
+// The ownerReferences of others stay, and an event names the owner.
+func TestAnAdoptionNamesTheFormerOwner(t *testing.T) {
+	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
+	expect := func(want string) *unstructured.Unstructured {
+		t.Helper()
+		if notes := b.mustApply(config("a", "1", "adoption-policy", "always")).Notes; len(notes) != 1 || notes[0].Message != want {
+			t.Errorf("notes %v, want %q", notes, want)
+		}
+		return &unstructured.Unstructured{Object: recorder.Sent(http.MethodPut)[0].Body}
+	}
+	theirs := config("a", "theirs")
+	theirs.SetNamespace("shop")
+	references := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "web", UID: "5", Controller: new(true)}}
+	theirs.SetOwnerReferences(references)
+	recorder.Put(theirs)
+	adopted := expect("adopted: it belonged to its controller ConfigMap web")
+	if diff := cmp.Diff(references, adopted.GetOwnerReferences()); diff != "" {
+		t.Errorf("references (-want +got):\n%s", diff)
+	}
+	labels := adopted.GetLabels()
+	labels["kustomize.toolkit.fluxcd.io/name"] = "web"
+	adopted.SetLabels(labels)
+	recorder.Put(adopted)
+	expect("adopted again: Flux Kustomization web had put its label or annotation on it")
+}
+
+// A record without seals is sealed again without a write. A copied or invented seal proves nothing.
+func TestAnObjectWithoutOwnershipMetadataIsOursByTheSealOfItsRecord(t *testing.T) {
+	b, recorder := ownsRecorded(t, keyed(reconciler.ReconcilerOptions{}))
+	names := []string{"copied", "invented", "sealed", "unsealed"}
+	var objects []client.Object
+	for _, name := range names {
+		objects = append(objects, config(name, "1"))
+	}
+	b.mustApply(objects...)
+	for i := range b.inventory.Items {
+		b.inventory.Items[i].Seal = ""
+	}
+	if outcome := b.mustApply(objects...); len(outcome.Steps) > 0 {
+		t.Errorf("steps at rest: %v", outcome.Steps)
+	}
+	for _, name := range names {
+		stripped := config(name, "1")
+		stripped.SetNamespace("shop")
+		recorder.Put(stripped)
+	}
+	items := b.inventory.Items
+	items[0].Seal, items[1].Seal, items[3].Seal = items[2].Seal, "AAAAAAAAAAAAAAAAAAAAAA", ""
+	another := *b
+	another.name, another.inventory.Items = "another", slices.Clone(items)
+	if outcome, err := another.delete(); err != nil || !outcome.Done() || len(recorder.Sent(http.MethodDelete)) > 0 {
+		t.Errorf("the record of another owner: %v, sent %v", err, recorder.Sent(http.MethodDelete))
+	}
+	outcome, err := b.delete()
+	if sent := recorder.Sent(http.MethodDelete); err != nil || !outcome.Done() || len(sent) != 1 || !strings.HasSuffix(sent[0].Path, "/sealed") {
+		t.Errorf("%v, waiting for %v, deleted %v", err, outcome.Waiting, sent)
+	}
+}
+
 // The uid of the cluster identifies an inventory of another one.
 func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
@@ -302,9 +368,7 @@ func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
 	recorder.Put(crd)
 	request.Types = append(request.Types, configMapType, v1alpha1.InventoryType{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, v1alpha1.InventoryType{Group: "never.example.com", Version: "v1", Kind: "Ghost"})
 	found, _, err := b.engine.Recover(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for i := range found {
 		if found[i].UID == "" {
 			t.Errorf("%s has no uid", found[i].Name)
@@ -398,25 +462,24 @@ func TestRecoverWithoutARecord(t *testing.T) {
 	}
 }
 
-// Every client can write the annotation, but only an operator knows its value.
+// Every client can write the annotation, but only an operator knows its value, which is another one for each namespace.
 func TestANamespaceWithAForgedSealWasNotCreatedByAnOperator(t *testing.T) {
-	in := config("a", "1")
-	in.SetNamespace("extra")
 	options := reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef0123456789abcdef")}
 	b, recorder := ownsRecorded(t, options)
-	b.mustApply(in)
-	namespace := &unstructured.Unstructured{Object: recorder.Writes()[0].Body}
-	sealed := namespace.GetAnnotations()[engineName+"/automatic"]
-	if namespace.GetKind() != "Namespace" || sealed == "" {
-		t.Fatalf("created %v", namespace.Object)
+	b.mustApply(configIn("a", "extra"), configIn("b", "other"))
+	seals := map[string]string{}
+	for _, sent := range recorder.Writes() {
+		if created := (&unstructured.Unstructured{Object: sent.Body}); created.GetKind() == "Namespace" {
+			seals[created.GetName()] = created.GetAnnotations()[engineName+"/automatic"]
+		}
 	}
-	for seal, want := range map[string]int{sealed: 2, "forged": 1} {
-		namespace.SetLabels(nil)
+	for seal, want := range map[string]int{seals["extra"]: 2, seals["other"]: 1, "forged": 1} {
+		namespace := namespaceOf("extra")
 		namespace.SetAnnotations(map[string]string{engineName + "/automatic": seal})
 		b, recorder := ownsRecorded(t, options)
 		recorder.Put(namespace)
-		if b.mustApply(in); len(b.inventory.Items) != want {
-			t.Errorf("%s: the record has %d items, want %d", seal, len(b.inventory.Items), want)
+		if b.mustApply(configIn("a", "extra")); seal == "" || len(b.inventory.Items) != want {
+			t.Errorf("%q: the record has %d items, want %d", seal, len(b.inventory.Items), want)
 		}
 	}
 }

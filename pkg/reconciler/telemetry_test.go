@@ -20,9 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
-	"github.com/corbel-run/corbel/test/env"
 )
 
 // witness collects everything that an engine logs, notes and measures.
@@ -36,17 +34,7 @@ type witness struct {
 func newWitness(t *testing.T) *witness {
 	t.Helper()
 	w := &witness{bench: newBench(t), spans: tracetest.NewInMemoryExporter()}
-	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(target.Close)
-	w.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, reconciler.ReconcilerOptions{
-		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.interpose(t, reconciler.ReconcilerOptions{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans))})
 	return w
 }
 

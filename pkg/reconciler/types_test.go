@@ -64,13 +64,9 @@ func TestATypeThatIsDefinedAgainIsForDependentObjects(t *testing.T) {
 	held.SetFinalizers([]string{"example.com/held"})
 	b.create(crd)
 	b.create(held)
-	if err := b.Delete(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Delete(t.Context(), crd))
 	asked, err := discovery.NewDiscoveryClientForConfig(env.Shared(t).Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	b.until("the server to offer no creation", func() bool {
 		list, err := asked.ServerResourcesForGroupVersion("engine.corbel.run/v1")
 		if err != nil {
@@ -82,9 +78,7 @@ func TestATypeThatIsDefinedAgainIsForDependentObjects(t *testing.T) {
 	if _, err := b.apply(object); err == nil || !strings.Contains(err.Error(), "type engine.corbel.run/v1 Return is not for dependent objects") {
 		t.Fatalf("got %v", err)
 	}
-	if err := b.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	b.until("the definition to be gone", func() bool {
 		return apierrors.IsNotFound(b.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()))
 	})
