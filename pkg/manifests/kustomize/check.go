@@ -210,7 +210,7 @@ func (c *checker) find(at place, p string) (name string, ok bool) {
 
 func resolve(folder, p string) (string, error) {
 	switch {
-	case strings.Contains(p, asItIs):
+	case strings.Contains(p, rawSuffix):
 		return "", errors.New("a path must not contain a zero byte")
 	case isURL(p):
 		return "", errRemote

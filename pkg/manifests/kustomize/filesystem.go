@@ -45,7 +45,7 @@ func (m memory) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 }
 
 func (m memory) ReadFile(p string) ([]byte, error) {
-	name, raw := strings.CutSuffix(m.name(p), asItIs)
+	name, raw := strings.CutSuffix(m.name(p), rawSuffix)
 	data, ok := m.tree.files[name]
 	if !raw && isKustomization(name) {
 		data, ok = m.kustomizations[name]
@@ -57,9 +57,9 @@ func (m memory) ReadFile(p string) ([]byte, error) {
 	return slices.Clone(data), nil
 }
 
-// asItIs identifies the path of a kustomization that is requested as data. No file is
+// rawSuffix identifies the path of a kustomization that is requested as data. No file is
 // called like this.
-const asItIs = "\x00"
+const rawSuffix = "\x00"
 
 // approve keeps the kustomization for the build, in the form in which it was looked at. It is the
 // second barrier against other machines: the library sees no kustomization that was not approved,
@@ -94,7 +94,7 @@ func (c *checker) approve(at place, k *types.Kustomization) {
 // local returns a path that the library treats as the path of a file.
 func (c *checker) local(folder, p string) string {
 	if _, isFile := c.tree.files[path.Join(folder, p)]; isFile && isKustomization(p) {
-		p += asItIs
+		p += rawSuffix
 	}
 	if strings.HasPrefix(p, "./") || strings.HasPrefix(p, "../") {
 		return p

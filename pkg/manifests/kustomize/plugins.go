@@ -106,7 +106,7 @@ func (c *checker) loaded(at place, value any) {
 		switch {
 		case isURL(value) || isURL(after):
 			c.fail(at, value, errRemote)
-		case strings.Contains(value, asItIs) || isKustomization(cmp.Or(after, value)):
+		case strings.Contains(value, rawSuffix) || isKustomization(cmp.Or(after, value)):
 			// It would differ from the file, see approve.
 			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))
 		default:
