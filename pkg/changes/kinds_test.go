@@ -24,7 +24,9 @@ import (
 	"github.com/corbel-run/corbel/test/widget/installed"
 )
 
-func opinionated[T client.Object](do func(context.Context, changes.TypedReconcileRequest[T]) (changes.ReconcileResult, error)) *changes.OpinionatedReconciler {
+func opinionated[T client.Object](
+	do func(context.Context, changes.TypedReconcileRequest[T]) (changes.ReconcileResult, error),
+) *changes.OpinionatedReconciler {
 	return &changes.OpinionatedReconciler{Finalizer: finalizer, Reconciler: &changes.TypedReconciler[T]{ReconcileFunc: do}}
 }
 

@@ -56,8 +56,12 @@ func TestWiringMistakesAreErrors(t *testing.T) {
 		{mistaken(options{Name: name, OperatorNamespace: "a.b"}), []string{`option OperatorNamespace "a.b"`}},
 		{mistaken(options{OperatorNamespace: "one"}), []string{"option Name is missing"}},
 		{mistaken(options{Namespaces: &namespaces{}}), []string{"need it"}},
-		{second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer})), []string{"option Conditions is missing"}},
-		{second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer})), []string{"option New is missing"}},
+		{second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
+			Client: server, Finalizer: finalizer,
+		})), []string{"option Conditions is missing"}},
+		{second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{
+			Client: server, Finalizer: finalizer,
+		})), []string{"option New is missing"}},
 		{second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
 			Client: server, Finalizer: finalizer, Conditions: func(c *corev1.ConfigMap) conditions.Setter { return conditions.For(c, nil) },
 		})), []string{"no kind"}},
