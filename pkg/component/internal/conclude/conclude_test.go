@@ -4,10 +4,17 @@
 package conclude
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
 func TestFallback(t *testing.T) {
@@ -45,5 +52,61 @@ func TestAComponentThatWaitsForAConflictIsRequeuedInTime(t *testing.T) {
 	}
 	if got := known.fallback([]report.Wait{contest, {Reason: report.WaitReady}}, now); got > time.Second {
 		t.Errorf("what else is waited for is looked at after %s", got)
+	}
+}
+
+func TestTheTimeOfTheNextFullReconcileIsKeptUntilThen(t *testing.T) {
+	now := time.Unix(1000, 0)
+	found := Findings{NextFull: now.Add(time.Minute)}
+	for name, tc := range map[string]struct {
+		now  time.Time
+		want time.Duration
+	}{
+		"long before":   {now: now, want: time.Minute},
+		"right before":  {now: now.Add(time.Minute - time.Millisecond), want: verdict.MinInterval},
+		"when it is":    {now: now.Add(time.Minute), want: time.Hour},
+		"long after it": {now: now.Add(time.Hour), want: time.Hour},
+	} {
+		if got := found.requeue(time.Hour, tc.now); got != tc.want {
+			t.Errorf("%s: the requeue interval is %s", name, got)
+		}
+	}
+	if got := (Findings{}).requeue(time.Hour, now); got != time.Hour {
+		t.Errorf("without a full reconcile that is due, the requeue interval is %s", got)
+	}
+}
+
+func TestEveryAnnotationOfAComponentIsKnown(t *testing.T) {
+	for _, folder := range []string{"api/v1alpha1", "internal/vocabulary"} {
+		file, err := parser.ParseFile(token.NewFileSet(), "../../../../"+folder+"/annotations.go", nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			if !ok || len(spec.Values) == 0 {
+				return true
+			}
+			name, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			for line := range strings.Lines(spec.Doc.Text()) {
+				if of, found := strings.CutPrefix(line, "On: "); found && strings.Contains(of, "the component") != slices.Contains(annotations, name) {
+					t.Errorf("annotation %s, on %s", name, of)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestTheConditionAboutManyDriftedObjectsStaysShort(t *testing.T) {
+	var many []report.Deviation
+	for range 100 {
+		key := report.Key{Kind: "ConfigMap", Namespace: "shop", Name: strings.Repeat("n", 250)}
+		many = append(many, report.Deviation{Key: key, Drift: report.Drift{
+			Manager: strings.Repeat("m", 120), At: time.Now(), Fields: []string{strings.Repeat("f", 120), strings.Repeat("g", 120)},
+		}})
+	}
+	if message := driftMessage(many); len(message) > 1024 || !strings.HasSuffix(message, "and 97 more") {
+		t.Errorf("%d bytes: %s", len(message), message)
 	}
 }

@@ -5,9 +5,7 @@ package fleet
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,179 +120,94 @@ func TestAllMistakesOfLimitsAreReported(t *testing.T) {
 	}
 }
 
-// story is a fleet to which anything may happen.
-type story struct {
-	*testing.T
-	random *rand.Rand
-	fleet  members
-	limits Limits
-	now    time.Time
-	told   []string
-}
-
-func newStory(t *testing.T, seed uint64) *story {
-	random := rand.New(rand.NewPCG(seed, 7))
-	s := &story{T: t, random: random, fleet: members{}, now: start}
-	s.limits.MaxUnavailable = intstr.FromInt32(1 + random.Int32N(4))
+// anyFleet makes a fleet in any state.
+func anyFleet(random *rand.Rand) (fleet members, limits Limits) {
+	limits.MaxUnavailable = intstr.FromInt32(1 + random.Int32N(4))
 	if random.IntN(2) == 0 {
-		s.limits.MaxUnavailable = intstr.FromString(fmt.Sprintf("%d%%", 1+random.IntN(50)))
+		limits.MaxUnavailable = intstr.FromString(fmt.Sprintf("%d%%", 1+random.IntN(50)))
 	}
 	if random.IntN(2) == 0 {
-		s.limits.Pause = time.Duration(1+random.IntN(10)) * time.Second
+		limits.Pause = time.Duration(1+random.IntN(10)) * time.Second
 	}
+	fleet = members{}
 	for i := range 1 + random.IntN(15) {
-		s.fleet[s.key(i)] = Member{State: Waiting, Canary: random.IntN(5) == 0}
-	}
-	return s
-}
-
-func (s *story) key(i int) types.NamespacedName {
-	return types.NamespacedName{Namespace: fmt.Sprint("ns", i%3), Name: fmt.Sprint("c", i)}
-}
-
-func (s *story) tell(format string, arguments ...any) {
-	s.told = append(s.told, fmt.Sprintf(format, arguments...))
-}
-
-func (s *story) fail(format string, arguments ...any) {
-	s.Helper()
-	s.Fatalf("%s\nlimits %+v\n%s", fmt.Sprintf(format, arguments...), s.limits, strings.Join(s.told, "\n"))
-}
-
-// unavailable counts the components that use a slot.
-func (s *story) unavailable() (count int) {
-	for _, c := range s.fleet {
-		if c.State == Updating || c.State == Failed {
-			count++
+		states := []State{Waiting, Waiting, Updating, Done, Failed, Pinned, Unable}
+		m := Member{State: states[random.IntN(len(states))], Canary: random.IntN(5) == 0}
+		if m.State == Done && random.IntN(2) == 0 {
+			m.ReadyAt = start.Add(-time.Duration(random.IntN(15)) * time.Second)
 		}
+		fleet[types.NamespacedName{Namespace: fmt.Sprint("ns", i%3), Name: fmt.Sprint("c", i)}] = m
 	}
-	return count
-}
-
-func (s *story) set(key types.NamespacedName, state State) {
-	c := s.fleet[key]
-	c.State, c.ReadyAt = state, time.Time{}
-	if state == Done {
-		c.ReadyAt = s.now
-	}
-	s.tell("%s: %s is %s", s.now.Sub(start), key, state)
-	s.fleet[key] = c
+	return fleet, limits
 }
 
 // startNext starts those that may, one after the other, and checks each.
-func (s *story) startNext() (started bool) {
-	for _, key := range s.fleet.decide(s.limits, s.now).Start {
-		c := s.fleet[key]
+func (f members) startNext(d decision, limits Limits, now time.Time) error {
+	for _, key := range d.Start {
+		c, unavailable := f[key], 1
 		if c.State != Waiting {
-			s.fail("%s starts in state %s", key, c.State)
+			return fmt.Errorf("%s starts in state %s", key, c.State)
 		}
-		for other, o := range s.fleet {
+		for other, o := range f {
 			switch {
 			case o.Canary && !c.Canary && o.State != Done && o.State != Pinned:
-				s.fail("%s starts before canary %s, which is %s", key, other, o.State)
+				return fmt.Errorf("%s starts before canary %s, which is %s", key, other, o.State)
 			case o.Canary == c.Canary && o.State == Waiting && compare(other, key) < 0:
-				s.fail("%s starts before %s", key, other)
-			case s.limits.Pause > 0 && o.State == Done && !o.ReadyAt.IsZero() && s.now.Sub(o.ReadyAt) < s.limits.Pause:
-				s.fail("%s starts %s after %s became ready", key, s.now.Sub(o.ReadyAt), other)
+				return fmt.Errorf("%s starts before %s", key, other)
+			case limits.Pause > 0 && o.State == Done && !o.ReadyAt.IsZero() && now.Sub(o.ReadyAt) < limits.Pause:
+				return fmt.Errorf("%s starts %s after %s became ready", key, now.Sub(o.ReadyAt), other)
+			case o.State == Updating || o.State == Failed:
+				unavailable++
 			}
 		}
-		s.set(key, Updating)
-		started = true
-		if got, most := s.unavailable(), s.limits.Max(len(s.fleet)); got > most {
-			s.fail("%d components are unavailable, at most %d may be", got, most)
+		if most := limits.Max(len(f)); unavailable > most {
+			return fmt.Errorf("%d components are unavailable, at most %d may be", unavailable, most)
 		}
+		f[key] = Member{State: Updating, Canary: c.Canary}
 	}
-	return started
+	return nil
 }
 
-// happen lets something happen to any component.
-func (s *story) happen() {
-	keys := slices.SortedFunc(maps.Keys(s.fleet), compare)
-	s.now = s.now.Add(time.Duration(s.random.IntN(4)) * time.Second)
-	if len(keys) == 0 || s.random.IntN(20) == 0 {
-		key := s.key(s.random.IntN(20))
-		if _, exists := s.fleet[key]; !exists {
-			s.fleet[key] = Member{State: Done, Canary: s.random.IntN(5) == 0}
-			s.tell("%s is created", key)
-		}
-		return
-	}
-	key := keys[s.random.IntN(len(keys))]
-	switch c := s.fleet[key]; s.random.IntN(12) {
-	case 0:
-		delete(s.fleet, key)
-		s.tell("%s is deleted", key)
-	case 1: // edited or promoted, whatever the limit
-		s.set(key, Updating)
-	case 2:
-		if c.State == Waiting || c.State == Unable {
-			s.set(key, Pinned)
-		}
-	case 3:
-		if c.State == Waiting {
-			s.set(key, Unable)
-		}
-	case 4, 5:
-		if c.State == Pinned || c.State == Unable {
-			s.set(key, Waiting)
-		}
-	case 6:
-		if c.State == Updating {
-			s.set(key, Failed)
-		}
-	case 7: // repaired, or ignored
-		if c.State == Failed {
-			s.set(key, Done)
-		}
-	default:
-		if c.State == Updating {
-			s.set(key, Done)
-		}
-	}
-}
-
-// Whatever happens: no start exceeds the maximum, canaries come first, the order and the pause are kept,
-// a roll-out that stops says so, and one that need not stop gets to its end.
+// A decision follows from the fleet, the limits and the time: no start exceeds the maximum, canaries come first, the order and the pause
+// are kept, a roll-out that stops says so, and one that need not stop gets to its end.
 func TestARolloutKeepsItsRulesWhateverHappens(t *testing.T) {
-	for seed := range uint64(1000) {
-		s := newStory(t, seed)
-		for range 60 {
-			s.happen()
-			s.startNext()
+	for seed := range uint64(20_000) {
+		random, now := rand.New(rand.NewPCG(seed, 7)), start
+		f, limits := anyFleet(random)
+		fail := func(what any) {
+			t.Helper()
+			t.Fatalf("seed %d: %v\nlimits %+v\n%+v", seed, what, limits, f)
 		}
-		// From now on, nothing goes wrong. What failed, is not repaired by itself.
 		for round := 0; ; round++ {
-			if round > 1000 {
-				s.fail("no end")
+			d := f.decide(limits, now)
+			if err := f.startNext(d, limits, now); err != nil || round > 1000 {
+				fail(fmt.Sprintf("round %d: %v", round, err))
 			}
-			d := s.fleet.decide(s.limits, s.now)
-			moved := s.startNext()
-			s.now = s.now.Add(max(d.After, 1))
-			for _, key := range slices.SortedFunc(maps.Keys(s.fleet), compare) {
-				switch s.fleet[key].State {
+			moved := len(d.Start) > 0
+			now = now.Add(max(d.After, 1))
+			for key, c := range f { // nothing goes wrong; what failed is not repaired by itself
+				switch c.State {
 				case Unable:
-					s.set(key, Waiting)
-					moved = true
+					f[key], moved = Member{State: Waiting, Canary: c.Canary}, true
 				case Updating:
-					s.set(key, Done)
-					moved = true
+					f[key], moved = Member{State: Done, Canary: c.Canary, ReadyAt: now}, true
 				}
 			}
 			if moved || d.After > 0 {
 				continue
 			}
 			if d.Stopped != (d.Waits > 0) {
-				s.fail("%d components wait, stopped: %t", d.Waits, d.Stopped)
+				fail(fmt.Sprintf("%d components wait, stopped: %t", d.Waits, d.Stopped))
 			}
 			if !d.Stopped {
 				break
 			}
-			// A user looks after one that failed.
-			s.set(d.Failed[s.random.IntN(len(d.Failed))], Done)
+			repaired := d.Failed[random.IntN(len(d.Failed))] // by a user
+			f[repaired] = Member{State: Done, Canary: f[repaired].Canary, ReadyAt: now}
 		}
-		for key, c := range s.fleet {
+		for key, c := range f {
 			if c.State == Waiting || c.State == Unable {
-				s.fail("%s is %s at the end", key, c.State)
+				fail(fmt.Sprintf("%s is %s at the end", key, c.State))
 			}
 		}
 	}
