@@ -6,6 +6,10 @@ package componenttest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,26 +17,33 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
+	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // short is how long a failing test waits for a state that does not come.
 const short = 10 * time.Second
-
-func TestALifecycleOfARightOperatorPasses(t *testing.T) {
-	t.Parallel()
-	o := notes(t, noteTemplates)
-	o.TestLifecycle(t, note(), rewrite)
-	o.TestLifecycle(t, note(), nil)
-}
 
 func TestAnInstalledComponentCanBeChangedAndDeleted(t *testing.T) {
 	t.Parallel()
@@ -129,11 +140,6 @@ func TestAnOperatorThatIsNotCompleteIsReported(t *testing.T) {
 		wants(t, "the field Config", "the field Scheme", "the field SetUp")
 }
 
-func TestCrashesOfARightOperatorPass(t *testing.T) {
-	t.Parallel()
-	notes(t, noteTemplates).TestCrashes(t, note(), rewrite, every(8, 1))
-}
-
 // numbered creates a ConfigMap with another name for each process: a crash leaves one more.
 func numbered(processes *atomic.Int64) func(*noteReconciler) {
 	return func(r *noteReconciler) {
@@ -204,54 +210,50 @@ func TestFaultsFailIfTheOperatorGivesUp(t *testing.T) {
 		wants(t, "gave up after the first failure", "requests failed with internal errors (500)")
 }
 
-func TestAnUpgradeWithoutAChangePasses(t *testing.T) {
+func TestWhatAnUpgradeMayChange(t *testing.T) {
 	t.Parallel()
-	o := notes(t, noteTemplates)
-	o.TestUpgrade(t, o, note())
-}
-
-func TestAnUpgradeThatChangesInPlacePasses(t *testing.T) {
-	t.Parallel()
-	o := notes(t, strings.Replace(noteTemplates, "text: constant", "text: changed", 1))
-	o.TestUpgrade(t, notes(t, noteTemplates), note())
-}
-
-// annotated adds an annotation of the operator to the ConfigMap that does not change.
-func annotated(key, value string) string {
-	return strings.Replace(noteTemplates, "-constant}", "-constant, annotations: {"+noteOperator+"/"+key+": "+value+"}}", 1)
-}
-
-func TestAnUpgradeThatRecreatesFails(t *testing.T) {
-	t.Parallel()
-	from := notes(t, annotated("update-policy", "recreate"))
-	o := notes(t, strings.Replace(annotated("update-policy", "recreate"), "text: constant", "text: changed", 1))
-	check(t, func(t testing.TB) { o.TestUpgrade(t, from, note()) }).wants(t, "the upgrade recreates ConfigMap main-constant: its uid was ")
-	o.TestUpgrade(t, from, note(), "ConfigMap main-const*")
-}
-
-func TestAnUpgradeThatRemovesADependentFails(t *testing.T) {
-	t.Parallel()
-	o := notes(t, noteTemplates[:strings.LastIndex(noteTemplates, "---")])
-	check(t, func(t testing.TB) { o.TestUpgrade(t, notes(t, noteTemplates), note()) }).wants(t, "the upgrade removes Secret main-seal")
-}
-
-func TestAnUpgradeThatWritesWithoutAChangeFails(t *testing.T) {
-	t.Parallel()
-	o := notes(t, noteTemplates, func(r *noteReconciler) {
+	changed := func(templates string) string { return strings.Replace(templates, "text: constant", "text: changed", 1) }
+	recreated := strings.Replace(noteTemplates, "-constant}", "-constant, annotations: {"+noteOperator+"/update-policy: recreate}}", 1)
+	label := func(r *noteReconciler) {
 		r.WithPreReconcileHook(func(ctx context.Context, c client.Client, n *Note) error {
 			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: "main-constant"}}
 			return client.IgnoreNotFound(c.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"seen":"true"}}}`))))
 		})
-	})
-	check(t, func(t testing.TB) { o.TestUpgrade(t, notes(t, noteTemplates), note()) }).
-		wants(t, "the manifests are the same, and yet the new operator writes", "PATCH /api/v1/namespaces/", "configmaps/main-constant (answered with 200)")
+	}
+	for name, test := range map[string]struct {
+		from, to string
+		hooks    []func(*noteReconciler)
+		says     []string // why it fails; empty if it passes
+		allowed  string   // with this, it passes
+	}{
+		"a change in place": {from: noteTemplates, to: changed(noteTemplates)},
+		"a recreation": {from: recreated, to: changed(recreated), allowed: "ConfigMap main-const*",
+			says: []string{"the upgrade recreates ConfigMap main-constant: its uid was "}},
+		"a removal": {from: noteTemplates, to: noteTemplates[:strings.LastIndex(noteTemplates, "---")],
+			says: []string{"the upgrade removes Secret main-seal"}},
+		"a write without a change": {from: noteTemplates, to: noteTemplates, hooks: []func(*noteReconciler){label},
+			says: []string{
+				"the manifests are the same, and yet the new operator writes", "PATCH /api/v1/namespaces/", "configmaps/main-constant (answered with 200)",
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := notes(t, test.from), notes(t, test.to, test.hooks...)
+			if len(test.says) > 0 {
+				check(t, func(t testing.TB) { to.TestUpgrade(t, from, note()) }).wants(t, test.says...)
+			}
+			if len(test.says) == 0 || test.allowed != "" {
+				to.TestUpgrade(t, from, note(), test.allowed)
+			}
+		})
+	}
 }
 
 // noteRules are what the operator of the Notes needs, and one verb that it does not.
 func noteRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{noteVersion.Group}, Resources: []string{"notes"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
-		{APIGroups: []string{noteVersion.Group}, Resources: []string{"notes/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
+		{APIGroups: []string{widget.GroupVersion.Group}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
@@ -320,4 +322,199 @@ func TestRightsOfNoUseFail(t *testing.T) {
 	if logged := strings.Join(got.logs, "\n"); !strings.Contains(logged, `{apiGroups: ["batch"], resources: [jobs], verbs: [get, create, deletecollection]}`) {
 		t.Errorf("logged: %s", logged)
 	}
+}
+
+// shopFolder is a chart with hooks, volumes, Deployments, and a CustomResourceDefinition
+// together with an instance of it.
+var shopFolder = filepath.Join("..", "..", "..", "examples", "shop")
+
+func shops(t *testing.T) componenttest.Operator[*shopv1alpha1.Shop] {
+	t.Helper()
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(shopFolder, "config", "crd")}}); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, shopv1alpha1.SchemeBuilder.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return componenttest.Operator[*shopv1alpha1.Shop]{
+		Config: config, Scheme: scheme,
+		SetUp: func(mgr ctrl.Manager) error {
+			generator, err := helm.New(os.DirFS(shopFolder), "chart", helm.Options{})
+			if err != nil {
+				return err
+			}
+			return component.NewReconciler[*shopv1alpha1.Shop]("shop.example.com", generator, component.ReconcilerOptions{}).SetupWithManager(mgr)
+		},
+	}
+}
+
+func shop() *shopv1alpha1.Shop {
+	return &shopv1alpha1.Shop{
+		ObjectMeta: metav1.ObjectMeta{Name: "corner"},
+		Spec: shopv1alpha1.ShopSpec{
+			TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: time.Minute}},
+			ShopValues: shopv1alpha1.ShopValues{
+				Replicas: 1, Image: "registry.example.com/shop:1.0", Greeting: "Welcome", DatabaseSecret: "corner-database",
+				Discount: 10, Cache: shopv1alpha1.CacheValues{Enabled: true},
+			},
+		},
+	}
+}
+
+// closeCache removes a sub-chart and changes what is left.
+func closeCache(s *shopv1alpha1.Shop) { s.Spec.Greeting, s.Spec.Cache.Enabled = "Closing", false }
+
+// TestTheShop runs one after the other what shares the objects that are one for the cluster.
+func TestTheShop(t *testing.T) {
+	t.Parallel()
+	o := shops(t)
+	t.Run("lifecycle and rights", func(t *testing.T) {
+		text, err := os.ReadFile(filepath.Join(shopFolder, "config", "rbac.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict(text, role); err != nil {
+			t.Fatal(err)
+		}
+		o.TestRights(t, shop(), closeCache, role.Rules)
+	})
+	whole, points := os.Getenv("CORBEL_SLICE") == "1/1", 67 // enumerations run all cases in make test-all
+	if whole {
+		points = 1
+	}
+	t.Run("crashes", func(t *testing.T) { o.TestCrashes(t, shop(), closeCache, points) })
+	if whole {
+		t.Run("faults", func(t *testing.T) { o.TestFaults(t, shop(), closeCache) })
+	}
+	t.Run("upgrade", func(t *testing.T) { o.TestUpgrade(t, o, shop()) })
+}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{Cluster: true}))
+}
+
+// report is a test that is tested: it keeps what it would have said. It has no sub-tests.
+type report struct {
+	testing.TB
+	errors, logs []string
+}
+
+func (r *report) Helper()      {}
+func (r *report) Failed() bool { return len(r.errors) > 0 }
+func (r *report) Error(args ...any) {
+	r.errors = append(r.errors, fmt.Sprint(args...))
+}
+func (r *report) Errorf(text string, args ...any) {
+	r.errors = append(r.errors, fmt.Sprintf(text, args...))
+}
+func (r *report) Logf(text string, args ...any) { r.logs = append(r.logs, fmt.Sprintf(text, args...)) }
+
+func (r *report) Fatal(args ...any) {
+	r.Error(args...)
+	goruntime.Goexit()
+}
+
+func (r *report) Fatalf(text string, args ...any) {
+	r.Errorf(text, args...)
+	goruntime.Goexit()
+}
+
+// check runs a test as one of its own and returns what it reports.
+func check(t *testing.T, f func(t testing.TB)) *report {
+	t.Helper()
+	r, done := &report{TB: t}, make(chan struct{})
+	go func() {
+		defer close(done)
+		f(r)
+	}()
+	<-done
+	return r
+}
+
+// wants expects errors and logs with all of these parts.
+func (r *report) wants(t *testing.T, parts ...string) {
+	t.Helper()
+	if !r.Failed() {
+		t.Errorf("it reports no error, want %q", parts)
+	}
+	all := strings.Join(append(r.errors, r.logs...), "\n")
+	for _, part := range parts {
+		if !strings.Contains(all, part) {
+			t.Errorf("it reports %q, want %q", all, part)
+		}
+	}
+}
+
+// Note is a component that is rendered into ConfigMaps and a Secret: its value text.
+type Note = widget.Widget
+
+const noteOperator = "notes.componenttest.corbel.run"
+
+var noteScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), widget.AddToScheme(scheme)); err != nil {
+		panic(err)
+	}
+	return scheme
+}()
+
+// noteTemplates are a ConfigMap that changes with the note, one that does not, and a Secret.
+const noteTemplates = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Name }}-text}
+data: {text: {{ .Values.values.text | quote }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Name }}-constant}
+data: {text: constant}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Name }}-seal}
+stringData: {text: {{ .Values.values.text | quote }}}
+`
+
+type noteReconciler = component.Reconciler[*Note]
+
+// notes is an operator for Notes with these templates. The hooks are added to its reconciler.
+func notes(t testing.TB, templates string, hooks ...func(*noteReconciler)) componenttest.Operator[*Note] {
+	t.Helper()
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "testdata", "crds")}}); err != nil {
+		t.Fatal(err)
+	}
+	generator, err := gotemplate.New(fstest.MapFS{"note.yaml": {Data: []byte(templates)}}, ".", gotemplate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return componenttest.Operator[*Note]{
+		Config: config, Scheme: noteScheme,
+		SetUp: func(mgr ctrl.Manager) error {
+			r := component.NewReconciler[*Note](noteOperator, generator, component.ReconcilerOptions{})
+			for _, hook := range hooks {
+				hook(r)
+			}
+			return r.SetupWithManager(mgr)
+		},
+	}
+}
+
+func note() *Note {
+	return &Note{ObjectMeta: metav1.ObjectMeta{Name: "main"}, Spec: widget.Spec{Values: map[string]string{"text": "one"}}}
+}
+
+func rewrite(n *Note) { n.Spec.Values["text"] = "two" }
+
+// checkConditions checks the conditions of a Note.
+func checkConditions(t testing.TB, n *Note) {
+	t.Helper()
+	conditionstest.Check(t, conditions.For(n, &n.Status.Conditions))
 }

@@ -17,7 +17,7 @@ import (
 // envtest; setUp is what the operator's main function calls, too.
 func testNotes(t *testing.T, config *rest.Config, scheme *runtime.Scheme, setUp func(ctrl.Manager) error) {
 	o := componenttest.Operator[*Note]{Config: config, Scheme: scheme, SetUp: setUp}
-	edit := func(n *Note) { n.Spec.Text = "two" }
+	edit := func(n *Note) { n.Spec.Values["text"] = "two" }
 	o.TestLifecycle(t, note(), edit)
 	o.TestCrashes(t, note(), edit, 10) // 1 for all points, which takes a second or more for each
 }
