@@ -4,11 +4,13 @@
 package component_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -32,7 +33,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/test/wire"
 )
 
 // store is a chart with what makes a take-over hard: random passwords and certificates, one that is looked up, checksums and dates in pod
@@ -199,7 +199,7 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 		{revision: 4, flux: true},
 	} {
 		t.Run(fmt.Sprintf("revision %d", r.revision), func(t *testing.T) {
-			b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
+			b := newBed(t, store(t), takesReleases)
 			objects := b.install(store(t), r)
 			before := b.contents(objects)
 			b.withRelease(fmt.Sprintf("%s/main/%d", b.namespace, r.revision))
@@ -258,9 +258,7 @@ func TestAHelmReleaseIsTakenOverWithOneWriteForEachObject(t *testing.T) {
 					t.Fatalf("state %s, %v", w.Status.State, err)
 				}
 			}
-			if writes := b.writes(); len(writes) > 0 {
-				t.Errorf("writes at rest: %v", writes)
-			}
+			b.wantNoWrites("writes at rest")
 
 			// The next revision is an upgrade: its hooks run.
 			b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
@@ -285,58 +283,199 @@ func TestATakeOverSurvivesACrashAtAnyRequest(t *testing.T) {
 	crashAtEachRequest(t, takeOver)
 }
 
+// takesReleases is the option to take over Helm releases.
+var takesReleases = component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}}
+
 // takeOver takes a release over with an operator that is killed at a request, and returns how many requests it sent.
 func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	t.Helper()
-	b := newBed(t, store(t), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
+	b := newBed(t, store(t), takesReleases)
 	objects := b.install(store(t), release{revision: 4})
 	before := b.contents(objects)
 	b.withRelease(b.namespace + "/main/4")
-	b.resetRequests()
-	k := &wire.Gate{Counts: isNoEvent}
-	b.replace(k.Wrap)
-	k.Aim(at, after, nil)
-	for deadline := time.Now().Add(patience); ; {
-		// A process that was killed leaves a status without conditions.
-		_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
-		w := b.get()
-		if w.Status.IsReady() {
-			break
-		}
-		if k.HasCrashed() && at > 0 {
-			b.replace(nil)
-			at = 0
-		}
-		if time.Now().After(deadline) {
-			_, reason, message := w.Status.GetState()
-			t.Fatalf("%s: %s; %v", reason, message, err)
-		}
-	}
+	gate, until := b.crashing(store(t), takesReleases, at, after)
+	until("the component is ready", func() bool { return b.get().Status.IsReady() })
 	if diff := cmp.Diff(before, b.contents(objects)); diff != "" {
 		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
 	}
 	counts := map[string]int{}
 	for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
-		if counts[write]++; strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") {
-			t.Errorf("it did %s", write)
+		// Whatever was under way at the crash may be sent again.
+		counts[write]++
+		tooOften := counts[write] > 2 || counts[write] == 2 && !gate.HasCrashed()
+		if tooOften || strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") {
+			t.Errorf("it did %s, %d times", write, counts[write])
 		}
 	}
-	twice := 0
-	for write, n := range counts {
-		if twice += n - 1; n > 2 {
-			t.Errorf("%s %d times", write, n)
-		}
-	}
-	// Whatever was under way at the crash may be sent again.
-	if len(counts) != len(objects) || twice > 0 && !k.HasCrashed() {
+	if len(counts) != len(objects) {
 		t.Errorf("writes of %d objects: %v", len(objects), counts)
 	}
-	return len(k.Requests()), k.HasCrashed()
+	return len(gate.Requests()), gate.HasCrashed()
 }
 
-// replace replaces the operator by another process, which sends its requests through a wrapper.
-func (b *bed) replace(wrap func(http.RoundTripper) http.RoundTripper) {
+// registry is a chart with what charts of registries have: random passwords, a certificate
+// authority, a date, and workloads with checksums of the Secrets. PodTemplates stand for the
+// workloads, because nothing has to run for them to be ready.
+func registry(t *testing.T) manifests.Generator {
+	t.Helper()
+	const secret = `apiVersion: v1
+kind: Secret
+metadata: {name: core}
+stringData:
+  password: {{ randAlphaNum 20 | quote }}
+  id: {{ uuidv4 }}
+  ca: {{ (genCA "registry" 365).Cert | b64enc }}
+  color: {{ .Values.values.color }}
+`
+	const workload = `apiVersion: v1
+kind: PodTemplate
+metadata: {name: %}
+template:
+  metadata:
+    annotations:
+      checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
+      date: {{ now | date "2006-01-02T15:04:05" | quote }}
+  spec: {containers: [{name: main, image: "registry.example.com/%:1"}]}
+`
+	files := fstest.MapFS{
+		"Chart.yaml":            {Data: []byte("apiVersion: v2\nname: registry\nversion: 1.0.0\n")},
+		"values.yaml":           {Data: []byte("values: {color: none}\n")},
+		"templates/secret.yaml": {Data: []byte(secret)},
+	}
+	for _, name := range []string{"core", "jobs", "web"} {
+		files["templates/"+name+".yaml"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(workload, "%", name))}
+	}
+	return must(helm.New(files, ".", helm.Options{}))(t)
+}
+
+// password returns the random password that is applied.
+func (b *bed) password() string {
 	b.Helper()
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, store(b), component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}})
-	b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
+	secret := &corev1.Secret{}
+	b.check(b.client.Get(b.Context(), b.key("core"), secret))
+	return string(secret.Data["password"])
+}
+
+// TestATenantNeitherReadsNorChangesRandomValues is about a user who may write Secrets and the status in the
+// namespace of a component.
+func TestATenantNeitherReadsNorChangesRandomValues(t *testing.T) {
+	chart := registry(t)
+	b := newReady(t, chart, widget.Spec{Values: map[string]string{"color": "red"}}, component.ReconcilerOptions{})
+	first, status, password := b.kept().Data, b.get().Status, b.password()
+	for _, sealed := range first {
+		if readable(sealed, password) {
+			t.Error("the password can be read")
+		}
+	}
+	b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
+	b.until(v1alpha1.StateReady)
+
+	tests := []struct {
+		name   string
+		forge  func(secret *corev1.Secret)
+		status func(s *component.Status)
+		event  string
+	}{
+		{name: "a changed byte", event: "revision 2 are made anew", forge: func(secret *corev1.Secret) { secret.Data["r2"][50] ^= 1 }},
+		{name: "the values of another revision", event: "revision 2 are made anew", forge: func(secret *corev1.Secret) { secret.Data["r2"] = first["r1"] }},
+		{
+			name: "another revision with its values", event: "revision 1 are made anew", forge: func(secret *corev1.Secret) { secret.Data = maps.Clone(first) },
+			status: func(s *component.Status) {
+				s.Revision, s.ProcessingDigest = status.Revision, b.get().Status.ProcessingDigest
+			},
+		},
+		{
+			name: "another revision with its values and its digest", forge: func(secret *corev1.Secret) { secret.Data = maps.Clone(first) },
+			status: func(s *component.Status) { s.Revision, s.ProcessingDigest = status.Revision, status.ProcessingDigest },
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			secret := b.kept()
+			test.forge(secret)
+			b.check(b.client.Update(t.Context(), secret))
+			if test.status != nil {
+				w := b.get()
+				test.status(&w.Status.Status)
+				b.check(b.client.Status().Update(t.Context(), w))
+			}
+			b.restart(chart)
+			b.forward += 11 * time.Minute
+			b.until(v1alpha1.StateReady)
+			if got := b.password(); len(got) != 20 || got == password {
+				t.Errorf("the password %q is that of the first revision, or none of the chart", got)
+			}
+			if test.event != "" {
+				b.wantEvent("RandomValuesLost", test.event)
+			}
+			b.restart(chart)
+			b.resetRequests()
+			b.reconcile()
+			if diff := cmp.Diff([]string(nil), without(b.writes(), "widgets", "digest-key")); diff != "" {
+				t.Errorf("writes of the next process (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// readable reports whether a text is in the data, or in what it unpacks to.
+func readable(data []byte, text string) bool {
+	if reader, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
+		if unpacked, err := io.ReadAll(reader); err == nil {
+			data = append(data, unpacked...)
+		}
+	}
+	return bytes.Contains(data, []byte(text))
+}
+
+// passwords is a chart as many are: a Secret keeps its password by a lookup, and a workload has the checksum of
+// another rendering of it.
+func passwords(t *testing.T) manifests.Generator {
+	t.Helper()
+	const secret = `{{- $password := randAlphaNum 20 | b64enc }}
+{{- with lookup "v1" "Secret" .Release.Namespace "core" }}{{ $password = .data.password }}{{ end }}
+apiVersion: v1
+kind: Secret
+metadata: {name: core}
+data: {password: {{ $password }}}
+`
+	const workload = `apiVersion: v1
+kind: PodTemplate
+metadata: {name: core}
+template:
+  metadata:
+    annotations:
+      checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
+      color: {{ .Values.values.color }}
+  spec: {containers: [{name: main, image: "registry.example.com/core:1"}]}
+`
+	return must(helm.New(fstest.MapFS{
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: passwords\nversion: 1.0.0\n")}, "values.yaml": {Data: []byte("values: {color: none}\n")},
+		"templates/secret.yaml": {Data: []byte(secret)}, "templates/workload.yaml": {Data: []byte(workload)},
+	}, ".", helm.Options{}))(t)
+}
+
+func TestWhatWasRandomStaysAlthoughItIsLookedUpLater(t *testing.T) {
+	b := newReady(t, passwords(t), widget.Spec{Values: map[string]string{"color": "red"}}, component.ReconcilerOptions{})
+	for _, restart := range []bool{false, true} {
+		if restart {
+			b.restart(passwords(t))
+		}
+		b.resetRequests()
+		for range 3 {
+			b.forward += 11 * time.Minute // the next full reconcile
+			if w, _, err := b.reconcile(); !w.Status.IsReady() || err != nil {
+				t.Fatalf("state %s, %v", w.Status.State, err)
+			}
+		}
+		// That the values are looked up now is kept once.
+		if got := without(b.writes(), "widgets", "digest-key", "main-revisions"); len(got) > 0 {
+			t.Errorf("writes (restart: %t): %v", restart, got)
+		}
+	}
+	password := b.password()
+	b.setValues(map[string]string{"color": "blue"})
+	if b.password() != password {
+		t.Error("an upgrade has changed the password, which the chart looks up")
+	}
 }

@@ -5,15 +5,21 @@ package component_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -21,6 +27,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // unprobed is a generator of a Deployment without probes, with the image of the spec.
@@ -203,45 +210,26 @@ func deployment() *appsv1.Deployment {
 }
 
 func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-		return []client.Object{deployment()}, nil
-	}), component.ReconcilerOptions{})
-	b.create(widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: time.Hour}}})
+	b := newBed(t, manifests.GeneratorFunc(unprobed), component.ReconcilerOptions{})
+	b.create(widget.Spec{Values: map[string]string{"image": "nowhere.example.com/api:1"}})
 	w := b.until(v1alpha1.StateProcessing)
 	if _, _, message := w.Status.GetState(); !strings.HasPrefix(message, "Deployment "+b.namespace+"/api: ") || strings.Contains(message, "pod") {
 		t.Errorf("message: %s", message)
 	}
 
 	// There are no controllers here; so the test plays them.
-	labels := map[string]string{"app": "api"}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "api-x", Labels: labels}, Spec: deployment().Spec.Template.Spec}
-	b.check(b.client.Create(t.Context(), pod))
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "api", State: corev1.ContainerState{
-		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "secret"}}}}
-	b.check(b.client.Status().Update(t.Context(), pod))
-
+	b.run(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "secret"}}})
 	b.forward = 4 * time.Second
-	w, _, err := b.reconcile()
-	b.check(err)
-	if _, _, message := w.Status.GetState(); !strings.HasSuffix(message, "; pod api-x: ImagePullBackOff: image nowhere.example.com/api:1") {
-		t.Errorf("message: %s", message)
-	}
 	b.resetRequests()
-	b.reconcile()
-	for _, e := range b.events()[b.since:] {
-		if e.User == b.user && e.Resource == "pods" {
-			t.Error("the pods were listed again within ten seconds")
+	for range 2 { // the pods are listed again after ten seconds
+		w, _, err := b.reconcile()
+		b.check(err)
+		_, _, message := w.Status.GetState()
+		if !strings.HasSuffix(message, "; pod api-1-x: ImagePullBackOff: image nowhere.example.com/api:1") || b.podLists() != 1 {
+			t.Errorf("message after %d lists of pods: %s", b.podLists(), message)
 		}
 	}
 
-	b.forward = time.Hour + time.Second
-	w, _, err = b.reconcile()
-	b.check(err)
-	if state, reason, message := w.Status.GetState(); state != v1alpha1.StateError || reason != vocabulary.ReasonTimeout || !strings.Contains(message, "not ready after 1h0m0s: Deployment") {
-		t.Errorf("%s, %s: %s", state, reason, message)
-	}
-
-	b.forward = 5 * time.Second
 	live := &appsv1.Deployment{}
 	b.check(b.client.Get(t.Context(), b.key("api"), live))
 	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, UpdatedReplicas: 1, UnavailableReplicas: 1,
@@ -255,13 +243,73 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 		t.Errorf("%s, %s: %s", state, reason, message)
 	}
 
-	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-		}}
-	b.check(b.client.Status().Update(t.Context(), live))
+	running := b.started(0)
+	running.State.Running.StartedAt = metav1.NewTime(time.Now().Add(-time.Hour))
+	b.run(running)
+	b.check(b.becomeAvailable())
 	if w = b.until(v1alpha1.StateReady); w.Status.ProcessingSince != nil {
 		t.Error("the timeout goes on while the component is ready")
+	}
+}
+
+// TestKubectlWaitsForReady lets kubectl wait for components with each of the recorded statuses, and
+// compares it with kstatus: of the latest generation, and of one that has changed since.
+func TestKubectlWaitsForReady(t *testing.T) {
+	e := env.Shared(t)
+	installWidgets(t, e)
+	var recorded []struct {
+		Reason string         `json:"reason"`
+		Status map[string]any `json:"status"`
+	}
+	check(t, yaml.Unmarshal(must(os.ReadFile("internal/verdict/testdata/statuses.yaml"))(t), &recorded))
+	c := must(client.New(e.Config(), client.Options{Scheme: newScheme(t)}))(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	check(t, c.Create(t.Context(), namespace))
+	t.Cleanup(func() { // operators of other tests would reconcile them
+		if err := c.DeleteAllOf(context.Background(), &widget.Widget{}, client.InNamespace(namespace.Name)); err != nil {
+			t.Error(err)
+		}
+	})
+	var want []string
+	create := func(name string, status map[string]any, change bool) {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": widget.GroupVersion.String(), "kind": "Widget",
+			"metadata": map[string]any{"name": name, "namespace": namespace.Name}, "spec": map[string]any{},
+		}}
+		check(t, c.Create(t.Context(), object))
+		if status != nil {
+			object.Object["status"] = status
+			check(t, c.Status().Update(t.Context(), object))
+		}
+		if change {
+			object.Object["spec"] = map[string]any{"timeout": "1m"}
+			check(t, c.Update(t.Context(), object))
+		}
+		if wantGeneration := map[bool]int64{false: 1, true: 2}[change]; object.GetGeneration() != wantGeneration {
+			t.Fatalf("%s has the generation %d", name, object.GetGeneration())
+		}
+		if must(kstatus.Compute(object))(t).Status == kstatus.CurrentStatus {
+			want = append(want, "widget.test.corbel.run/"+name+" condition met")
+		}
+	}
+	create("new", nil, false)
+	for _, r := range recorded {
+		r.Status["observedGeneration"] = int64(1)
+		for _, condition := range r.Status["conditions"].([]any) {
+			condition.(map[string]any)["observedGeneration"] = int64(1)
+		}
+		create(strings.ToLower(r.Reason), r.Status, false)
+		create(strings.ToLower(r.Reason)+"-changed", r.Status, true)
+	}
+	slices.Sort(want)
+	command := exec.Command(e.Program("kubectl"), "--kubeconfig", e.Kubeconfig(), "--namespace", namespace.Name, "wait", "--for=condition=Ready", "--timeout=0", "widgets", "--all")
+	output, err := command.Output()
+	if err == nil {
+		t.Error("kubectl wait succeeds, although components are not ready")
+	}
+	got := strings.Split(strings.TrimSpace(string(output)), "\n")
+	slices.Sort(got)
+	if !slices.Equal(got, want) || len(want) != 1 {
+		t.Errorf("kubectl waits no more for %q, and kstatus reads Current of %q", got, want)
 	}
 }

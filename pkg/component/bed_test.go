@@ -96,13 +96,7 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 	b.check(b.client.Create(t.Context(), namespace))
 	b.namespace = namespace.Name
 	b.firstEvent = len(b.events())
-	b.manager = newManager(t, e, b.user)
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, options)
-	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
-	for _, f := range configure {
-		f(b)
-	}
-	b.check(b.reconciler.SetupWithManager(b.manager))
+	b.restartWith(generator, options, configure...)
 	b.auditOptions = audit.Options{
 		Name: operatorName, Component: schema.GroupResource{Group: "test.corbel.run", Resource: "widgets"}, User: b.user,
 		Finalizer: operatorName,
@@ -116,6 +110,15 @@ func newBed(t *testing.T, generator manifests.Generator, options component.Recon
 	return b
 }
 
+// newReady sets up the operator and a component that is ready.
+func newReady(t *testing.T, generator manifests.Generator, spec widget.Spec, options component.ReconcilerOptions, configure ...func(*bed)) *bed {
+	t.Helper()
+	b := newBed(t, generator, options, configure...)
+	b.create(spec)
+	b.until(v1alpha1.StateReady)
+	return b
+}
+
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -125,13 +128,8 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-func newManager(t *testing.T, e *env.Environment, user string) ctrl.Manager {
-	t.Helper()
-	return newManagerVia(t, e, user, nil)
-}
-
-// newManagerVia makes a manager that sends all requests through a wrapper.
-func newManagerVia(t *testing.T, e *env.Environment, user string, wrap func(http.RoundTripper) http.RoundTripper) ctrl.Manager {
+// newManager makes a manager that sends all requests through a wrapper; nil is none.
+func newManager(t *testing.T, e *env.Environment, user string, wrap func(http.RoundTripper) http.RoundTripper) ctrl.Manager {
 	t.Helper()
 	restConfig := must(e.ConfigFor(user, "system:masters"))(t)
 	if wrap != nil {
@@ -180,11 +178,20 @@ func (b *bed) restart(generator manifests.Generator) {
 	b.restartWith(generator, component.ReconcilerOptions{})
 }
 
-func (b *bed) restartWith(generator manifests.Generator, options component.ReconcilerOptions) {
+func (b *bed) restartWith(generator manifests.Generator, options component.ReconcilerOptions, configure ...func(*bed)) {
 	b.Helper()
+	b.manager = newManager(b.T, b.env, b.user, nil)
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, generator, options)
 	component.SetClock(b.reconciler, func() time.Time { return time.Now().Add(b.forward) })
-	b.check(b.reconciler.SetupWithManager(newManager(b.T, b.env, b.user)))
+	for _, f := range configure {
+		f(b)
+	}
+	b.check(b.reconciler.SetupWithManager(b.manager))
+}
+
+// via lets the operator send all requests through a wrapper.
+func via(wrap func(http.RoundTripper) http.RoundTripper) func(*bed) {
+	return func(b *bed) { b.manager = newManager(b.T, b.env, b.user, wrap) }
 }
 
 // create makes the component of the test.
@@ -259,6 +266,13 @@ func (b *bed) until(state v1alpha1.State) *widget.Widget {
 	}
 }
 
+// remove deletes the component of the test, and reconciles until it is gone.
+func (b *bed) remove() {
+	b.Helper()
+	b.check(b.client.Delete(b.Context(), b.get()))
+	b.untilGone()
+}
+
 // untilGone reconciles until the component of the test does not exist.
 func (b *bed) untilGone() {
 	b.Helper()
@@ -312,6 +326,14 @@ func (b *bed) writes() []string {
 	return writes
 }
 
+// wantNoWrites checks that the operator wrote nothing since the last resetRequests.
+func (b *bed) wantNoWrites(when string) {
+	b.Helper()
+	if writes := b.writes(); len(writes) > 0 {
+		b.Errorf("%s: %v", when, writes)
+	}
+}
+
 // without returns the writes, sorted, without those that contain one of the texts.
 func without(writes []string, texts ...string) []string {
 	return slices.Sorted(slices.Values(slices.DeleteFunc(writes, func(write string) bool {
@@ -337,7 +359,7 @@ func configMaps(_ context.Context, _, _ string, parameters types.Unstructurable)
 	return objects, nil
 }
 
-// exists reports whether there is a config map of the name, and its value.
+// configMap reports whether there is a config map of the name, and its value.
 func (b *bed) configMap(name string) (value string, exists bool) {
 	b.Helper()
 	configMap := &corev1.ConfigMap{}
@@ -347,6 +369,16 @@ func (b *bed) configMap(name string) (value string, exists bool) {
 	}
 	b.check(err)
 	return configMap.Data["value"], true
+}
+
+// wantNone checks that there are no config maps of the names.
+func (b *bed) wantNone(names ...string) {
+	b.Helper()
+	for _, name := range names {
+		if _, exists := b.configMap(name); exists {
+			b.Errorf("config map %s is there", name)
+		}
+	}
 }
 
 // checkConditions checks the conditions of all components at the end, if there was a reconcile over them.

@@ -21,7 +21,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,99 +147,55 @@ func templated(t *testing.T, text string) manifests.Generator {
 // found is the canary, as a template finds it in a Secret of the cluster.
 const found = `{{ $canary := (lookup "v1" "Secret" .Namespace "source").data.value | b64dec }}`
 
+// The generator gets the value by a lookup of its template, or by a reference of the spec.
 func TestASecretIsReportedNowhere(t *testing.T) {
 	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: copy}\nstringData: {value: {{ $canary | quote }}}\n---\n"
-	for name, template := range map[string]string{
-		"everything is well":                 secret,
-		"a template fails with it":           `{{ fail $canary }}`,
-		"a template fails with a part":       `{{ fail (trunc 18 $canary) }}...`,
-		"a template does not fit":            `{{ add $canary 1 }}{{ index (list 1) $canary }}`,
-		"the manifests are no YAML":          "a: b: {{ $canary }}: [\n",
-		"a manifest is of the wrong form":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ $canary | quote }}, labels: {{ $canary | quote }}}\n",
-		"a Secret is invalid":                "apiVersion: v1\nkind: Secret\nmetadata: {name: copy}\ntype: kubernetes.io/tls\nstringData: {{ dict $canary $canary | toJson }}\n",
-		"a policy is unknown":                "apiVersion: v1\nkind: Secret\nmetadata: {name: copy, annotations: {test.corbel.run/update-policy: {{ $canary | quote }}}}\n",
-		"an object repeats it":               secret + "apiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec: {type: {{ $canary | quote }}, ports: [{port: 1, name: {{ $canary | quote }}}]}\n",
-		"a server-side apply repeats it":     secret + "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b, annotations: {test.corbel.run/update-policy: ssa-merge}}\nspec: {replicas: {{ $canary | quote }}}\n",
-		"an admission policy repeats it":     secret + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: forbidden}\ndata: {value: {{ $canary | quote }}, encoded: {{ $canary | b64enc }}}\n",
-		"an admission policy has a Secret":   "apiVersion: v1\nkind: Secret\nmetadata: {name: forbidden}\nstringData: {value: {{ $canary | quote }}}\n",
-		"the name of a namespace repeats it": secret + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: {{ $canary | quote }}}\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWatchman(t, templated(t, found+template))
-			w.deny()
-			w.check(w.client.Create(t.Context(), &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "source"}, Data: map[string][]byte{"value": []byte(crookedCanary)},
-			}))
-			w.create(widget.Spec{})
-			w.reconcileTimes(3)
-			_, reason, message := w.get().Status.GetState()
-			w.checkCanary(w.everything(reason))
-			t.Logf("%s: %s", reason, message)
-			if name != "everything is well" && reason == vocabulary.ReasonReady {
-				t.Error("the test does not test what it should")
-			}
-		})
-	}
-}
-
-// deny makes an admission policy repeat what it refuses: objects of one name.
-func (w *watchman) deny() {
-	w.Helper()
-	meta := metav1.ObjectMeta{Name: w.namespace}
-	all := []admissionv1.OperationType{admissionv1.OperationAll}
-	w.check(w.client.Create(w.Context(), &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: all, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets", "configmaps"}},
-		}}}},
-		Validations: []admissionv1.Validation{{
-			Expression:        `object.metadata.name != "forbidden"`,
-			MessageExpression: `"no: " + string(object.data.value) + (has(object.data.encoded) ? string(object.data.encoded) : "")`,
-		}},
-	}}))
-	w.check(w.client.Create(w.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: w.namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}}},
-	}}))
-	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forbidden"}, Data: map[string]string{"value": "probe"}}
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		if err := w.client.Create(w.Context(), probe.DeepCopy(), client.DryRunAll); err != nil && strings.Contains(err.Error(), "no: probe") {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.Fatal("the admission policy does not become active")
-		}
-	}
-}
-
-func TestWhatAReferenceHoldsIsReportedNowhere(t *testing.T) {
+	const ready, inLog = "1 of 1 dependent objects are ready", "generator: it failed; the log of the operator has the error"
+	const field = "/a: the server refused it (Invalid, 422): data[...]: Invalid value"
 	renderings := 0
-	const inLog, field = "generator: it failed; the log of the operator has the error", "/a: the server refused it (Invalid, 422): data[...]: Invalid value"
-	for name, generate := range map[string]func(value string) ([]client.Object, error){
-		"everything is well": func(value string) ([]client.Object, error) {
+	for name, test := range map[string]struct {
+		template string
+		generate func(value string) ([]client.Object, error) // instead of the template
+		says     string                                      // empty: anything but that it is ready
+	}{
+		"all is well":                        {template: secret, says: ready},
+		"a template fails with it":           {template: `{{ fail $canary }}`},
+		"a template fails with a part":       {template: `{{ fail (trunc 18 $canary) }}...`},
+		"a template does not fit":            {template: `{{ add $canary 1 }}{{ index (list 1) $canary }}`},
+		"the manifests are no YAML":          {template: "a: b: {{ $canary }}: [\n"},
+		"a manifest is of the wrong form":    {template: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ $canary | quote }}, labels: {{ $canary | quote }}}\n"},
+		"a Secret is invalid":                {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: copy}\ntype: kubernetes.io/tls\nstringData: {{ dict $canary $canary | toJson }}\n"},
+		"a policy is unknown":                {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: copy, annotations: {test.corbel.run/update-policy: {{ $canary | quote }}}}\n"},
+		"an object repeats it":               {template: secret + "apiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec: {type: {{ $canary | quote }}, ports: [{port: 1, name: {{ $canary | quote }}}]}\n"},
+		"a server-side apply repeats it":     {template: secret + "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b, annotations: {test.corbel.run/update-policy: ssa-merge}}\nspec: {replicas: {{ $canary | quote }}}\n"},
+		"the name of a namespace repeats it": {template: secret + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: {{ $canary | quote }}}\n"},
+
+		"all is well with a reference": {says: ready, generate: func(value string) ([]client.Object, error) {
 			return []client.Object{&corev1.Secret{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, StringData: map[string]string{"value": value},
 			}}, nil
-		},
-		"a generator fails with it":  func(value string) ([]client.Object, error) { return nil, errors.New(value) },
-		"a generator panics with it": func(value string) ([]client.Object, error) { panic(value) },
-		"a manifest repeats it": func(value string) ([]client.Object, error) {
-			return []client.Object{&corev1.ConfigMap{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{value: "1"},
-			}}, nil
-		},
-		"a manifest repeats it with something random": func(value string) ([]client.Object, error) {
+		}},
+		"a generator fails with it":  {says: inLog, generate: func(value string) ([]client.Object, error) { return nil, errors.New(value) }},
+		"a generator panics with it": {says: inLog, generate: func(value string) ([]client.Object, error) { panic(value) }},
+		"a manifest repeats it": {says: field, generate: func(value string) ([]client.Object, error) {
+			return []client.Object{configMap("a", func(c *corev1.ConfigMap) { c.Data = map[string]string{value: "1"} })}, nil
+		}},
+		"a manifest repeats it with something random": {says: field, generate: func(value string) ([]client.Object, error) {
 			renderings++
-			return []client.Object{&corev1.ConfigMap{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{value: fmt.Sprint(renderings)},
-			}}, nil
-		},
+			return []client.Object{configMap("a", func(c *corev1.ConfigMap) { c.Data = map[string]string{value: fmt.Sprint(renderings)} })}, nil
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWatchman(t, manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
-				return generate(string(parameters.(*widget.Spec).Password.Value()))
-			}), func(b *bed) {
+			spec, generator := widget.Spec{}, templated(t, found+test.template)
+			if test.generate != nil {
+				spec.Password = &component.SecretKeyReference{Name: "source"}
+				generator = manifests.GeneratorFunc(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+					return test.generate(string(parameters.(*widget.Spec).Password.Value()))
+				})
+			}
+			w := newWatchman(t, generator, func(b *bed) {
 				hook := func(_ context.Context, _ client.Client, w *widget.Widget) error {
-					if got := string(w.Spec.Password.Value()); got != crookedCanary {
+					if got := string(w.Spec.Password.Value()); spec.Password != nil && got != crookedCanary {
 						b.Errorf("a hook finds %d bytes", len(got))
 					}
 					w.Status.Note = "x"
@@ -248,20 +203,18 @@ func TestWhatAReferenceHoldsIsReportedNowhere(t *testing.T) {
 				}
 				b.reconciler.WithPostReadHook(hook).WithPreReconcileHook(hook).WithPostReconcileHook(hook)
 			})
-			w.createSecret("source", map[string]string{"token": crookedCanary})
-			w.create(widget.Spec{Password: &component.SecretKeyReference{Name: "source"}})
-			w.reconcileTimes(2)
+			w.createSecret("source", map[string]string{"token": crookedCanary, "value": crookedCanary})
+			w.create(spec)
+			w.reconcileTimes(3)
 			_, reason, message := w.get().Status.GetState()
 			w.checkCanary(w.everything(reason))
-			want := field
-			switch {
-			case strings.HasPrefix(name, "a generator"):
-				want = inLog
-			case name == "everything is well":
-				want = "1 of 1 dependent objects are ready"
+			t.Logf("%s: %s", reason, message)
+			fits := strings.Contains(message, test.says) || test.says == field && strings.Contains(message, "data: the name")
+			if !fits || (reason == vocabulary.ReasonReady) != (test.says == ready) {
+				t.Errorf("%s: %s", reason, message)
 			}
-			if told := w.told > 0; !strings.Contains(message, want) && !strings.Contains(message, "data: the name") || told != (want == inLog) {
-				t.Errorf("%s: %s, and %d lines of the log", reason, message, w.told)
+			if told := w.told > 0; test.generate != nil && told != (test.says == inLog) {
+				t.Errorf("%d lines of the log have the error of the generator", w.told)
 			}
 		})
 	}
@@ -301,8 +254,8 @@ func since(before, now map[string]float64) map[string]float64 {
 	return changed
 }
 
-func TestTheMetricsOfALifeNameNoObjectAndEndWithIt(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, func(b *bed) {
+func TestMetricsAndSpansOfALife(t *testing.T) {
+	b := newWatchman(t, manifests.GeneratorFunc(configMaps), func(b *bed) {
 		b.reconciler.WithPostReconcileHook(func(context.Context, client.Client, *widget.Widget) error { return nil })
 	})
 	names := []string{"corbel_components", "corbel_dependents", "corbel_reconcile_total", "corbel_writes_total", "corbel_phase_duration_seconds", "corbel_requests_total"}
@@ -312,7 +265,7 @@ func TestTheMetricsOfALifeNameNoObjectAndEndWithIt(t *testing.T) {
 	}
 	changed := func(name string) map[string]float64 { return since(before[name], b.series(name)) }
 
-	b.create(widget.Spec{Values: map[string]string{"alpha": "1", "beta": "2"}})
+	b.create(widget.Spec{Values: map[string]string{"alpha-object": "1", "beta": "2"}})
 	b.until(v1alpha1.StateReady)
 	for _, tc := range []struct {
 		name, labels string
@@ -334,54 +287,19 @@ func TestTheMetricsOfALifeNameNoObjectAndEndWithIt(t *testing.T) {
 	if got := changed("corbel_requests_total"); got["2xx create"] < 2 || got["2xx patch"] < 2 {
 		t.Errorf("requests %v", got)
 	}
-	b.checkLabels("alpha", "beta", "main", b.namespace)
-
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-	for _, name := range []string{"corbel_components", "corbel_dependents"} {
-		if left := changed(name); len(left) > 0 {
-			t.Errorf("%s still counts %v", name, left)
-		}
-	}
-	if changed("corbel_reconcile_total")["gone"] == 0 {
-		t.Error("the last reconcile was not counted")
-	}
-}
-
-// checkLabels fails if a label of our metrics has a value that names an object.
-func (b *bed) checkLabels(names ...string) {
-	b.Helper()
 	families, err := metrics.Registry.Gather()
 	b.check(err)
-	seen := 0
-	for _, family := range families {
-		if !strings.HasPrefix(family.GetName(), "corbel_") {
-			continue
-		}
-		seen++
-		for _, one := range family.GetMetric() {
-			for _, label := range one.GetLabel() {
-				if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(label.GetValue(), name) }) {
-					b.Errorf("%s has the label %s=%q", family.GetName(), label.GetName(), label.GetValue())
-				}
-			}
+	for _, name := range []string{b.namespace, "alpha-object"} {
+		if strings.Contains(fmt.Sprint(families), name) {
+			t.Errorf("a metric names %s", name)
 		}
 	}
-	if seen == 0 {
-		b.Error("there are no metrics")
-	}
-}
 
-func TestSpansOfAReconcile(t *testing.T) {
-	w := newWatchman(t, manifests.GeneratorFunc(configMaps))
-	w.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w.reconcileTimes(1)
 	byID, parents := map[string]string{}, map[string]string{}
-	spans := w.spans.GetSpans()
-	for _, span := range spans {
+	for _, span := range b.spans.GetSpans() {
 		byID[span.SpanContext.SpanID().String()] = span.Name
 	}
-	for _, span := range spans {
+	for _, span := range b.spans.GetSpans() {
 		parents[span.Name] = byID[span.Parent.SpanID().String()]
 	}
 	for name, parent := range map[string]string{
@@ -391,5 +309,15 @@ func TestSpansOfAReconcile(t *testing.T) {
 		if got, ok := parents[name]; !ok || got != parent {
 			t.Errorf("span %s is below %q, want %q: %v", name, got, parent, parents)
 		}
+	}
+
+	b.remove()
+	for _, name := range []string{"corbel_components", "corbel_dependents"} {
+		if left := changed(name); len(left) > 0 {
+			t.Errorf("%s still counts %v", name, left)
+		}
+	}
+	if changed("corbel_reconcile_total")["gone"] == 0 {
+		t.Error("the last reconcile was not counted")
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +33,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
-	"github.com/corbel-run/corbel/test/wire"
 )
 
 // These tests are about components that an operator built with SAP component-operator-runtime has made.
@@ -331,11 +329,8 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 			t.Fatalf("state %s, %v", w.Status.State, err)
 		}
 	}
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes at rest: %v", writes)
-	}
-	b.check(b.client.Delete(t.Context(), w))
-	b.untilGone()
+	b.wantNoWrites("writes at rest")
+	b.remove()
 	b.wantGone(made)
 }
 
@@ -369,8 +364,7 @@ func TestADeletionThatSAPsRuntimeHasBegunComesToItsEnd(t *testing.T) {
 			b.check(b.client.Delete(t.Context(), object))
 		}
 	}
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
+	b.remove()
 	b.wantGone(made)
 }
 
@@ -452,40 +446,22 @@ func takeOverForeign(t *testing.T, take bool, at int, after bool) (requests int,
 	b := newBed(t, portal, component.ReconcilerOptions{})
 	made := b.makeForeign(nil)
 	before := b.contents(made.objects)
-	k := &wire.Gate{Counts: isNoEvent}
-	replace := func(wrap func(http.RoundTripper) http.RoundTripper) {
-		b.reconciler = component.NewReconciler[*widget.Widget](operatorName, portal, component.ReconcilerOptions{})
-		b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
-	}
-	replace(k.Wrap)
-	replaced := false
-	next := func(what string, done func() bool) {
-		b.eventually(what, func() error {
-			_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
-			if k.HasCrashed() && !replaced {
-				replace(nil)
-				replaced = true
-			}
-			if !done() {
-				return fmt.Errorf("not yet: %v", err)
-			}
-			return nil
-		})
-	}
-	b.resetRequests()
-	k.Aim(at, after, nil)
+	gate, until := b.crashing(portal, component.ReconcilerOptions{}, at, after)
 	if take {
-		next("the component is ready", func() bool { return b.get().Status.IsReady() && b.get().Status.Revision > 3 })
+		until("the component is ready", func() bool { return b.get().Status.IsReady() && b.get().Status.Revision > 3 })
 		counts := map[string]int{}
 		for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
-			if counts[write]++; counts[write] > 2 || counts[write] == 2 && !k.HasCrashed() || strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") && !strings.HasSuffix(write, "dropped") {
+			counts[write]++
+			tooOften := counts[write] > 2 || counts[write] == 2 && !gate.HasCrashed()
+			deletes := strings.HasPrefix(write, "delete") && !strings.HasSuffix(write, "dropped")
+			if tooOften || deletes || strings.HasPrefix(write, "create") {
 				t.Errorf("it did %s, %d times", write, counts[write])
 			}
 		}
 		b.wantTakenOver(made, before)
 	}
 	b.check(b.client.Delete(t.Context(), b.get()))
-	next("the component is gone", func() bool { return apierrors.IsNotFound(b.client.Get(t.Context(), b.key("main"), &widget.Widget{})) })
+	until("the component is gone", func() bool { return apierrors.IsNotFound(b.client.Get(t.Context(), b.key("main"), &widget.Widget{})) })
 	b.wantGone(made)
-	return len(k.Requests()), k.HasCrashed()
+	return len(gate.Requests()), gate.HasCrashed()
 }

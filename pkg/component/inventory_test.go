@@ -4,13 +4,11 @@
 package component_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,11 +16,11 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -54,14 +52,7 @@ func (b *bed) secrets() []corev1.Secret {
 // anew replaces the operator by another process.
 func (b *bed) anew() {
 	b.Helper()
-	b.anewVia(nil)
-}
-
-func (b *bed) anewVia(wrap func(http.RoundTripper) http.RoundTripper) {
-	b.Helper()
-	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	smallStatus(b)
-	b.check(b.reconciler.SetupWithManager(newManagerVia(b.T, b.env, b.user, wrap)))
+	b.restartWith(manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
 }
 
 func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
@@ -83,9 +74,7 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 	b.reconcile()
 	b.anew()
 	b.reconcile()
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes at rest, and after a restart: %v", writes)
-	}
+	b.wantNoWrites("writes at rest, and after a restart")
 
 	b.update(func(w *widget.Widget) { w.Spec.Values["config-07"] = "2" })
 	b.resetRequests()
@@ -104,14 +93,17 @@ func TestALargeInventoryIsKeptInSecrets(t *testing.T) {
 
 	b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 30) })
 	b.until(v1alpha1.StateReady)
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
+	b.destroy() // without the record of them, objects would be left
+	b.remove()
 	if left := b.secrets(); len(left) > 0 {
 		t.Errorf("%d Secrets are still there", len(left))
 	}
-	if _, ok := b.configMap("config-29"); ok {
-		t.Error("a config map is still there")
+	for name := range many(0, 30) {
+		if _, ok := b.configMap(name); ok {
+			t.Errorf("config map %s is still there", name)
+		}
 	}
+	b.wantEvent("InventoryRebuilt", "was lost (Secret "+b.namespace+"/main-inventory-")
 }
 
 // destroy removes a Secret of the inventory that holds items, against its finalizer.
@@ -126,34 +118,6 @@ func (b *bed) destroy() {
 		}
 	}
 	b.Fatal("no Secret holds items")
-}
-
-func TestALostPartOfTheInventoryIsFoundAgain(t *testing.T) {
-	for _, deleting := range []bool{false, true} {
-		t.Run(fmt.Sprintf("deleting %t", deleting), func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
-			b.create(widget.Spec{Values: many(0, 30)})
-			b.until(v1alpha1.StateReady)
-			b.destroy()
-			// Without its record the objects that are not desired any more would be lost.
-			if deleting {
-				b.check(b.client.Delete(t.Context(), b.get()))
-				b.untilGone()
-			} else {
-				b.update(func(w *widget.Widget) { w.Spec.Values = many(0, 12) })
-				w := b.until(v1alpha1.StateReady)
-				if w.Status.Inventory.Count() != 12 {
-					t.Errorf("%d objects are recorded, want 12", w.Status.Inventory.Count())
-				}
-			}
-			for name := range maps.Keys(many(12, 30)) {
-				if _, ok := b.configMap(name); ok {
-					t.Errorf("config map %s is still there", name)
-				}
-			}
-			b.wantEvent("InventoryRebuilt", "was lost (Secret "+b.namespace+"/main-inventory-")
-		})
-	}
 }
 
 // wantEvent waits for an event about the component.
@@ -200,62 +164,6 @@ func (b *bed) eventually(what string, check func() error) {
 	}
 }
 
-// busySecrets answers patches of Secrets as a server does that has too much to do.
-type busySecrets struct{ busy atomic.Bool }
-
-func (s *busySecrets) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if !s.busy.Load() || r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/secrets/") {
-			return next.RoundTrip(r)
-		}
-		const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"too much to do","details":{"retryAfterSeconds":7},"code":429}`
-		return &http.Response{
-			StatusCode: http.StatusTooManyRequests, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-		}, nil
-	})
-}
-
-// The queue makes one of the end of a component and the beginning of another one.
-func TestASuccessorIsRequeuedUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) {
-	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	var server busySecrets
-	b.anewVia(server.wrap)
-	b.create(widget.Spec{Values: many(0, 30)})
-	b.until(v1alpha1.StateReady)
-	before := len(b.secrets())
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.patchFinalizers()
-	for _, secret := range b.secrets() { // as the garbage collector does
-		b.check(b.client.Delete(t.Context(), &secret))
-	}
-	b.create(widget.Spec{Values: map[string]string{"other": "1"}})
-	server.busy.Store(true)
-	for range 3 {
-		w, result, err := b.reconcile()
-		state, reason, message := w.Status.GetState()
-		if state == v1alpha1.StatePending && reason == vocabulary.ReasonFirstSeen {
-			continue
-		}
-		if state != v1alpha1.StatePending || reason != vocabulary.ReasonRetrying || !strings.Contains(message, "an earlier Widget "+b.key("main").String()) {
-			t.Errorf("%s, %s: %s", state, reason, message)
-		}
-		if err != nil || result.RequeueAfter.Seconds() < 7 || result.RequeueAfter.Seconds() > 8 {
-			t.Errorf("the reconcile returned %+v, %v", result, err)
-		}
-	}
-	if _, exists := b.configMap("other"); exists || len(b.secrets()) != before || before == 0 {
-		t.Errorf("config map: %t; %d Secrets of %d", exists, len(b.secrets()), before)
-	}
-	server.busy.Store(false)
-	b.until(v1alpha1.StateReady)
-	if left := b.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets of %d are left", len(left), before)
-	}
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-}
-
 // patchFinalizers leaves the component these finalizers.
 func (b *bed) patchFinalizers(finalizers ...string) {
 	b.Helper()
@@ -267,12 +175,6 @@ func (b *bed) patchFinalizers(finalizers ...string) {
 
 // isNoEvent reports whether a request is none that is sent in the background.
 func isNoEvent(r *http.Request) bool { return !strings.Contains(r.URL.Path, "/events") }
-
-// TestACrashWhileTheInventoryIsInSecretsLosesNothing kills the operator at every
-// request of the deletion of a namespace with a component with a large inventory, and replaces it.
-func TestACrashWhileTheInventoryIsInSecretsLosesNothing(t *testing.T) {
-	crashAtEachRequest(t, func(t *testing.T, at int, after bool) (int, bool) { return play(t, at, after) })
-}
 
 // crashAtEachRequest plays a story with an operator that is killed before, and one that is killed after, each of its requests. The story
 // returns how many requests there are, and whether the operator was killed; at 0 it is not.
@@ -299,91 +201,174 @@ func crashAtEachRequest(t *testing.T, story func(t *testing.T, at int, after boo
 	}
 }
 
-// stage is a bed that replaces its operator after a crash.
-type stage struct {
-	*bed
-	gate     *wire.Gate
-	replaced bool
-}
-
-// play deletes the namespace and returns the number of requests after the trap was armed, and
-// whether the operator was killed.
-func play(t *testing.T, at int, after bool) (requests int, crashed bool) {
-	t.Helper()
-	s := &stage{gate: &wire.Gate{Counts: isNoEvent}}
-	s.bed = newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus, func(b *bed) {
-		b.manager = newManagerVia(t, b.env, b.user, s.gate.Wrap)
-	})
-	namespaceGoes(s, at, after)
-	s.eventually("the component to be gone", func() error {
-		err := s.next()
-		if getErr := s.client.Get(t.Context(), s.key("main"), &widget.Widget{}); !apierrors.IsNotFound(getErr) {
-			return fmt.Errorf("it is still there (%v)", err)
-		}
-		return nil
-	})
-	if left := s.secrets(); len(left) > 0 {
-		t.Errorf("%d Secrets are left", len(left))
-	}
-	for name := range many(0, 18) {
-		if _, ok := s.configMap(name); ok {
-			t.Errorf("config map %s is still there", name)
-		}
-	}
-	return len(s.gate.Requests()), s.gate.HasCrashed()
-}
-
-// next runs a reconcile.
-func (s *stage) next() error {
-	_, err := s.reconciler.Reconcile(s.Context(), ctrl.Request{NamespacedName: s.key("main")})
-	if s.gate.HasCrashed() && !s.replaced {
-		s.anew()
-		s.replaced = true
-	}
-	return err
-}
-
-func (s *stage) ready(recorded int) {
-	s.Helper()
-	s.eventually("the component to become ready", func() error {
-		err := s.next()
-		w := s.get()
-		if state, _, message := w.Status.GetState(); state != v1alpha1.StateReady || w.Status.AppliedGeneration != w.Generation {
-			return fmt.Errorf("%s: %s (%v)", state, message, err)
-		}
-		return nil
-	})
-	if got := s.get().Status.Inventory.Count(); got != recorded {
-		s.Errorf("%d objects are recorded, want %d", got, recorded)
-	}
-}
-
-// namespaceGoes does what the namespace controller does, as far as it matters.
-func namespaceGoes(s *stage, at int, after bool) {
-	s.Helper()
-	s.create(widget.Spec{Values: many(0, 18)})
-	s.ready(18)
-	s.check(s.client.Delete(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}))
-	for _, secret := range s.secrets() {
-		s.check(s.client.Delete(s.Context(), &secret))
-	}
-	s.check(s.client.Delete(s.Context(), s.get()))
-	held := &corev1.ConfigMap{}
-	s.check(s.client.Get(s.Context(), s.key("config-07"), held))
-	held.Finalizers = []string{"test.corbel.run/held"}
-	s.check(s.client.Update(s.Context(), held))
-
-	s.gate.Aim(at, after, nil)
-	s.eventually("all objects but one to be gone", func() error {
-		err := s.next()
-		for name := range many(0, 18) {
-			if _, ok := s.configMap(name); ok && name != held.Name {
-				return fmt.Errorf("config map %s is there (%v)", name, err)
+// crashing replaces the operator by one that is killed at a request; at 0 it is not. The function that it returns reconciles until something
+// is done, and replaces the operator when it was killed.
+func (b *bed) crashing(
+	generator manifests.Generator, options component.ReconcilerOptions, at int, after bool,
+) (gate *wire.Gate, until func(what string, done func() bool)) {
+	b.Helper()
+	gate = &wire.Gate{Counts: isNoEvent}
+	b.restartWith(generator, options, via(gate.Wrap))
+	b.resetRequests()
+	gate.Aim(at, after, nil)
+	replaced := false
+	return gate, func(what string, done func() bool) {
+		b.Helper()
+		b.eventually(what, func() error {
+			// A process that was killed leaves a status without conditions.
+			_, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
+			if gate.HasCrashed() && !replaced {
+				b.restartWith(generator, options)
+				replaced = true
 			}
+			if !done() {
+				return fmt.Errorf("not yet: %v", err)
+			}
+			return nil
+		})
+	}
+}
+
+// forge changes the inventory in the status by hand.
+func (b *bed) forge(change func(inventory *v1alpha1.Inventory)) {
+	b.Helper()
+	w := b.get()
+	change(&w.Status.Inventory)
+	b.check(b.client.Status().Update(b.Context(), w))
+}
+
+// forgeries are what a client that may write the status could write there; kube-system
+// stands for what must not be touched.
+func forgeries(namespace string, victim *corev1.ConfigMap) map[string]func(*v1alpha1.Inventory) {
+	item := func(kind, namespace, name string) v1alpha1.InventoryItem {
+		return v1alpha1.InventoryItem{Version: "v1", Kind: kind, Namespace: namespace, Name: name}
+	}
+	stolen := item("ConfigMap", victim.Namespace, victim.Name)
+	stolen.UID, stolen.Digest = victim.UID, "d"
+	return map[string]func(*v1alpha1.Inventory){
+		"objects of others": func(i *v1alpha1.Inventory) {
+			i.Items = append(i.Items, stolen, item("Namespace", "", "kube-system"), item("Namespace", "", "default"), item("Namespace", "", namespace),
+				item("Service", "default", "kubernetes"))
+		},
+		"duplicates": func(i *v1alpha1.Inventory) { i.Items = append(append(i.Items, i.Items...), stolen, stolen) },
+		"unknown phases and negative orders": func(i *v1alpha1.Inventory) {
+			for n := range i.Items {
+				i.Items[n].Phase, i.Items[n].Origin = "Dancing", "Mars"
+				i.Items[n].ApplyOrder, i.Items[n].DeleteOrder = -32768, 32767
+			}
+			purged := stolen
+			purged.Phase, purged.Origin = "Completing", "Namespace"
+			i.Items = append(i.Items, purged)
+		},
+		"things that cannot exist": func(i *v1alpha1.Inventory) {
+			i.Items = append(i.Items, v1alpha1.InventoryItem{}, item("ConfigMap", "../..", "../../x"), item("", "", "x"),
+				v1alpha1.InventoryItem{Group: "a b", Version: "/", Kind: "No Kind", Name: "?"}, item("ConfigMap", "", "x"), item("Namespace", "somewhere", "x"))
+		},
+		"a head that is nonsense": func(i *v1alpha1.Inventory) {
+			i.Chunks = &v1alpha1.InventoryChunks{Generation: -4, Current: 1 << 62, Chunks: make([]v1alpha1.InventoryChunk, 5000)}
+		},
+		"almost as much as the server takes": func(i *v1alpha1.Inventory) {
+			for n := range 200 {
+				i.Items = append(i.Items, item("ConfigMap", victim.Namespace, fmt.Sprintf("%d-%s", n, strings.Repeat("x", 5000))))
+			}
+		},
+	}
+}
+
+func TestAForgedInventoryHealsAndTouchesNothingOfOthers(t *testing.T) {
+	victim := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", GenerateName: "victim-"}}
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	b.check(b.client.Create(t.Context(), victim))
+	for name, forge := range forgeries(b.namespace, victim) {
+		t.Run(name, func(t *testing.T) {
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: many(0, 3)}, component.ReconcilerOptions{})
+			before := b.uids("config-00", "config-01", "config-02")
+
+			b.forge(forge)
+			b.resetRequests()
+			b.update(func(w *widget.Widget) { w.Spec.Values["config-03"] = "1" })
+			w := b.untilGeneration()
+			if w.Status.Inventory.Count() != 4 {
+				t.Errorf("the inventory did not heal: %d items", w.Status.Inventory.Count())
+			}
+			if size := statusSize(t, w); size > 1<<20 {
+				t.Errorf("the status has %d bytes", size)
+			}
+			if after := b.uids("config-00", "config-01", "config-02"); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("objects were created anew: %v, %v", before, after)
+			}
+			b.onlyOwn()
+
+			b.forge(forge)
+			b.remove()
+			b.onlyOwn()
+			if left := b.secrets(); len(left) > 0 {
+				t.Errorf("%d Secrets are left", len(left))
+			}
+			now := &corev1.ConfigMap{}
+			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(victim), now))
+			if now.ResourceVersion != victim.ResourceVersion {
+				t.Error("an object of another client was changed")
+			}
+		})
+	}
+}
+
+func TestTheSchemaOfTheInventoryRefusesWhatCannotBeDecoded(t *testing.T) {
+	b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: many(0, 3)}, component.ReconcilerOptions{})
+	for _, refused := range []string{
+		`"nonsense"`, `[]`, `{"objects":[]}`, `{"objects":"x"}`, `{"format":"1"}`, `{"format":3000000000}`, `{"target":1}`,
+		`{"chunks":7}`, `{"chunks":{"generation":"x"}}`, `{"chunks":{"generation":1e300}}`,
+		`{"chunks":{"generation":1,"chunks":[{"count":5000000000}]}}`,
+	} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"inventory":`+refused+`}}`))
+		if err := b.client.Status().Patch(t.Context(), b.get(), patch); !apierrors.IsInvalid(err) {
+			t.Errorf("%s is not refused: %v", refused, err)
+		}
+	}
+}
+
+// untilGeneration reconciles until the current generation is ready.
+func (b *bed) untilGeneration() *widget.Widget {
+	b.Helper()
+	var w *widget.Widget
+	b.eventually("the component to become ready", func() error {
+		var err error
+		w, _, err = b.reconcile()
+		if state, reason, message := w.Status.GetState(); state != v1alpha1.StateReady || w.Status.AppliedGeneration != w.Generation {
+			return fmt.Errorf("%s, %s: %s (%v)", state, reason, message, err)
 		}
 		return nil
 	})
-	s.check(s.client.Get(s.Context(), s.key(held.Name), held))
-	held.Finalizers = nil
-	s.check(s.client.Update(s.Context(), held))
+	return w
+}
+
+// uids returns the uids of config maps.
+func (b *bed) uids(names ...string) []types.UID {
+	b.Helper()
+	var uids []types.UID
+	for _, name := range names {
+		configMap := &corev1.ConfigMap{}
+		b.check(b.client.Get(b.Context(), b.key(name), configMap))
+		uids = append(uids, configMap.UID)
+	}
+	return uids
+}
+
+// onlyOwn checks that the operator wrote only in the namespace of the test.
+func (b *bed) onlyOwn() {
+	b.Helper()
+	for _, e := range b.events()[b.since:] {
+		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
+		if e.User == b.user && !reads && e.Namespace != b.namespace {
+			b.Errorf("the operator wrote elsewhere: %s %s %s/%s (%d)", e.Verb, e.Resource, e.Namespace, e.Name, e.Code)
+		}
+	}
+}
+
+func statusSize(t *testing.T, w *widget.Widget) int {
+	t.Helper()
+	raw, err := json.Marshal(w.Status)
+	check(t, err)
+	return len(raw)
 }

@@ -8,13 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -61,103 +58,39 @@ func TestADeposedProcessWritesNothing(t *testing.T) {
 			})
 		},
 	}
-	duties := map[string]func(b *bed){
-		"to change, to create and to prune": func(b *bed) {
-			b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"changed": "2", "new": "1"} })
-		},
-		"to change only": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["changed"] = "2" }) },
-		"to repair": func(b *bed) {
-			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "dropped"}}))
-			// A reconcile for nothing but that would take the fast path, without hooks.
-			b.check(b.reconciler.Trigger(b.namespace, "main"))
-		},
-		"to complain": func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Values["fail"] = "1" }) },
-		"to suspend":  func(b *bed) { b.update(func(w *widget.Widget) { w.Spec.Suspend = true }) },
-		"to delete":   func(b *bed) { b.check(b.client.Delete(b.Context(), b.get())) },
-		"to claim": func(b *bed) {
-			b.check(b.client.Create(b.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "other"}}))
-		},
-	}
 	for deposed, depose := range depositions {
-		for duty, do := range duties {
-			for _, during := range []bool{false, true} {
-				name := duty + " when " + deposed
-				if during {
-					name += " in the middle of a reconcile"
+		for _, during := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in the middle of a reconcile: %t", deposed, during), func(t *testing.T) {
+				config, lease, deposing := env.Shared(t).Config(), fmt.Sprintf("lease-%s", uuid.NewUUID()), false
+				ours := must(component.NewLeaderLock(config, "default", lease))(t)
+				theirs := must(component.NewLeaderLock(config, "default", lease))(t)
+				options := component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: ours}}
+				b := newBed(t, manifests.GeneratorFunc(configMaps), options, func(b *bed) {
+					b.reconciler.WithPostReadHook(func(context.Context, client.Client, *widget.Widget) error {
+						if deposing {
+							depose(b, ours, theirs)
+							deposing = false
+						}
+						return nil
+					})
+				})
+				b.lead(ours, 60)
+				b.create(widget.Spec{Values: map[string]string{"changed": "1", "dropped": "1"}})
+				b.until(v1alpha1.StateReady)
+				b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"changed": "2", "new": "1"} })
+				b.resetRequests()
+				if deposing = during; !during {
+					depose(b, ours, theirs)
 				}
-				t.Run(name, func(t *testing.T) { depositionOf(t, depose, do, during) })
-			}
-		}
-	}
-}
-
-// depositionOf takes the lease away from an operator that has something to do: before
-// the reconcile, or in its first hook.
-func depositionOf(t *testing.T, depose func(b *bed, ours, theirs *component.LeaderLock), do func(*bed), during bool) {
-	config := env.Shared(t).Config()
-	lease := "lease-" + strings.ToLower(string(must(component.NewLeaderLock(config, "default", "x"))(t).Identity()))
-	ours := must(component.NewLeaderLock(config, "default", lease))(t)
-	theirs := must(component.NewLeaderLock(config, "default", lease))(t)
-	var b *bed
-	deposing := false
-	b = newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
-		if p.(*widget.Spec).Values["fail"] != "" {
-			return nil, errors.New("not led")
-		}
-		return configMaps(ctx, namespace, name, p)
-	}), component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: ours}}, func(b *bed) {
-		b.reconciler.WithPostReadHook(func(context.Context, client.Client, *widget.Widget) error {
-			if deposing {
-				depose(b, ours, theirs)
-				deposing = false
-			}
-			return nil
-		})
-	})
-	b.lead(ours, 60)
-	b.create(widget.Spec{Values: map[string]string{"changed": "1", "dropped": "1"}})
-	b.until(v1alpha1.StateReady)
-	do(b)
-	b.resetRequests()
-	if deposing = during; !during {
-		depose(b, ours, theirs)
-	}
-	for range 3 {
-		for _, name := range []string{"main", "other"} {
-			if result, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key(name)}); err != nil {
-				t.Errorf("the reconcile does not end quietly: %+v, %v", result, err)
-			}
-		}
-	}
-	if deposing {
-		return // no hook runs, and so nothing of this kind happens in the middle
-	}
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes: %v", writes)
-	}
-	b.leadAgain(ours)
-}
-
-// leadAgain gives the lease back. What the deposed process had to say it does not say later either.
-func (b *bed) leadAgain(ours *component.LeaderLock) {
-	b.Helper()
-	b.update(func(w *widget.Widget) {
-		delete(w.Spec.Values, "fail")
-		w.Spec.Values["later"] = "1"
-		w.Spec.Suspend = false
-	})
-	b.lead(ours, 60)
-	if b.get().DeletionTimestamp.IsZero() {
-		b.untilGeneration()
-		b.wantEvent("Applied", "created")
-	} else {
-		b.untilGone()
-	}
-	list := &eventsv1.EventList{}
-	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
-	for _, event := range list.Items {
-		if strings.Contains(event.Note, "not led") || event.Reason == "Suspended" {
-			b.Errorf("event %s: %s", event.Reason, event.Note)
+				for range 3 {
+					if result, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); err != nil {
+						t.Errorf("the reconcile does not end quietly: %+v, %v", result, err)
+					}
+				}
+				b.wantNoWrites("writes")
+				b.lead(ours, 60)
+				b.untilGeneration()
+			})
 		}
 	}
 }

@@ -5,11 +5,9 @@ package component_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,9 +63,7 @@ func TestLifeOfAComponent(t *testing.T) {
 	}
 	b.restart(manifests.GeneratorFunc(configMaps))
 	b.reconcile()
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes at rest: %v", writes)
-	}
+	b.wantNoWrites("writes at rest")
 
 	b.update(func(w *widget.Widget) { w.Spec.Values["b"] = "changed" })
 	b.resetRequests()
@@ -83,13 +79,8 @@ func TestLifeOfAComponent(t *testing.T) {
 		t.Errorf("config map c was not pruned: %v", w.Status.Inventory.Items)
 	}
 
-	b.check(b.client.Delete(t.Context(), w))
-	b.untilGone()
-	for _, name := range []string{"a", "b"} {
-		if _, ok := b.configMap(name); ok {
-			t.Errorf("config map %s was still there", name)
-		}
-	}
+	b.remove()
+	b.wantNone("a", "b")
 }
 
 // expect runs a reconcile and looks at its verdict.
@@ -100,36 +91,6 @@ func (b *bed) expect(state v1alpha1.State, reason string) *widget.Widget {
 		b.Errorf("%s, %s: %s, want %s, %s", gotState, gotReason, message, state, reason)
 	}
 	return w
-}
-
-func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
-	var rendered atomic.Int32
-	b := newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-		rendered.Add(1)
-		return configMaps(ctx, namespace, name, parameters)
-	}), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	before := b.until(v1alpha1.StateReady)
-	for _, request := range []map[string]string{
-		{"test.corbel.run/reconcile-at": "2026-01-01T00:00:00Z"},
-		{"reconcile.fluxcd.io/requestedAt": "2026-01-01T23:00:00.123-05:00"},
-		{"test.corbel.run/reconcile-at": "2026-01-03T00:00:00Z"},
-	} {
-		renderedBefore := rendered.Load()
-		b.annotate(request)
-		w := b.until(v1alpha1.StateReady)
-		for _, value := range request {
-			if w.Status.LastHandledReconcileAt != value {
-				t.Errorf("%v: handled is %q", request, w.Status.LastHandledReconcileAt)
-			}
-		}
-		if rendered.Load() == renderedBefore {
-			t.Errorf("%v: nothing was rendered", request)
-		}
-		if w.Status.Revision != before.Status.Revision || w.Status.ProcessingDigest != before.Status.ProcessingDigest || !w.Status.LastAppliedAt.Equal(before.Status.LastAppliedAt) {
-			t.Errorf("%v: the status is %+v, was %+v", request, w.Status.Status, before.Status.Status)
-		}
-	}
 }
 
 // pause runs reconciles with as much time between them, and returns what they wrote.
@@ -144,18 +105,11 @@ func (b *bed) pause(reconciles int, between time.Duration) []string {
 }
 
 func TestAtRestNothingIsWritten(t *testing.T) {
-	failing := func(text func(number int) error) manifests.Generator {
-		n := 0
-		return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-			n++
-			return nil, text(n)
-		})
-	}
-	object := func(object client.Object) manifests.Generator {
-		return manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
-			return []client.Object{object}, nil
-		})
-	}
+	renderings := 0
+	failing := manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
+		renderings++
+		return nil, fmt.Errorf("no chart (request 7d444840-9dc0-11d1-b245-%012d)", renderings)
+	})
 	invalid := configMap("a", nil)
 	invalid.Data = map[string]string{"not/legal": "1"}
 	tests := []struct {
@@ -167,7 +121,6 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		state     v1alpha1.State
 		reason    string
 	}{
-		{name: "ready", generator: manifests.GeneratorFunc(configMaps), spec: widget.Spec{Values: map[string]string{"a": "1"}}, state: v1alpha1.StateReady, reason: vocabulary.ReasonReady},
 		{
 			name: "suspended", generator: manifests.GeneratorFunc(configMaps), state: v1alpha1.StateSuspended, reason: vocabulary.ReasonSuspended,
 			spec: widget.Spec{SuspensionSpec: component.SuspensionSpec{Suspend: true}},
@@ -188,11 +141,10 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 				b.check(b.client.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}}))
 			},
 		},
-		{name: "the server refuses an object", generator: object(invalid), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
-		{name: "the generator fails", generator: failing(func(int) error { return errors.New("no chart") }), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
+		{name: "the server refuses an object", generator: rendering(invalid), state: v1alpha1.StateError, reason: vocabulary.ReasonError},
 		{
 			name: "the generator fails with another identifier every time", state: v1alpha1.StateError, reason: vocabulary.ReasonError,
-			generator: failing(func(n int) error { return fmt.Errorf("no chart (request 7d444840-9dc0-11d1-b245-%012d)", n) }),
+			generator: failing,
 		},
 	}
 	for _, test := range tests {
@@ -237,9 +189,7 @@ func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *tes
 	for range 3 {
 		b.reconcile()
 	}
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes while it is suspended: %v", writes)
-	}
+	b.wantNoWrites("writes while it is suspended")
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = false })
 	b.until(v1alpha1.StateReady)
 	if writes := b.writes(); !slices.Contains(writes, "create configmaps second") {

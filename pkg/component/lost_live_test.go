@@ -6,14 +6,22 @@ package component_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -22,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // patchStatus changes the status of the component as a client does that may.
@@ -91,9 +100,7 @@ func TestAComponentThatLostItsStatusFindsItsObjectsAgain(t *testing.T) {
 			b.anew()
 			b.resetRequests()
 			w := b.until(v1alpha1.StateReady)
-			if _, exists := b.configMap("config-00"); exists {
-				t.Error("the object that is not desired any more is still there")
-			}
+			b.wantNone("config-00")
 			if err := b.client.Get(t.Context(), b.key("account"), &corev1.ServiceAccount{}); !apierrors.IsNotFound(err) {
 				t.Errorf("the object of a type that is not desired any more: %v", err)
 			}
@@ -111,8 +118,7 @@ func TestAComponentThatLostItsStatusFindsItsObjectsAgain(t *testing.T) {
 			}
 			b.wantEvent("InventoryRebuilt", "it was lost, perhaps with the whole status")
 			b.wantEvent("Released", "earlier")
-			b.check(b.client.Delete(t.Context(), b.get()))
-			b.untilGone()
+			b.remove()
 			if left := b.secrets(); len(left) > 0 {
 				t.Errorf("%d Secrets are left", len(left))
 			}
@@ -137,9 +143,7 @@ func TestALostStatusIsNotForgottenWhileNothingCanBeRendered(t *testing.T) {
 	b.until(v1alpha1.StateError)
 	broken.Store(false)
 	b.until(v1alpha1.StateReady)
-	if _, exists := b.configMap("config-00"); exists {
-		t.Error("the object that is not desired any more is still there")
-	}
+	b.wantNone("config-00")
 }
 
 func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
@@ -167,17 +171,14 @@ func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), test.options, smallStatus)
-			b.create(widget.Spec{Values: many(0, test.values)})
-			b.until(v1alpha1.StateReady)
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: many(0, test.values)}, test.options, smallStatus)
 			if test.configure != nil {
 				test.configure(b)
 			}
 			if b.get().Status.Inventory.Count() > 0 {
 				b.patchStatus(statusEmptied)
 			}
-			b.check(b.client.Delete(t.Context(), b.get()))
-			b.untilGone()
+			b.remove()
 			list := &corev1.ConfigMapList{}
 			b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
 			left := 0
@@ -196,124 +197,269 @@ func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
 	}
 }
 
-// shards are two operators of one kind, each with its own components.
-type shards struct {
-	*bed
-	operators map[string]*component.Reconciler[*widget.Widget]
-}
-
-// newShards makes a component of shard a with an inventory in Secrets.
-func newShards(t *testing.T) *shards {
-	t.Helper()
-	s := &shards{bed: newBed(t, rendering(), component.ReconcilerOptions{}), operators: map[string]*component.Reconciler[*widget.Widget]{}}
-	s.restart("a")
-	s.restart("b")
-	s.check(s.client.Create(t.Context(), &widget.Widget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main", Labels: map[string]string{"shard": "a"}},
-		Spec:       widget.Spec{Values: many(0, 30)},
-	}))
-	s.reconcileUntilReady("a")
-	return s
-}
-
-// restart makes a new process of the operator of a shard.
-func (s *shards) restart(shard string) {
-	s.Helper()
-	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
-		Controller: component.ControllerOptions{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"shard": shard}}},
-	})
-	component.SetInventoryThreshold(r, 3000)
-	s.check(r.SetupWithManager(newManager(s.T, s.env, s.user)))
-	s.operators[shard] = r
-}
-
-// look lets the operator of a shard reconcile over a component that may be none of its own.
-func (s *shards) look(shard string) {
-	s.Helper()
-	s.reconciler = s.operators[shard]
-	s.reconcile()
-}
-
-// reconcileUntilReady lets the operator of a shard reconcile until the component is ready.
-func (s *shards) reconcileUntilReady(shard string) *widget.Widget {
-	s.Helper()
-	s.reconciler = s.operators[shard]
-	w := s.untilGeneration()
-	want := w.Spec.Values
-	if w.Status.Inventory.Count() != len(want) || w.Status.Inventory.Chunks == nil || len(s.secrets()) == 0 {
-		s.Errorf("%d objects are on record in %d Secrets, want %d", w.Status.Inventory.Count(), len(s.secrets()), len(want))
-	}
-	for name, value := range many(0, 40) {
-		if got, exists := s.configMap(name); exists != (want[name] != "") || exists && got != want[name] {
-			s.Errorf("config map %s: there %t, value %q, want %q (%s)", name, exists, got, want[name], value)
-		}
-	}
-	return w
-}
-
-// move puts the component into a shard with new values.
-func (s *shards) move(shard string, values map[string]string) {
-	s.Helper()
-	s.update(func(w *widget.Widget) { w.Labels["shard"], w.Spec.Values = shard, values })
-}
-
-// untouched checks that nothing at all was written since the last resetRequests.
-func (s *shards) untouched() {
-	s.Helper()
-	if writes := s.writes(); len(writes) > 0 {
-		s.Errorf("writes of an operator that the component does not belong to: %v", writes)
-	}
-}
-
+// Two operators of one kind, each with its own components, have the component in turns.
 func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *testing.T) {
 	for name, seen := range map[string]bool{"and its operator sees it go": true, "and its operator is busy": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newShards(t)
-			before := s.uids("config-20")
-			leave := func() {
-				s.resetRequests()
-				if seen {
-					s.look("a")
+			b := newBed(t, rendering(), component.ReconcilerOptions{})
+			operators := map[string]*component.Reconciler[*widget.Widget]{}
+			for _, shard := range []string{"a", "b"} {
+				selector := &metav1.LabelSelector{MatchLabels: map[string]string{"shard": shard}}
+				options := component.ReconcilerOptions{Controller: component.ControllerOptions{LabelSelector: selector}}
+				b.restartWith(manifests.GeneratorFunc(configMaps), options, smallStatus)
+				operators[shard] = b.reconciler
+			}
+			b.create(widget.Spec{})
+			var first []apitypes.UID
+			// It belongs to no shard for a while. Later it comes back to a process that remembers another inventory.
+			for _, step := range []struct {
+				shard    string
+				from, to int
+			}{{"a", 0, 30}, {"none", 0, 30}, {"a", 2, 30}, {"b", 4, 32}, {"b", 6, 34}, {"a", 8, 36}, {"b", 9, 36}} {
+				b.update(func(w *widget.Widget) {
+					w.Labels, w.Spec.Values = map[string]string{"shard": step.shard}, many(step.from, step.to)
+				})
+				for shard, operator := range operators {
+					if b.reconciler = operator; shard == step.shard || shard == "a" && !seen {
+						continue
+					}
+					b.resetRequests()
+					b.reconcile()
+					if writes := b.writes(); len(writes) > 0 {
+						t.Errorf("of shard %s, the operator of shard %s writes %v", step.shard, shard, writes)
+					}
 				}
-				s.untouched()
-			}
-			// It belongs to no shard for a while, and it comes back.
-			s.move("none", many(0, 30))
-			leave()
-			s.look("b")
-			s.untouched()
-			s.move("a", many(2, 30))
-			s.reconcileUntilReady("a")
-			// The other operator takes it, changes it and prunes.
-			s.move("b", many(4, 32))
-			leave()
-			s.reconcileUntilReady("b")
-			s.move("b", many(6, 34))
-			leave()
-			s.reconcileUntilReady("b")
-			// It comes back to a process that remembers another inventory.
-			s.move("a", many(8, 36))
-			s.reconcileUntilReady("a")
-			s.look("b")
-			if after := s.uids("config-20"); after[0] != before[0] {
-				t.Error("an object was created anew")
-			}
-			s.wantNoEvent("InventoryRebuilt")
-			s.move("b", many(9, 36))
-			leave()
-			s.check(s.client.Delete(t.Context(), s.get()))
-			s.reconciler = s.operators["b"]
-			s.untilGone()
-			s.reconciler = s.operators["a"]
-			s.untilGone()
-			for name := range many(0, 40) {
-				if _, exists := s.configMap(name); exists {
-					t.Errorf("config map %s is still there", name)
+				if b.reconciler = operators[step.shard]; b.reconciler == nil {
+					continue
+				}
+				w := b.untilGeneration()
+				if w.Status.Inventory.Count() != len(w.Spec.Values) || w.Status.Inventory.Chunks == nil || len(b.secrets()) == 0 {
+					t.Errorf("%d objects are on record in %d Secrets, want %d", w.Status.Inventory.Count(), len(b.secrets()), len(w.Spec.Values))
+				}
+				for name := range many(0, 40) {
+					if _, exists := b.configMap(name); exists != (w.Spec.Values[name] != "") {
+						t.Errorf("config map %s is there: %t", name, exists)
+					}
+				}
+				if first == nil {
+					first = b.uids("config-20")
+				}
+				if !slices.Equal(b.uids("config-20"), first) {
+					t.Error("an object was created anew")
 				}
 			}
-			if left := s.secrets(); len(left) > 0 {
-				t.Errorf("%d Secrets are still there", len(left))
+			b.wantNoEvent("InventoryRebuilt")
+			b.check(b.client.Delete(t.Context(), b.get()))
+			for _, shard := range []string{"b", "a"} {
+				b.reconciler = operators[shard]
+				b.untilGone()
+			}
+			if left := b.left(); len(left) > 0 {
+				t.Errorf("left: %v", left)
 			}
 		})
+	}
+}
+
+// scattered renders a ConfigMap for each value, in the namespace that is the value.
+func scattered(_ context.Context, namespace, _ string, p types.Unstructurable) (objects []client.Object, err error) {
+	values := p.(*widget.Spec).Values
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		object := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: values[name], Name: name}}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// account makes a service account and lets it write ConfigMaps in namespaces; the RoleBindings are returned.
+func (b *bed) account(name string, namespaces ...string) (account client.Object, bindings []client.Object) {
+	b.Helper()
+	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
+	b.check(b.client.Create(b.Context(), account))
+	for _, namespace := range namespaces {
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+		binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: b.namespace, Name: name}}}
+		b.check(b.client.Create(b.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule("", "configmaps", "*")}}))
+		b.check(b.client.Create(b.Context(), binding))
+		bindings = append(bindings, binding)
+	}
+	return account, bindings
+}
+
+// TestTheNamespaceOfATenantCanBeDeleted: the namespace controller has removed the rights of the account, and perhaps the
+// account, before the component is gone. Here no controller removes anything.
+func TestTheNamespaceOfATenantCanBeDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		elsewhere, keepsAccount, keepsNamespace bool
+		released                                bool
+		event                                   string
+	}{
+		"all in it":                                   {released: true},
+		"all in it, the account is there":             {keepsAccount: true, released: true},
+		"something elsewhere":                         {elsewhere: true, released: true, event: "orphaned 1 object: ConfigMap NAMESPACE/far; ServiceAccount "},
+		"something elsewhere, the account is there":   {elsewhere: true, keepsAccount: true},
+		"the namespace is not deleted":                {keepsNamespace: true},
+		"the namespace is not deleted, and elsewhere": {elsewhere: true, keepsNamespace: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(scattered), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+			b.auditOptions.IdentityGone = test.event != ""
+			other := b.newNamespace()
+			account, bindings := b.account("deployer", b.namespace, other)
+			values := map[string]string{"near": b.namespace}
+			if test.elsewhere {
+				values["far"] = other
+			}
+			b.create(widget.Spec{Values: values})
+			b.until(v1alpha1.StateReady)
+			for _, binding := range bindings {
+				b.check(b.client.Delete(t.Context(), binding))
+			}
+			if !test.keepsAccount {
+				b.check(b.client.Delete(t.Context(), account))
+			}
+			if !test.keepsNamespace {
+				b.check(b.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}))
+			}
+			b.check(b.client.Delete(t.Context(), b.get()))
+			if !test.released {
+				b.eventually("the deletion is forbidden", func() error {
+					w, _, _ := b.reconcile()
+					if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonForbidden {
+						return fmt.Errorf("%s: %s", reason, message)
+					}
+					return nil
+				})
+				b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
+			}
+			b.untilGone()
+			// The event is about the namespace, in which none can be made any more.
+			said := func() error {
+				list := &eventsv1.EventList{}
+				b.check(b.client.List(t.Context(), list, client.InNamespace("default")))
+				for _, event := range list.Items {
+					if event.Reason == "IdentityGone" && event.Regarding.Name == b.namespace && strings.Contains(event.Note, strings.ReplaceAll(test.event, "NAMESPACE", other)) {
+						return nil
+					}
+				}
+				return errors.New("it is not there")
+			}
+			if test.event != "" {
+				b.eventually("event IdentityGone", said)
+			} else if said() == nil {
+				t.Error("event IdentityGone, and nothing is orphaned")
+			}
+			for name, namespace := range values {
+				if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}); err != nil {
+					t.Errorf("the operator deleted what it may not: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestAComponentThatBringsItsOwnRightsCanBeDeleted: the Role and the RoleBinding go after what the account removes with them.
+func TestAComponentThatBringsItsOwnRightsCanBeDeleted(t *testing.T) {
+	generate := func(ctx context.Context, namespace, name string, p types.Unstructurable) ([]client.Object, error) {
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: "brought"}
+		own := []client.Object{
+			&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}, ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule("", "configmaps", "*")}},
+			&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}, ObjectMeta: meta,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "brought"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "deployer"}}},
+		}
+		others, err := configMaps(ctx, namespace, name, p)
+		return append(own, others...), err
+	}
+	b := newBed(t, manifests.GeneratorFunc(generate), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+	b.check(b.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}}))
+	b.grant("system:serviceaccount:"+b.namespace+":deployer", rule("rbac.authorization.k8s.io", "roles rolebindings", "*"))
+	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"}})
+	b.until(v1alpha1.StateReady)
+	b.remove()
+	b.wantNone("a", "d")
+}
+
+// TestADeletionThatOrphansDetaches deletes with the propagation policy Orphan; the test does what the garbage collector does.
+func TestADeletionThatOrphansDetaches(t *testing.T) {
+	for name, collect := range map[string]func(b *bed){
+		"the finalizer is there": func(*bed) {},
+		"the collector was faster, while no operator ran": func(b *bed) {
+			secret := b.kept()
+			secret.OwnerReferences = nil
+			b.check(b.client.Update(b.Context(), secret))
+			b.anew()
+			b.patchFinalizers(operatorName)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: map[string]string{"a": "1"}}, component.ReconcilerOptions{})
+			kept := client.ObjectKeyFromObject(b.kept())
+			b.check(b.client.Delete(t.Context(), b.get(), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+			collect(b)
+			b.eventually("our finalizer is removed", func() error {
+				if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}); err != nil {
+					return err
+				}
+				w := &widget.Widget{}
+				if err := b.client.Get(t.Context(), b.key("main"), w); err != nil {
+					return client.IgnoreNotFound(err)
+				}
+				if slices.Contains(w.Finalizers, operatorName) {
+					return fmt.Errorf("the finalizers are %v", w.Finalizers)
+				}
+				b.patchFinalizers() // as the garbage collector does
+				return nil
+			})
+			live := &corev1.ConfigMap{}
+			b.check(b.client.Get(t.Context(), b.key("a"), live))
+			if len(live.Labels)+len(live.Annotations) > 0 {
+				t.Errorf("it is not detached: %v", live.ObjectMeta)
+			}
+			if err := b.client.Get(t.Context(), kept, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the Secret of the revisions is left: %v", err)
+			}
+		})
+	}
+}
+
+// kept returns the Secret with the random values.
+func (b *bed) kept() *corev1.Secret {
+	b.Helper()
+	list := &corev1.SecretList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace)))
+	for _, secret := range list.Items {
+		if string(secret.Type) == operatorName+"/revisions" {
+			return &secret
+		}
+	}
+	b.Fatal("no Secret with random values")
+	return nil
+}
+
+func TestASecretOfRevisionsThatIsMadeAfterItsComponentIsGoneGoes(t *testing.T) {
+	var cut atomic.Bool
+	lose := func(next http.RoundTripper) http.RoundTripper {
+		return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") && !cut.Swap(true) {
+				return nil, errors.New("the answer is lost")
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, via(lose))
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(v1alpha1.StateReady)
+	late := b.kept()
+	b.remove()
+	b.check(client.IgnoreNotFound(b.client.Delete(t.Context(), late.DeepCopy())))
+	late.ResourceVersion, late.UID = "", ""
+	b.check(b.client.Create(t.Context(), late))
+	for _, after := range []time.Duration{time.Minute, time.Minute} {
+		b.forward += after
+		must(b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")}))(t)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(late), late); !apierrors.IsNotFound(err) {
+		t.Errorf("the Secret is left: %v", err)
 	}
 }

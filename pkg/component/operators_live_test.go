@@ -34,7 +34,7 @@ func (b *bed) second(options component.ReconcilerOptions, wrap func(http.RoundTr
 	second.user += "-second"
 	second.reconciler = component.NewReconciler[*widget.Widget](secondName, manifests.GeneratorFunc(configMaps), options)
 	smallStatus(&second)
-	b.check(second.reconciler.SetupWithManager(newManagerVia(b.T, b.env, second.user, wrap)))
+	b.check(second.reconciler.SetupWithManager(newManager(b.T, b.env, second.user, wrap)))
 	second.resetRequests()
 	return &second
 }
@@ -48,9 +48,7 @@ func TestAnOperatorOfAnotherNameLeavesAClaimedComponentAlone(t *testing.T) {
 		"with one finalizer":           {component.ReconcilerOptions{Finalizer: &shared}, component.ReconcilerOptions{Finalizer: &shared}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), test.first)
-			b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}})
-			b.until(v1alpha1.StateReady)
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: map[string]string{"a": "1", "b": "1"}}, test.first)
 			second := b.second(test.second, nil)
 			second.reconcile()
 			b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
@@ -69,11 +67,7 @@ func TestAnOperatorOfAnotherNameLeavesAClaimedComponentAlone(t *testing.T) {
 			b.check(b.client.Delete(t.Context(), b.get()))
 			second.reconcile()
 			b.untilGone()
-			for _, name := range []string{"a", "b"} {
-				if _, exists := b.configMap(name); exists {
-					t.Errorf("ConfigMap %s is left", name)
-				}
-			}
+			b.wantNone("a", "b")
 		})
 	}
 }
@@ -99,8 +93,7 @@ func TestOfTwoOperatorsThatClaimAComponentAtOnceOneLeavesIt(t *testing.T) {
 	if got := b.get().Finalizers; !slices.Equal(got, []string{operatorName}) {
 		t.Errorf("finalizers %v", got)
 	}
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
+	b.remove()
 }
 
 func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
@@ -116,9 +109,7 @@ func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
 		"with server-side apply":        {values: many(0, 3), annotated: true, update: component.ReconcilerOptions{UpdatePolicy: new(v1alpha1.UpdatePolicySsaMerge)}, writes: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), test.update, smallStatus)
-			b.create(widget.Spec{Values: test.values})
-			b.until(v1alpha1.StateReady)
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: test.values}, test.update, smallStatus)
 			options := test.update
 			if !test.annotated {
 				options.Operator.AdoptOperator = operatorName
@@ -137,14 +128,8 @@ func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
 			if want := max(test.writes, 1)*(len(test.values)-1) + 1; len(writes) != want || !slices.Contains(writes, "delete configmaps config-00") {
 				t.Errorf("%d writes of dependents: %v", len(writes), writes)
 			}
-			list := &corev1.ConfigMapList{}
-			b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace), client.HasLabels{operatorName + "/owner-id"}))
-			if len(list.Items) > 0 {
-				t.Errorf("%d objects have the former label", len(list.Items))
-			}
-			b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace), client.HasLabels{secondName + "/owner-id"}))
-			if len(list.Items) != len(test.values)-1 {
-				t.Errorf("%d objects have the label", len(list.Items))
+			if former, own := b.labelled(operatorName), b.labelled(secondName); len(former) > 0 || len(own) != len(test.values)-1 {
+				t.Errorf("%d objects have the former label, and %d the label", len(former), len(own))
 			}
 			for _, secret := range b.secrets() {
 				if strings.HasPrefix(string(secret.Type), operatorName) {
@@ -158,24 +143,28 @@ func TestARenamedOperatorTakesOverItsComponents(t *testing.T) {
 			}
 			b.check(b.client.Delete(t.Context(), b.get()))
 			second.untilGone()
-			b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace), client.HasLabels{secondName + "/owner-id"}))
-			if len(list.Items) > 0 {
-				t.Errorf("%d objects are left", len(list.Items))
+			if left := b.left(); len(left) > 0 {
+				t.Errorf("left: %v", left)
 			}
 		})
 	}
 }
 
-// left returns what is left of the dependents, and of the Secrets of the inventory of both operators.
-func (b *bed) left() (left []string) {
+// labelled returns the config maps with the label of an operator.
+func (b *bed) labelled(operator string) (names []string) {
 	b.Helper()
 	list := &corev1.ConfigMapList{}
-	for _, name := range []string{operatorName, secondName} {
-		b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace), client.HasLabels{name + "/owner-id"}))
-		for _, object := range list.Items {
-			left = append(left, object.Name)
-		}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace), client.HasLabels{operator + "/owner-id"}))
+	for _, object := range list.Items {
+		names = append(names, object.Name)
 	}
+	return names
+}
+
+// left returns what is left of the dependents, and of the Secrets of the inventory of both operators.
+func (b *bed) left() []string {
+	b.Helper()
+	left := append(b.labelled(operatorName), b.labelled(secondName)...)
 	for _, secret := range b.secrets() {
 		if secret.Type != secondName+"/revisions" {
 			left = append(left, secret.Name)
@@ -195,9 +184,7 @@ func TestARenamedOperatorEndsADeletion(t *testing.T) {
 		"that detaches":                 {values: 3, detach: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
-			b.create(widget.Spec{Values: many(0, test.values)})
-			b.until(v1alpha1.StateReady)
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: many(0, test.values)}, component.ReconcilerOptions{}, smallStatus)
 			if test.detach {
 				b.annotate(map[string]string{secondName + "/management-policy": "detach-on-delete"})
 			}
@@ -218,9 +205,7 @@ func TestARenamedOperatorEndsADeletion(t *testing.T) {
 func TestARenamedOperatorCrashes(t *testing.T) {
 	for last := range 12 {
 		t.Run(strconv.Itoa(last), func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
-			b.create(widget.Spec{Values: many(0, 30)})
-			b.until(v1alpha1.StateReady)
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: many(0, 30)}, component.ReconcilerOptions{}, smallStatus)
 			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
 			var sent atomic.Int32
 			options := component.ReconcilerOptions{Operator: component.OperatorOptions{AdoptOperator: operatorName}}
@@ -258,16 +243,12 @@ func TestARenamedOperatorFindsWhatWasLostUnderTheFormerName(t *testing.T) {
 		"the status":               func(b *bed) { b.patchStatus(statusEmptied) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, smallStatus)
-			b.create(widget.Spec{Values: many(0, 30)})
-			b.until(v1alpha1.StateReady)
+			b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: many(0, 30)}, component.ReconcilerOptions{}, smallStatus)
 			b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
 			lose(b)
 			second := b.second(component.ReconcilerOptions{Operator: component.OperatorOptions{AdoptOperator: operatorName}}, nil)
 			second.until(v1alpha1.StateReady)
-			if _, exists := b.configMap("config-00"); exists {
-				t.Error("the object that is not desired any more is still there")
-			}
+			b.wantNone("config-00")
 			b.wantEvent("InventoryRebuilt", "were found again")
 		})
 	}

@@ -5,16 +5,20 @@ package component_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,11 +73,8 @@ func TestFieldOwnerFinalizerSchemeAndClientAreThoseOfTheOptions(t *testing.T) {
 	if got := managersOf(w); !slices.Contains(got, "another-owner") || !slices.Equal(w.Finalizers, []string{"test.corbel.run/mine"}) {
 		t.Errorf("the component has the field managers %q and the finalizers %q", got, w.Finalizers)
 	}
-	b.check(b.client.Delete(t.Context(), w))
-	b.untilGone()
-	if _, ok := b.configMap("a"); ok {
-		t.Error("the dependent object was still there")
-	}
+	b.remove()
+	b.wantNone("a")
 }
 
 // definitions adds a type that the manager does not know.
@@ -122,38 +123,6 @@ func TestTheManagementPolicyOfTheOptionsAndOfTheNamespaceApplyUnlessTheComponent
 	}
 }
 
-func TestDependentsAreWrittenByTheServiceAccount(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
-	account := "system:serviceaccount:" + b.namespace + ":deployer"
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	w := b.until(v1alpha1.StateError)
-	if _, _, message := w.Status.GetState(); !strings.Contains(message, account) {
-		t.Errorf("the message does not name the user: %s", message)
-	}
-
-	meta := metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}
-	for _, object := range []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: meta},
-		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}}},
-		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "deployer"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: b.namespace, Name: "deployer"}}},
-	} {
-		b.check(b.client.Create(t.Context(), object))
-	}
-	b.resetRequests()
-	b.until(v1alpha1.StateReady)
-	for _, e := range b.events()[b.since:] {
-		if e.Resource == "configmaps" && e.User == b.user && e.Impersonated != account {
-			t.Errorf("%s of config map %s is by %q", e.Verb, e.Name, e.Impersonated)
-		}
-		if e.Resource == "widgets" && e.Impersonated != "" {
-			t.Errorf("%s of the component is by %q", e.Verb, e.Impersonated)
-		}
-	}
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
-}
-
 // eagerManager starts controllers as a manager does that runs already: as soon as
 // they are added, and so before the setup ends.
 type eagerManager struct {
@@ -175,7 +144,7 @@ func TestAControllerThatStartsBeforeTheSetupEndsCanReconcile(t *testing.T) {
 	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
 	b.reconciler = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
 	reconciles := 0
-	b.check(b.reconciler.SetupWithManager(eagerManager{newManager(t, b.env, b.user), func(controller reconcile.Reconciler) error {
+	b.check(b.reconciler.SetupWithManager(eagerManager{newManager(t, b.env, b.user, nil), func(controller reconcile.Reconciler) error {
 		reconciles++
 		_, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key("main")})
 		return err
@@ -184,4 +153,146 @@ func TestAControllerThatStartsBeforeTheSetupEndsCanReconcile(t *testing.T) {
 		t.Errorf("%d reconciles were run, and the component is %+v", reconciles, w.Status)
 	}
 	b.until(v1alpha1.StateReady)
+}
+
+// grant gives rights in the namespace of the test to a user or, with the prefix of
+// service accounts, to one.
+func (b *bed) grant(user string, rules ...rbacv1.PolicyRule) {
+	b.Helper()
+	name := strings.ReplaceAll(user, ":", "-")
+	b.check(b.client.Create(b.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}, Rules: rules}))
+	b.check(b.client.Create(b.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}))
+}
+
+func rule(group, resources, verbs string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs)}
+}
+
+// ownRights are what an operator needs in the namespace of its components, beside
+// the rights to the dependent objects.
+var ownRights = []rbacv1.PolicyRule{
+	rule("test.corbel.run", "widgets", "get list watch patch update"),
+	rule("test.corbel.run", "widgets/status", "patch update"),
+	rule("", "secrets", "get create"),
+	rule("events.k8s.io", "events", "create patch"),
+}
+
+func TestAllRefusalsOfAPassAreNamedAsRules(t *testing.T) {
+	role := &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}, ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		Rules: []rbacv1.PolicyRule{rule("", "pods", "get")}}
+	binding := &rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: "admins"},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}
+	allowed := &rbacv1.Role{TypeMeta: role.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: "allowed"}}
+	b := newBed(t, rendering(configMap("a", nil), role, allowed, binding), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+	deployer := "system:serviceaccount:" + b.namespace + ":deployer"
+	b.create(widget.Spec{})
+	message := func() string {
+		t.Helper()
+		w, result, err := b.reconcile()
+		state, reason, message := w.Status.GetState()
+		if state != v1alpha1.StateError || reason != vocabulary.ReasonForbidden || err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
+			t.Errorf("%s, %s: %s; %v, %v", state, reason, message, result, err)
+		}
+		return message
+	}
+	_, _, _ = b.reconcile() // claims it
+	want := "ServiceAccount " + b.namespace + "/deployer, which is impersonated, does not exist; " + deployer + " lacks rights: in namespace " + b.namespace +
+		" rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings, roles], verbs: [get, create]}]; "
+	if got := message(); !strings.HasPrefix(got, want) || !strings.Contains(got, `cannot`) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	b.wantEvent(vocabulary.ReasonForbidden, "resources: [rolebindings, roles]")
+
+	// What was granted is not named any more, and what is allowed is written.
+	b.check(b.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "deployer"}}))
+	b.grant(deployer, rule("", "configmaps", "get create update delete"), rule("rbac.authorization.k8s.io", "roles rolebindings", "get create update delete"))
+	b.forward += 10 * time.Second
+	// The role and the binding grant what the account does not hold.
+	want = deployer + " lacks rights: in namespace " + b.namespace + " rules: [" +
+		`{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: [cluster-admin], verbs: [bind]}, ` +
+		`{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}]; `
+	b.comesTo(func() (string, bool) {
+		b.forward += 10 * time.Second
+		got := message()
+		return got, strings.HasPrefix(got, want) && strings.Contains(got, "is attempting to grant RBAC permissions not currently held")
+	})
+	b.check(b.client.Get(t.Context(), types.NamespacedName{Namespace: b.namespace, Name: allowed.Name}, &rbacv1.Role{}))
+
+	role.Rules, binding.RoleRef = nil, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"}
+	b.forward += 10 * time.Second
+	b.until(v1alpha1.StateReady)
+	for _, e := range b.events() {
+		reviews, ofDependent := strings.HasPrefix(e.Resource, "selfsubject"), e.Resource == "configmaps" || e.Resource == "roles"
+		if e.User == b.user && (reviews || ofDependent && e.Impersonated != deployer || e.Resource == "widgets" && e.Impersonated != "") {
+			t.Errorf("%s of %s %s is by %q", e.Verb, e.Resource, e.Name, e.Impersonated)
+		}
+	}
+}
+
+// comesToBeReady waits until the component is ready as it is now.
+func (b *bed) comesToBeReady() {
+	b.Helper()
+	b.comesTo(func() (string, bool) {
+		w := b.get()
+		state, reason, message := w.Status.GetState()
+		return fmt.Sprintf("%s, %s: %s", state, reason, message), w.Status.IsReady() && w.Status.ObservedGeneration == w.Generation
+	})
+}
+
+// comesToHold waits until a config map has the value.
+func (b *bed) comesToHold(name, value string) {
+	b.Helper()
+	b.comesTo(func() (string, bool) {
+		got, exists := b.configMap(name)
+		return fmt.Sprintf("%q, exists: %t", got, exists), got == value
+	})
+}
+
+// sent returns the requests of the operator since the last resetRequests for objects of a type.
+func (b *bed) sent(resource string) []string {
+	b.Helper()
+	var sent []string
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && e.Resource == resource {
+			sent = append(sent, fmt.Sprintf("%s %s: %d", e.Verb, e.Name, e.Code))
+		}
+	}
+	return sent
+}
+
+func TestRightsInOneNamespaceAreEnough(t *testing.T) {
+	b := newBed(t, rendering(), component.ReconcilerOptions{})
+	const user = "watching-tenant"
+	b.grant(user, append(slices.Clone(ownRights), rule("", "configmaps", "get list watch create update patch delete"))...)
+	manager := b.confined(must(b.env.ConfigFor(user))(b), newScheme(t))
+	r := component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
+		Operator: component.OperatorOptions{OperatorNamespace: &b.namespace, ClusterUID: new("a-name-of-this-cluster")},
+	})
+	b.check(r.SetupWithManager(manager))
+	b.user, b.auditOptions.User = user, user
+	b.start(manager)
+	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1", "b": "1"}})
+	b.comesToBeReady()
+
+	// Nothing but its event shows the drift.
+	b.resetRequests()
+	object := &corev1.ConfigMap{}
+	b.check(b.client.Get(t.Context(), b.key("a"), object))
+	object.Data["value"] = "theirs"
+	b.check(b.client.Update(t.Context(), object, client.FieldOwner("kubectl-edit")))
+	b.comesToHold("a", "1")
+	repair := b.sent("configmaps")
+	if len(repair) > 0 && strings.HasPrefix(repair[0], "watch ") { // it may have started after the component became ready
+		repair = repair[1:]
+	}
+	if diff := cmp.Diff([]string{"get a: 200", "update a: 200"}, repair); diff != "" {
+		t.Errorf("the requests of a repair (-want +got):\n%s", diff)
+	}
+	b.check(b.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("b")}))
+	b.comesToHold("b", "1")
+	b.comesToBeReady()
 }

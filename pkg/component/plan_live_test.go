@@ -9,12 +9,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -125,4 +133,234 @@ func TestAPlanSaysWhatAReconcileWouldDo(t *testing.T) {
 	if planned != 1 {
 		t.Errorf("the component was planned %d times", planned)
 	}
+}
+
+const previewOf = operatorName + "/preview"
+
+// question returns a question about the component of the test.
+func (b *bed) question() preview.Question {
+	b.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
+	b.check(b.client.Get(b.Context(), b.key("main"), object))
+	b.check(unstructured.SetNestedField(object.Object, operatorName, "status", "reconciler"))
+	return preview.Question{Component: object, FieldOwner: "asker"}
+}
+
+// edited returns a question about the component with a value.
+func (b *bed) edited(name, value string) preview.Question {
+	b.Helper()
+	q := b.question()
+	q.Edited = q.Component.DeepCopy()
+	b.check(unstructured.SetNestedField(q.Edited.Object, value, "spec", "values", name))
+	return q
+}
+
+// ask asks the operator, and returns the changes of the plan.
+func (b *bed) ask(q preview.Question) (component.Plan, preview.Answer) {
+	b.Helper()
+	answer, err := preview.Ask(b.Context(), b.client, q)
+	b.check(err)
+	var plan component.Plan
+	if answer.Plan != nil {
+		b.check(json.Unmarshal(answer.Plan, &plan))
+	}
+	return plan, answer
+}
+
+// answers returns the names of the Secrets with answers, and whether the component has the annotation.
+func (b *bed) answers() (names []string, annotated bool) {
+	b.Helper()
+	list := &corev1.SecretList{}
+	b.check(b.client.List(b.Context(), list, client.InNamespace(b.namespace), client.HasLabels{operatorName + "/preview-of"}))
+	for _, secret := range list.Items {
+		names = append(names, secret.Name)
+	}
+	_, annotated = b.get().Annotations[previewOf]
+	return names, annotated
+}
+
+// elsewhere is configMaps, and one in the namespace default.
+func elsewhere(name string) manifests.Generator {
+	return manifests.GeneratorFunc(func(ctx context.Context, namespace, component string, parameters types.Unstructurable) ([]client.Object, error) {
+		objects, err := configMaps(ctx, namespace, component, parameters)
+		values, _ := parameters.ToUnstructured()["values"].(map[string]any)
+		other := configMap(name, nil)
+		other.Namespace, other.Data = "default", map[string]string{"value": fmt.Sprint(values["a"])}
+		return append(objects, other), err
+	})
+}
+
+func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
+	b := newReady(t, elsewhere("preview-elsewhere"), widget.Spec{Values: map[string]string{"a": "1", "b": "1"}}, component.ReconcilerOptions{})
+	b.start(b.manager)
+	b.comesToState(v1alpha1.StateReady)
+	before := b.get()
+	b.resetRequests()
+
+	if plan, _ := b.ask(b.question()); len(plan.Changes) > 0 || plan.Revision != 1 {
+		t.Errorf("at rest: revision %d, %v", plan.Revision, changes(plan))
+	}
+	plan, answer := b.ask(b.edited("a", "2"))
+	want := []string{"1 Update ConfigMap a data.value 1->2", "1 Update ConfigMap preview-elsewhere data.value ***->***"}
+	got := changes(plan)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" || answer.Hidden != 1 || plan.Revision != 2 || plan.Hash == "" {
+		t.Errorf("an edit: revision %d, %d objects hidden (-want +got):\n%s", plan.Revision, answer.Hidden, diff)
+	}
+	q := b.question()
+	q.Delete = true
+	if plan, _ := b.ask(q); plan.Total(report.ChangeDelete) != 3 {
+		t.Errorf("deletion: %v", changes(plan))
+	}
+
+	q = b.question()
+	q.Manifests = true
+	_, answer = b.ask(q)
+	var whole, hidden []string
+	for _, manifest := range answer.Manifests.Objects {
+		object := unstructured.Unstructured{Object: manifest.Object}
+		value, _, _ := unstructured.NestedString(object.Object, "data", "value")
+		_, known := object.Object["data"].(map[string]any)["value"]
+		if manifest.Hidden {
+			hidden = append(hidden, fmt.Sprintf("%s %s/%s %q %t", object.GetKind(), object.GetNamespace(), object.GetName(), value, known))
+		} else {
+			whole = append(whole, fmt.Sprintf("%s %s %q", object.GetKind(), object.GetName(), value))
+		}
+	}
+	slices.Sort(whole) // the generator of the test goes through a map
+	if diff := cmp.Diff([][]string{{`ConfigMap a "1"`, `ConfigMap b "1"`}, {`ConfigMap default/preview-elsewhere "" true`}}, [][]string{whole, hidden}); diff != "" ||
+		answer.Manifests.Namespace != b.namespace || answer.Manifests.Name != "main" || answer.Plan == nil {
+		t.Errorf("manifests: %+v (-want +got):\n%s", answer.Manifests, diff)
+	}
+
+	// Two users do not get each other's answers.
+	var users sync.WaitGroup
+	for _, value := range []string{"3", "4", "5"} {
+		q := b.edited("a", value)
+		users.Go(func() {
+			answer, err := preview.Ask(t.Context(), b.client, q)
+			if err != nil || !strings.Contains(string(answer.Plan), `"new":"`+value+`"`) {
+				t.Errorf("asked about %s: %s, error %v", value, answer.Plan, err)
+			}
+		})
+	}
+	users.Wait()
+
+	wrong := b.edited("a", "2")
+	b.check(unstructured.SetNestedField(wrong.Edited.Object, "Not_Legal", "spec", "namespace"))
+	if _, err := preview.Ask(t.Context(), b.client, wrong); err == nil || !strings.Contains(err.Error(), `"Not_Legal"`) {
+		t.Errorf("a mistake: %v", err)
+	}
+	q = b.question()
+	q.From, q.To = 1, 7
+	if _, err := preview.Ask(t.Context(), b.client, q); err == nil || !strings.Contains(err.Error(), "revision 7 is not in its history") {
+		t.Errorf("a revision that does not exist: %v", err)
+	}
+
+	// A Secret of another client is left as it is, and nothing is answered.
+	request := preview.NewRequest(preview.ActionEdited, time.Now())
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: request.SecretName()}, Data: map[string][]byte{"edited": []byte("{}")}}
+	b.check(b.client.Create(t.Context(), foreign))
+	b.annotate(map[string]string{previewOf: request.String()})
+	b.ask(b.question()) // the one before is done by then
+	stored := &corev1.Secret{}
+	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), stored))
+	if stored.ResourceVersion != foreign.ResourceVersion {
+		t.Error("a Secret of another client was changed")
+	}
+
+	after := b.get()
+	if diff := cmp.Diff(before.Status, after.Status); diff != "" || before.Generation != after.Generation {
+		t.Errorf("the status has changed (-before +after):\n%s", diff)
+	}
+	for _, write := range b.writes() {
+		if !strings.Contains(write, " secrets corbel-preview-") {
+			t.Errorf("the operator wrote: %s", write)
+		}
+	}
+
+	// It answers about a component that is suspended, one whose spec is wrong, and one that is being deleted.
+	b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
+	b.comesToState(v1alpha1.StateSuspended)
+	if plan, _ := b.ask(b.edited("c", "1")); plan.Total(report.ChangeCreate) != 1 {
+		t.Errorf("suspended: %v", changes(plan))
+	}
+	b.update(func(w *widget.Widget) { w.Spec.Suspend, w.Spec.Namespace = false, "Not_Legal" })
+	b.comesToState(v1alpha1.StateError)
+	repaired := b.edited("c", "1")
+	unstructured.RemoveNestedField(repaired.Edited.Object, "spec", "namespace")
+	if plan, _ := b.ask(repaired); plan.Total(report.ChangeCreate) != 1 {
+		t.Errorf("stalled: %v", changes(plan))
+	}
+	b.update(func(w *widget.Widget) {
+		w.Spec.Namespace = ""
+		w.Finalizers = append(w.Finalizers, "example.com/foreign")
+	})
+	b.check(b.client.Delete(t.Context(), b.get()))
+	b.comesToState(v1alpha1.StateDeleting)
+	if plan, _ := b.ask(b.question()); plan.Total(report.ChangeBlocked) == 0 {
+		t.Errorf("being deleted: %v", changes(plan))
+	}
+	b.update(func(w *widget.Widget) {
+		w.Finalizers = slices.DeleteFunc(w.Finalizers, func(f string) bool { return f != operatorName })
+	})
+	b.comesTo(func() (string, bool) {
+		err := b.client.Get(t.Context(), b.key("main"), &widget.Widget{})
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
+	})
+}
+
+func TestAPreviewCostsFourRequestsAndIsRemoved(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
+	component.SetPreviewLife(b.reconciler, 2*time.Second)
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(v1alpha1.StateReady)
+	b.setValues(map[string]string{"a": "2"})
+	// A process before this one has left an answer, and a request from long ago.
+	old := preview.Request{Nonce: "1000000000-aaaaaaaaaaaaaaaa", Action: preview.ActionPlan}
+	owner := preview.Owner{Reconciler: operatorName, APIVersion: widget.GroupVersion.String(), Kind: "Widget", Namespace: b.namespace, Name: "main", UID: b.get().UID}
+	b.check(b.client.Create(t.Context(), owner.Secret(old)))
+	b.annotate(map[string]string{previewOf: old.String()})
+	b.start(b.manager)
+	gone := func() (string, bool) {
+		names, annotated := b.answers()
+		return fmt.Sprintf("%v, annotated: %t", names, annotated), len(names) == 0 && !annotated
+	}
+	b.comesTo(gone)
+	b.comesToState(v1alpha1.StateReady)
+
+	count := func(do func()) (requests []string) {
+		from := len(b.events())
+		do()
+		for _, e := range b.events()[from:] {
+			if e.User == b.user && e.Verb != "watch" && e.Resource != "leases" && e.Resource != "events" {
+				requests = append(requests, e.Verb+" "+e.URI)
+			}
+		}
+		return requests
+	}
+	manifest := b.edited("a", "3").Edited
+	b.plan(component.PlanRequest[*widget.Widget]{Manifest: manifest}) // later plans know the types
+	planned := count(func() { b.plan(component.PlanRequest[*widget.Widget]{Manifest: manifest}) })
+	previewed := count(func() {
+		b.ask(b.edited("a", "3"))
+		b.comesTo(gone)
+	})
+	if len(previewed) > len(planned)+4 {
+		t.Errorf("a plan took %q, a preview %q", planned, previewed)
+	}
+
+	q := b.question()
+	q.From, q.To = 1, 2
+	_, answer := b.ask(q)
+	var differences []report.PlannedChange
+	b.check(json.Unmarshal(answer.Changes, &differences))
+	if len(differences) != 1 || len(differences[0].Fields) != 1 || differences[0].Fields[0].New != "2" {
+		t.Errorf("the revisions differ in %+v", differences)
+	}
+	if diff := cmp.Diff(differences, must(b.reconciler.DiffRevisions(t.Context(), b.key("main"), 1, 2))(t)); diff != "" {
+		t.Errorf("the method returns another difference (-answered +returned):\n%s", diff)
+	}
+	b.comesTo(gone)
 }

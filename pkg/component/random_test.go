@@ -203,34 +203,27 @@ func TestOfTwoProcessesTheOneThatKeepsTheValuesFirstDecides(t *testing.T) {
 }
 
 func TestLostRandomValuesAreReportedAndMadeAnew(t *testing.T) {
+	remove := func(ctx context.Context, local client.Client) error {
+		return local.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("shop"))
+	}
+	change := func(ctx context.Context, local client.Client) error {
+		list := &corev1.SecretList{}
+		if err := local.List(ctx, list); err != nil {
+			return err
+		}
+		list.Items[0].Data["r1"][30] ^= 1
+		return local.Update(ctx, &list.Items[0])
+	}
 	tests := []struct {
 		name   string
 		lose   func(ctx context.Context, local client.Client) error
 		before bool
 		want   string // empty: it is not reported
 	}{
-		{name: "the Secret is gone", before: true, want: ": it does not exist", lose: func(ctx context.Context, local client.Client) error {
-			return local.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("shop"))
-		}},
-		{name: "the first rendering of a revision", lose: func(ctx context.Context, local client.Client) error {
-			return local.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("shop"))
-		}},
-		{name: "it was changed", before: true, want: ": it does not open: it was changed", lose: func(ctx context.Context, local client.Client) error {
-			list := &corev1.SecretList{}
-			if err := local.List(ctx, list); err != nil {
-				return err
-			}
-			list.Items[0].Data["r1"][30] ^= 1
-			return local.Update(ctx, &list.Items[0])
-		}},
-		{name: "it is that of another revision with the same number, which has never started", lose: func(ctx context.Context, local client.Client) error {
-			list := &corev1.SecretList{}
-			if err := local.List(ctx, list); err != nil {
-				return err
-			}
-			list.Items[0].Data["r1"][30] ^= 1
-			return local.Update(ctx, &list.Items[0])
-		}},
+		{name: "the Secret is gone", before: true, want: ": it does not exist", lose: remove},
+		{name: "the first rendering of a revision", lose: remove},
+		{name: "it was changed", before: true, want: ": it does not open: it was changed", lose: change},
+		{name: "it is that of another revision with the same number, which has never started", lose: change},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

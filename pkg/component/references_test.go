@@ -155,7 +155,8 @@ func TestMissingReferencesAreWaitedFor(t *testing.T) {
 }
 
 func TestMistakesInReferences(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{})
+	engine := &fakeEngine{}
+	h, _ := testHandler(t, engine)
 	obj := withRefs(widgetReferences{
 		Secrets:  []SecretReference{{}, {Name: "other/creds"}},
 		Password: &SecretKeyReference{Name: "creds", Key: "a/b"},
@@ -163,10 +164,11 @@ func TestMistakesInReferences(t *testing.T) {
 	})
 	reconcileOnce(t, h, obj)
 	_, reason, message := obj.GetStatus().GetState()
-	if reason != vocabulary.ReasonSpecInvalid {
-		t.Errorf("the reason is %s", reason)
+	if reason != vocabulary.ReasonSpecInvalid || len(engine.applied) > 0 {
+		t.Errorf("the reason is %s, and the engine is called %d times", reason, len(engine.applied))
 	}
-	checkMistakes(t, errors.New(message), `spec.refs.secrets[0]: the name of the Secret is missing|spec.refs.secrets[1]: Secret "other/creds": |`+
+	checkMistakes(t, errors.New(message), `Widget shop/main: |`+
+		`spec.refs.secrets[0]: the name of the Secret is missing|spec.refs.secrets[1]: Secret "other/creds": |`+
 		`spec.refs.password: key "a/b" in Secret creds: |spec.refs.texts[x]: the key in ConfigMap texts is missing`)
 
 	clusterScoped := withRefs(widgetReferences{Secrets: []SecretReference{{Name: "x"}}})

@@ -5,11 +5,7 @@ package component_test
 
 import (
 	"context"
-	"encoding/pem"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -58,12 +54,11 @@ func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
 		t.Errorf("revision %d; writes %q", w.Status.Revision, b.writesThere()[len(writes):])
 	}
 	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2"} })
-	w := b.until(v1alpha1.StateReady)
+	b.until(v1alpha1.StateReady)
 	if diff := cmp.Diff([]string{rotated + ": update configmaps a", rotated + ": delete configmaps b"}, b.writesThere()[len(writes):]); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	b.check(b.client.Delete(t.Context(), w))
-	b.untilGone()
+	b.remove()
 	if _, ok := b.farConfigMap("a"); ok {
 		t.Error("config map a was still there")
 	}
@@ -85,46 +80,6 @@ func TestARemoteComponentLivesInTheClusterOfItsKubeconfigOnly(t *testing.T) {
 		if e.User == b.user && (e.Impersonated != "" || e.Resource == "configmaps" && e.Name != "") {
 			t.Errorf("here: %s %s as %q", e.Verb, e.URI, e.Impersonated)
 		}
-	}
-}
-
-// impostor answers like the API server of an unknown cluster.
-func impostor(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, "/namespaces/kube-system") {
-			t.Errorf("%s %s", request.Method, request.URL)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"another"}}`)
-	}))
-	t.Cleanup(server.Close)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return kubeconfigOf(t, &rest.Config{Host: server.URL, BearerToken: "x", TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
-}
-
-func TestAnotherClusterBehindTheKubeconfigStallsTheComponentAndTouchesNothing(t *testing.T) {
-	b := newRemoteBed(t, otherCluster(t))
-	good := b.kubeconfig(b.farUser)
-	b.install()
-	b.markThere()
-	b.setKubeconfig(impostor(t))
-	b.expect(vocabulary.ReasonTargetChanged, "but the target is the cluster another")
-	b.update(func(w *widget.Widget) { w.Spec.KubeConfig = nil })
-	b.expect(vocabulary.ReasonTargetChanged, "point the target back")
-	if _, ok := b.configMap("a"); ok {
-		t.Error("there is a config map in the local cluster")
-	}
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.expect(vocabulary.ReasonTargetChanged, "point the target back")
-	if writes := b.writesThere(); len(writes) > 0 {
-		t.Errorf("writes: %q", writes)
-	}
-	b.update(func(w *widget.Widget) { w.Spec = remoteSpec(nil) })
-	b.setKubeconfig(good)
-	b.untilGone()
-	if _, ok := b.farConfigMap("a"); ok {
-		t.Error("config map a was still there")
 	}
 }
 
@@ -164,8 +119,7 @@ func TestAKubeconfigThatIsLimitedToANamespaceIsEnough(t *testing.T) {
 	b.setKubeconfig(b.kubeconfig(b.farUser + "-more"))
 	b.update(func(w *widget.Widget) { w.Spec.Values["a"] = "2" })
 	b.until(v1alpha1.StateReady)
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
+	b.remove()
 	if _, ok := b.farConfigMap("a"); ok {
 		t.Error("config map a was still there")
 	}
@@ -178,8 +132,7 @@ func TestATargetThatRefusesItsCredentialsHoldsOnlyWhatWasWrittenThere(t *testing
 	b.setKubeconfig(refused)
 	b.create(remoteSpec(map[string]string{"a": "1"}))
 	b.expect(vocabulary.ReasonError, "the kubeconfig in Secret far (spec.kubeConfig.secretRef) is of no use: the cluster at "+config.Host+" cannot be identified")
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
+	b.remove()
 
 	b.install()
 	b.setKubeconfig(refused)
@@ -360,9 +313,7 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 			if writes = append(writes, b.writesThere()...); len(writes) > 0 {
 				t.Errorf("writes: %q", writes)
 			}
-			if _, ok := b.configMap("a"); ok {
-				t.Error("there is a config map in the local cluster")
-			}
+			b.wantNone("a")
 		})
 	}
 	b.setKubeconfig(good)

@@ -5,16 +5,22 @@ package component
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -30,8 +36,10 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -303,12 +311,12 @@ func TestAComponentStaysRolledBackIfTheFailedRevisionWouldBeTheSame(t *testing.T
 		o := operate(t, ReconcilerOptions{Revisions: RevisionOptions{RollbackOnFailure: true}})
 		o.upTo(2)
 		status := o.obj.GetStatus()
-		status.History[0].ReadyAt, status.History[0].Result = nil, v1alpha1.RevisionFailed
+		status.History[0].ReadyAt, status.History[0].Result, status.AppliedGeneration = nil, v1alpha1.RevisionFailed, 1
 		if !revision.Of(o.obj).RollBack("it failed") {
 			t.Fatal("it is not rolled back")
 		}
-		if _, err := o.reconcile(version{digest: "1"}); err != nil || status.Revision != 3 {
-			t.Fatalf("%v, revision %d", err, status.Revision)
+		if _, err := o.reconcile(version{digest: "1"}); err != nil || status.Revision != 3 || status.AppliedGeneration != 1 {
+			t.Fatalf("%v, revision %d, applied generation %d", err, status.Revision, status.AppliedGeneration)
 		}
 		component := revision.Of(o.obj).Processing().Component
 		for range 2 {
@@ -341,6 +349,121 @@ func TestAFailedRevisionStaysIfTheOneBeforeIsNotKept(t *testing.T) {
 	}
 }
 
+func TestARollbackAppliesTheManifestsOfAnEarlierRevision(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	o.engine.outcome = reconciler.Outcome{Total: 1, Settled: 1}
+	const pinned = "pinned to revision 1 by annotation test.corbel.run/rollback-to"
+	for _, step := range []struct {
+		what, rollbackTo string
+		size             int    // of the spec
+		applied, history string // the size, and the revisions
+	}{
+		{"an installation", "", 1, "1", "1 Ready 0"},
+		{"a change", "", 2, "2", "2 Ready 0, 1 Ready 0"},
+		{"a rollback", "1", 2, "1", "3 Ready 1, 2 Ready 0, 1 Ready 0"},
+		{"another change of the spec", "1", 3, "1", "3 Ready 1, 2 Ready 0, 1 Ready 0"},
+		{"the end of the rollback", "", 3, "3", "4 Ready 0, 3 Ready 1, 2 Ready 0, 1 Ready 0"},
+	} {
+		if step.size != o.obj.Spec.Size {
+			o.obj.Generation, o.obj.Spec.Size = o.obj.Generation+1, step.size
+		}
+		o.obj.Annotations = map[string]string{"test.corbel.run/rollback-to": step.rollbackTo}
+		request, err := o.reconcile(version{digest: "1"})
+		check(t, err)
+		o.report(t.Context(), o.obj, session.Outcome{Phase: session.PhaseApply})
+		if got, _, _ := unstructured.NestedString(request.Objects[0].(*unstructured.Unstructured).Object, "data", "size"); got != step.applied {
+			t.Errorf("%s: applied is size %s, want %s", step.what, got, step.applied)
+		}
+		var history []string
+		for _, entry := range o.obj.Status.History {
+			history = append(history, fmt.Sprint(entry.Revision, " ", entry.Result, " ", entry.RollbackTo))
+		}
+		if diff := cmp.Diff(step.history, strings.Join(history, ", ")); diff != "" {
+			t.Errorf("%s: history (-want +got):\n%s", step.what, diff)
+		}
+		_, _, message := o.obj.Status.GetState()
+		if strings.Contains(message, pinned) != (step.rollbackTo != "") || o.obj.Status.AppliedGeneration != o.obj.Generation {
+			t.Errorf("%s: applied generation %d of %d, %s", step.what, o.obj.Status.AppliedGeneration, o.obj.Generation, message)
+		}
+	}
+}
+
+// Data goes with what is irreplaceable, and content of instances with what an earlier definition lacks.
+func TestARollbackRetainsWhatIsIrreplaceableAndDowngradesNoDefinition(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	o.revisions.Renderer.Generator = generatorFunc(func(_ context.Context, _, _ string, parameters types.Unstructurable) ([]client.Object, error) {
+		size := fmt.Sprint(parameters.ToUnstructured()["size"])
+		return append(oneConfigMap(size), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "things.example.com"}, "spec": map[string]any{"size": size},
+		}}), nil
+	})
+	reconcile := func() {
+		t.Helper()
+		_, err := o.applier.createOrUpdate(t.Context(), o.obj, noCommit)
+		check(t, err)
+	}
+	for generation := range int64(2) {
+		o.obj.Generation, o.obj.Spec.Size = generation+1, int(generation)+1
+		reconcile()
+	}
+	o.obj.Annotations = map[string]string{"test.corbel.run/rollback-to": "1"}
+	o.obj.Status.Inventory = v1alpha1.Inventory{Format: 1, Items: []v1alpha1.InventoryItem{
+		{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, {Version: "v1", Kind: "Namespace", Name: "extra"},
+		{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "b"},
+	}}
+	retained := []report.Key{{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, {Kind: "Namespace", Name: "extra"}}
+	o.engine.outcome.Retained = retained
+	reconcile()
+	request := o.engine.applied[len(o.engine.applied)-1]
+	if diff := cmp.Diff(retained, request.Retain); diff != "" || len(request.Objects) != 2 || !request.Stored || o.obj.Status.Revision != 3 {
+		t.Fatalf("revision %d, %d objects; retained are (-want +got):\n%s", o.obj.Status.Revision, len(request.Objects), diff)
+	}
+	size, _, _ := unstructured.NestedString(request.Objects[1].(*unstructured.Unstructured).Object, "spec", "size")
+	if valueOf(request.Objects) != "1" || size != "2" {
+		t.Errorf("the ConfigMap is that of revision %s, and the definition that of revision %s", valueOf(request.Objects), size)
+	}
+	o.report(t.Context(), o.obj, session.Outcome{Phase: session.PhaseApply})
+	_, _, message := o.obj.Status.GetState()
+	checkMistakes(t, errors.New(message), "kept of later revisions: |"+
+		"CustomResourceDefinition things.example.com|PersistentVolumeClaim shop/data|Namespace extra")
+}
+
+func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
+	o, local := operate(t, ReconcilerOptions{Revisions: RevisionOptions{RevisionHistoryLimit: new(2)}}), fake.NewClientBuilder().Build()
+	o.revisions.Renderer.Revisions = historyIn(local)
+	o.upTo(3)
+	applied := len(o.engine.applied)
+	for _, step := range []struct {
+		to, says string
+		damaged  bool
+	}{
+		{to: "1", says: "revision 1 cannot be applied again, because its manifests are not kept; those of revision 3, 2 are"},
+		{to: "last", says: `"last" must be the number of an earlier revision`},
+		{to: "2", says: "it does not open", damaged: true},
+	} {
+		if step.damaged {
+			list := &corev1.SecretList{}
+			check(t, local.List(t.Context(), list))
+			list.Items[0].Data["history"][40] ^= 1
+			check(t, local.Update(t.Context(), &list.Items[0]))
+		}
+		o.obj.Annotations = map[string]string{"test.corbel.run/rollback-to": step.to}
+		request, err := o.reconcile(version{digest: "1"})
+		checkMistakes(t, err, step.says)
+		if v := verdict.Evaluate(verdict.Facts{Err: err}); !v.Stalled || v.Reason != vocabulary.ReasonSpecInvalid || o.obj.Status.Revision != 3 {
+			t.Errorf("%s: revision %d, %s: %s", step.to, o.obj.Status.Revision, v.Reason, v.Message)
+		}
+		if len(o.engine.applied) > applied && !request.RepairOnly {
+			t.Errorf("%s: the engine applies %+v", step.to, request)
+		}
+	}
+	o.obj.Annotations = nil
+	if _, err := o.reconcile(version{digest: "1"}); err != nil || o.obj.Status.Revision != 3 {
+		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
+	}
+}
+
 func TestAPinnedComponentIsDeletedAlthoughItsHistoryIsLost(t *testing.T) {
 	o := operate(t, ReconcilerOptions{})
 	o.upTo(2)
@@ -353,6 +476,31 @@ func TestAPinnedComponentIsDeletedAlthoughItsHistoryIsLost(t *testing.T) {
 	o.obj.Status.Inventory.DeleteHooks = true
 	if res, err := o.deletion.delete(t.Context(), o.obj, noCommit); res != result.Success || err != nil || len(o.engine.deleted) != 1 || o.renders == 0 {
 		t.Errorf("%v, %v; %d deletions, rendered %d times", res, err, len(o.engine.deleted), o.renders)
+	}
+}
+
+func TestARequestForAReconcileIsFollowedWithoutANewRevision(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	_, err := o.reconcile(version{digest: "1", blind: true})
+	check(t, err)
+	before := o.obj.Status.DeepCopy()
+	for _, request := range []map[string]string{
+		{"test.corbel.run/reconcile-at": "2026-01-01T00:00:00Z"},
+		{"reconcile.fluxcd.io/requestedAt": "2026-01-01T23:00:00.123-05:00"},
+		{"test.corbel.run/reconcile-at": "2026-01-03T00:00:00Z"},
+	} {
+		o.obj.Annotations, o.renders = request, 0
+		_, err := o.applier.createOrUpdate(t.Context(), o.obj, noCommit)
+		check(t, err)
+		after := o.obj.Status.DeepCopy()
+		for _, value := range request {
+			if after.LastHandledReconcileAt != value || o.renders == 0 {
+				t.Errorf("%v: handled is %q, rendered %d times", request, after.LastHandledReconcileAt, o.renders)
+			}
+		}
+		if after.LastHandledReconcileAt = ""; !cmp.Equal(before, after) {
+			t.Errorf("%v: the status (-was +is):\n%s", request, cmp.Diff(before, after))
+		}
 	}
 }
 
@@ -372,23 +520,40 @@ func TestAForgedRollbackIsDropped(t *testing.T) {
 
 func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
 	for name, test := range map[string]struct {
-		text  string
-		hooks []HookFunc[*widget]
-		asked bool
+		text       string
+		hooks      []HookFunc[*widget]
+		annotation string
+		asked      bool
+		revision   int64 // 1 by default
 	}{
 		"the same":      {},
 		"other objects": {text: "other", asked: true},
 		"a hook that does not run before the approval": {hooks: []HookFunc[*widget]{noteHook("hook")}, asked: true},
+		"the annotation says that none is required":    {text: "other", annotation: "false", revision: 2},
 	} {
 		o := operate(t, ReconcilerOptions{})
 		if _, err := o.reconcile(version{digest: "1"}); err != nil {
 			t.Fatal(err)
 		}
 		o.settings.requireApproval, o.code.hooks[preReconcile] = true, hooksOf(test.hooks...)
-		_, err := o.reconcile(version{digest: "2", text: test.text})
-		if got := o.obj.Status.Approval != nil; got != test.asked || (err != nil) != test.asked || o.obj.Status.Revision != 1 || o.obj.Status.Note != "" {
-			t.Errorf("%s: asked %t, %v, revision %d, note %q", name, got, err, o.obj.Status.Revision, o.obj.Status.Note)
+		if test.annotation != "" {
+			o.obj.Annotations = map[string]string{"test.corbel.run/require-approval": test.annotation}
 		}
+		_, err := o.reconcile(version{digest: "2", text: test.text})
+		// The objects of a stored set change no type that components share: the operator upgrades it without approval.
+		if last := o.engine.applied[len(o.engine.applied)-1]; last.Stored != test.asked {
+			t.Errorf("%s: the engine gets a stored set: %t", name, last.Stored)
+		}
+		got, revision := o.obj.Status.Approval != nil, o.obj.Status.Revision
+		if got != test.asked || (err != nil) != test.asked || revision != max(test.revision, 1) || o.obj.Status.Note != "" {
+			t.Errorf("%s: asked %t, %v, revision %d, note %q", name, got, err, revision, o.obj.Status.Note)
+		}
+	}
+	o := operate(t, ReconcilerOptions{})
+	o.obj.Annotations = map[string]string{"test.corbel.run/require-approval": "maybe"}
+	_, err := o.reconcile(version{digest: "1"})
+	if checkMistakes(t, err, `"maybe" must be "true" or "false"`); verdict.Evaluate(verdict.Facts{Err: err}).Reason != vocabulary.ReasonSpecInvalid {
+		t.Errorf("the error %v is no mistake in the component", err)
 	}
 }
 
@@ -566,6 +731,69 @@ func TestNoStatusSaysReadyOfARevisionThatWasNotReady(t *testing.T) {
 			}
 			if writes != test.writes {
 				t.Errorf("%d writes before the end, want %d", writes, test.writes)
+			}
+		})
+	}
+}
+
+func TestAReleaseThatCannotBeTakenOverIsNamed(t *testing.T) {
+	chart, err := helm.New(fstest.MapFS{
+		"Chart.yaml":       {Data: []byte("apiVersion: v2\nname: store\nversion: 1.0.0\n")},
+		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
+	}, ".", helm.Options{})
+	check(t, err)
+	for name, test := range map[string]struct {
+		reference string // shop/main/2 by default
+		chart     string // of the release; store by default
+		forbidden bool   // the option is not set
+		change    func(*widget)
+		says      string
+	}{
+		"missing":              {reference: "shop/main/3", says: "Helm release shop/main has no revision 3: there is neither a Secret nor a ConfigMap sh.helm.release.v1.main.v3"},
+		"of another namespace": {reference: "other/main/2", says: "Helm release other/main is not in the namespace of the component"},
+		"of another name":      {reference: "shop/other/2", says: "Helm release shop/other cannot be adopted: the component is deployed as shop/main"},
+		"of another chart":     {chart: "shop", says: "it is of the chart shop, and the operator renders store"},
+		"by an operator that takes over none": {forbidden: true,
+			says: "adopt-helm-release: this operator takes over no Helm releases: its author allows it by the option AdoptHelmReleases"},
+		"under the policy never": {change: func(w *widget) { w.Spec.AdoptionPolicy = v1alpha1.AdoptionPolicyNever },
+			says: "Helm release shop/main cannot be adopted: the adoption policy is Never"},
+		"no reference": {reference: "main", says: `adopt-helm-release: "main" is not namespace, name and revision of a Helm release`},
+		// The values that were drawn for its first revision would replace those of the release.
+		"by a component that was tried before": {change: func(w *widget) { w.Status.Revision = 1 }, says: "only a new component can take over a release"},
+		"by an installed component":            {change: func(w *widget) { w.Status.Revision, w.Status.AppliedGeneration = 1, 1 }, says: "only a new one can take over a release"},
+		// A user who may write the status alone takes over nothing.
+		"that the status alone names": {change: func(w *widget) {
+			w.Annotations, w.Status.Revision, w.Status.Inventory = nil, 1, someInventory
+			w.Status.AdoptedRelease = &v1alpha1.AdoptedRelease{Namespace: "shop", Name: "main", Revision: 2}
+		}, says: "adopt-helm-release: it is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := &fakeEngine{}
+			h, _ := testHandler(t, engine, ReconcilerOptions{Users: UserOptions{AdoptHelmReleases: !test.forbidden}})
+			h.revisions.Renderer.Generator = chart
+			if test.chart == "" {
+				test.chart = "store"
+			}
+			record := fmt.Sprintf(`{"name": "main", "namespace": "shop", "version": 2, "info": {"status": "deployed"}, "chart": {"metadata": {"name": %q}}}`, test.chart)
+			h.targets.(*fakeTargets).target.Client = fake.NewFakeClient(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sh.helm.release.v1.main.v2", Labels: map[string]string{"owner": "helm", "name": "main"}},
+				Type:       "helm.sh/release.v1", Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString([]byte(record)))},
+			})
+			obj := newWidget()
+			obj.Annotations = map[string]string{"test.corbel.run/adopt-helm-release": "shop/main/2"}
+			if test.reference != "" {
+				obj.Annotations["test.corbel.run/adopt-helm-release"] = test.reference
+			}
+			if test.change != nil {
+				test.change(obj)
+			}
+			named := obj.Status.AdoptedRelease
+			reconcileOnce(t, h, obj)
+			if obj.Status.AdoptedRelease != named {
+				t.Errorf("the status names the release %+v", obj.Status.AdoptedRelease)
+			}
+			if _, reason, message := obj.GetStatus().GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, test.says) || len(engine.applied) > 0 {
+				t.Errorf("%s: %s; want %s; %d calls of the engine", reason, message, test.says, len(engine.applied))
 			}
 		})
 	}

@@ -13,8 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -60,67 +59,6 @@ func results(w *widget.Widget) []string {
 	return texts
 }
 
-func TestARollbackAppliesTheManifestsOfAnEarlierRevision(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1", "c": "1"}})
-	b.until(v1alpha1.StateReady)
-	b.setValues(map[string]string{"a": "2", "b": "1", "d": "1"})
-
-	b.rollBack(1)
-	b.resetRequests()
-	w := b.until(v1alpha1.StateReady)
-	if w.Status.Revision == 2 { // it was ready before
-		t.Fatalf("the rollback has no revision of its own: %v", results(w))
-	}
-	want := []string{"create configmaps c", "delete configmaps d", "patch secrets main-revisions", "update configmaps a"}
-	if diff := cmp.Diff(want, without(b.writes(), "widgets/status")); diff != "" {
-		t.Errorf("writes of the rollback (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"3 Ready to 1", "2 Ready", "1 Ready"}, results(w)); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
-	_, _, message := w.Status.GetState()
-	if !strings.Contains(message, "pinned to revision 1 by annotation "+rollbackTo) || w.Spec.Values["a"] != "2" {
-		t.Errorf("%s; spec %v", message, w.Spec.Values)
-	}
-
-	// It stays pinned after a change of the spec and a restart, and at rest nothing is written.
-	b.setValues(map[string]string{"a": "3"})
-	b.restart(manifests.GeneratorFunc(configMaps))
-	b.resetRequests()
-	w, _, err := b.reconcile()
-	if writes := b.writes(); err != nil || len(writes) > 0 || w.Status.Revision != 3 {
-		t.Errorf("revision %d, writes %v, %v", w.Status.Revision, writes, err)
-	}
-	if value, _ := b.configMap("a"); value != "1" {
-		t.Errorf("config map a is %q", value)
-	}
-
-	var differ []string
-	for _, change := range must(b.reconciler.DiffRevisions(t.Context(), b.key("main"), 2, 3))(t) {
-		line := string(change.Class) + " " + change.Key.Name
-		for _, field := range change.Fields {
-			line += fmt.Sprintf(" %s %s->%s", field.Path, field.Old, field.New)
-		}
-		differ = append(differ, line)
-	}
-	if diff := cmp.Diff([]string{"Update a data.value 2->1", "Create c", "Delete d"}, differ); diff != "" {
-		t.Errorf("between the revisions (-want +got):\n%s", diff)
-	}
-	if _, err := b.reconciler.DiffRevisions(t.Context(), b.key("main"), 2, 9); err == nil || !strings.Contains(err.Error(), "revision 9 is not in its history") {
-		t.Errorf("%v", err)
-	}
-
-	b.rollBack(0)
-	w = b.untilRevision(4)
-	if value, _ := b.configMap("a"); value != "3" {
-		t.Errorf("config map a is %q without the annotation", value)
-	}
-	if _, _, message := w.Status.GetState(); strings.Contains(message, "pinned") {
-		t.Error(message)
-	}
-}
-
 // untilRevision reconciles until the revision is ready.
 func (b *bed) untilRevision(revision int64) (w *widget.Widget) {
 	b.Helper()
@@ -133,121 +71,6 @@ func (b *bed) untilRevision(revision int64) (w *widget.Widget) {
 		return nil
 	})
 	return w
-}
-
-// stateful is a generator whose later versions drop a volume and a namespace, and change a
-// definition.
-func stateful(_ context.Context, namespace, _ string, parameters types.Unstructurable) ([]client.Object, error) {
-	values, _ := parameters.ToUnstructured()["values"].(map[string]any)
-	group, second := strings.ReplaceAll(namespace, "-", "")+".example.com", ""
-	if values["version"] != "1" {
-		second = ", {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}"
-	}
-	objects := []client.Object{
-		configMap("a", func(c *corev1.ConfigMap) { c.Data = map[string]string{"value": values["version"].(string)} }),
-		read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things." + group + "}, spec: {group: " + group +
-			", scope: Namespaced, names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}, " +
-			"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}" + second + "]}}"),
-	}
-	if values["version"] == "2" {
-		objects = append(objects, read("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"-extra}}"),
-			read("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, annotations: {"+operatorName+"/ready-when: 'true'}}, "+
-				"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"))
-	}
-	return objects, nil
-}
-
-func TestARollbackDeletesNoVolumeAndNoNamespaceAndDowngradesNoDefinition(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(stateful), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"version": "1"}})
-	b.until(v1alpha1.StateReady)
-	b.setValues(map[string]string{"version": "2"})
-
-	b.rollBack(1)
-	w := b.untilRevision(3)
-	_, _, message := w.Status.GetState()
-	group := strings.ReplaceAll(b.namespace, "-", "") + ".example.com"
-	for _, kept := range []string{
-		"CustomResourceDefinition things." + group, "PersistentVolumeClaim " + b.namespace + "/data", "Namespace " + b.namespace + "-extra",
-	} {
-		if !strings.Contains(message, kept) {
-			t.Errorf("the message does not name %s: %s", kept, message)
-		}
-	}
-	if value, _ := b.configMap("a"); value != "1" {
-		t.Errorf("config map a is %q", value)
-	}
-	data, extra := &corev1.PersistentVolumeClaim{}, &corev1.Namespace{}
-	b.check(b.client.Get(t.Context(), b.key("data"), data))
-	b.check(b.client.Get(t.Context(), client.ObjectKey{Name: b.namespace + "-extra"}, extra))
-	if data.DeletionTimestamp != nil || extra.DeletionTimestamp != nil {
-		t.Error("the volume or the namespace is being deleted")
-	}
-	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	b.check(b.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, definition))
-	if versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions"); len(versions) != 2 {
-		t.Errorf("the definition has %d versions", len(versions))
-	}
-
-	// They are dependents still, and what they are needed for decides about them later.
-	b.rollBack(0)
-	b.update(func(w *widget.Widget) { w.Spec.Values["version"] = "3" })
-	b.eventually("the deletion of the volume that no revision needs", func() error {
-		_, _, _ = b.reconcile()
-		claim := &corev1.PersistentVolumeClaim{}
-		if err := b.client.Get(t.Context(), b.key("data"), claim); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		if claim.DeletionTimestamp == nil {
-			return errors.New("it is not being deleted")
-		}
-		return nil
-	})
-}
-
-func TestMistakesInARollbackStallAndListWhatIsKept(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(2)}})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.until(v1alpha1.StateReady)
-	b.setValues(map[string]string{"a": "2"})
-	b.setValues(map[string]string{"a": "3"})
-	wantStalled := func(text string) {
-		t.Helper()
-		b.resetRequests()
-		w, _, _ := b.reconcile()
-		state, reason, message := w.Status.GetState()
-		if state != v1alpha1.StateError || reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, text) {
-			t.Errorf("%s, %s: %s", state, reason, message)
-		}
-		for _, write := range b.writes() {
-			if strings.Contains(write, "configmaps") {
-				t.Errorf("it wrote %s", write)
-			}
-		}
-	}
-	b.rollBack(1)
-	defer func() {
-		if w := b.get(); w.Status.Revision != 3 {
-			t.Errorf("mistakes are counted as revisions: %v", results(w))
-		}
-	}()
-	wantStalled("revision 1 cannot be applied again, because its manifests are not kept; those of revision 3, 2 are")
-	b.update(func(w *widget.Widget) { w.Annotations[rollbackTo] = "last" })
-	wantStalled(`"last" must be the number of an earlier revision`)
-
-	secrets := &corev1.SecretList{}
-	b.check(b.client.List(t.Context(), secrets, client.InNamespace(b.namespace)))
-	for _, secret := range secrets.Items {
-		if strings.Contains(secret.Name, "-revisions-") {
-			secret.Data["history"][40] ^= 1
-			b.check(b.client.Update(t.Context(), &secret))
-		}
-	}
-	b.rollBack(2)
-	wantStalled("it does not open")
-	b.rollBack(0)
-	b.until(v1alpha1.StateReady)
 }
 
 // waiting reconciles until a revision waits for its approval, and returns the component.
@@ -271,9 +94,7 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 	}
 	b.resetRequests()
 	b.waiting(1)
-	if writes := b.writes(); len(writes) > 0 {
-		t.Errorf("writes while it waits: %v", writes)
-	}
+	b.wantNoWrites("writes while it waits")
 	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: w.Status.Approval.Hash})
 	w = b.until(v1alpha1.StateReady)
 	if w.Status.Revision != 1 || w.Status.Approval != nil {
@@ -301,9 +122,7 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 			t.Errorf("config map a is %q (restart: %t)", value, restart)
 		}
 	}
-	if _, exists := b.configMap("c"); exists {
-		t.Error("the next revision was applied")
-	}
+	b.wantNone("c")
 
 	// Nothing goes wrong if another client removes the plan from the status.
 	w.Status.Approval = nil
@@ -335,8 +154,7 @@ func TestANewRevisionWaitsForTheApprovalOfItsPlan(t *testing.T) {
 	b.untilRevision(3)
 	b.rollBack(0)
 	b.waiting(4)
-	b.check(b.client.Delete(t.Context(), b.get()))
-	b.untilGone()
+	b.remove()
 }
 
 func TestAForgedApprovalIsReplacedByTheTrueOne(t *testing.T) {
@@ -366,25 +184,12 @@ func TestAForgedApprovalIsReplacedByTheTrueOne(t *testing.T) {
 	}
 }
 
-func TestTheAnnotationDecidesWhetherApprovalIsRequired(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "false"})
-	b.until(v1alpha1.StateReady)
-	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "maybe"})
-	w, _, _ := b.reconcile()
-	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonSpecInvalid || !strings.Contains(message, `"maybe" must be "true" or "false"`) {
-		t.Errorf("%s: %s", reason, message)
-	}
-}
-
 // A pending revision with random values takes no room in the history, and can be replaced by another one
 // without a warning; repairs meanwhile are reported.
 func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
 	random := templated(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: core}\nstringData: {password: '{{ randAlphaNum 20 }}', color: {{ .Values.values.color }}}\n")
-	b := newBed(t, random, component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(2)}})
-	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
-	b.until(v1alpha1.StateReady)
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(2)}}
+	b := newReady(t, random, widget.Spec{Values: map[string]string{"color": "red"}}, options)
 	b.setValues(map[string]string{"color": "green"})
 	author := b.get().Status.History[0].ChangedBy
 	b.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRequireApproval: "true"})
@@ -412,5 +217,166 @@ func TestAPendingRevisionWithRandomValuesLeavesTheHistoryAsItIs(t *testing.T) {
 		[]byte(`{"metadata":{"annotations":{"`+operatorName+`/approve":"`+w.Status.Approval.Hash+`"}}}`)), client.FieldOwner("approver")))
 	if w = b.untilRevision(4); w.Status.History[0].ChangedBy != author {
 		t.Errorf("revision 4 was changed by %q, want the author of the spec, %q", w.Status.History[0].ChangedBy, author)
+	}
+}
+
+// fragile is configMaps with a Secret, which fails or renders an invalid object if the values ask for it.
+func fragile(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	spec := parameters.(*widget.Spec)
+	if spec.Values["fails"] != "" {
+		return nil, errors.New("the template fails")
+	}
+	objects, err := configMaps(ctx, namespace, name, parameters)
+	for _, object := range objects {
+		if object.GetName() == "invalid" {
+			object.SetAnnotations(map[string]string{operatorName + "/apply-ordr": "1"})
+		}
+	}
+	secret := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: "rendered"}, StringData: map[string]string{"size": spec.Settings.Data()["size"]},
+	}
+	return append(objects, secret), err
+}
+
+// found returns the config maps a to c, and whether the secret is there.
+func (b *bed) found() map[string]string {
+	b.Helper()
+	objects := map[string]string{}
+	for _, name := range []string{"a", "b", "c"} {
+		if value, exists := b.configMap(name); exists {
+			objects[name] = value
+		}
+	}
+	if err := b.client.Get(b.Context(), b.key("rendered"), &corev1.Secret{}); err == nil {
+		objects["rendered"] = ""
+	}
+	return objects
+}
+
+// damage is what other clients do.
+func (b *bed) damage() {
+	b.Helper()
+	b.check(b.client.Update(b.Context(), &corev1.ConfigMap{ObjectMeta: b.object("a"), Data: map[string]string{"value": "drifted"}}))
+	b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: b.object("b")}))
+	b.check(b.client.Delete(b.Context(), &corev1.Secret{ObjectMeta: b.object("rendered")}))
+}
+
+func TestWhatWasAppliedLastIsRepairedWhileThereIsNothingNew(t *testing.T) {
+	values := func(more string) func(*bed) {
+		return func(b *bed) {
+			b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2", "c": "1", more: "1"} })
+		}
+	}
+	tests := []struct {
+		name     string
+		fail     func(*bed)
+		options  component.ReconcilerOptions
+		state    v1alpha1.State
+		reason   string
+		revision int64
+		// forgets: another process repairs nothing.
+		forgets bool
+	}{
+		{name: "an object is invalid", fail: values("invalid"), state: v1alpha1.StateError, reason: vocabulary.ReasonInvalid, revision: 2},
+		{name: "the generator fails", fail: values("fails"), state: v1alpha1.StateError, reason: vocabulary.ReasonError, revision: 2},
+		{name: "the history keeps nothing", fail: values("fails"), options: component.ReconcilerOptions{Revisions: component.RevisionOptions{RevisionHistoryLimit: new(0)}},
+			state: v1alpha1.StateError, reason: vocabulary.ReasonError, revision: 2, forgets: true},
+		{name: "the plan to approve fails", fail: func(b *bed) {
+			b.annotate(map[string]string{operatorName + "/require-approval": "true"})
+			values("fails")(b)
+		},
+			state: v1alpha1.StateError, reason: vocabulary.ReasonError, revision: 1},
+		{name: "a patch names a Secret", state: v1alpha1.StateError, reason: vocabulary.ReasonSpecInvalid, revision: 2, fail: func(b *bed) {
+			b.update(func(w *widget.Widget) {
+				w.Spec.Values = map[string]string{"a": "2", "c": "1"}
+				w.Spec.Patches = []v1alpha1.Patch{{Patch: `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "rendered", "labels": {"a": "b"}}}`}}
+			})
+		}},
+		{name: "a reference is missing", state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, revision: 1, fail: func(b *bed) {
+			b.check(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings")}))
+			for _, value := range []string{"2", "3"} { // the spec changes, and once more
+				b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": value, "c": "1"} })
+				b.reconcile()
+			}
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBed(t, manifests.GeneratorFunc(fragile), test.options)
+			b.check(b.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: b.object("settings"), Data: map[string]string{"size": "3"}}))
+			b.create(widget.Spec{Values: map[string]string{"a": "1", "b": "1"}, Settings: &component.ConfigMapReference{Name: "settings"}})
+			b.until(v1alpha1.StateReady)
+			applied := b.found()
+			test.fail(b)
+			for _, restart := range []bool{false, true, false} {
+				if restart {
+					b.restartWith(manifests.GeneratorFunc(fragile), test.options)
+				}
+				b.damage()
+				damaged := b.found()
+				w, _, _ := b.reconcile()
+				want := applied
+				if restart && test.forgets {
+					want = damaged
+				}
+				if diff := cmp.Diff(want, b.found()); diff != "" {
+					t.Fatalf("restart: %t (-want +got):\n%s", restart, diff)
+				}
+				state, reason, message := w.Status.GetState()
+				if repairs := strings.HasSuffix(message, "; until then, what was applied last is repaired"); state != test.state || reason != test.reason ||
+					w.Status.Revision != test.revision || repairs != !cmp.Equal(want, damaged) {
+					t.Fatalf("%s, %s, revision %d: %s", state, reason, w.Status.Revision, message)
+				}
+				b.resetRequests()
+				b.reconcile()
+				b.wantNoWrites("writes at rest")
+				if restart && test.forgets {
+					return
+				}
+			}
+		})
+	}
+}
+
+func TestWhatWasAppliedLastIsRepairedAsSoonAsItIsChanged(t *testing.T) {
+	b := newReady(t, manifests.GeneratorFunc(fragile), widget.Spec{Values: map[string]string{"a": "1", "b": "1"}}, component.ReconcilerOptions{})
+	applied := b.found()
+	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "2", "invalid": "1"} })
+	b.start(b.manager)
+	for range 2 {
+		b.eventually("the failure to be reported", func() error {
+			if _, reason, message := b.get().Status.GetState(); reason != vocabulary.ReasonInvalid {
+				return errors.New(message)
+			}
+			return nil
+		})
+		b.damage()
+		b.eventually("the repair", func() error {
+			if diff := cmp.Diff(applied, b.found()); diff != "" {
+				return errors.New(diff)
+			}
+			return nil
+		})
+	}
+	b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"a": "3", "c": "1"} })
+	b.eventually("the new set", func() error {
+		if diff := cmp.Diff(map[string]string{"a": "3", "c": "1", "rendered": ""}, b.found()); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+func TestThePolicyOfTheComponentCountsForWhatWasAppliedLast(t *testing.T) {
+	b := newReady(t, manifests.GeneratorFunc(fragile), widget.Spec{Values: map[string]string{"a": "1", "b": "1"}}, component.ReconcilerOptions{})
+	b.update(func(w *widget.Widget) { w.Spec.Values["fails"], w.Spec.DriftPolicy = "1", v1alpha1.DriftPolicyIgnore })
+	b.damage()
+	damaged := b.found()
+	for range 2 {
+		b.reconcile()
+		if diff := cmp.Diff(damaged, b.found()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,11 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -91,24 +86,10 @@ func (f *upgradedFleet) run(v manifests.Generator, options component.ReconcilerO
 	if f.stop != nil {
 		f.stop()
 	}
-	manager := must(ctrl.NewManager(must(f.env.ConfigFor(f.user, "system:masters"))(f), ctrl.Options{
-		Scheme:     newScheme(f.T),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	}))(f)
+	manager := f.confined(must(f.env.ConfigFor(f.user, "system:masters"))(f), newScheme(f.T))
 	f.reconciler = component.NewReconciler[*widget.Widget](operatorName, v, options)
 	f.check(f.reconciler.SetupWithManager(manager))
-	ctx, cancel := context.WithCancel(f.Context())
-	done := make(chan error, 1)
-	go func() { done <- manager.Start(ctx) }()
-	f.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			f.Errorf("the operator ended with %v", err)
-		}
-	})
-	f.Cleanup(f.stop)
+	f.stop = f.start(manager)
 }
 
 func (f *upgradedFleet) eventually(what string, reached func() bool) {

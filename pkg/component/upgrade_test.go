@@ -436,7 +436,7 @@ func (u upgrade) start(t *testing.T, e *env.Environment, wrap func(http.RoundTri
 			return nil
 		})
 	}
-	check(t, reconciler.SetupWithManager(newManagerVia(t, e, "operator-"+u.name, wrap)))
+	check(t, reconciler.SetupWithManager(newManager(t, e, "operator-"+u.name, wrap)))
 	return reconciler
 }
 
