@@ -242,6 +242,8 @@ func hostileCharts() []hostile {
 		inFile("T37 a templated type", "web/crds/a.yaml", named("{{ .Release.Name }}"), "crds/a.yaml"),
 		inChart("a large regular expression", `{{ regexMatch (print (repeat 7000 "x?") "z") (repeat 2000000 "x") }}`, "functions and loops worked on more than"),
 		inChart("all matches of a large regular expression", `{{ regexFindAll (print (repeat 7000 "x?") "z") (repeat 2000000 "x") -1 }}`, "functions and loops worked on more than"),
+		inChart("many keys", `{{ range until 1000 }}{{ $_ := genPrivateKey "ed25519" }}{{ end }}`, "functions and loops worked on more than"),
+		inChart("a long argument of a method", `{{ now.Format (repeat 1000000 "x") }}`, "an argument of a method takes more than 65536 bytes"),
 		inChart("a value in itself as TOML", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toToml $d }}`, "or contains itself"),
 		inChart("all values in themselves", `{{ $_ := set .Values "self" .Values }}{{ toYaml .Values }}`, "or contains itself"),
 		inChart("deep values", deepList+`{{ $_ := set .Values "l" $l }}{{ .Values.YAML }}`, "error calling YAML: a value is nested deeper than 1000 levels"),
