@@ -51,6 +51,7 @@ func TestDecodeNamesFileDocumentAndLine(t *testing.T) {
 		want       []string
 	}{
 		{"does not parse", configMap + "---\na: b: c\n", []string{"a.yaml: document 2, line 6: mapping values are not allowed in this context"}},
+		{"no text", "\x00", []string{"a.yaml: line 1: the character U+0000 is not allowed"}},
 		{"a string", "hello\n", []string{"a.yaml: document 1, line 1: want an object, got a string"}},
 		{"a list", configMap + "---\n- a\n", []string{"a.yaml: document 2, line 6: want an object, got a list"}},
 		{"an empty object", "{}", []string{"a.yaml: document 1, line 1: apiVersion is missing", "a.yaml: document 1, line 1: kind is missing", "a.yaml: document 1, line 1: metadata.name is missing"}},
