@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 )
 
 // shared is the environment of a test binary; Main sets its options.
@@ -96,4 +97,42 @@ func skipIfShort(t testing.TB) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which is left out with -short")
 	}
+}
+
+// patience is far more than anything takes on a machine that is not overloaded.
+const patience = 2 * time.Minute
+
+// Await calls a check until it returns no error. After two minutes it returns the last error.
+func Await(ctx context.Context, check func() error) error {
+	for deadline := time.Now().Add(patience); ; {
+		err := check()
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Until is Await for a test, which fails if the last error remains.
+func Until(t testing.TB, what string, check func() error) {
+	t.Helper()
+	if err := Await(t.Context(), check); err != nil {
+		t.Fatalf("waited in vain until %s: %v", what, err)
+	}
+}
+
+// Run runs a manager. The function that it returns ends it, and waits for its end; the end of the test calls it as well.
+func Run(t testing.TB, manager interface{ Start(context.Context) error }) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
 }
