@@ -185,6 +185,7 @@ var rooms = []Room{
 	{Path: "test/architecture", Floor: supportFloor, Kind: Support},
 	{Path: "test/audit", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/test/documented", Floor: supportFloor, Kind: Support},
+	{Path: "cmd/corbel/test/shops", Floor: supportFloor, Kind: Support},
 	{Path: "test/mutants", Floor: supportFloor, Kind: Support},
 	{Path: "test/env", Floor: supportFloor, Kind: Support},
 	{Path: "test/slice", Floor: supportFloor, Kind: Support},

@@ -36,9 +36,7 @@ const (
 // needs it.
 func (b *bed) createFleet(t testing.TB) {
 	t.Helper()
-	if err := b.fleet(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.fleet())
 }
 
 func (b *bed) createBranches() error {

@@ -53,9 +53,7 @@ const opened = `document.querySelector('#live') && location.search === ''`
 func (b *bed) tab(t testing.TB, base string) *page {
 	t.Helper()
 	// The first context of the browser is the browser itself, and stays.
-	if err := chromedp.Run(b.browser); err != nil {
-		t.Fatal(err)
-	}
+	check(t, chromedp.Run(b.browser))
 	ctx, cancel := chromedp.NewContext(b.browser)
 	ctx, cancelTimeout := context.WithTimeout(ctx, 2*patience)
 	p := &page{TB: t, ctx: ctx, base: base}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/cmd/corbel/ui"
 )
 
@@ -37,21 +38,17 @@ func TestScreenshots(t *testing.T) {
 		"branch-0214": "Deployment team-4/branch-0214-web: 1 of 2 replicas ready", "branch-0555": "spec.patches[0]: matches no object of the component",
 	} {
 		branch := branchOf(teamOf(int(name[len(name)-1]-'0')), name)
-		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch); err != nil {
-			t.Fatal(err)
-		}
+		check(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch))
 		state := v1alpha1.StateError
 		if name == "branch-0214" {
 			state = v1alpha1.StateProcessing
 		}
-		if err := b.setStatus(t.Context(), branch, branchStatus(state, message)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, b.setStatus(t.Context(), branch, branchStatus(state, message)))
 	}
 	b.annotate(t, deployment("corner-cache"), "kubectl-edit", "restarted by hand")
 	p := b.visit(t, b.serve(t, ui.Options{Write: true}), "")
 	breakShop := func() {
-		b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
+		b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
 	}
 	shots := []struct {
 		name, scheme, hash, ready string
@@ -77,9 +74,7 @@ func TestScreenshots(t *testing.T) {
 		if len(picture) > largest {
 			t.Errorf("%s has %d bytes, want at most %d", shot.name, len(picture), largest)
 		}
-		if err := os.WriteFile(filepath.Join(*screenshots, shot.name+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(*screenshots, shot.name+".png"), picture, 0o644))
 	}
 	b.patch(t, deployment("corner-cache"), "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
 }
@@ -88,9 +83,7 @@ func TestScreenshots(t *testing.T) {
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	decoded, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	bounds, counts := decoded.Bounds(), map[color.RGBA]int{}
 	each := func(visit func(x, y int, c color.RGBA)) {
 		for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -115,8 +108,6 @@ func small(t *testing.T, picture []byte) []byte {
 	each(func(x, y int, c color.RGBA) { paletted.SetColorIndex(x, y, nearest[c]) })
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&out, paletted); err != nil {
-		t.Fatal(err)
-	}
+	check(t, encoder.Encode(&out, paletted))
 	return out.Bytes()
 }

@@ -24,7 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/cmd/corbel/ui"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 var corner = func(tab string) string { return hashOf(shopType, market, "corner", tab) }
@@ -64,14 +66,14 @@ func TestTheTreeOfAComponentFollowsTheCluster(t *testing.T) {
 	p.until(`!window.before.innerText.includes('set by')`)
 	p.click("label", "Only what is not ready")
 	p.until(`document.querySelector('.unready').checkVisibility() && ![...document.querySelectorAll('.dependent')].some((r) => r.checkVisibility())`)
-	b.checkConditions(t, "corner")
+	b.untilReady(t)
 }
 
 func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
 	b := open(t)
 	p := b.visit(t, b.serve(t, ui.Options{}), "")
 	p.until(`document.querySelectorAll('.row').length > 0`)
-	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
+	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
 	p.click(".row", "corner")
 	p.shows(".status", "Processing")
 	p.shows(".about .message", "ImagePullBackOff")
@@ -91,11 +93,11 @@ func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
 	p.click("[role=tab]", "Events")
 	p.shows("#panel-events table", "Warning")
 	// It is corrected: what is shown follows, and a screen reader hears it.
-	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:1.0"}}`)))
+	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:1.0"}}`)))
 	p.until(`document.querySelector('#announcer').textContent === 'Shop market/corner: Ready, 14/14'`)
 	p.click("[role=tab]", "Cause")
 	p.shows("#panel-cause .headline", "Shop market/corner is Ready")
-	b.checkConditions(t, "corner")
+	b.untilReady(t)
 }
 
 func TestAnEditIsPlanned(t *testing.T) {
@@ -110,37 +112,33 @@ func TestAnEditIsPlanned(t *testing.T) {
 	p.expect("409")
 	p.click(".plan button", "Plan")
 	p.until(`document.querySelector('#panel-plan .error').textContent.length > 0`)
-	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Hello"}}`)))
+	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Hello"}}`)))
 	p.shows("#panel-plan .note", "The spec has changed since")
 	if p.text(`document.querySelector('#spec').value`) != "replicas: many" {
 		t.Error("what was typed is lost")
 	}
 	p.click("button", "Undo my edits")
 	p.until(`document.querySelector('#spec').value.includes('greeting: Hello') && document.querySelector('#panel-plan .note').hidden`)
-	b.patch(t, shop("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Welcome"}}`)))
+	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Welcome"}}`)))
 	p.until(`document.querySelector('#spec').value.includes('greeting: Welcome') && document.querySelector('#panel-plan .note').hidden`)
 	p.script(`document.querySelector('#spec').focus()`)
 	p.press(kb.Escape)
 	p.until(`document.activeElement === document.body && location.hash.endsWith('/plan')`)
-	if err := b.untilReady(t.Context(), "corner"); err != nil {
-		t.Fatal(err)
-	}
+	b.untilReady(t)
 	p.click(".plan button", "Plan the deletion")
 	p.shows("#panel-plan pre", "Shop market/corner: deletion")
 	p.shows("#panel-plan pre", "- Deployment")
 	if text := p.text(`document.body.innerText`); strings.Contains(text, "a very secret canary") {
 		t.Error("the page shows the value of a Secret")
 	}
-	b.checkConditions(t, "corner")
+	b.untilReady(t)
 }
 
 func TestARollbackIsConfirmedByTyping(t *testing.T) {
 	b := open(t)
-	scaled := shop("corner")
+	scaled := shops.New("corner")
 	b.patch(t, scaled, "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)))
-	if err := b.untilReady(t.Context(), "corner"); err != nil {
-		t.Fatal(err)
-	}
+	b.untilReady(t)
 	readOnly := b.visit(t, b.serve(t, ui.Options{}), corner("history"))
 	readOnly.shows("#panel-history table", "helm shop 1.0.0")
 	if readOnly.is(`[...document.querySelectorAll('button')].some((e) => /Roll back|Suspend|Reconcile/.test(e.textContent))`) {
@@ -162,7 +160,7 @@ func TestARollbackIsConfirmedByTyping(t *testing.T) {
 	p.until(`!document.querySelector('#confirm').open`)
 	p.until(`document.querySelector('.said').textContent.length > 0`)
 	p.shows("#panel-history table", "rollback to "+revision)
-	if err := poll(t.Context(), func() error {
+	env.Until(t, "the Deployment is as it was", func() error {
 		d := deployment("corner-web")
 		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
 			return err
@@ -171,18 +169,14 @@ func TestARollbackIsConfirmedByTyping(t *testing.T) {
 			return fmt.Errorf("it has %d replicas", *d.Spec.Replicas)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	p.click("button", "Suspend")
 	p.shows(".status", "Suspended")
 	p.click("button", "Resume")
 	p.shows(".status", "Ready")
 	b.patch(t, scaled, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"shop.example.com/rollback-to":null}},"spec":{"replicas":2}}`)))
-	if err := b.untilReady(t.Context(), "corner"); err != nil {
-		t.Fatal(err)
-	}
-	b.checkConditions(t, "corner")
+	b.untilReady(t)
+	b.untilReady(t)
 }
 
 func TestAFleetIsSearched(t *testing.T) {
@@ -194,12 +188,8 @@ func TestAFleetIsSearched(t *testing.T) {
 		t.Errorf("%v rows are in the page, want those in sight", rows)
 	}
 	branch := branchOf("team-7", "branch-0777")
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateError, "the quota is used up")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch))
+	check(t, b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateError, "the quota is used up")))
 	p.click("#search", "")
 	p.press("QUOTA used")
 	p.until(fmt.Sprintf(`document.querySelector('#count').textContent === '1 of %d components'`, fleetSize+1))
@@ -213,18 +203,12 @@ func TestAFleetIsSearched(t *testing.T) {
 	p.script(`document.querySelector('#list').scrollTop = 1e9`)
 	p.shows(".row:last-child", "branch-0993")
 	p.until(`document.querySelector('.row:last-child').ariaPosInSet === '100' && document.querySelector('.row').ariaSetSize === '100'`)
-	if err := b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
 	// One that is open and goes.
-	if err := b.createBranch(t.Context(), "team-3", "short", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.createBranch(t.Context(), "team-3", "short", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
 	p.click(".row", "short")
 	p.shows(".status", "Ready")
-	if err := b.client.Delete(t.Context(), branchOf("team-3", "short")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.client.Delete(t.Context(), branchOf("team-3", "short")))
 	p.shows(".component .about", "The component does not exist any more.")
 	p.until(`![...document.querySelectorAll('.row')].some((r) => r.textContent.includes('short'))`)
 }
@@ -290,15 +274,11 @@ func TestARollbackIsConfirmedByTheKeyboard(t *testing.T) {
 	}
 	create := func() {
 		t.Helper()
-		if err := b.createBranch(t.Context(), "team-0", "keys", status); err != nil {
-			t.Fatal(err)
-		}
+		check(t, b.createBranch(t.Context(), "team-0", "keys", status))
 	}
 	remove := func() {
 		t.Helper()
-		if err := b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "keys")); err != nil {
-			t.Fatal(err)
-		}
+		check(t, b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "keys")))
 	}
 	create()
 	t.Cleanup(remove)
@@ -344,9 +324,7 @@ func TestAFileLeadsToThePage(t *testing.T) {
 	b := open(t)
 	base := b.serve(t, ui.Options{})
 	file := filepath.Join(t.TempDir(), "open.html")
-	if err := os.WriteFile(file, []byte(`<!doctype html><meta http-equiv="refresh" content="0; url=`+base+"?token="+encodedToken+`">`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(`<!doctype html><meta http-equiv="refresh" content="0; url=`+base+"?token="+encodedToken+`">`), 0o600))
 	p := b.tab(t, base)
 	p.run(chromedp.Navigate("file://" + file))
 	p.until(opened + ` && document.querySelector('#live').textContent === 'Live'`)
@@ -361,23 +339,15 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 	ctx := t.Context()
 	// The inventory of one branch names another one. The message and the manager of that one are hostile.
 	status := branchStatus(v1alpha1.StateError, hostile)
-	if err := b.createBranch(ctx, "team-0", "zz-dependent", status); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.createBranch(ctx, "team-0", "zz-dependent", status))
 	dependent := branchOf("team-0", "zz-dependent")
-	if err := b.client.Get(ctx, client.ObjectKeyFromObject(dependent), dependent); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.client.Get(ctx, client.ObjectKeyFromObject(dependent), dependent))
 	b.annotate(t, dependent, "branch.example.com", "ours") // the operator's own, so that others can be told apart
 	b.patch(t, dependent, `<img src=x onerror=alert(4)>`, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/other":`+quote(hostile)+`}}}`)))
 	status.Inventory.Items = v1alpha1.InventoryItems{{Group: "branch.example.com", Version: "v1alpha1", Kind: "Branch", Namespace: "team-0", Name: "zz-dependent", UID: dependent.GetUID()}}
-	if err := b.createBranch(ctx, "team-0", "zz-hostile", status); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.createBranch(ctx, "team-0", "zz-hostile", status))
 	owner := branchOf("team-0", "zz-hostile")
-	if err := b.client.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.client.Get(ctx, client.ObjectKeyFromObject(owner), owner))
 	if err := b.client.Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "team-0", Name: "hostile"},
 		InvolvedObject: corev1.ObjectReference{APIVersion: branchAPI, Kind: "Branch", Namespace: "team-0", Name: "zz-hostile", UID: owner.GetUID()},
@@ -425,15 +395,11 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}
 	ready := row("ConfigMap", "corner-settings") + `.innerText.includes('Ready')`
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	base, stop := b.serveOn(t, listener, ui.Options{})
 	b.createFleet(t)
 	short := branchOf("team-3", "away")
-	if err := b.createBranch(t.Context(), "team-3", "away", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.createBranch(t.Context(), "team-3", "away", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
 	other := b.visit(t, base, hashOf(branchType, "team-3", "away", "tree"))
 	other.shows(".status", "Ready")
 	other.expect("Failed to load")
@@ -441,15 +407,11 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	p.until(ready + ` && document.querySelector('#live').textContent === 'Live'`)
 
 	p.expect("502")
-	if err := b.env.KillAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.env.KillAPIServer())
 	p.shows("#banner", "The API server does not answer")
 	p.until(`document.querySelector('#live').textContent === 'Not live'`)
 	p.until(ready) // what was there stays
-	if err := b.env.RestartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.env.RestartAPIServer(t.Context()))
 	p.until(`document.querySelector('#banner').textContent === '' && document.querySelector('#live').textContent === 'Live'`)
 	b.annotate(t, settings, "after-the-restart", "1")
 	p.until(row("ConfigMap", "corner-settings") + `.innerText.includes('set by after-the-restart')`)
@@ -459,9 +421,7 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	p.shows("#banner", "The server of this page does not answer")
 	p.until(ready)
 	b.annotate(t, settings, "while-away", "2")
-	if err := b.client.Delete(t.Context(), short); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.client.Delete(t.Context(), short))
 	// One with another token does not know the page.
 	if listener, err = net.Listen("tcp", listener.Addr().String()); err != nil {
 		t.Fatal(err)
@@ -479,7 +439,7 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	p.run(cdppage.BringToFront())
 	p.until(row("ConfigMap", "corner-settings") + `.innerText.includes('set by while-away')`)
 	b.patch(t, settings, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
-	b.checkConditions(t, "corner")
+	b.untilReady(t)
 }
 
 // interactive are the roles of what a user operates.
@@ -541,9 +501,7 @@ const wide = `(() => {
 func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 	b := open(t)
 	b.createFleet(t)
-	if err := b.createBranch(t.Context(), "team-0", "ill", branchStatus(v1alpha1.StateError, "Deployment team-0/"+strings.Repeat("long", 60)+": 0 of 3 replicas ready")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.createBranch(t.Context(), "team-0", "ill", branchStatus(v1alpha1.StateError, "Deployment team-0/"+strings.Repeat("long", 60)+": 0 of 3 replicas ready")))
 	t.Cleanup(func() {
 		if err := b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "ill")); err != nil {
 			t.Error(err)

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,86 +21,43 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
-	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/env"
 )
 
-const (
-	operatorName      = "shop.example.com"
-	operatorNamespace = "shop-system"
-	market            = "market" // the namespace of the shops
-	patience          = 2 * time.Minute
-	canary            = "a very secret canary" // the value of all Secrets
-	aboutCorner       = "?type=shops.shop.example.com&namespace=market&name=corner"
-)
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
-// bed is a cluster with an operator in this process.
+const patience = 2 * time.Minute
+
+// bed is a cluster with an operator in this process, and with one Shop.
 type bed struct {
 	testing.TB
 	env    *env.Environment
-	ctx    context.Context
 	client client.Client
 }
 
-// openBed starts an operator; the end of the test ends it.
-func openBed(t testing.TB, e *env.Environment) *bed {
+func openBed(t *testing.T) *bed {
 	t.Helper()
-	b := install(t, e)
-	b.startOperator()
+	b := &bed{TB: t, env: env.Shared(t)}
+	c, err := shops.Client(b.env)
+	check(b, err)
+	b.client = c
+	manager, err := shops.Operator(t.Context(), b.env, c, "../../..", keys{})
+	check(b, err)
+	env.Run(t, manager)
+	check(b, shops.Create(t.Context(), c, "corner"))
 	return b
 }
 
-// install installs the type of the shops.
-func install(t testing.TB, e *env.Environment) *bed {
+func check(t testing.TB, err error) {
 	t.Helper()
-	b := &bed{TB: t, env: e, ctx: context.WithoutCancel(t.Context())}
-	scheme := runtime.NewScheme()
-	b.check(errors.Join(clientgoscheme.AddToScheme(scheme), shopv1alpha1.SchemeBuilder.AddToScheme(scheme)))
-	var err error
-	b.client, err = client.New(b.env.Config(), client.Options{Scheme: scheme})
-	b.check(err)
-	_, err = envtest.InstallCRDs(b.env.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../examples/shop/config/crd"}})
-	b.check(err)
-	for _, namespace := range []string{market, operatorNamespace} {
-		b.check(client.IgnoreAlreadyExists(b.client.Create(b.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b
-}
-
-func (b *bed) startOperator() {
-	b.Helper()
-	manager, err := ctrl.NewManager(b.env.Config(), ctrl.Options{
-		Scheme: b.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	b.check(err)
-	generator, err := helm.New(os.DirFS("../../../examples/shop"), "chart", helm.Options{})
-	b.check(err)
-	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, manifests.Join(generator, keys{}), component.ReconcilerOptions{Operator: component.OperatorOptions{OperatorNamespace: new(operatorNamespace)}})
-	b.check(shops.SetupWithManager(manager))
-	ctx, cancel := context.WithCancel(b.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- manager.Start(ctx) }()
-	b.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.Errorf("the operator ended: %v", err)
-		}
-	})
 }
 
 // keys generates a Secret with a value that changes with the spec.
@@ -111,61 +67,19 @@ func (keys) Generate(_ context.Context, namespace, name string, parameters types
 	discount := fmt.Sprint(parameters.ToUnstructured()["discount"])
 	return []client.Object{&corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-keys"}, Data: map[string][]byte{"key": []byte(canary + discount)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-keys"}, Data: map[string][]byte{"key": []byte(shops.Canary + discount)},
 	}}, nil
 }
 
-func (b *bed) check(err error) {
+// untilReady waits until the Shop is Ready with a revision.
+func (b *bed) untilReady(revision int64) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
-func (b *bed) until(what string, check func() error) {
-	b.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := check()
-		if err == nil {
-			return
+	env.Until(b, fmt.Sprintf("the Shop has the revision %d", revision), func() error {
+		s, err := shops.AwaitReady(b.Context(), b.client, "corner")
+		if err == nil && s.Status.Revision != revision {
+			err = fmt.Errorf("it has the revision %d", s.Status.Revision)
 		}
-		if time.Now().After(deadline) {
-			b.Fatalf("waited in vain until %s: %v", what, err)
-		}
-	}
-}
-
-func shop(name string) *shopv1alpha1.Shop {
-	return &shopv1alpha1.Shop{
-		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: name},
-		Spec: shopv1alpha1.ShopSpec{ShopValues: shopv1alpha1.ShopValues{
-			Replicas: 2, Image: "registry.example.com/shop:1.0", Greeting: "Welcome", DatabaseSecret: name + "-database",
-			Discount: 10, Cache: shopv1alpha1.CacheValues{Enabled: true},
-		}},
-	}
-}
-
-// createShop creates a Shop with a Secret, and waits until it is Ready.
-func (b *bed) createShop(name string) {
-	b.Helper()
-	b.check(b.client.Create(b.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: name + "-database"}, StringData: map[string]string{"password": canary}}))
-	b.check(b.client.Create(b.ctx, shop(name)))
-	b.untilReady(name, 1)
-}
-
-func (b *bed) untilReady(name string, revision int64) {
-	b.Helper()
-	b.until(fmt.Sprintf("Shop %s is Ready with revision %d", name, revision), func() error {
-		s := shop(name)
-		if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s); err != nil {
-			return err
-		}
-		state, reason, message := s.Status.GetState()
-		if s.Status.IsReady() && s.Status.ObservedGeneration == s.Generation && s.Status.Revision == revision {
-			conditionstest.Check(b, conditions.For(s, &s.Status.Conditions))
-			return nil
-		}
-		return fmt.Errorf("it is %s (%s: %s), revision %d", state, reason, message, s.Status.Revision)
+		return err
 	})
 }
 
@@ -184,14 +98,10 @@ const token = "the token of the tests"
 func serve(t testing.TB, config *rest.Config, options Options) *browser {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	options.Address, options.Token = listener.Addr().String(), token
 	s, err := New(config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	server := httptest.NewUnstartedServer(s)
 	_ = server.Listener.Close()
 	server.Listener = listener
@@ -208,23 +118,17 @@ func serve(t testing.TB, config *rest.Config, options Options) *browser {
 func (p *browser) request(method, path, body string) (int, string) {
 	p.Helper()
 	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	r.Header.Set(tokenHeader, token)
 	if method == http.MethodPost {
 		r.Header.Set("X-Corbel", "1")
 		r.Header.Set("Content-Type", "application/json")
 	}
 	response, err := p.client.Do(r)
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	p.heard(text)
 	return response.StatusCode, string(text)
 }
@@ -258,16 +162,12 @@ func (p *browser) listen(path string) <-chan received {
 	p.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.Context()))
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"api/stream"+path, nil)
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	query := r.URL.Query()
 	query.Set("token", token)
 	r.URL.RawQuery = query.Encode()
 	response, err := p.client.Do(r)
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	if response.StatusCode != http.StatusOK {
 		p.Fatal(response.Status)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -26,14 +27,13 @@ import (
 func TestThePageShowsACluster(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() { awaitGoroutines(t, before+20) }) // runs last
-	b := openBed(t, env.Shared(t))
-	b.createShop("corner")
-	p := serve(t, b.env.Config(), Options{Write: true, Namespace: market, Context: "the tests"})
+	b := openBed(t)
+	p := serve(t, b.env.Config(), Options{Write: true, Namespace: shops.Namespace, Context: "the tests"})
 	for name, test := range map[string]func(*testing.T, *bed, *browser){"reads": reads, "refuses": refuses} {
 		t.Run(name, func(t *testing.T) { test(t, b, p) })
 	}
 	p.leavesNothing(t) // before there is a stream of which watches are yet to begin
-	events := p.listen(aboutCorner)
+	events := p.listen(about)
 	p.await(events, "connection", `"ok":true`)
 	p.await(events, "reset", "")
 	p.await(events, "tree", "corner-web")
@@ -43,7 +43,7 @@ func TestThePageShowsACluster(t *testing.T) {
 	p.mu.Lock()
 	all := p.all.String()
 	p.mu.Unlock()
-	for _, value := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary))[:20]} {
+	for _, value := range []string{shops.Canary, base64.StdEncoding.EncodeToString([]byte(shops.Canary))[:20]} {
 		if i := strings.Index(all, value); i >= 0 {
 			t.Errorf("the value of a Secret is answered: %.300s", all[max(0, i-200):])
 		}
@@ -55,18 +55,18 @@ func reads(t *testing.T, _ *bed, p *browser) {
 		Context, Namespace string
 		Write              bool
 	}
-	if p.get("api/info", &info); info.Context != "the tests" || info.Namespace != market || !info.Write {
+	if p.get("api/info", &info); info.Context != "the tests" || info.Namespace != shops.Namespace || !info.Write {
 		t.Errorf("info: %+v", info)
 	}
 	var list componentList
 	if p.get("api/components", &list); len(list.Items) != 1 || len(list.Problems) > 0 {
 		t.Fatalf("components: %+v", list)
 	}
-	if c := list.Items[0]; c.Type != "shops.shop.example.com" || !c.Ready || !c.UpToDate || c.Progress != "15/15" || c.Revision != 1 || c.Reconciler != operatorName {
+	if c := list.Items[0]; c.Type != "shops.shop.example.com" || !c.Ready || !c.UpToDate || c.Progress != "15/15" || c.Revision != 1 || c.Reconciler != shops.OperatorName {
 		t.Errorf("component: %+v", c)
 	}
 	var shown tree
-	p.get("api/tree"+aboutCorner, &shown)
+	p.get("api/tree"+about, &shown)
 	if titles := []string{shown.Stages[0].Title, shown.Stages[1].Title, shown.Stages[2].Title, shown.Stages[3].Title}; fmt.Sprint(titles) != "[shared by all components hooks before wave 0 wave 1]" {
 		t.Errorf("stages: %s", titles)
 	}
@@ -75,15 +75,15 @@ func reads(t *testing.T, _ *bed, p *browser) {
 		t.Errorf("Deployment: %+v", web)
 	}
 	var cause explanation
-	if p.get("api/why"+aboutCorner, &cause); !cause.Ready || !strings.HasPrefix(cause.Text, "Shop market/corner is Ready") {
+	if p.get("api/why"+about, &cause); !cause.Ready || !strings.HasPrefix(cause.Text, "Shop market/corner is Ready") {
 		t.Errorf("cause: %+v", cause)
 	}
 	var happened eventList
-	if p.get("api/events"+aboutCorner, &happened); len(happened.Items) < 10 || happened.Items[0].Object != "Shop market/corner" {
+	if p.get("api/events"+about, &happened); len(happened.Items) < 10 || happened.Items[0].Object != "Shop market/corner" {
 		t.Errorf("events: %+v", happened)
 	}
 	var known revisionList
-	if p.get("api/history"+aboutCorner, &known); len(known.Items) != 1 || !known.Items[0].Current || !known.Items[0].Kept || known.Items[0].Source != "helm shop 1.0.0 (1.0)" {
+	if p.get("api/history"+about, &known); len(known.Items) != 1 || !known.Items[0].Current || !known.Items[0].Kept || known.Items[0].Source != "helm shop 1.0.0 (1.0)" {
 		t.Errorf("history: %+v", known)
 	}
 }
@@ -114,30 +114,30 @@ func refuses(t *testing.T, b *bed, p *browser) {
 		{p, "GET", "api/tree?type=shops.shop.example.com&namespace=default&name=corner", "", 404, "is not shown"},
 		{p, "GET", "api/tree?type=secrets&namespace=market&name=corner-database", "", 404, "no type of components"},
 		{p, "GET", "api/tree?name=corner", "", 400, "must name a component"},
-		{p, "GET", "api/diff" + aboutCorner, "", 404, "no such page"},
-		{p, "POST", "api/diff" + aboutCorner, `{"revision":"x"}`, 400, "cannot be read"},
-		{p, "POST", "api/diff" + aboutCorner, `{"revision":7}`, 409, "has no revision 7"},
+		{p, "GET", "api/diff" + about, "", 404, "no such page"},
+		{p, "POST", "api/diff" + about, `{"revision":"x"}`, 400, "cannot be read"},
+		{p, "POST", "api/diff" + about, `{"revision":7}`, 409, "has no revision 7"},
 		{p, "GET", "api/none", "", 404, "no such page"},
-		{p, "POST", "api/plan" + aboutCorner, `{"spec":"a: ["}`, 400, "is no YAML"},
-		{p, "POST", "api/plan" + aboutCorner, `{"spec":"replicas: 1","delete":true}`, 400, "of a spec or of a deletion"},
-		{p, "POST", "api/plan" + aboutCorner, `{"spec":"replicas: -1"}`, 409, "databaseSecret"},
-		{p, "POST", "api/plan" + aboutCorner, `{"unknown":1}`, 400, "cannot be read"},
-		{p, "POST", "api/action" + aboutCorner, `{"action":"dance"}`, 400, "no action"},
-		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","revision":1}`, 400, `the confirmation must be "shop/corner"`},
-		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","revision":1,"confirm":"shop/other"}`, 400, "confirmation"},
-		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","confirm":"shop/corner"}`, 400, "number of a revision"},
-		{p, "POST", "api/action" + aboutCorner, `{"action":"rollback","revision":7,"confirm":"shop/corner"}`, 409, "revision 7 of Shop market/corner is not kept"},
-		{p, "POST", "api/action" + aboutCorner, `{"action":"suspend","uid":"another"}`, 409, "created again meanwhile"},
-		{p, "POST", "api/action" + aboutCorner, `{"action":"end-rollback","confirm":"shop/corner"}`, 409, "not rolled back"},
-		{reader, "POST", "api/action" + aboutCorner, `{"action":"reconcile"}`, 403, "--write"},
+		{p, "POST", "api/plan" + about, `{"spec":"a: ["}`, 400, "is no YAML"},
+		{p, "POST", "api/plan" + about, `{"spec":"replicas: 1","delete":true}`, 400, "of a spec or of a deletion"},
+		{p, "POST", "api/plan" + about, `{"spec":"replicas: -1"}`, 409, "databaseSecret"},
+		{p, "POST", "api/plan" + about, `{"unknown":1}`, 400, "cannot be read"},
+		{p, "POST", "api/action" + about, `{"action":"dance"}`, 400, "no action"},
+		{p, "POST", "api/action" + about, `{"action":"rollback","revision":1}`, 400, `the confirmation must be "shop/corner"`},
+		{p, "POST", "api/action" + about, `{"action":"rollback","revision":1,"confirm":"shop/other"}`, 400, "confirmation"},
+		{p, "POST", "api/action" + about, `{"action":"rollback","confirm":"shop/corner"}`, 400, "number of a revision"},
+		{p, "POST", "api/action" + about, `{"action":"rollback","revision":7,"confirm":"shop/corner"}`, 409, "revision 7 of Shop market/corner is not kept"},
+		{p, "POST", "api/action" + about, `{"action":"suspend","uid":"another"}`, 409, "created again meanwhile"},
+		{p, "POST", "api/action" + about, `{"action":"end-rollback","confirm":"shop/corner"}`, 409, "not rolled back"},
+		{reader, "POST", "api/action" + about, `{"action":"reconcile"}`, 403, "--write"},
 	} {
 		status, text := test.from.request(test.method, test.path, test.body)
 		if status != test.status || !json.Valid([]byte(text)) || !strings.Contains(strings.ReplaceAll(text, `\"`, `"`), test.text) {
 			t.Errorf("%s %s %s: %d %s", test.method, test.path, test.body, status, text)
 		}
 	}
-	s := shop("corner")
-	b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s))
+	s := shops.New("corner")
+	check(b, b.client.Get(b.Context(), client.ObjectKeyFromObject(s), s))
 	if len(s.Annotations) > 1 { // that of the plan
 		t.Errorf("written: %v", s.Annotations)
 	}
@@ -146,9 +146,9 @@ func refuses(t *testing.T, b *bed, p *browser) {
 // edit changes an object as a user of kubectl would.
 func (b *bed) edit(object client.Object, name, patch string) {
 	b.Helper()
-	object.SetNamespace(market)
+	object.SetNamespace(shops.Namespace)
 	object.SetName(name)
-	b.check(b.client.Patch(b.ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")))
+	check(b, b.client.Patch(b.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")))
 }
 
 // seesDrift changes dependents: also a Secret. Its values are not shown.
@@ -156,16 +156,16 @@ func (p *browser) seesDrift(b *bed, events <-chan received) {
 	p.Helper()
 	b.edit(&corev1.Service{}, "corner-api", `{"spec":{"sessionAffinity":"ClientIP"}}`)
 	p.await(events, "dependent", `"manager":"kubectl-edit"`)
-	b.edit(&corev1.Secret{}, "corner-keys", `{"stringData":{"other":"`+canary+`"},"metadata":{"annotations":{"example.com/key":"`+canary+`"}}}`)
+	b.edit(&corev1.Secret{}, "corner-keys", `{"stringData":{"other":"`+shops.Canary+`"},"metadata":{"annotations":{"example.com/key":"`+shops.Canary+`"}}}`)
 	if e := p.await(events, "dependent", `corner-keys`); !strings.Contains(e.data, `data.other`) || !strings.Contains(e.data, "***") {
 		p.Errorf("the drift of a Secret: %s", e.data)
 	}
 	b.edit(&appsv1.Deployment{}, "corner-cache", `{"spec":{"template":{"spec":{"containers":[{"name":"cache","image":"registry.example.com/missing:1.0"}]}}}}`)
 	p.await(events, "dependent", `"key":"apps/Deployment/market/corner-cache"`)
-	b.check(b.client.Delete(b.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-worker"}}))
+	check(b, b.client.Delete(b.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: shops.Namespace, Name: "corner-worker"}}))
 	p.await(events, "dependent", `"key":"/Service/market/corner-worker"`) // missing, or already created again
 	var shown tree
-	p.get("api/tree"+aboutCorner, &shown)
+	p.get("api/tree"+about, &shown)
 	if other := shown.find(p, "/Secret/market/corner-keys"); len(other.Changes) == 0 {
 		p.Errorf("the Secret: %+v", other)
 	}
@@ -176,16 +176,16 @@ func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
 	p.Helper()
 	post := func(path, body string, into any) {
 		p.Helper()
-		status, text := p.request(http.MethodPost, path+aboutCorner, body)
+		status, text := p.request(http.MethodPost, path+about, body)
 		if status != http.StatusOK {
 			p.Fatalf("%s %s: %d %s", path, body, status, text)
 		}
-		b.check(json.Unmarshal([]byte(text), into))
+		check(b, json.Unmarshal([]byte(text), into))
 	}
 	var spec map[string]string
-	p.get("api/spec"+aboutCorner, &spec)
+	p.get("api/spec"+about, &spec)
 	edited, err := json.Marshal(map[string]string{"spec": strings.Replace(spec["yaml"], "discount: 10", "discount: 20", 1)})
-	b.check(err)
+	check(b, err)
 	var plan planAnswer
 	if post("api/plan", string(edited), &plan); plan.ExitCode == 0 || !strings.Contains(plan.Text, "revision 1 → 2") || !strings.Contains(plan.Text, "corner-keys") || plan.Summary == "" {
 		p.Errorf("plan: %+v", plan)
@@ -193,8 +193,8 @@ func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
 	if post("api/plan", `{"delete":true}`, &plan); !strings.Contains(plan.Text, "deletion") || plan.ExitCode != 3 {
 		p.Errorf("plan of the deletion: %+v", plan)
 	}
-	b.edit(shop("corner"), "corner", `{"spec":{"discount":20}}`)
-	b.untilReady("corner", 2)
+	b.edit(shops.New("corner"), "corner", `{"spec":{"discount":20}}`)
+	b.untilReady(2)
 	p.await(events, "component", `"revision":2`)
 	var different difference
 	if post("api/diff", `{"revision":1}`, &different); different.From != 2 || different.To != 1 || !strings.Contains(different.Text, "corner-keys") || len(different.Changes) == 0 {
@@ -202,20 +202,20 @@ func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
 	}
 	var said map[string]string
 	post("api/action", `{"action":"rollback","revision":1,"confirm":"shop/corner"}`, &said)
-	b.untilReady("corner", 3)
+	b.untilReady(3)
 	p.await(events, "component", `"rolledBack":"1"`)
 	var known revisionList
-	if p.get("api/history"+aboutCorner, &known); len(known.Items) != 3 || known.Items[2].Note != "rollback to 1" || !known.Items[2].Current {
+	if p.get("api/history"+about, &known); len(known.Items) != 3 || known.Items[2].Note != "rollback to 1" || !known.Items[2].Current {
 		p.Errorf("history: %+v", known)
 	}
 	if post("api/plan", `{"endRollback":true}`, &plan); plan.ExitCode == 0 || !strings.Contains(plan.Text, "corner-keys") {
 		p.Errorf("plan of the end of the rollback: %+v", plan)
 	}
 	post("api/action", `{"action":"end-rollback","confirm":"shop/corner"}`, &said)
-	b.untilReady("corner", 4)
+	b.untilReady(4)
 	post("api/action", `{"action":"suspend"}`, &said)
 	p.await(events, "component", `"suspended":true`)
-	if status, text := p.request(http.MethodPost, "api/action"+aboutCorner, `{"action":"reconcile"}`); status != http.StatusConflict {
+	if status, text := p.request(http.MethodPost, "api/action"+about, `{"action":"reconcile"}`); status != http.StatusConflict {
 		p.Errorf("a reconcile of a component that is suspended: %d %s", status, text)
 	}
 	post("api/action", `{"action":"resume"}`, &said)
@@ -232,7 +232,7 @@ func (p *browser) leavesNothing(t *testing.T) {
 	t.Run("streams", func(t *testing.T) {
 		short := &browser{TB: t, url: p.url, client: p.client}
 		for range 20 {
-			short.await(short.listen(aboutCorner), "tree", "corner-web")
+			short.await(short.listen(about), "tree", "corner-web")
 		}
 	})
 	awaitGoroutines(t, before+10)
@@ -252,17 +252,17 @@ func awaitGoroutines(t *testing.T, most int) {
 // losesTheServer kills the API server under the streams, and changes a dependent when it is back.
 func (p *browser) losesTheServer(b *bed, events <-chan received) {
 	p.Helper()
-	b.check(b.env.KillAPIServer())
+	check(b, b.env.KillAPIServer())
 	p.await(events, "connection", `"ok":false`)
-	if status, text := p.request(http.MethodGet, "api/tree"+aboutCorner, ""); status != http.StatusBadGateway {
+	if status, text := p.request(http.MethodGet, "api/tree"+about, ""); status != http.StatusBadGateway {
 		p.Errorf("a tree without the API server: %d %s", status, text)
 	}
-	b.check(b.env.RestartAPIServer(b.ctx))
+	check(b, b.env.RestartAPIServer(b.Context()))
 	p.await(events, "connection", `"ok":true`)
 	p.await(events, "reset", "")
-	b.until("an object is changed", func() error {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-web"}}
-		return b.client.Patch(b.ctx, s, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"sessionAffinity":"ClientIP"}}`)), client.FieldOwner("after-the-outage"))
+	env.Until(b, "an object is changed", func() error {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: shops.Namespace, Name: "corner-web"}}
+		return b.client.Patch(b.Context(), s, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"sessionAffinity":"ClientIP"}}`)), client.FieldOwner("after-the-outage"))
 	})
 	p.await(events, "", "after-the-outage") // a dependent, or the tree that is read again
 	var list componentList

@@ -5,7 +5,6 @@ package ui
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,9 +86,7 @@ func offline(t testing.TB, objects ...client.Object) *Server {
 		},
 	})
 	s, err := New(unreachable, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	kinds := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
 		GroupVersion: "shop.example.com/v1", APIResources: []metav1.APIResource{{Name: "shops", Kind: "Shop", Namespaced: true, Verbs: []string{"get", "list"}, Categories: []string{inspect.Category}}},
 	}}}}
@@ -183,33 +180,6 @@ func TestTextsOfObjectsAreDataInAnswers(t *testing.T) {
 		if data, err := json.Marshal(e.data); err != nil || strings.ContainsAny(string(data), "<>\n") {
 			t.Errorf("%s %v", data, err)
 		}
-	}
-}
-
-func TestValuesOfSecretsAreInNoAnswer(t *testing.T) {
-	encoded := base64.StdEncoding.EncodeToString([]byte(canary))
-	secret := dependentNamed("Secret", "keys")
-	secret.Object["data"] = map[string]any{"key": encoded}
-	secret.Object["stringData"] = map[string]any{"key": canary}
-	secret.SetAnnotations(map[string]string{
-		"shop.example.com/owner": "shop.example.com/Shop/market/corner/shop-uid", corev1.LastAppliedConfigAnnotation: canary, "example.com/copy": canary,
-	})
-	secret.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: "shop.example.com", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:shop.example.com/owner-id":{}}}}`)},
-		{Manager: "kubectl-edit", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}},"f:stringData":{"f:key":{}},"f:metadata":{"f:annotations":{"f:example.com/copy":{}}}}`)},
-	})
-	s := offline(t, corner("a message", "v1 Secret market/keys"), secret)
-	status, text := s.answer("/api/tree" + about)
-	if status != http.StatusOK || !strings.Contains(text, `"manager":"kubectl-edit"`) || !strings.Contains(text, "***") {
-		t.Fatalf("%d %s", status, text)
-	}
-	for _, path := range []string{"tree" + about, "why" + about, "events" + about, "history" + about} {
-		if _, text := s.answer("/api/" + path); strings.Contains(text, canary) || strings.Contains(text, encoded) {
-			t.Errorf("%s: %s", path, text)
-		}
-	}
-	if status, text := s.answer("/api/spec?type=secrets&namespace=market&name=keys"); status != http.StatusNotFound {
-		t.Errorf("the spec of a Secret: %d %s", status, text)
 	}
 }
 
@@ -344,9 +314,7 @@ func TestATreeThatCannotBeReadSaysWhy(t *testing.T) {
 		var got []string
 		for _, e := range l.queue.take() {
 			data, err := json.Marshal(e.data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			got = append(got, e.name+" "+string(data))
 		}
 		name, text, _ := strings.Cut(step.want, " ")
@@ -402,9 +370,7 @@ func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
 	f := s.fleet
 	f.state = state
 	known, err := s.cluster.known(ctx, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	another := known.types[0]
 	another.Version = "v2"
 	for _, step := range []struct {
