@@ -3,8 +3,7 @@
 
 // Package documented uses the APIs that Corbel shares with other projects, under their
 // documented names and with their documented signatures, so that a change which breaks
-// them does not compile. Its tests compare the uses with the tables of
-// docs/contributing/seeds.md, and prove what is in all documents: commands, manifests, messages and
-// links, as docs/contributing/documents.md says. They also check the workflows and the issue forms of
-// the repository, and the scripts of a release.
+// them does not compile. Its tests look for the names in the tables of
+// docs/contributing/seeds.md among the uses, and prove manifests, commands and links of all
+// documents, as docs/contributing/documents.md says, and the scripts of a release.
 package documented

@@ -4,9 +4,7 @@
 package documented
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -15,9 +13,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	yamlv3 "go.yaml.in/yaml/v3"
-	"sigs.k8s.io/yaml"
 )
 
 // root is the repository.
@@ -46,29 +41,29 @@ func pages(t *testing.T) []page {
 		found = append(found, page{name: name, lines: strings.Split(string(content), "\n")})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if len(found) < 20 {
 		t.Fatalf("there are %d documents only: something is not seen", len(found))
 	}
 	return found
 }
 
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // block is a block of code between two fences.
 type block struct {
 	language string // empty: none is given
-	label    string // the comment in the line above it
 	line     int    // of the fence above it, counted from 1
 	text     string
 }
 
-var (
-	// fence begins and ends a block. It may be indented, inside of a list.
-	fence = regexp.MustCompile("^( *)```([a-z]*)$")
-	// labelled is the line above a block that says more about it.
-	labelled = regexp.MustCompile("^ *<!-- (.*) -->$")
-)
+// fence begins and ends a block. It may be indented, inside of a list.
+var fence = regexp.MustCompile("^( *)```([a-z]*)$")
 
 // split returns the blocks of a document, and its lines with those of blocks empty.
 func (p page) split() (blocks []block, prose []string) {
@@ -82,11 +77,6 @@ func (p page) split() (blocks []block, prose []string) {
 			continue
 		case current == nil:
 			indent, current = match[1], &block{language: match[2], line: i + 1}
-			if i > 0 {
-				if label := labelled.FindStringSubmatch(p.lines[i-1]); label != nil {
-					current.label = label[1]
-				}
-			}
 		case match != nil && match[2] == "":
 			blocks, current = append(blocks, *current), nil
 		default:
@@ -95,49 +85,6 @@ func (p page) split() (blocks []block, prose []string) {
 		prose = append(prose, "")
 	}
 	return blocks, prose
-}
-
-// TestEveryYAMLBlockParses reads the YAML of all documents as the API server does: a field that is
-// defined more than once is a mistake.
-func TestEveryYAMLBlockParses(t *testing.T) {
-	total := 0
-	for _, p := range pages(t) {
-		blocks, _ := p.split()
-		for _, b := range blocks {
-			if b.language != "yaml" {
-				continue
-			}
-			total++
-			if err := parseYAML(b.text); err != nil {
-				t.Errorf("%s:%d: %v", p.name, b.line, err)
-			}
-		}
-	}
-	if total < 5 {
-		t.Errorf("there are %d blocks only: something is not seen", total)
-	}
-}
-
-// parseYAML reads a stream of documents.
-func parseYAML(text string) error {
-	decoder := yamlv3.NewDecoder(strings.NewReader(text))
-	for i := 1; ; i++ {
-		var node yamlv3.Node
-		switch err := decoder.Decode(&node); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		document, err := yamlv3.Marshal(&node)
-		if err != nil {
-			return err
-		}
-		var content any
-		if err := yaml.UnmarshalStrict(document, &content); err != nil {
-			return fmt.Errorf("document %d: %w", i, err)
-		}
-	}
 }
 
 var (

@@ -6,13 +6,20 @@ package documented
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	kustomizetypes "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
@@ -20,12 +27,57 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/env"
 )
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{}))
+}
+
+// exampleKinds are the kinds in the documents that no example of the repository defines.
+var exampleKinds = []schema.GroupVersionKind{
+	{Group: "example.com", Version: "v1", Kind: "Greeting"},
+	{Group: "example.com", Version: "v1", Kind: "Agent"},
+	{Group: "example.com", Version: "v1", Kind: "Mailer"},
+	{Group: "queue.example.com", Version: "v1", Kind: "Queue"},
+	{Group: "store.example.com", Version: "v1alpha1", Kind: "Store"}, // of the tutorial
+	{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"},
+	{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"},
+	{Group: "argoproj.io", Version: "v1alpha1", Kind: "Application"},
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"},
+}
+
+// exampleDefinitions returns the definitions of the kinds of examples. They allow all fields.
+func exampleDefinitions() []*apiextensionsv1.CustomResourceDefinition {
+	var definitions []*apiextensionsv1.CustomResourceDefinition
+	for _, kind := range exampleKinds {
+		d := &apiextensionsv1.CustomResourceDefinition{}
+		singular := strings.ToLower(kind.Kind)
+		d.Name = singular + "s." + kind.Group
+		d.Spec.Group, d.Spec.Scope = kind.Group, apiextensionsv1.NamespaceScoped
+		d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: kind.Kind, ListKind: kind.Kind + "List"}
+		d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: kind.Version, Served: true, Storage: true,
+			Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+		}}
+		definitions = append(definitions, d)
+	}
+	return definitions
+}
 
 // TestTheServerAcceptsEveryManifest sends the objects of all documents to an API server, as dry runs. Templates are rendered
 // before. The definitions of components of examples are those of the examples, so that their fields exist.
 func TestTheServerAcceptsEveryManifest(t *testing.T) {
-	cluster, total := sharedCluster(t), 0
+	config := env.Shared(t).Config()
+	folders := []string{filepath.Join(root, "examples/shop/config/crd"), filepath.Join(root, "examples/shop/chart/crds")}
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: folders, CRDs: exampleDefinitions()}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{})
+	check(t, err)
+	total := 0
 	for _, p := range pages(t) {
 		blocks, _ := p.split()
 		for _, b := range blocks {
@@ -33,7 +85,7 @@ func TestTheServerAcceptsEveryManifest(t *testing.T) {
 			var err error
 			switch b.language {
 			case "yaml":
-				objects, err = decode([]byte(whole(b.text)))
+				objects, err = decode(whole(b.text))
 			case "gotemplate":
 				objects, err = render(t.Context(), b.text)
 			}
@@ -42,7 +94,7 @@ func TestTheServerAcceptsEveryManifest(t *testing.T) {
 			}
 			for _, object := range objects {
 				total++
-				if err := accepted(t.Context(), cluster.client, object); err != nil {
+				if err := accepted(t.Context(), c, object); err != nil {
 					t.Errorf("%s:%d: %v", p.name, b.line, err)
 				}
 			}
@@ -51,6 +103,21 @@ func TestTheServerAcceptsEveryManifest(t *testing.T) {
 	if total < 30 {
 		t.Errorf("there are %d objects only: something is not seen", total)
 	}
+}
+
+// decode returns the objects of a stream of documents. A field that is defined more than once is a mistake.
+func decode(text string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+			return nil, err
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
 }
 
 // comment is a line of YAML without content.
@@ -120,8 +187,8 @@ func accepted(ctx context.Context, c client.Client, object *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
-	if namespaced && object.GetNamespace() == "" {
-		object.SetNamespace("default")
+	if namespaced {
+		object.SetNamespace("default") // those of the documents do not exist
 	}
 	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.ForceOwnership, client.FieldOwner("documents"))
 }

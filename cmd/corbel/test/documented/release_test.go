@@ -49,9 +49,7 @@ func newClone(t *testing.T) clone {
 	}
 	for _, name := range []string{"hack/release.sh", "hack/release-notes.sh"} {
 		content, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		files[name] = string(content)
 	}
 	for name, content := range files {
