@@ -27,17 +27,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -116,10 +117,10 @@ func TestWhatIsMoreThanOwnership(t *testing.T) {
 func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.Unstructured) {
 	b.Helper()
 	generator, err := helm.New(os.DirFS("../../../../examples/shop"), "chart", helm.Options{})
-	b.check(err)
+	check(b, err)
 	ctx := manifests.Context{ReconcilerName: operatorName, Revision: int64(revision), Upgrade: true}.In(b.ctx)
-	rendered, err := manifests.Generate(ctx, generator, market, name, shop(name).GetSpec())
-	b.check(err)
+	rendered, err := manifests.Generate(ctx, generator, market, name, shops.New(name).GetSpec())
+	check(b, err)
 	var manifest strings.Builder
 	for _, object := range rendered {
 		u := object.(*unstructured.Unstructured)
@@ -133,7 +134,7 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 		u.SetAnnotations(annotations)
 		if u.GetKind() != "CustomResourceDefinition" { // which belongs to no release, and to no component
 			text, err := yaml.Marshal(u.Object)
-			b.check(err)
+			check(b, err)
 			fmt.Fprintf(&manifest, "---\n%s", text)
 			marks := map[string]string{"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": market}
 			maps.Copy(marks, annotations)
@@ -141,7 +142,7 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 			u.SetNamespace(market)
 			objects = append(objects, u)
 		}
-		b.until(u.GetKind()+" "+u.GetName()+" exists", func() error { // a type may not be served yet
+		env.Until(b, u.GetKind()+" "+u.GetName()+" exists", func() error { // a type may not be served yet
 			err := b.client.Create(b.ctx, u, client.FieldOwner("helm"))
 			if !apierrors.IsAlreadyExists(err) {
 				return err
@@ -156,8 +157,8 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 		})
 	}
 	var values map[string]any
-	text, err := json.Marshal(shop(name).Spec)
-	b.check(errors.Join(err, json.Unmarshal(text, &values)))
+	text, err := json.Marshal(shops.New(name).Spec)
+	check(b, errors.Join(err, json.Unmarshal(text, &values)))
 	b.helmRecords(name, "deployed", revision, manifest.String(), values)
 	return objects
 }
@@ -169,12 +170,12 @@ func (b *bed) helmRecords(name, status string, revision int, manifest string, va
 		"name": name, "namespace": market, "version": revision, "manifest": manifest, "config": values,
 		"info": map[string]any{"status": status}, "chart": map[string]any{"metadata": map[string]any{"name": "shop", "version": "1.0.0"}},
 	})
-	b.check(err)
+	check(b, err)
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, err = w.Write(content)
-	b.check(errors.Join(err, w.Close()))
-	b.check(b.client.Create(b.ctx, &corev1.Secret{
+	check(b, errors.Join(err, w.Close()))
+	check(b, b.client.Create(b.ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: market, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision),
 			Labels: map[string]string{"owner": "helm", "name": name, "version": fmt.Sprint(revision), "status": status},
@@ -186,7 +187,7 @@ func (b *bed) helmRecords(name, status string, revision int, manifest string, va
 // untilServed repeats a command until the operator knows the type of the Promotion again, which was deleted with another Shop.
 func (b *bed) untilServed(run func() answer) (a answer) {
 	b.Helper()
-	b.until("the type of the Promotion is served", func() error {
+	env.Until(b, "the type of the Promotion is served", func() error {
 		if a = run(); strings.Contains(a.err, "is not for dependent objects") {
 			return errors.New(a.err)
 		}
@@ -198,10 +199,10 @@ func (b *bed) untilServed(run func() answer) (a answer) {
 // learnsThePromotion does the same before a command that must run once: a Shop that stays suspended is planned.
 func (b *bed) learnsThePromotion(name string) {
 	b.Helper()
-	probe := shop(name)
+	probe := shops.New(name)
 	probe.Name, probe.Annotations = name+"-probe", map[string]string{operatorName + "/suspend": "true"}
-	b.check(b.client.Create(b.ctx, probe))
-	b.until("the operator has seen "+probe.Name, func() error { return b.stateIs(probe.Name, v1alpha1.StateSuspended) })
+	check(b, b.client.Create(b.ctx, probe))
+	env.Until(b, "the operator has seen "+probe.Name, func() error { return b.stateIs(probe.Name, v1alpha1.StateSuspended) })
 	if a := b.untilServed(func() answer { return b.run("plan", "shop/"+probe.Name) }); a.code != 0 {
 		b.Log(a.text())
 	}
@@ -217,7 +218,7 @@ func (b *bed) adopts(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "kiosk-settings"}}
 	pods := func() string {
 		list := &corev1.PodList{}
-		b.check(b.client.List(b.ctx, list, client.InNamespace(market)))
+		check(b, b.client.List(b.ctx, list, client.InNamespace(market)))
 		var names []string
 		for _, pod := range list.Items {
 			if strings.HasPrefix(pod.Name, "kiosk-") {
@@ -226,14 +227,14 @@ func (b *bed) adopts(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	b.until("the pods of the release run", func() error {
+	env.Until(b, "the pods of the release run", func() error {
 		if pods() == "" {
 			return errors.New("there are none")
 		}
 		return nil
 	})
 	exists := func() bool {
-		return b.client.Get(b.ctx, client.ObjectKeyFromObject(shop("kiosk")), shop("kiosk")) == nil
+		return b.client.Get(b.ctx, client.ObjectKeyFromObject(shops.New("kiosk")), shops.New("kiosk")) == nil
 	}
 
 	b.helmRecords("stall", "deployed", 1, "", map[string]any{"greeting": "a", "cache": map[string]any{"size": 1}, "suspend": true})
@@ -253,12 +254,12 @@ func (b *bed) adopts(t *testing.T) {
 		t.Error("a dry run has created the Shop")
 	}
 
-	b.check(b.client.Patch(b.ctx, settings, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"more":"by hand"}}`))))
+	b.patch(settings, `{"data":{"more":"by hand"}}`)
 	more := b.untilServed(func() answer { return b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk") })
 	if more.code != 1 || !strings.Contains(more.err, "more than the ownership would change: ConfigMap market/kiosk-settings: data.more") || exists() {
 		t.Errorf("with a change by hand: %s", more.text())
 	}
-	b.check(b.client.Patch(b.ctx, settings, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"more":null}}`))))
+	b.patch(settings, `{"data":{"more":null}}`)
 
 	before := pods()
 	taken := b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk", "--retire")
@@ -296,12 +297,7 @@ func (b *bed) runWith(before func(r *http.Request, body string), arguments ...st
 			return next.RoundTrip(r)
 		})
 	}
-	return runAs(b.Context(), func(f *frame) {
-		f.flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
-			c.Wrap(wrap)
-			return c
-		}
-	}, append(arguments, "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)...)
+	return b.runThrough(b.Context(), wrap, arguments...)
 }
 
 // racesWithAdopt plays what others do between two requests of adopt.
@@ -326,9 +322,6 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 			b.removes(name, objects)
 		})
 	}
-	patch := func(b *bed, object client.Object, text string) {
-		b.check(b.client.Patch(b.ctx, object, client.RawPatch("application/merge-patch+json", []byte(text))))
-	}
 	once := func(condition bool) bool {
 		if !condition || done {
 			return false
@@ -339,10 +332,10 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 
 	play("race1", "the operator begins before the deletion of the component", func(b *bed, r *http.Request, _ string) {
 		if once(strings.HasSuffix(r.URL.Path, "/secrets")) { // before the operator is asked
-			patch(b, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "race1-settings"}}, `{"data":{"more":"by hand"}}`)
+			b.patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "race1-settings"}}, `{"data":{"more":"by hand"}}`)
 		}
 		if r.Method == http.MethodDelete && b.stateIs("race1", v1alpha1.StateSuspended) == nil {
-			patch(b, shop("race1"), `{"metadata":{"annotations":{"shop.example.com/suspend":null}}}`)
+			b.patch(shops.New("race1"), `{"metadata":{"annotations":{"shop.example.com/suspend":null}}}`)
 			b.untilReady("race1")
 		}
 	}, func(b *bed, a answer) {
@@ -353,7 +346,7 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 
 	play("race2", "the component is changed after its plan", func(b *bed, r *http.Request, body string) {
 		if once(r.Method == http.MethodPatch && strings.Contains(body, `"shop.example.com/suspend":null`)) {
-			patch(b, shop("race2"), `{"spec":{"greeting":"Hello"}}`)
+			b.patch(shops.New("race2"), `{"spec":{"greeting":"Hello"}}`)
 		}
 	}, func(b *bed, a answer) {
 		if a.code != 1 || !strings.Contains(a.err, "Shop market/race2 was changed after its plan, and stays suspended") || b.stateIs("race2", v1alpha1.StateSuspended) != nil {

@@ -6,7 +6,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,29 +16,30 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
-	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/conditions"
-	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
-	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/test/env"
 )
 
+var (
+	rewrite     = flag.Bool("rewrite", false, "write the files of testdata")
+	helmProgram = flag.String("helm", "", "a program of Helm 4, by which releases are upgraded and uninstalled")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(env.Main(m, env.Options{Cluster: true}))
+}
+
 const (
-	operatorName      = "shop.example.com"
-	operatorNamespace = "shop-system"
-	market            = "market" // the namespace of the shops
-	patience          = 2 * time.Minute
+	operatorName = shops.OperatorName
+	market       = shops.Namespace
+	patience     = 2 * time.Minute
 )
 
 // bed is a cluster with an operator in this process.
@@ -53,103 +54,32 @@ type bed struct {
 func openBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, env: env.Shared(t), ctx: context.WithoutCancel(t.Context())}
-	scheme := runtime.NewScheme()
-	b.check(errors.Join(clientgoscheme.AddToScheme(scheme), shopv1alpha1.SchemeBuilder.AddToScheme(scheme)))
 	var err error
-	b.client, err = client.NewWithWatch(b.env.Config(), client.Options{Scheme: scheme})
-	b.check(err)
+	b.client, err = shops.Client(b.env)
+	check(b, err)
 	return b
 }
 
 // in returns the bed for a part of a test.
 func (b *bed) in(t *testing.T) *bed { return &bed{T: t, env: b.env, ctx: b.ctx, client: b.client} }
 
-// start installs the type and starts the operator; the end of the test ends it.
-func (b *bed) start() {
-	b.Helper()
-	_, err := envtest.InstallCRDs(b.env.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../examples/shop/config/crd"}})
-	b.check(err)
-	for _, namespace := range []string{market, operatorNamespace} {
-		b.check(b.client.Create(b.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	}
-	lock, err := component.NewLeaderLock(b.env.Config(), operatorNamespace, operatorName)
-	b.check(err)
-	manager, err := ctrl.NewManager(b.env.Config(), ctrl.Options{
-		Scheme: b.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
-		LeaseDuration: new(time.Minute), RenewDeadline: new(50 * time.Second), // the machine may be busy
-	})
-	b.check(err)
-	generator, err := helm.New(os.DirFS("../../../../examples/shop"), "chart", helm.Options{})
-	b.check(err)
-	shops := component.NewReconciler[*shopv1alpha1.Shop](operatorName, generator, component.ReconcilerOptions{Users: component.UserOptions{AdoptHelmReleases: true}, Controller: component.ControllerOptions{LeaderLock: lock}, Operator: component.OperatorOptions{OperatorNamespace: new(operatorNamespace)}})
-	b.check(shops.SetupWithManager(manager))
-	ctx, cancel := context.WithCancel(b.ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- manager.Start(ctx) }()
-	b.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.Errorf("the operator ended: %v", err)
-		}
-	})
-}
-
-func (b *bed) check(err error) {
-	b.Helper()
+func check(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-}
-
-func (b *bed) until(what string, check func() error) {
-	b.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.Fatalf("waited in vain until %s: %v", what, err)
-		}
-	}
-}
-
-// shop is a Shop as most users want it.
-func shop(name string) *shopv1alpha1.Shop {
-	return &shopv1alpha1.Shop{
-		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: name},
-		Spec: shopv1alpha1.ShopSpec{ShopValues: shopv1alpha1.ShopValues{
-			Replicas: 2, Image: "registry.example.com/shop:1.0", Greeting: "Welcome", DatabaseSecret: name + "-database",
-			Discount: 10, Cache: shopv1alpha1.CacheValues{Enabled: true},
-		}},
-	}
-}
-
-// createShop creates a Shop and waits until it is Ready.
-func (b *bed) createShop(name string) {
-	b.Helper()
-	b.check(b.client.Create(b.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: name + "-database"}, StringData: map[string]string{"password": "a very secret canary"},
-	}))
-	b.check(b.client.Create(b.ctx, shop(name)))
-	b.untilReady(name)
 }
 
 func (b *bed) untilReady(name string) {
 	b.Helper()
-	b.until("the Shop is Ready", func() error {
-		s := shop(name)
-		if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s); err != nil {
-			return err
-		}
-		if s.Status.IsReady() && s.Status.ObservedGeneration == s.Generation {
-			conditionstest.Check(b, conditions.For(s, &s.Status.Conditions))
-			return nil
-		}
-		state, reason, message := s.Status.GetState()
-		return fmt.Errorf("it is %s (%s: %s)", state, reason, message)
-	})
+	_, err := shops.AwaitReady(b.ctx, b.client, name)
+	check(b, err)
+}
+
+// patch changes an object by a merge patch.
+func (b *bed) patch(object client.Object, text string) {
+	b.Helper()
+	check(b, b.client.Patch(b.ctx, object, client.RawPatch(types.MergePatchType, []byte(text))))
 }
 
 // answer is what a command printed.
@@ -162,6 +92,17 @@ type answer struct {
 func (b *bed) run(arguments ...string) answer {
 	b.Helper()
 	return runAs(b.Context(), nil, append(arguments, "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)...)
+}
+
+// runThrough runs a command whose requests go through a wrapper, until the context ends.
+func (b *bed) runThrough(ctx context.Context, wrap transport.WrapperFunc, arguments ...string) answer {
+	b.Helper()
+	return runAs(ctx, func(f *frame) {
+		f.flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
+			c.Wrap(wrap)
+			return c
+		}
+	}, append(arguments, "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)...)
 }
 
 // runAs runs a command; change may change its frame.
@@ -213,15 +154,11 @@ func golden(t *testing.T, name string, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got; write it again with -rewrite):\n%s", file, diff)
 	}

@@ -22,6 +22,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
+	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
 )
 
@@ -33,8 +36,10 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 		golden(t, "no types check", b.run("check").text())
 		golden(t, "no types name", b.run("tree", "corner").text())
 	})
-	b.start()
-	b.createShop("corner")
+	manager, err := shops.Operator(b.ctx, b.env, b.client, "../../../..")
+	check(b, err)
+	env.Run(t, manager)
+	check(b, shops.Create(b.ctx, b.client, "corner"))
 	for name, arguments := range map[string][]string{
 		"get":            {"get"},
 		"get all":        {"get", "-A"},
@@ -62,7 +67,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 		"why":            {"why", "shop/corner"},
 		"why json":       {"why", "shop/corner", "-o", "json"},
 		"rbac":           {"rbac", "shop/corner"},
-		"rbac account":   {"rbac", "shop/corner", "--service-account", operatorNamespace + "/none"},
+		"rbac account":   {"rbac", "shop/corner", "--service-account", shops.OperatorNamespace + "/none"},
 		"owner":          {"owner", "deployment/corner-web"},
 		"owner json":     {"owner", "deployment/corner-web", "-o", "json"},
 		"owner none":     {"owner", "secret/corner-database"},
@@ -85,10 +90,6 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, b.run(arguments...).text()) })
 	}
-	guide := readGuide(t)
-	t.Run("guide", func(t *testing.T) {
-		b.followGuide(t, guide, func(e example) bool { return !strings.HasPrefix(e.command, "diff") && !e.steers() })
-	})
 	t.Run("owner of a pod", b.ownerOfAPod)
 	t.Run("events", b.eventsOfAll)
 	t.Run("completion", b.completes)
@@ -110,7 +111,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 func (b *bed) ownerOfAPod(t *testing.T) {
 	b = b.in(t)
 	pods := &corev1.PodList{}
-	b.check(b.client.List(b.ctx, pods, client.InNamespace(market)))
+	check(b, b.client.List(b.ctx, pods, client.InNamespace(market)))
 	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(p.Name, "corner-web-") })
 	golden(t, "owner pod", b.run("owner", "pod", pods.Items[i].Name).text())
 }
@@ -145,14 +146,14 @@ func (b *bed) completes(t *testing.T) {
 // showsDrift changes what belongs to a suspended component, which is not repaired.
 func (b *bed) showsDrift(t *testing.T) {
 	b = b.in(t)
-	s := shop("corner")
-	b.check(b.client.Patch(b.ctx, s, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"shop.example.com/suspend":"true"}}}`))))
-	b.until("the Shop is suspended", func() error { return b.said("Suspended") })
+	s := shops.New("corner")
+	b.patch(s, `{"metadata":{"annotations":{"shop.example.com/suspend":"true"}}}`)
+	env.Until(b, "the Shop is suspended", func() error { return b.stateIs("corner", v1alpha1.StateSuspended) })
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-web"}}
-	b.check(b.client.Patch(b.ctx, deployment, client.RawPatch("application/strategic-merge-patch+json",
+	check(b, b.client.Patch(b.ctx, deployment, client.RawPatch("application/strategic-merge-patch+json",
 		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"registry.example.com/shop:9.9"}]}}}}`)), client.FieldOwner("kubectl-edit")))
-	b.check(b.client.Delete(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}))
-	b.until("the Deployment is rolled out", func() error {
+	check(b, b.client.Delete(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}))
+	env.Until(b, "the Deployment is rolled out", func() error {
 		if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return err
 		}
@@ -164,24 +165,11 @@ func (b *bed) showsDrift(t *testing.T) {
 	golden(t, "diff", b.run("diff", "shop/corner").text())
 	golden(t, "diff yaml", b.run("diff", "shop/corner", "-o", "yaml").text())
 	golden(t, "get suspended", b.run("get").text())
-	b.followGuide(t, readGuide(t), func(e example) bool { return strings.HasPrefix(e.command, "diff") })
-	b.check(b.client.Patch(b.ctx, s, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"shop.example.com/suspend":null}}}`))))
+	b.patch(s, `{"metadata":{"annotations":{"shop.example.com/suspend":null}}}`)
 	b.untilReady("corner")
 	if got := b.run("diff", "shop/corner"); got.code != 0 {
 		t.Errorf("after the repair: %v", got)
 	}
-}
-
-// said returns nil once the Shop has a state.
-func (b *bed) said(state string) error {
-	s := shop("corner")
-	if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s); err != nil {
-		return err
-	}
-	if string(s.Status.State) != state {
-		return &ExitError{Code: 1}
-	}
-	return nil
 }
 
 // explainsRights looks with users who may do little.
@@ -191,19 +179,19 @@ func (b *bed) explainsRights(t *testing.T) {
 	golden(t, "forbidden all", b.runUser(t, "nobody", "get", "-A").text())
 	golden(t, "forbidden tree", b.runUser(t, "nobody", "tree", "shop/corner").text())
 	golden(t, "forbidden check", b.runUser(t, "nobody", "check").text())
-	b.check(b.client.Create(b.ctx, &rbacv1.Role{
+	check(b, b.client.Create(b.ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "reader"},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"shop.example.com"}, Resources: []string{"shops"}, Verbs: []string{"get", "list"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
 		},
 	}))
-	b.check(b.client.Create(b.ctx, &rbacv1.RoleBinding{
+	check(b, b.client.Create(b.ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "reader"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
 	}))
-	b.until("the right is granted", func() error {
+	env.Until(b, "the right is granted", func() error {
 		if got := b.runUser(t, "reader", "get", "shops"); got.code != 0 {
 			return &ExitError{Code: got.code}
 		}
@@ -217,9 +205,9 @@ func (b *bed) explainsRights(t *testing.T) {
 // runUser runs a command as a user of its own.
 func (b *bed) runUser(t *testing.T, user string, arguments ...string) answer {
 	config, err := b.env.ConfigFor(user)
-	b.check(err)
+	check(b, err)
 	file := t.TempDir() + "/kubeconfig"
-	b.check(clientcmd.WriteToFile(kubeconfigOf(config), file))
+	check(b, clientcmd.WriteToFile(kubeconfigOf(config), file))
 	return runAs(t.Context(), nil, append(arguments, "--kubeconfig", file, "--namespace", market)...)
 }
 
@@ -271,10 +259,10 @@ func (s *signal) Write(p []byte) (int, error) {
 // showsDeletion holds the component back by a finalizer of another client.
 func (b *bed) showsDeletion(t *testing.T) {
 	b = b.in(t)
-	s := shop("corner")
-	b.check(b.client.Patch(b.ctx, s, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["shop.example.com","example.com/held"]}}`))))
+	s := shops.New("corner")
+	b.patch(s, `{"metadata":{"finalizers":["shop.example.com","example.com/held"]}}`)
 	golden(t, "delete", b.run("delete", "shop/corner", "--wait=false").text())
-	b.until("the operator says what it waits for", func() error {
+	env.Until(b, "the operator says what it waits for", func() error {
 		if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s); err != nil {
 			return err
 		}
@@ -285,7 +273,7 @@ func (b *bed) showsDeletion(t *testing.T) {
 	})
 	golden(t, "deleting", b.run("tree", "shop/corner").text())
 	golden(t, "get deleting", b.run("get", "shop/corner").text())
-	b.check(b.client.Patch(b.ctx, s, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["shop.example.com"]}}`))))
+	b.patch(s, `{"metadata":{"finalizers":["shop.example.com"]}}`)
 	if got := b.run("wait", "shop/corner", "--for", "gone"); got.code != 0 {
 		t.Errorf("a wait for the end: %v", got)
 	}
@@ -299,11 +287,11 @@ func (b *bed) losesTheServer(t *testing.T) {
 		done <- runAs(t.Context(), signals(begun), "get", "-w", "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)
 	}()
 	<-begun
-	b.check(b.env.KillAPIServer())
+	check(b, b.env.KillAPIServer())
 	got := <-done
 	if got.code != CodeNo || !strings.Contains(got.err, "the API server cannot be reached") {
 		t.Errorf("a watch: %v", got)
 	}
 	golden(t, "no server", b.run("get", "shops").text())
-	b.check(b.env.RestartAPIServer(b.ctx))
+	check(b, b.env.RestartAPIServer(b.ctx))
 }

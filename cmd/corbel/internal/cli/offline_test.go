@@ -8,11 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,9 +24,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
 	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,11 +94,10 @@ var shopResource = metav1.APIResource{
 func offline(t *testing.T, server client.WithWatch, kinds discovery.DiscoveryInterface, change func(*frame), arguments ...string) answer {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
 	return runAs(t.Context(), func(f *frame) {
-		f.connection = &connection{client: server, reader: &inspect.Reader{Client: server, Mapper: apimeta.NewDefaultRESTMapper(nil), Discovery: kinds}}
+		reader := &inspect.Reader{Client: server, Mapper: apimeta.NewDefaultRESTMapper(nil), Discovery: kinds}
+		f.connection = &connection{config: &rest.Config{Host: "localhost"}, client: server, reader: reader}
 		f.now = func() time.Time { return time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC) }
 		if change != nil {
 			change(f)
@@ -285,5 +288,66 @@ func TestAMistakeInACommandThatAnswersIsNoAnswer(t *testing.T) {
 				t.Errorf("%s %s: %+v", command, mistake, got)
 			}
 		}
+	}
+}
+
+// leaving is a server with one component. It answers a list, is away for the next ones, and has the component Ready then.
+type leaving struct {
+	*fleet
+	lists int
+	away  []error // what the second and later lists end with
+}
+
+var errNoServer = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+
+func (s *leaving) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	s.lists++
+	if n := s.lists - 2; n >= 0 && n < len(s.away) && s.away[n] != nil {
+		return s.away[n]
+	}
+	if err := s.fleet.List(ctx, list, options...); err != nil {
+		return err
+	}
+	if s.lists <= len(s.away)+1 {
+		for _, item := range list.(*unstructured.UnstructuredList).Items {
+			unstructured.RemoveNestedField(item.Object, "status", "conditions")
+		}
+	}
+	return nil
+}
+
+func (s *leaving) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	list := &unstructured.UnstructuredList{}
+	if err := s.fleet.List(context.Background(), list, client.Limit(1)); err != nil {
+		return err
+	}
+	unstructured.RemoveNestedField(list.Items[0].Object, "status", "conditions")
+	object.(*unstructured.Unstructured).Object = list.Items[0].Object
+	return nil
+}
+
+func (s *leaving) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return nil, errNoServer
+}
+
+func TestAWaitGoesOnUnlessTheServerRefuses(t *testing.T) {
+	refusal := apierrors.NewForbidden(schema.GroupResource{Group: "shop.example.com", Resource: "shops"}, "", errors.New("the role was removed"))
+	for _, test := range []struct {
+		name  string
+		away  error
+		code  int
+		lists int
+		want  string
+	}{
+		{"the server is back", errNoServer, 0, 3, "connection refused; it is tried again"},
+		{"the server refuses", refusal, CodeTrouble, 2, "the role was removed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := &leaving{fleet: &fleet{size: 1}, away: []error{test.away, nil}}
+			got := offline(t, server, served(shopResource), nil, "wait", "shop/shop-00000")
+			if got.code != test.code || server.lists < test.lists || !strings.Contains(got.err, test.want) {
+				t.Errorf("after %d lists: %+v", server.lists, got)
+			}
+		})
 	}
 }

@@ -20,15 +20,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/helmrecord"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -56,7 +57,7 @@ func (b *bed) live(object *unstructured.Unstructured) *unstructured.Unstructured
 	b.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
-	b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(object), live))
+	check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(object), live))
 	return live
 }
 
@@ -85,12 +86,12 @@ func (b *bed) ownedByHelm(name string, objects []*unstructured.Unstructured) {
 func (b *bed) recordsOf(name string) (found []string) {
 	b.Helper()
 	records, err := helmrecord.Records(b.ctx, b.client, market, name)
-	b.check(err)
+	check(b, err)
 	for _, record := range records {
 		secret := &corev1.Secret{}
-		b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(&record), secret))
+		check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(&record), secret))
 		release, err := helmrelease.Decode(secret.Data["release"])
-		b.check(err)
+		check(b, err)
 		if release.Status != record.Labels["status"] || release.Revision != helmrecord.RevisionOf(record) {
 			b.Errorf("%s: labels %v, content %s %s", record.Name, record.Labels, release.Reference, release.Status)
 		}
@@ -103,9 +104,9 @@ func (b *bed) recordsOf(name string) (found []string) {
 func (b *bed) removes(name string, objects []*unstructured.Unstructured) {
 	b.Helper()
 	for _, object := range objects {
-		b.check(client.IgnoreNotFound(b.client.Delete(b.ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))))
+		check(b, client.IgnoreNotFound(b.client.Delete(b.ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	}
-	b.check(b.client.DeleteAllOf(b.ctx, &corev1.Secret{}, client.InNamespace(market), client.MatchingLabels{"owner": "helm", "name": name}))
+	check(b, b.client.DeleteAllOf(b.ctx, &corev1.Secret{}, client.InNamespace(market), client.MatchingLabels{"owner": "helm", "name": name}))
 }
 
 // releases plays how an administrator makes a component a Helm release again.
@@ -124,7 +125,7 @@ func (b *bed) releases(t *testing.T) {
 	if a := b.run("suspend", "shop/booth"); a.code != 0 {
 		t.Fatal(a.text())
 	}
-	b.until("the Shop is suspended", func() error { return b.stateIs("booth", v1alpha1.StateSuspended) })
+	env.Until(b, "the Shop is suspended", func() error { return b.stateIs("booth", v1alpha1.StateSuspended) })
 	golden(t, "release of a suspended one", b.run("release", "shop/booth", "--to-helm").text())
 	if a := b.run("resume", "shop/booth"); a.code != 0 {
 		t.Fatal(a.text())
@@ -135,9 +136,7 @@ func (b *bed) releases(t *testing.T) {
 		t.Errorf("after a dry run: %v", s.ObjectMeta)
 	}
 
-	change := func(text string) {
-		b.check(b.client.Patch(b.ctx, shop("booth"), client.RawPatch("application/merge-patch+json", []byte(text))))
-	}
+	change := func(text string) { b.patch(shops.New("booth"), text) }
 	once := false
 	changed := b.runWith(func(r *http.Request, body string) {
 		if !once && r.Method == http.MethodPatch && strings.Contains(body, becoming) {
@@ -170,7 +169,7 @@ func (b *bed) releases(t *testing.T) {
 	}
 	reference := helmrelease.Reference{Namespace: market, Name: "booth", Revision: 4}
 	release, err := helmrelease.Read(b.ctx, b.client, reference)
-	b.check(err)
+	check(b, err)
 	if release.Chart != "shop" || release.Values["greeting"] != "Welcome" || release.Values["replicas"] != int64(2) {
 		t.Errorf("%+v", release)
 	}
@@ -199,7 +198,7 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 		b.Errorf("helm list:\n%s", list)
 	}
 	chart := b.TempDir()
-	b.check(os.CopyFS(chart, os.DirFS("../../../../examples/shop/chart")))
+	check(b, os.CopyFS(chart, os.DirFS("../../../../examples/shop/chart")))
 	manifest := helm("get", "manifest", "booth")
 	rendered := helm("template", "booth", chart, "--is-upgrade", "--no-hooks", "-f", b.file("values.yaml", helm("get", "values", "booth", "-o", "yaml")))
 	if got, want := strings.Count(manifest, "# Source: "), strings.Count(rendered, "# Source: "); got != want {
@@ -214,7 +213,7 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 	for _, server := range []string{"--server-side=false", "--server-side=true"} {
 		helm("upgrade", "booth", chart, "--no-hooks", "--reuse-values", "--set", "greeting=Hello"+server, server)
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "booth-settings"}}
-		b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(settings), settings))
+		check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(settings), settings))
 		if got := settings.Data["GREETING"]; got != "Hello"+server {
 			b.Errorf("after helm upgrade %s: %s", server, got)
 		}
@@ -222,7 +221,7 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 	helm("uninstall", "booth", "--no-hooks")
 	for _, object := range objects {
 		live := object.DeepCopy()
-		b.until("Helm has deleted "+object.GetKind()+" "+object.GetName(), func() error {
+		env.Until(b, "Helm has deleted "+object.GetKind()+" "+object.GetName(), func() error {
 			err := b.client.Get(b.ctx, client.ObjectKeyFromObject(object), live)
 			if client.IgnoreNotFound(err) == nil && err != nil {
 				return nil
@@ -236,13 +235,13 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 func (b *bed) file(name, text string) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), name)
-	b.check(os.WriteFile(path, []byte(text), 0o600))
+	check(b, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // stateIs returns nil if a Shop has a state.
 func (b *bed) stateIs(name string, want v1alpha1.State) error {
-	s := shop(name)
+	s := shops.New(name)
 	if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s); err != nil {
 		return err
 	}
@@ -298,12 +297,7 @@ func (b *bed) runKilled(at int, after bool, arguments ...string) (requests int, 
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	m := &mortal{at: at, after: after, kill: cancel}
-	a = runAs(ctx, func(f *frame) {
-		f.flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
-			c.Wrap(m.wrap)
-			return c
-		}
-	}, append(arguments, "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)...)
+	a = b.runThrough(ctx, m.wrap, arguments...)
 	return m.count, m.dead, a
 }
 
@@ -376,7 +370,7 @@ func (b *bed) roundTrip(name string, adoptDies, releaseDies int, after bool) (ad
 	if records := b.recordsOf(name); !slices.Equal(records, []string{"3 deployed"}) {
 		b.Errorf("records %v", records)
 	}
-	if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(shop(name)), shop(name)); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(shops.New(name)), shops.New(name)); client.IgnoreNotFound(err) != nil || err == nil {
 		b.Errorf("the Shop is there: %v", err)
 	}
 	b.removes(name, objects)

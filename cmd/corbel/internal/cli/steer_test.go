@@ -21,7 +21,9 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // steers plays what an administrator does with a component, one command after the other.
@@ -35,15 +37,15 @@ func (b *bed) steers(t *testing.T) {
 		}
 		return a.text()
 	}
-	edited := shop("corner")
+	edited := shops.New("corner")
 	edited.Spec.Replicas = 3
 	file := b.manifest(t, edited)
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	b.check(os.WriteFile(bad, []byte("kind: [Shop"), 0o600))
+	check(b, os.WriteFile(bad, []byte("kind: [Shop"), 0o600))
 
 	golden(t, "reconcile", result("reconcile", "shop/corner", "--wait"))
 	golden(t, "suspend", result("suspend", "shop/corner", "--until", "2h", "--reason", "incident 7"))
-	b.until("the Shop is suspended", func() error { return b.said("Suspended") })
+	env.Until(b, "the Shop is suspended", func() error { return b.stateIs("corner", v1alpha1.StateSuspended) })
 	golden(t, "suspend json", result("suspend", "shop/corner", "--until", "2h", "--reason", "incident 7", "-o", "json"))
 	golden(t, "resume", result("resume", "shop/corner"))
 	golden(t, "resume again", result("resume", "shop/corner"))
@@ -82,7 +84,7 @@ func (b *bed) steers(t *testing.T) {
 	golden(t, "rollback to none", result("rollback", "shop/corner", "--to", "7"))
 
 	b.patchShop(`{"metadata":{"annotations":{"shop.example.com/require-approval":"true"}},"spec":{"replicas":2}}`)
-	b.until("a plan waits", func() error {
+	env.Until(b, "a plan waits", func() error {
 		if b.shop("corner").Status.Approval == nil {
 			return errors.New("none does")
 		}
@@ -95,7 +97,7 @@ func (b *bed) steers(t *testing.T) {
 	golden(t, "approve none", result("approve", "shop/corner", "--plan", "0123"))
 
 	b.patchShop(`{"metadata":{"annotations":{"shop.example.com/require-approval":null,"shop.example.com/rollback-to":"77"}}}`)
-	b.until("the mistake is reported", func() error { return b.said("Error") })
+	env.Until(b, "the mistake is reported", func() error { return b.stateIs("corner", v1alpha1.StateError) })
 	golden(t, "wait in vain", b.run("wait", "shop/corner").conclusion())
 	b.patchShop(`{"metadata":{"annotations":{"shop.example.com/rollback-to":null}}}`)
 	b.untilReady("corner")
@@ -103,13 +105,6 @@ func (b *bed) steers(t *testing.T) {
 		t.Errorf("a wait that is too short: %v", got)
 	}
 	b.waitsForACrashLoop(t)
-	b.followGuide(t, readGuide(t), example.steers)
-	b.until("the last change is applied", func() error {
-		if got := b.shop("corner").Status; len(got.History) == 0 || got.History[0].ReadyAt == nil || got.History[0].RollbackTo != 0 {
-			return fmt.Errorf("the history is %v", got.History)
-		}
-		return nil
-	})
 	for name, arguments := range map[string][]string{
 		"bad rollout":   {"rollout", "halt", "shop/corner"},
 		"no rollout":    {"rollout"},
@@ -122,7 +117,7 @@ func (b *bed) steers(t *testing.T) {
 		"plan two ends": {"plan", "shop/corner", "--end-rollback", "--delete"},
 		"bad operator":  {"plan", "corner", "--operator", "/does/not/exist"},
 		"bad end":       {"rollback", "shop/corner", "--end", "--to", "1"},
-		"plan of none":  {"plan", "-f", b.manifest(t, shop("none"))},
+		"plan of none":  {"plan", "-f", b.manifest(t, shops.New("none"))},
 		"plan of other": {"plan", "shop/none", "-f", file},
 	} {
 		a := b.run(arguments...)
@@ -137,8 +132,8 @@ func (b *bed) waitsForACrashLoop(t *testing.T) {
 	crash := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: corner-web}\n" +
 		"spec: {template: {metadata: {annotations: {podsim.corbel.run/run-for: 1s, podsim.corbel.run/exit-code: '3'}}}}"
 	b.patchShop(fmt.Sprintf(`{"spec":{"timeout":"3s","patches":[{"patch":%q}]}}`, crash))
-	b.until("the timeout has passed", func() error { return b.said("Error") })
-	b.until("the cause is named", func() error {
+	env.Until(b, "the timeout has passed", func() error { return b.stateIs("corner", v1alpha1.StateError) })
+	env.Until(b, "the cause is named", func() error {
 		got := b.run("wait", "shop/corner", "--timeout", "1s")
 		if got.code != CodeNo {
 			t.Fatalf("a wait for a crash loop: %v", got)
@@ -148,7 +143,7 @@ func (b *bed) waitsForACrashLoop(t *testing.T) {
 		}
 		return nil
 	})
-	b.until("the container is named", func() error {
+	env.Until(b, "the container is named", func() error {
 		if got := b.run("why", "shop/corner"); !strings.Contains(got.out, "exit code 3") || !strings.Contains(got.out, " -c web --previous") {
 			return errors.New(got.text())
 		}
@@ -168,15 +163,15 @@ func (a answer) conclusion() string {
 // shop reads a Shop.
 func (b *bed) shop(name string) *shopv1alpha1.Shop {
 	b.Helper()
-	s := shop(name)
-	b.check(b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s))
+	s := shops.New(name)
+	check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s))
 	return s
 }
 
 // patchShop changes the Shop as its user would.
 func (b *bed) patchShop(patch string) {
 	b.Helper()
-	b.check(b.client.Patch(b.ctx, shop("corner"), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
+	check(b, b.client.Patch(b.ctx, shops.New("corner"), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
 }
 
 // manifest writes a Shop into a file.
@@ -186,9 +181,9 @@ func (b *bed) manifest(t *testing.T, s *shopv1alpha1.Shop) string {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": s.APIVersion, "kind": s.Kind, "metadata": map[string]any{"name": s.Name, "namespace": s.Namespace}, "spec": s.Spec,
 	})
-	b.check(err)
+	check(b, err)
 	file := filepath.Join(t.TempDir(), fmt.Sprintf("%s.yaml", s.Name))
-	b.check(os.WriteFile(file, text, 0o600))
+	check(b, os.WriteFile(file, text, 0o600))
 	return file
 }
 
@@ -203,9 +198,7 @@ func TestProgressIsShownBeforeWhatWasAskedForHasBegun(t *testing.T) {
 	} {
 		c := inspect.Component{Object: &unstructured.Unstructured{}}
 		c.Status.State, c.Status.Conditions = v1alpha1.StateProcessing, []metav1.Condition{said}
-		if err := w.look(inspect.Event{Component: c}); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.look(inspect.Event{Component: c}))
 	}
 	const want = "12:00:00 not begun yet\n12:00:00 Processing: Deployment market/corner-web: 1 of 2 replicas ready\n"
 	if out.String() != want {

@@ -14,7 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // startPage runs the command, and returns the address that it prints. The end is that of Ctrl-C.
@@ -22,9 +23,7 @@ func startPage(t *testing.T, change func(*frame)) (address string, end func() an
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	const text = `{"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"here","context":{"cluster":"c"}}],"current-context":"here"}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	done := make(chan answer, 1)
@@ -33,9 +32,7 @@ func startPage(t *testing.T, change func(*frame)) (address string, end func() an
 	}()
 	line := make([]byte, 1000)
 	n, err := out.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return strings.TrimSpace(string(line[:n])), sync.OnceValue(func() answer { cancel(); return <-done })
 }
 
@@ -69,15 +66,13 @@ func TestTheBrowserIsGivenAFileThatLeadsToThePage(t *testing.T) {
 			programs, temporary := t.TempDir(), t.TempDir()
 			given := filepath.Join(programs, "given")
 			script := "#!/bin/sh\nprintf %s \"$*\" > " + given + ".new && mv " + given + ".new " + given + "\n"
-			if err := os.WriteFile(filepath.Join(programs, "xdg-open"), []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(filepath.Join(programs, "xdg-open"), []byte(script), 0o700))
 			t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 			t.Setenv("TMPDIR", temporary)
 			address, end := startPage(t, func(f *frame) { f.width = func() int { return 80 } })
 			defer end()
 			var file []byte
-			await(t, func() (err error) { file, err = os.ReadFile(given); return err })
+			env.Until(t, "the browser is opened", func() (err error) { file, err = os.ReadFile(given); return err })
 			text, err := os.ReadFile(string(file))
 			if err != nil || !strings.Contains(string(text), `content="0; url=`+address+`"`) {
 				t.Errorf("%q has %q, %v", file, text, err)
@@ -92,7 +87,7 @@ func TestTheBrowserIsGivenAFileThatLeadsToThePage(t *testing.T) {
 			} else {
 				end()
 			}
-			await(t, func() error {
+			env.Until(t, "the file is removed", func() error {
 				if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 					return fmt.Errorf("%v is left, %v", left, err)
 				}
@@ -102,36 +97,16 @@ func TestTheBrowserIsGivenAFileThatLeadsToThePage(t *testing.T) {
 	}
 }
 
-// await calls the check until it is content.
-func await(t *testing.T, check func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-}
-
 func fetch(t *testing.T, url, token string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r.Header.Set("X-Corbel-Token", token)
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return response.StatusCode, string(text)
 }
 

@@ -4,66 +4,42 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	fakediscovery "k8s.io/client-go/discovery/fake"
-	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/why"
 )
 
 // explained is a component with this status of the condition Ready.
 func explained(name, ready, reason, message string) client.Object {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "shop.example.com/v1", "kind": "Shop",
-		"metadata": map[string]any{"namespace": "market", "name": name, "generation": int64(1), "annotations": map[string]any{"shop.example.com/suspend": "true"}},
+		"apiVersion": "shop.example.com/v1alpha1", "kind": "Shop",
+		"metadata": map[string]any{"namespace": "fleet", "name": name, "generation": int64(1), "annotations": map[string]any{"shop.example.com/suspend": "true"}},
 		"status": map[string]any{"observedGeneration": int64(1), "state": reason, "reconciler": "shop.example.com", "conditions": []any{map[string]any{
-			"type": "Ready", "status": ready, "reason": reason, "message": message, "lastTransitionTime": "2026-11-25T11:57:00Z"}}},
+			"type": "Ready", "status": ready, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T23:57:00Z"}}},
 	}}
 }
 
 // ask runs why about these components.
-func ask(t *testing.T, components []client.Object, arguments ...string) (out, errOut string, code int) {
+func ask(t *testing.T, components []client.Object, arguments ...string) answer {
 	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var stdout, stderr bytes.Buffer
-	f := newFrame(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr})
-	f.now = func() time.Time { return time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC) }
 	server := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(components...).Build()
-	discovery := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
-		GroupVersion: "shop.example.com/v1", APIResources: []metav1.APIResource{{Name: "shops", SingularName: "shop", Kind: "Shop",
-			Namespaced: true, Verbs: []string{"get", "list"}, Categories: []string{inspect.Category}}},
-	}}}}
-	f.connection = &connection{config: &rest.Config{Host: "localhost"}, client: server, reader: &inspect.Reader{Client: server, Discovery: discovery}}
-	command := newCommand(f, "corbel")
-	command.SetArgs(append([]string{"why", "--kubeconfig", kubeconfig, "-n", "market"}, arguments...))
-	code = Report(command.ExecuteContext(t.Context()), &stderr)
-	return stdout.String(), stderr.String(), code
+	return offline(t, server, served(shopResource), nil, append([]string{"why"}, arguments...)...)
 }
 
 func TestWhy(t *testing.T) {
-	const text = `Shop market/corner is not Ready since 3m (Suspended)
-└─ Shop market/corner: suspended: incident 7 (since 3m)
+	const text = `Shop fleet/corner is not Ready since 3m (Suspended)
+└─ Shop fleet/corner: suspended: incident 7 (since 3m)
    field: metadata.annotations[shop.example.com/suspend]
-Try: corbel resume shop.shop.example.com corner -n market
+Try: corbel resume shop.shop.example.com corner -n fleet
 `
 	suspended := explained("corner", "Unknown", "Suspended", "suspended: incident 7")
 	ready := explained("main", "True", "Ready", "all is well")
@@ -81,33 +57,33 @@ Try: corbel resume shop.shop.example.com corner -n market
 		code       int
 	}{
 		{"a component that is not Ready", []client.Object{suspended}, []string{"shop/corner"}, text, "", 1},
-		{"a component that is Ready", []client.Object{ready}, []string{"shop", "main"}, "Shop market/main is Ready since 3m\n", "", 0},
-		{"a component that is rolled back", []client.Object{rolledBack}, []string{"main"}, "Shop market/main is Ready since 3m\n" +
-			"Note: it is rolled back to revision 2, so changes of its spec are not applied; \"corbel rollback shop.shop.example.com main -n market --end\" ends that\n", "", 0},
-		{"all components", []client.Object{suspended, ready}, nil, text, "1 of 2 components in namespace market are not Ready\n", 1},
+		{"a component that is Ready", []client.Object{ready}, []string{"shop", "main"}, "Shop fleet/main is Ready since 3m\n", "", 0},
+		{"a component that is rolled back", []client.Object{rolledBack}, []string{"main"}, "Shop fleet/main is Ready since 3m\n" +
+			"Note: it is rolled back to revision 2, so changes of its spec are not applied; \"corbel rollback shop.shop.example.com main -n fleet --end\" ends that\n", "", 0},
+		{"all components", []client.Object{suspended, ready}, nil, text, "1 of 2 components in namespace fleet are not Ready\n", 1},
 		{"all components, of which one cannot be read", []client.Object{unreadable, suspended, ready}, nil, text,
-			"2 of 3 components in namespace market are not Ready; explained: 1\nerror: the status of Shop market/broken cannot be read: ", 2},
-		{"all components are Ready", []client.Object{ready}, nil, "", "0 of 1 components in namespace market are not Ready\n", 0},
-		{"all components of all namespaces", []client.Object{elsewhere, ready}, []string{"-A"}, strings.ReplaceAll(text, "market", "fair"), "1 of 2 components are not Ready\n", 1},
-		{"no components", []client.Object{elsewhere}, nil, "", "0 of 0 components in namespace market are not Ready; -A looks in all namespaces\n", 0},
+			"2 of 3 components in namespace fleet are not Ready; explained: 1\nerror: the status of Shop fleet/broken cannot be read: ", 2},
+		{"all components are Ready", []client.Object{ready}, nil, "", "0 of 1 components in namespace fleet are not Ready\n", 0},
+		{"all components of all namespaces", []client.Object{elsewhere, ready}, []string{"-A"}, strings.ReplaceAll(text, "fleet", "fair"), "1 of 2 components are not Ready\n", 1},
+		{"no components", []client.Object{elsewhere}, nil, "", "0 of 0 components in namespace fleet are not Ready; -A looks in all namespaces\n", 0},
 		{"a component of all namespaces", []client.Object{ready}, []string{"shop/main", "-A"}, "", "error: a name cannot be combined with -A\n", 2},
 		{"a component that does not exist", []client.Object{ready}, []string{"shop/none"}, "", "error: ", 2},
 		{"a format that does not exist", []client.Object{ready}, []string{"-o", "table"}, "", "error: output format \"table\" is unknown", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			out, errOut, code := ask(t, test.components, test.arguments...)
-			if diff := cmp.Diff(test.out, out); diff != "" || code != test.code || !strings.HasPrefix(errOut, test.err) {
-				t.Errorf("exit code %d, standard error %q\n%s", code, errOut, diff)
+			got := ask(t, test.components, test.arguments...)
+			if diff := cmp.Diff(test.out, got.out); diff != "" || got.code != test.code || !strings.HasPrefix(got.err, test.err) {
+				t.Errorf("exit code %d, standard error %q\n%s", got.code, got.err, diff)
 			}
 		})
 	}
-	out, _, code := ask(t, []client.Object{suspended}, "shop/corner", "-o", "json")
+	got := ask(t, []client.Object{suspended}, "shop/corner", "-o", "json")
 	var one struct {
 		metav1.TypeMeta
 		why.Chain
 	}
-	if err := json.Unmarshal([]byte(out), &one); err != nil || code != 1 || one.APIVersion != "corbel.run/cli/v1" || one.Kind != "Explanation" ||
+	if err := json.Unmarshal([]byte(got.out), &one); err != nil || got.code != 1 || one.APIVersion != "corbel.run/cli/v1" || one.Kind != "Explanation" ||
 		one.Code != why.Suspended || one.Component.Name != "corner" || one.Requests != 1 {
-		t.Errorf("exit code %d, %v:\n%s", code, err, out)
+		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.out)
 	}
 }
