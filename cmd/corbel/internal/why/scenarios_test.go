@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // scenario is a cause that is seeded, and what an explanation must name.
@@ -40,8 +41,6 @@ type scenario struct {
 	message, heldBack      string
 	// pod: the condition Ready has the same words about a pod.
 	pod bool
-	// describe: the cause is a row of the document.
-	describe bool
 }
 
 // fixed are manifests that do not depend on the spec.
@@ -212,9 +211,9 @@ spec:
 `),
 			ready: true,
 			after: func(b *bed) {
-				b.until("an instance is created", func() bool {
+				env.Until(b, "an instance is created", func() error {
 					queue := parse(b, "apiVersion: why.example.com/v1\nkind: Queue\nmetadata: {name: orders, namespace: s13}")[0]
-					return b.client.Create(b.Context(), queue) == nil
+					return b.client.Create(b.Context(), queue)
 				})
 				b.deleteComponent("s12")
 			},
@@ -321,7 +320,6 @@ spec:
 	}
 	for i := range all {
 		all[i].namespace = fmt.Sprintf("s%02d", i+1)
-		all[i].describe = true
 	}
 	return all
 }

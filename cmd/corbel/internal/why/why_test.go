@@ -6,10 +6,12 @@ package why
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,11 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m, env.Options{Cluster: true}))
 }
 
-const (
-	operatorName = "test.corbel.run"
-	// patience is far more than anything here takes on a machine that is not overloaded.
-	patience = 2 * time.Minute
-)
+const operatorName = "test.corbel.run"
 
 // bed is a cluster with a few operators of one type.
 type bed struct {
@@ -164,18 +162,7 @@ func (b *bed) startOperator(home string, namespaces []string, render func(namesp
 		Operator: component.OperatorOptions{OperatorNamespace: &home}, Controller: component.ControllerOptions{LeaderLock: lock},
 	})
 	b.check(reconciler.SetupWithManager(manager))
-	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- manager.Start(ctx) }()
-	var done atomic.Bool
-	stop = func() {
-		cancel()
-		if done.CompareAndSwap(false, true) {
-			b.check(<-ended)
-		}
-	}
-	b.Cleanup(stop)
-	return stop
+	return env.Run(b, manager)
 }
 
 func (b *bed) createNamespace(name string) {
@@ -188,22 +175,6 @@ func (b *bed) widget(namespace string) *widget.Widget {
 	w := &widget.Widget{}
 	b.check(b.client.Get(b.Context(), client.ObjectKey{Namespace: namespace, Name: "main"}, w))
 	return w
-}
-
-// until polls, with a deadline.
-func (b *bed) until(what string, condition func() bool) {
-	b.Helper()
-	deadline := time.Now().Add(patience)
-	for !condition() {
-		if time.Now().After(deadline) {
-			b.Fatalf("%s: not within %s", what, patience)
-		}
-		select {
-		case <-b.Context().Done():
-			b.Fatal(b.Context().Err())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // explain reads the component and explains it, and compares the number of requests with what was sent.
@@ -280,7 +251,12 @@ func TestTheCauseIsNamed(t *testing.T) {
 	}
 	for i := range all {
 		if all[i].ready {
-			b.until(all[i].namespace+" is Ready", func() bool { return readyOf(b.widget(all[i].namespace)).Status == metav1.ConditionTrue })
+			env.Until(b, all[i].namespace+" is Ready", func() error {
+				if ready := readyOf(b.widget(all[i].namespace)); ready.Status != metav1.ConditionTrue {
+					return errors.New(ready.Message)
+				}
+				return nil
+			})
 		}
 		if all[i].after != nil {
 			all[i].after(b)
@@ -298,43 +274,34 @@ func TestTheCauseIsNamed(t *testing.T) {
 	t.Logf("all is seeded after %s", time.Since(started).Round(time.Millisecond))
 
 	right, most := 0, 0
-	var recorded []row
 	for _, s := range all {
 		chain, wrong := b.judge(s)
 		most = max(most, chain.Requests)
-		if wrong == "" {
+		if wrong == nil {
 			right++
 		} else {
-			t.Errorf("%s: %s\n%s\nReady says: %s", s.name, wrong, chain.Text(time.Now()), readyOf(b.widget(s.namespace)).Message)
-		}
-		if s.describe {
-			recorded = append(recorded, b.record(s, chain))
+			t.Errorf("%s: %v\n%s\nReady says: %s", s.name, wrong, chain.Text(time.Now()), readyOf(b.widget(s.namespace)).Message)
 		}
 	}
 	t.Logf("%d of %d causes are named, with %d requests at most, after %s", right, len(all), most, time.Since(started).Round(time.Millisecond))
 	b.checkConditions()
 	b.checkRights()
-	compareTable(t, recorded)
 }
 
 // judge waits until the explanation is as expected; it returns what is wrong if that does not come.
-func (b *bed) judge(s scenario) (chain Chain, wrong string) {
+func (b *bed) judge(s scenario) (chain Chain, wrong error) {
 	b.Helper()
-	deadline := time.Now().Add(min(patience, time.Minute))
-	for {
+	wrong = env.Await(b.Context(), func() error {
 		if s.disturb != nil {
 			s.disturb(b)
 		}
 		chain = b.explain(s.namespace, b.collector, s.ahead)
-		if wrong = s.compare(chain, readyOf(b.widget(s.namespace)).Message); wrong == "" || time.Now().After(deadline) {
-			return chain, wrong
+		if wrong := s.compare(chain, readyOf(b.widget(s.namespace)).Message); wrong != "" {
+			return errors.New(wrong)
 		}
-		select {
-		case <-b.Context().Done():
-			return chain, wrong
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+		return nil
+	})
+	return chain, wrong
 }
 
 // compare returns what is not as expected.
@@ -407,9 +374,12 @@ subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]
 	want := []string{"Lease operator/test.corbel.run: alice may not get leases",
 		"objects of kind Pod in namespace s01: alice may not list pods"}
 	var chain Chain
-	b.until("what may not be read is named", func() bool {
+	env.Until(b, "what may not be read is named", func() error {
 		chain = b.explain("s01", collector, 0)
-		return strings.Join(chain.Unknown, "\n") == strings.Join(want, "\n")
+		if !slices.Equal(chain.Unknown, want) {
+			return fmt.Errorf("%q is named", chain.Unknown)
+		}
+		return nil
 	})
 	if cause := chain.Cause(); cause.Object.String() != "Deployment s01/web" || chain.Command != "kubectl -n s01 describe deployment web" {
 		b.Errorf("without rights the cause is %+v, and the command %q", cause, chain.Command)
