@@ -4,10 +4,10 @@
 package scaffold
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,13 +25,9 @@ import (
 // protection returns the objects of the chart of an operator that protect its components.
 func protection(t *testing.T, o Options, values map[string]any) (objects []client.Object) {
 	t.Helper()
-	if err := o.validate(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, o.validate())
 	files, err := contents{Options: o}.files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	chart := fstest.MapFS{}
 	for name, content := range files {
 		if strings.HasPrefix(name, "deploy/") {
@@ -39,14 +35,10 @@ func protection(t *testing.T, o Options, values map[string]any) (objects []clien
 		}
 	}
 	generator, err := helm.New(chart, "deploy", helm.Options{KubeVersion: kubeVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ctx := manifests.Context{ReconcilerName: o.Group, Revision: 1}.In(t.Context())
 	rendered, err := manifests.Generate(ctx, generator, "shop-system", "shop-operator", types.UnstructurableMap(values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, object := range rendered {
 		if strings.HasPrefix(object.GetObjectKind().GroupVersionKind().Kind, "ValidatingAdmissionPolicy") {
 			objects = append(objects, object)
@@ -74,48 +66,22 @@ func TestAComponentIsNotDeletedWithoutAConfirmation(t *testing.T) {
 	if objects := protection(t, o, nil); len(objects) > 0 {
 		t.Errorf("components are protected by default: %v", objects)
 	}
-	inNamespace := o
-	inNamespace.Namespaced = true
 	e := env.New(t, env.Options{})
 	c, err := client.New(e.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	create := func(object client.Object) {
 		t.Helper()
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		check(t, c.Create(t.Context(), object))
 	}
 	var definition unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(gadgets), &definition.Object); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.Unmarshal([]byte(gadgets), &definition.Object))
 	create(&definition)
-	eventually := func(what string, done func() error) {
-		t.Helper()
-		deadline := time.Now().Add(time.Minute)
-		for {
-			err := done()
-			if err == nil {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %v", what, err)
-			}
-			select {
-			case <-t.Context().Done():
-				t.Fatal(t.Context().Err())
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
-	}
 	gadget := func(namespace, name string) *unstructured.Unstructured {
 		t.Helper()
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "gadget.example.com/v1alpha1", "kind": "Gadget", "metadata": map[string]any{"namespace": namespace, "name": name},
 		}}
-		eventually("create "+name, func() error { return c.Create(t.Context(), object) })
+		env.Until(t, "create "+name, func() error { return c.Create(t.Context(), object) })
 		return object
 	}
 	for _, name := range []string{"market", "closing", "shop-system"} {
@@ -133,20 +99,22 @@ func TestAComponentIsNotDeletedWithoutAConfirmation(t *testing.T) {
 	confirm := func(object client.Object, value string) {
 		t.Helper()
 		object.SetAnnotations(map[string]string{"gadget.example.com/confirm-deletion": value})
-		if err := c.Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		check(t, c.Update(t.Context(), object))
 	}
-	for _, object := range protection(t, o, map[string]any{"deletionProtection": true}) {
-		create(object)
-	}
-	eventually("the policy counts", func() error {
-		if err := c.Delete(t.Context(), main, client.DryRunAll); err == nil {
-			return apierrors.NewTimeoutError("a deletion is accepted", 1)
+	protect := func(o Options, component client.Object) {
+		t.Helper()
+		for _, object := range protection(t, o, map[string]any{"deletionProtection": true}) {
+			create(object)
 		}
-		return nil
-	})
-	refused(main)
+		env.Until(t, "the policy counts", func() error {
+			if err := c.Delete(t.Context(), component, client.DryRunAll); err == nil {
+				return errors.New("a deletion is accepted")
+			}
+			return nil
+		})
+		refused(component)
+	}
+	protect(o, main)
 	refused(&definition)
 	confirm(main, "second") // as kubectl annotate --all would
 	refused(main)
@@ -159,31 +127,20 @@ func TestAComponentIsNotDeletedWithoutAConfirmation(t *testing.T) {
 	}
 
 	// Nothing can be kept in a namespace that is being deleted. The server knows after a moment that it is.
-	if err := c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "closing"}}); err != nil {
-		t.Fatal(err)
-	}
-	eventually("delete the component with its namespace", func() error { return c.Delete(t.Context(), closing) })
+	check(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "closing"}}))
+	env.Until(t, "delete the component with its namespace", func() error { return c.Delete(t.Context(), closing) })
 
 	// helm uninstall deletes the components before the policy: it goes on when they are confirmed, or the protection is off.
 	for _, object := range protection(t, o, map[string]any{"deletionProtection": true}) {
-		if err := c.Delete(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		check(t, c.Delete(t.Context(), object))
 	}
-	eventually("delete a component without a policy", func() error { return c.Delete(t.Context(), second) })
+	env.Until(t, "delete a component without a policy", func() error { return c.Delete(t.Context(), second) })
 
 	// The policy of an operator for one namespace is about this namespace.
 	here, elsewhere := gadget("shop-system", "here"), gadget("market", "elsewhere")
-	for _, object := range protection(t, inNamespace, map[string]any{"deletionProtection": true}) {
-		create(object)
-	}
-	eventually("the policy counts", func() error {
-		if err := c.Delete(t.Context(), here, client.DryRunAll); err == nil {
-			return apierrors.NewTimeoutError("a deletion is accepted", 1)
-		}
-		return nil
-	})
-	refused(here)
+	inNamespace := o
+	inNamespace.Namespaced = true
+	protect(inNamespace, here)
 	if err := c.Delete(t.Context(), elsewhere); err != nil {
 		t.Errorf("in another namespace: %v", err)
 	}

@@ -4,17 +4,14 @@
 package scaffold
 
 import (
-	"context"
 	"os"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/component"
@@ -29,12 +26,8 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 // The API server keeps a null in the field values, and drops that of a typed field, which gets its default.
 func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
 	c, err := client.New(env.Shared(t).Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, apiextensionsv1.AddToScheme(c.Scheme()))
 	object := func(properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties}
 	}
@@ -48,26 +41,15 @@ func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
 		Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "shops", Kind: "Shop"},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema}}},
 	}}
-	if err := c.Create(t.Context(), definition); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Create(t.Context(), definition))
 	shop := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "nulls.example.com/v1", "kind": "Shop", "metadata": map[string]any{"namespace": "default", "name": "sample"},
 		"spec": map[string]any{"size": nil, "tag": nil, "values": map[string]any{"greeting": nil, "image": map[string]any{"tag": nil}}},
 	}}
-	var last error
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = c.Create(ctx, shop) // until the type is served
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
+	env.Until(t, "the type is served", func() error { return c.Create(t.Context(), shop) })
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(shop.GroupVersionKind())
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shop), stored); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Get(t.Context(), client.ObjectKeyFromObject(shop), stored))
 	parameters := component.MergedParameters(stored.Object["spec"], "values")
 	want := map[string]any{"size": int64(1), "greeting": nil, "image": map[string]any{"tag": nil}}
 	if diff := cmp.Diff(want, parameters); diff != "" {
@@ -78,9 +60,7 @@ func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
 		"values.yaml":      {Data: []byte("greeting: hello\nimage: {tag: a, name: b}\nsize: 2\n")},
 		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {values: {{ toJson .Values | quote }}}\n")},
 	}, ".", helm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ctx := manifests.Context{ReconcilerName: "nulls.example.com", Revision: 1}.In(t.Context())
 	objects, err := manifests.Generate(ctx, generator, "default", "sample", types.UnstructurableMap(parameters))
 	if err != nil || len(objects) != 1 {

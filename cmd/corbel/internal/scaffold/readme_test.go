@@ -20,9 +20,7 @@ func TestTheTableOfFieldsFollowsFromTheTypes(t *testing.T) {
 		"type ShopImage struct {\n\t// +kubebuilder:default=\"a`b\"\n\tTag *string `json:\"tag\"`\n}\ntype ShopHost struct {\n\tPaths [][]string `json:\"paths\"`\n\tMore []ShopHost `json:\"-\"`\n}\n"
 	files := map[string][]byte{"api/v1/shop.go": []byte(types), "api/v1/values.go": []byte(values), "api/v2/shop.go": []byte("package v2\n"), "main.go": []byte("package main\n")}
 	got, err := fieldTable(files, Options{Kind: "Shop", Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	want := []string{
 		"| field | type | default | what it is |", "|---|---|---|---|",
 		"| `image.tag` | string | `a'b` |  |", "| `hosts[].paths` | list of list of string |  |  |", "| `resources` | ResourceRequirements |  |  |",
@@ -65,9 +63,7 @@ func TestTheReadmeListsAllFields(t *testing.T) {
 	if changed, err := WriteFieldTable(project); changed || err != nil {
 		t.Errorf("without a table: changed %t, %v", changed, err)
 	}
-	if err := os.Remove(filepath.Join(project, "README.md")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(filepath.Join(project, "README.md")))
 	if changed, err := WriteFieldTable(project); changed || err != nil {
 		t.Errorf("without a README: changed %t, %v", changed, err)
 	}

@@ -16,6 +16,16 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 		has      map[string][]string // parts of files
 		lacks    map[string][]string
 	}{
+		"files for its operation, which test/ops tests": {
+			contents{},
+			map[string][]string{
+				"ops/alerts.yaml": {`controller="shop.shop.example.com"`}, "ops/dashboard.json": {"shop.shop.example.com"},
+				"ops/argocd-health.lua": {"Progressing"}, "ops/kube-state-metrics.yaml": {"kind: Shop"},
+			},
+			map[string][]string{
+				"ops/alerts.yaml": {"[["}, "ops/dashboard.json": {"[["}, "ops/argocd-health.lua": {"[["}, "ops/kube-state-metrics.yaml": {"[["},
+			},
+		},
 		"rights in the cluster": {
 			contents{HasPatches: true},
 			map[string][]string{
@@ -64,13 +74,9 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := test.contents
 			c.Name, c.Kind, c.Group, c.Form, c.Folder = "shop-operator", "Shop", "shop.example.com", FormChart, "chart"
-			if err := c.validate(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, c.validate())
 			files, err := c.files()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			for file, parts := range test.has {
 				for _, part := range parts {
 					if !strings.Contains(string(files[file]), part) {
@@ -87,6 +93,19 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 			}
 		})
 	}
+}
+
+// learnFrom learns a source, given by names and texts of files. own are the values of an existing project.
+func learnFrom(t *testing.T, o Options, own map[string]any, files ...string) (learned, error) {
+	t.Helper()
+	if o.Form == FormChart {
+		files = append(files, "Chart.yaml", chartHead)
+	}
+	stage := t.TempDir()
+	writeFiles(t, filepath.Join(stage, folders[o.Form]), files...)
+	o.Name, o.Kind, o.Group = "shop-operator", "Shop", "shop.example.com"
+	check(t, o.validate())
+	return learn(t.Context(), &o, stage, nil, own)
 }
 
 func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
@@ -107,27 +126,15 @@ func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
 		"a kind without a namespace":  {template: "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n", options: Options{Impersonate: true}, failure: "--impersonate: objects of these kinds have no namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stage := t.TempDir()
-			for file, text := range map[string]string{"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.0.0}", "templates/a.yaml": test.template} {
-				if err := writeFile(filepath.Join(stage, "chart", file), []byte(text)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			o := test.options
-			o.Name, o.Kind, o.Group, o.Form = "shop-operator", "Shop", "shop.example.com", FormChart
-			if err := o.validate(); err != nil {
-				t.Fatal(err)
-			}
-			learned, err := learn(t.Context(), &o, stage, nil, nil)
+			test.options.Form = FormChart
+			learned, err := learnFrom(t, test.options, nil, "templates/a.yaml", test.template)
 			if test.failure != "" {
 				if err == nil || !strings.Contains(err.Error(), test.failure) {
 					t.Errorf("got %v, want %q", err, test.failure)
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if learned.escalates != test.escalates || learned.createsNamespaces != test.createsNamespaces {
 				t.Errorf("escalates %t, creates namespaces %t", learned.escalates, learned.createsNamespaces)
 			}
@@ -175,20 +182,8 @@ func TestAnOperatorThatCanHaveOneComponentOnlyIsNamed(t *testing.T) {
 		"a kustomization":                 {FormKustomize, []string{"kustomization.yaml", "resources: [a.yaml]", "a.yaml", class("a")}, nil, "PriorityClass a (1 in all)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stage := t.TempDir()
-			files := test.files
-			if test.form == FormChart {
-				files = append(files, "Chart.yaml", chartHead)
-			}
-			writeFiles(t, filepath.Join(stage, folders[test.form]), files...)
-			o := Options{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com", Form: test.form}
-			if err := o.validate(); err != nil {
-				t.Fatal(err)
-			}
-			learned, err := learn(t.Context(), &o, stage, nil, test.own)
-			if err != nil {
-				t.Fatal(err)
-			}
+			learned, err := learnFrom(t, Options{Form: test.form}, test.own, test.files...)
+			check(t, err)
 			notes := slices.DeleteFunc(learned.notes, func(note string) bool { return !strings.HasPrefix(note, "there can be one component only") })
 			if len(notes) == 0 && test.want == "" {
 				return

@@ -27,9 +27,7 @@ func newProject(t *testing.T, o Options, chart ...string) (project string, repor
 	project = filepath.Join(t.TempDir(), "shop-operator")
 	o.Kind, o.Group = "Shop", "shop.example.com"
 	report, err := Create(t.Context(), o, Source{Form: FormChart, Path: folder}, Corbel{Version: "v0.0.0"}, project, Toolchain{Go: "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return project, report
 }
 
@@ -47,10 +45,15 @@ func updateProject(t *testing.T, project string, chart ...string) (Report, error
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(elements...))
+	check(t, err)
+	return string(text)
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
 }
 
 func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
@@ -59,17 +62,13 @@ func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
 	writeFiles(t, project, "own.go", "package main\n", "chart/values.yaml", "greeting: mine\nsize: 1\nreplicaCount: 1\n", "chart/templates/edited.yaml", "# mine\n")
 	main := read(t, project, "main.go") + "\n// My notes.\n"
 	writeFiles(t, project, "main.go", main)
-	if err := os.Remove(filepath.Join(project, "Dockerfile")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(filepath.Join(project, "Dockerfile")))
 	if report, err := updateProject(t, project); err != nil || len(report.Files)+len(report.Conflicts) > 0 {
 		t.Fatalf("without a newer source: %+v, %v", report, err)
 	}
 	newer := []string{"Chart.yaml", chartHead, "values.yaml", "greeting: hello\nsize: 2\nreplicaCount: 1\n", "templates/a.yaml", configMap, "templates/new.yaml", ""}
 	report, err := updateProject(t, project, newer...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	want := Report{
 		Files:     []string{"chart/templates/new.yaml", "chart/templates/old/dropped.yaml", "chart/values.yaml"},
 		Conflicts: []string{"chart/templates/edited.yaml (it stays as it is)", "chart/values.yaml"},
@@ -107,9 +106,7 @@ func TestAnUpdateTypesTheSameValues(t *testing.T) {
 	project, _ := newProject(t, Options{}, "Chart.yaml", chartHead, "values.yaml", "greeting: a\nreplicaCount: 1\nimage: {repository: a, tag: b}\nservice: {type: ClusterIP}\n", "templates/a.yaml", configMap)
 	fields := func() []string {
 		o, err := readRecord(project)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return o.Fields
 	}
 	if diff := cmp.Diff([]string{"image.repository", "image.tag", "replicaCount", "service.type"}, fields()); diff != "" {
@@ -142,9 +139,7 @@ func TestTheSampleOfAChartThatNeedsValues(t *testing.T) {
 	spec := func(project string) (object struct {
 		Spec map[string]any `json:"spec"`
 	}) {
-		if err := yaml.Unmarshal([]byte(read(t, project, "samples/shop.yaml")), &object); err != nil {
-			t.Fatal(err)
-		}
+		check(t, yaml.Unmarshal([]byte(read(t, project, "samples/shop.yaml")), &object))
 		return object
 	}
 	t.Run("values of its folder ci, which Helm ignores", func(t *testing.T) {
@@ -190,9 +185,7 @@ func TestADigestIsRecorded(t *testing.T) {
 	}
 	origin := func() []string {
 		o, err := readRecord(project)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return []string{o.Origin, o.Digest}
 	}
 	if got := origin(); !slices.Equal(got, []string{source.Origin, source.Digest}) || !strings.Contains(read(t, project, "README.md"), source.Origin) {

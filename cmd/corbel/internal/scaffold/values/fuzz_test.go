@@ -27,9 +27,7 @@ func FuzzLearn(f *testing.F) {
 		}
 		for _, tree := range []*Field{root, curated(t, root, "")} {
 			code, err := GoTypes(tree, "Fuzz")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			checkSource(t, file("fuzz", code))
 		}
 	})
@@ -65,9 +63,7 @@ func checkStruct(t *testing.T, node *ast.StructType) {
 	used := map[string]bool{}
 	for _, field := range node.Fields.List {
 		tag, err := strconv.Unquote(field.Tag.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		key := reflect.StructTag(tag).Get("json")
 		words := []string{"key " + key}
 		for _, name := range field.Names {

@@ -7,108 +7,31 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values/testdata/bitnami"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values/testdata/helmdocs"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values/testdata/schema"
 )
 
-// moduleRoot is the folder of go.mod.
-const moduleRoot = "../../../../.."
-
-// module writes a module with the types of all charts into a temporary folder. It needs what this
-// module needs, so that nothing is loaded.
-func module(t *testing.T) string {
+// again decodes a document into the types of a chart, which are those of testdata, and encodes it again.
+func again[T any](t *testing.T, document any) any {
 	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(moduleRoot, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, name), strings.Replace(string(content), "module github.com/corbel-run/corbel", "module generated", 1))
-	}
-	for folder, name := range charts {
-		root, _ := learnChart(t, folder)
-		code, err := GoTypes(root, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, folder, "types.go"), file(folder, code))
-	}
-	return dir
+	text, err := json.Marshal(document)
+	check(t, err)
+	var values T
+	check(t, json.Unmarshal(text, &values))
+	text, err = json.Marshal(values)
+	check(t, err)
+	return decoded(t, string(text))
 }
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// run runs a program in a folder and returns what it prints.
-func run(t *testing.T, dir, stdin, name string, args ...string) []byte {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), name, args...)
-	command.Dir, command.Stdin = dir, strings.NewReader(stdin)
-	var errors strings.Builder
-	command.Stderr = &errors
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("%s: %v:\n%s", command, err, errors.String())
-	}
-	return output
-}
-
-// roundTrip decodes a list of documents for each chart and encodes them again.
-const roundTrip = `package main
-
-import (
-	"encoding/json"
-	"os"
-
-	"generated/bitnami"
-	"generated/helmdocs"
-	"generated/schema"
-)
-
-func main() {
-	var documents map[string][]json.RawMessage
-	must(json.NewDecoder(os.Stdin).Decode(&documents))
-	must(json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"bitnami":  again[bitnami.CacheValues](documents["bitnami"]),
-		"helmdocs": again[helmdocs.ShopValues](documents["helmdocs"]),
-		"schema":   again[schema.StoreValues](documents["schema"]),
-	}))
-}
-
-func again[T any](documents []json.RawMessage) []T {
-	values := make([]T, len(documents))
-	for i, document := range documents {
-		must(json.Unmarshal(document, &values[i]))
-	}
-	return values
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-`
 
 // What is decoded into the types and encoded again is the same: the values of the charts, values
 // that are zero or empty, and nothing.
 func TestRoundTrip(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles the generated types")
-	}
 	documents := map[string][]any{
 		"bitnami": {
 			decoded(t, `{"global": {}, "commonLabels": {}, "image": {"tag": "", "pullSecrets": []}, "extraFlags": [], "metrics": {"enabled": false, "extraArgs": []}}`),
@@ -125,35 +48,25 @@ func TestRoundTrip(t *testing.T) {
 			decoded(t, `{"backends": {}, "custom": {}, "tolerations": [{}], "license": "", "port": "http"}`),
 		},
 	}
+	types := map[string]func(*testing.T, any) any{
+		"bitnami": again[bitnami.CacheValues], "helmdocs": again[helmdocs.ShopValues], "schema": again[schema.StoreValues],
+	}
 	for folder := range documents {
 		text, err := os.ReadFile(filepath.Join("testdata", folder, "values.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		own, err := parseValues(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		delete(own.value, "a,b")
 		if primary, ok := own.value["primary"].(map[string]any); ok {
 			// The empty object stands for a number that is not set.
 			delete(primary["pdb"].(map[string]any), "minAvailable")
 		}
 		// A null in values.yaml is no value.
-		documents[folder] = append(documents[folder], withoutNull(own.value), map[string]any{})
-	}
-	input, err := json.Marshal(documents)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := module(t)
-	write(t, filepath.Join(dir, "main.go"), roundTrip)
-	output := run(t, dir, string(input), "go", "run", "-mod=mod", ".")
-	want := decoded(t, string(input)).(map[string]any)
-	got := decoded(t, string(output)).(map[string]any)
-	for _, folder := range slices.Sorted(maps.Keys(want)) {
-		if diff := cmp.Diff(want[folder], got[folder]); diff != "" {
-			t.Errorf("the values of %s differ after a round trip (-want +got):\n%s", folder, diff)
+		for _, document := range append(documents[folder], withoutNull(own.value), map[string]any{}) {
+			want := again[any](t, document)
+			if diff := cmp.Diff(want, types[folder](t, want)); diff != "" {
+				t.Errorf("the values of %s differ after a round trip (-want +got):\n%s", folder, diff)
+			}
 		}
 	}
 }
@@ -161,9 +74,7 @@ func TestRoundTrip(t *testing.T) {
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	value, err := decodeJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return value
 }
 

@@ -16,6 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the Go types of testdata")
 
+const license = "// SPDX-FileCopyrightText: The Corbel Authors\n// SPDX-License-Identifier: Apache-2.0\n\n"
+
 // charts are the folders of testdata and the names of their types.
 var charts = map[string]string{"bitnami": "Cache", "helmdocs": "Shop", "schema": "Store"}
 
@@ -23,18 +25,21 @@ var charts = map[string]string{"bitnami": "Cache", "helmdocs": "Shop", "schema":
 func learnChart(t *testing.T, folder string) (*Field, []string) {
 	t.Helper()
 	values, err := os.ReadFile(filepath.Join("testdata", folder, "values.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	schema, err := os.ReadFile(filepath.Join("testdata", folder, "values.schema.json"))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	root, notes, err := Learn(Source{Values: values, Schema: schema})
+	check(t, err)
+	return root, notes
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return root, notes
 }
 
 // file returns the source file of a package with the types.
@@ -47,10 +52,8 @@ func TestGoTypesOfCharts(t *testing.T) {
 		t.Run(folder, func(t *testing.T) {
 			root, notes := learnChart(t, folder)
 			code, err := GoTypes(root, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, filepath.Join("testdata", folder, "types.txt"), file(folder, code))
+			check(t, err)
+			compare(t, filepath.Join("testdata", folder, "types.go"), license+strings.TrimSpace(file(folder, code))+"\n")
 			compare(t, filepath.Join("testdata", folder, "notes.txt"), strings.Join(notes, "\n")+"\n")
 		})
 	}
@@ -60,15 +63,11 @@ func TestGoTypesOfCharts(t *testing.T) {
 func compare(t *testing.T, path, got string) {
 	t.Helper()
 	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(got), 0o600))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs (-want +got); if the new text is right, run the test with -rewrite:\n%s", path, diff)
 	}

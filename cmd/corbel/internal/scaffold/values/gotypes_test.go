@@ -14,9 +14,7 @@ import (
 func goField(t *testing.T, field *Field) string {
 	t.Helper()
 	code, err := GoTypes(&Field{Type: Object, Fields: []*Field{field}}, "Shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	_, body, _ := strings.Cut(code.Source, "struct {\n")
 	body, _, _ = strings.Cut(body, "\n}\n")
 	return strings.ReplaceAll(body, "\t", "")

@@ -66,9 +66,7 @@ type lesson struct {
 func (l lesson) run(t *testing.T) {
 	t.Helper()
 	root, notes, err := Learn(Source{Values: []byte(l.values), Schema: []byte(l.schema)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if diff := cmp.Diff(l.want, outline(root, "")); diff != "" {
 		t.Errorf("the fields differ (-want +got):\n%s", diff)
 	}

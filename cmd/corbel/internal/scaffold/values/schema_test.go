@@ -87,14 +87,10 @@ func TestLearnIsBounded(t *testing.T) {
 	}
 	definitions["d14"] = map[string]any{"type": "string"}
 	schema, err := json.Marshal(map[string]any{"$ref": "#/$defs/d0", "$defs": definitions})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	start := time.Now()
 	root, notes, err := Learn(Source{Values: []byte(strings.Repeat("{a: ", 40) + "1" + strings.Repeat("}", 40)), Schema: schema})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if total, _ := Leaves(root); total > maxFields {
 		t.Errorf("the tree has %d leaves", total)
 	}

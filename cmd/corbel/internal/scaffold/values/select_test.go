@@ -13,9 +13,7 @@ import (
 func learnText(t *testing.T, text string) *Field {
 	t.Helper()
 	root, _, err := Learn(Source{Values: []byte(text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return root
 }
 
@@ -32,9 +30,7 @@ func TestSelect(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			selected, err := Select(root, test.paths)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if diff := cmp.Diff(test.want, pathsBelow(selected, "")); diff != "" {
 				t.Errorf("the fields differ (-want +got):\n%s", diff)
 			}
@@ -42,18 +38,14 @@ func TestSelect(t *testing.T) {
 	}
 	t.Run("the fields of a Kubernetes type are left out with it", func(t *testing.T) {
 		selected, err := Select(root, []string{"livenessProbe.enabled"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if core := selected.Fields[0].Core; core != "" {
 			t.Errorf("the object still has the fields of %s", core)
 		}
 	})
 	t.Run("it is a copy", func(t *testing.T) {
 		selected, err := Select(root, []string{"image"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		selected.Fields[0].Fields[0].Key = "changed"
 		if key := root.Fields[0].Fields[0].Key; key != "tag" {
 			t.Errorf("the original has the key %q", key)
@@ -95,9 +87,7 @@ func curated(t *testing.T, root *Field, chart string) *Field {
 		return &Field{Type: Object}
 	}
 	selected, err := Select(root, paths)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return selected
 }
 

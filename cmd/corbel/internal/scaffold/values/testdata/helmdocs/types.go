@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package helmdocs
 
 import (
@@ -177,4 +180,3 @@ type ShopValuesIngressHostsPaths struct {
 	// +optional
 	PathType *string `json:"pathType,omitempty"`
 }
-

@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package bitnami
 
 import (
@@ -241,4 +244,3 @@ type CacheValuesMetrics struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ExtraArgs *apiextensionsv1.JSON `json:"extraArgs,omitempty"`
 }
-

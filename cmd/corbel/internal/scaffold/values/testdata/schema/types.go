@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package schema
 
 import (
@@ -108,4 +111,3 @@ type StoreValuesTreeLeft struct {
 	// +optional
 	Name *string `json:"name,omitempty"`
 }
-
