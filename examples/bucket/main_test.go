@@ -4,13 +4,12 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -83,8 +82,8 @@ func (b *bed) check(err error) {
 	}
 }
 
-// start starts the operator, with no more rights than its role says. The function ends
-// it and waits for its end.
+// start starts the operator, with no more rights than its role says. The function ends it
+// and waits for its end.
 func (b *bed) start() (stop func()) {
 	b.Helper()
 	cfg, err := env.Shared(b.T).ConfigFor(operatorUser)
@@ -95,17 +94,7 @@ func (b *bed) start() (stop func()) {
 	b.check(err)
 	// A request that hangs is given up soon.
 	b.check(setup(manager, &service.Client{URL: b.url, HTTP: &http.Client{Timeout: time.Second}}))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- manager.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.Errorf("the operator ended: %v", err)
-		}
-	})
-	b.Cleanup(stop)
-	return stop
+	return env.Run(b, manager)
 }
 
 func (b *bed) create(name string, quota int64) {
@@ -115,15 +104,10 @@ func (b *bed) create(name string, quota int64) {
 	}))
 }
 
-// get returns the Bucket, or nil.
 func (b *bed) get(name string) *v1alpha1.Bucket {
 	b.Helper()
 	obj := &v1alpha1.Bucket{}
-	err := b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: name}, obj)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	b.check(err)
+	b.check(b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: name}, obj))
 	return obj
 }
 
@@ -135,23 +119,16 @@ func (b *bed) change(name string, change func(*v1alpha1.Bucket)) {
 	b.check(b.client.Patch(b.Context(), obj, client.MergeFrom(before)))
 }
 
-func (b *bed) until(what string, condition func() bool) {
-	b.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.Fatalf("waited in vain until %s; %d faults are left", what, b.service.Faults())
-		}
-	}
-}
-
 // untilReady waits for a reason of Ready in the current generation.
-func (b *bed) untilReady(name, reason string) *v1alpha1.Bucket {
+func (b *bed) untilReady(name, reason string) (obj *v1alpha1.Bucket) {
 	b.Helper()
-	var obj *v1alpha1.Bucket
-	b.until(name+" is "+reason, func() bool {
+	env.Until(b, name+" is "+reason, func() error {
 		obj = b.get(name)
 		ready := conditions.Get(obj, "Ready")
-		return ready != nil && ready.Reason == reason && ready.ObservedGeneration == obj.Generation && b.service.Faults() == 0
+		if faults := b.service.Faults(); ready == nil || ready.Reason != reason || ready.ObservedGeneration != obj.Generation || faults > 0 {
+			return fmt.Errorf("the condition is %v, and %d faults are left", ready, faults)
+		}
+		return nil
 	})
 	conditionstest.Check(b, obj)
 	return obj
@@ -159,8 +136,15 @@ func (b *bed) untilReady(name, reason string) *v1alpha1.Bucket {
 
 func (b *bed) delete(name string) {
 	b.Helper()
-	b.check(b.client.Delete(b.Context(), b.get(name)))
-	b.until(name+" is gone", func() bool { return b.get(name) == nil })
+	obj := b.get(name)
+	b.check(b.client.Delete(b.Context(), obj))
+	env.Until(b, name+" is gone", func() error {
+		err := b.client.Get(b.Context(), client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("it is there"))
+	})
 }
 
 // want compares what is at the service.
@@ -188,7 +172,12 @@ func TestABucketIsCreatedOnceAndNeverLeakedByAServiceThatFailsAndTimesOut(t *tes
 
 	b.service.Fail(hang, lose, refuse) // the Create once, then the object of welcome
 	b.create("films", 6)
-	b.until("the Create hangs", func() bool { return b.service.Faults() < 3 })
+	env.Until(b, "the Create hangs", func() error {
+		if faults := b.service.Faults(); faults >= 3 {
+			return fmt.Errorf("%d faults are left", faults)
+		}
+		return nil
+	})
 	stop() // in the middle of it
 	stop = b.start()
 	b.untilReady("films", "Ready")

@@ -4,15 +4,14 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -32,10 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m, env.Options{}))
 }
 
-const (
-	operatorUser = "notify"
-	patience     = time.Minute
-)
+const operatorUser = "notify"
 
 // endpoint keeps the messages that it gets, if it is in the mood.
 type endpoint struct {
@@ -59,12 +55,6 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.messages = append(e.messages, string(m.Action)+" "+m.Name+" "+m.Old["text"]+">"+m.Data["text"])
-}
-
-func (e *endpoint) got() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Clone(e.messages)
 }
 
 // bed is a cluster in which the operator may do what its role says.
@@ -114,17 +104,7 @@ func (b *bed) start() (stop func()) {
 	manager, err := ctrl.NewManager(config, options)
 	b.check(err)
 	b.check(setup(manager, b.url))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- manager.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			b.Errorf("the operator ended: %v", err)
-		}
-	})
-	b.Cleanup(stop)
-	return stop
+	return env.Run(b, manager)
 }
 
 func (b *bed) create(name, text string, labels map[string]string) {
@@ -151,28 +131,35 @@ func (b *bed) change(name string, change func(*corev1.ConfigMap)) {
 	b.check(b.client.Patch(b.Context(), obj, client.MergeFrom(before)))
 }
 
-// until waits for a condition.
-func (b *bed) until(what string, condition func() bool) {
+// untilFinalizers waits until a ConfigMap has these finalizers; without any it may be gone.
+func (b *bed) untilFinalizers(name string, want ...string) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.Fatalf("waited in vain until %s", what)
+	env.Until(b, name+" has the finalizers", func() error {
+		if got := b.get(name).Finalizers; !slices.Equal(got, want) {
+			return fmt.Errorf("it has %q", got)
 		}
-	}
+		return nil
+	})
 }
 
 // untilGot waits until the endpoint got these messages, in the order of the alphabet.
 func (b *bed) untilGot(e *endpoint, want ...string) {
 	b.Helper()
-	b.until("the endpoint got the messages", func() bool { return len(e.got()) >= len(want) })
-	got := e.got()
-	slices.Sort(got)
-	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		b.Fatalf("messages (-want +got):\n%s", diff)
-	}
+	env.Until(b, "the endpoint got the messages", func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if len(e.messages) < len(want) {
+			return fmt.Errorf("it got %q", e.messages)
+		}
+		return nil
+	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	slices.Sort(e.messages)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, e.messages); diff != "" {
+		b.Fatalf("messages (-want +got):\n%s", diff)
+	}
 	e.messages = nil
 }
 
@@ -185,7 +172,7 @@ func TestTheEndpointIsNotifiedOfEveryChangeAlsoAfterARestartAndAnOutage(t *testi
 	b.create("unwatched", "1", nil)
 	b.create("poem", "1", watched)
 	b.untilGot(e, "Created poem >1")
-	b.until("the finalizers are as expected", func() bool { return slices.Equal(b.get("poem").Finalizers, []string{finalizer}) })
+	b.untilFinalizers("poem", finalizer)
 
 	e.mu.Lock()
 	e.refuse = []func(http.ResponseWriter){
@@ -202,18 +189,18 @@ func TestTheEndpointIsNotifiedOfEveryChangeAlsoAfterARestartAndAnOutage(t *testi
 
 	b.create("letter", "1", watched)
 	b.untilGot(e, "Created letter >1")
-	b.until("the finalizers are as expected", func() bool { return slices.Equal(b.get("letter").Finalizers, []string{finalizer}) })
+	b.untilFinalizers("letter", finalizer)
 	stop()
 	b.check(b.client.Delete(t.Context(), b.get("poem")))
 	b.create("novel", "1", watched)
 	b.start()
 	b.untilGot(e, "Deleted poem >", "Created novel >1", "Resynced letter >1")
-	b.until("the poem is gone", func() bool { return b.get("poem").Name == "" })
+	b.untilFinalizers("poem")
 
 	b.change("letter", func(obj *corev1.ConfigMap) { obj.Labels = nil })
 	b.untilGot(e, "Deleted letter >")
-	b.until("the letter has no finalizers", func() bool { return len(b.get("letter").Finalizers) == 0 })
+	b.untilFinalizers("letter")
 	b.check(b.client.Delete(t.Context(), b.get("novel")))
 	b.untilGot(e, "Deleted novel >")
-	b.until("the novel is gone", func() bool { return b.get("novel").Name == "" })
+	b.untilFinalizers("novel")
 }

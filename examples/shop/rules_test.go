@@ -7,25 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/rbacrules"
-	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/componenttest"
 	"github.com/corbel-run/corbel/test/env"
 )
-
-// right is a verb on a resource in the namespace of the operator or anywhere.
-type right struct{ group, resource, verb string }
 
 // unused are the rules that the life of a Shop may not need, and why the operator has them.
 var unused = map[string]string{
@@ -34,73 +33,69 @@ var unused = map[string]string{
 	"list apiservices.apiregistration.k8s.io": "they are read if the type of an object is not served any more when it is deleted",
 }
 
-func TestTheOperatorRunsWithTheRulesThatAreGeneratedForItsChart(t *testing.T) {
-	b := openBed(t)
-	kinds, unknown, err := rbacrules.ScanChart(chart, "chart")
-	b.check(err)
-	if len(unknown) > 0 {
-		t.Errorf("unknown: %q", unknown)
-	}
-	operator := rbacrules.Operator{Account: "generated-" + b.namespace, Group: shopv1alpha1.GroupVersion.Group, Resource: "shops", Namespace: b.namespace}
-	text, err := operator.YAML(kinds)
-	b.check(err)
-	var granted []rbacv1.PolicyRule
+// operatorNamespace is where the operator has its service account.
+const operatorNamespace = "default"
+
+// grant creates what YAML holds: the service account of an operator, its roles and their bindings. It returns the rules.
+func grant(t *testing.T, c client.Client, text string) (granted []rbacv1.PolicyRule) {
+	t.Helper()
 	for reader := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
-		object := &unstructured.Unstructured{}
+		object, role := &unstructured.Unstructured{}, &rbacv1.ClusterRole{} // a Role has the same rules
 		if err := reader.Decode(object); errors.Is(err, io.EOF) {
-			break
+			return granted
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		b.check(b.client.Create(b.ctx, object))
-		if object.GetNamespace() == "" {
-			b.Cleanup(func() { b.check(b.client.Delete(b.ctx, object)) })
-		}
-		role := &rbacv1.ClusterRole{} // a Role has the same rules
+		check(t, c.Create(t.Context(), object))
 		if strings.HasSuffix(object.GetKind(), "Role") {
-			b.check(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
+			check(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
 			granted = append(granted, role.Rules...)
 		}
 	}
+}
 
-	t.Setenv("POD_NAMESPACE", b.namespace)
-	e := env.Shared(t)
-	from, err := e.AuditPosition(b.ctx)
-	b.check(err)
-	user := "system:serviceaccount:" + b.namespace + ":" + operator.Account
-	config, err := e.ConfigFor(user)
-	b.check(err)
-	lock, err := component.NewLeaderLock(config, b.namespace, name)
-	b.check(err)
-	b.start(user, ctrl.Options{LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true})
-	b.check(b.client.Create(b.ctx, b.shop()))
-	b.untilReady()
-	b.change(func(s *shopv1alpha1.ShopSpec) { s.Replicas = 3; s.Greeting = "Closed" })
-	b.untilReady()
-	b.delete()
-
-	events, err := e.AuditEventsSince(b.ctx, from, user)
-	b.check(err)
-	used := map[right]bool{}
-	for _, event := range events {
-		if event.User != user {
-			continue
-		}
-		if event.Code == http.StatusForbidden {
-			t.Errorf("the server answered 403 to %s %s", event.Verb, event.URI)
-		}
-		used[right{event.Group, strings.TrimSuffix(event.Resource+"/"+event.Subresource, "/"), event.Verb}] = true
+func TestTheOperatorRunsWithTheRulesThatAreGeneratedForItsChart(t *testing.T) {
+	kinds, unknown, err := rbacrules.ScanChart(chart, "chart")
+	if err != nil || len(unknown) > 0 {
+		t.Fatalf("unknown: %q, %v", unknown, err)
 	}
-	if len(used) == 0 {
-		t.Fatal("the audit log has no request of the operator")
+	generated := rbacrules.Operator{Account: "generated", Group: shopv1alpha1.GroupVersion.Group, Resource: "shops", Namespace: operatorNamespace}
+	text, err := generated.YAML(kinds)
+	check(t, err)
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"config/crd"}}); err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := options().Scheme()
+	check(t, err)
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	check(t, err)
+	granted := grant(t, c, text)
+	operator := componenttest.Operator[*shopv1alpha1.Shop]{
+		Config: config, Scheme: scheme, As: &rest.ImpersonationConfig{UserName: "system:serviceaccount:" + operatorNamespace + ":" + generated.Account},
+		SetUp: func(manager ctrl.Manager) error {
+			o := options()
+			o.Reconciler.Operator.OperatorNamespace = new(operatorNamespace)
+			_, err := o.SetUp(manager)
+			return err
+		},
+	}
+	shop := &shopv1alpha1.Shop{ObjectMeta: metav1.ObjectMeta{Name: "corner"}, Spec: shopv1alpha1.ShopSpec{ShopValues: usual}}
+	change := func(s *shopv1alpha1.Shop) { s.Spec.Replicas, s.Spec.Greeting = 3, "Closed" }
+	idle := map[string]bool{}
+	for _, rule := range operator.TestRights(t, shop, change, granted) {
+		idle[nameOf(rule, rule.Resources[0])] = true
 	}
 	for _, rule := range granted {
 		for _, resource := range rule.Resources {
-			r := fmt.Sprintf("%s %s.%s", strings.Join(rule.Verbs, ","), resource, rule.APIGroups[0])
-			idle := !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return used[right{rule.APIGroups[0], resource, verb}] })
-			if idle && unused[r] == "" {
-				t.Errorf("no request used the rule %s", r)
+			if name := nameOf(rule, resource); idle[name] && unused[name] == "" {
+				t.Errorf("no request used the rule %s", name)
 			}
 		}
 	}
+}
+
+// nameOf is a rule about a resource, in words.
+func nameOf(rule rbacv1.PolicyRule, resource string) string {
+	return fmt.Sprintf("%s %s.%s", strings.Join(rule.Verbs, ","), resource, rule.APIGroups[0])
 }
