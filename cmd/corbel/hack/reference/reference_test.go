@@ -4,6 +4,8 @@
 package main
 
 import (
+	"go/ast"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,5 +59,51 @@ func TestEveryStructOfOptionsHasATable(t *testing.T) {
 	}
 	if names := (&reference{source: s}).unlisted(); len(names) > 0 {
 		t.Errorf("add these structs to optionTypes or to otherOptions: %s", strings.Join(names, ", "))
+	}
+}
+
+// reasonAt is the position of the reason among the arguments of what sends an event.
+var reasonAt = map[string]int{"Eventf": 3, "Warn": 1, "warn": 1, "sendOnce": 1}
+
+// literalReasons returns where the reason of an event, of a note or of a condition is not a constant.
+func literalReasons(s *source) []string {
+	var found []string
+	for _, p := range s.sorted() {
+		for _, file := range p.files {
+			ast.Inspect(file, func(node ast.Node) bool {
+				var reason ast.Expr
+				switch n := node.(type) {
+				case *ast.CallExpr:
+					selector, _ := n.Fun.(*ast.SelectorExpr)
+					if selector == nil {
+						break
+					}
+					if at, sends := reasonAt[selector.Sel.Name]; sends && at < len(n.Args) {
+						reason = n.Args[at]
+					}
+				case *ast.KeyValueExpr:
+					if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Reason" {
+						reason = n.Value
+					}
+				}
+				if literal, ok := reason.(*ast.BasicLit); ok && literal.Kind == token.STRING && literal.Value != `""` {
+					position := s.files.Position(literal.Pos())
+					found = append(found, p.path+"/"+filepath.Base(position.Filename)+": "+literal.Value)
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+// TestEveryReasonIsAConstant finds reasons that no page can have, because they stand in the middle of code.
+func TestEveryReasonIsAConstant(t *testing.T) {
+	s, err := load(root, "api", "pkg", "internal", "cmd/corbel/internal", "cmd/corbel/ui")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := literalReasons(s); len(found) > 0 {
+		t.Errorf("make constants of these reasons, and say in their comments what to do:\n%s", strings.Join(found, "\n"))
 	}
 }

@@ -33,13 +33,18 @@ func corbel(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // shopChart is the chart of the example.
 func shopChart(t *testing.T) string {
 	t.Helper()
 	chart, err := filepath.Abs("../../../../examples/shop/chart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return chart
 }
 
@@ -91,9 +96,7 @@ func TestAFetchedChartIsASource(t *testing.T) {
 	folder, progress := t.TempDir(), &bytes.Buffer{}
 	f := initFlags{chart: server.URL + "/shop-1.2.0.tgz?token=secret", remote: remote.Client{PlainHTTP: true}}
 	source, err := f.source()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if source, err = f.fetch(t.Context(), progress, source, folder); err != nil {
 		t.Fatal(err)
 	}
@@ -149,9 +152,7 @@ func TestTheReleaseIsTheVersionOfTheLibrary(t *testing.T) {
 
 func TestACheckoutIsTheRootModule(t *testing.T) {
 	root, err := filepath.Abs("../../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for name, folder := range map[string]string{"by itself": "", "by name": root} {
 		library, err := findLibrary(folder)
 		if want := (scaffold.Corbel{Version: "v0.0.0", Folder: root}); err != nil || library != want {
@@ -172,20 +173,14 @@ func TestTheTutorial(t *testing.T) {
 		t.Skip("it needs a control plane")
 	}
 	text, err := os.ReadFile("../../../../docs/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	assets, err := env.Assets(programs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	work, bin := t.TempDir(), t.TempDir()
 	if output, err := exec.Command("go", "build", "-o", filepath.Join(bin, "corbel"), "../..").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	if err := os.CopyFS(filepath.Join(work, "shop"), os.DirFS(shopChart(t))); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.CopyFS(filepath.Join(work, "shop"), os.DirFS(shopChart(t))))
 	folder, printed, ran := work, "", 0
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {

@@ -124,6 +124,13 @@ func (r *server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // packed returns what looks like a packed chart.
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
@@ -132,9 +139,7 @@ func packed(t *testing.T, text string) []byte {
 	if _, err := zipped.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, zipped.Close())
 	return out.Bytes()
 }
 
@@ -166,9 +171,7 @@ func TestChartsOfARegistry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			chart, err := Client{PlainHTTP: true}.Fetch(t.Context(), "oci://"+host+"/"+test.source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if chart.Origin != "oci://"+host+"/"+test.origin || !bytes.Equal(chart.Data, test.data) {
 				t.Errorf("got %s with %q", chart.Origin, chart.Data)
 			}
@@ -193,9 +196,7 @@ func TestTheCredentialsOfHelmAndDocker(t *testing.T) {
 			r.guarded = true
 			folder := t.TempDir()
 			text := fmt.Sprintf(`{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, host)
-			if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(filepath.Join(folder, "config.json"), []byte(text), 0o600))
 			t.Setenv(test.variable, filepath.Join(folder, test.file))
 			if _, err := (Client{PlainHTTP: true}).Fetch(t.Context(), "oci://"+host+"/charts/shop"); err != nil {
 				t.Error(err)
@@ -283,9 +284,7 @@ func TestAChartOfAWebServer(t *testing.T) {
 	defer web.Close()
 	client := Client{Transport: web.Client().Transport}
 	chart, err := client.Fetch(t.Context(), web.URL+"/shop-1.2.0.tgz?token=secret")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if diff := cmp.Diff(Chart{Origin: web.URL + "/shop-1.2.0.tgz", Digest: digestOf(data), Data: data}, chart); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -325,9 +324,7 @@ func TestARedirectLeaksNothing(t *testing.T) {
 	}))
 	t.Cleanup(moved.Close)
 	host, folder := strings.TrimPrefix(moved.URL, "http://"), t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "config.json"), fmt.Appendf(nil, `{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, host), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(folder, "config.json"), fmt.Appendf(nil, `{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, host), 0o600))
 	t.Setenv("DOCKER_CONFIG", folder)
 	if chart, err := (Client{PlainHTTP: true}).Fetch(t.Context(), "oci://"+host+"/charts/shop"); err != nil || !bytes.Equal(chart.Data, data) {
 		t.Errorf("from another server: %v", err)
