@@ -5,6 +5,7 @@ package measure
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -48,5 +49,41 @@ func TestEveryScenarioIsMeasured(t *testing.T) {
 	}
 	if size.Status.Component == 0 || slices.Contains([]string{size.Where.Go, size.Where.Kubernetes}, "") {
 		t.Errorf("%+v, %+v", size.Status, size.Where)
+	}
+}
+
+// TestEveryPlanIsMeasured goes once through the plans of a small component, so that the benchmark
+// works when it is needed. That a plan has the changes that it must have, and writes nothing, is
+// checked where it is measured.
+func TestEveryPlanIsMeasured(t *testing.T) {
+	if _, err := exec.LookPath("diff"); err != nil {
+		t.Skip("kubectl diff needs the command diff")
+	}
+	e := env.New(t, env.Options{AuditLog: true, AuditBodies: true})
+	size, err := Plans(t.Context(), e, Options{Objects: 20, Components: 1, Rounds: 1, Logf: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scenario := range []report.Scenario{
+		report.PlanInstall, report.PlanUnchanged, report.PlanOne, report.PlanAll, report.PlanDelete, report.ChangeAll, report.Rollback,
+	} {
+		for _, name := range []report.Subject{report.Corbel, report.Kubectl} {
+			if samples := size.Find(scenario, name); len(samples) != 1 || samples[0].Seconds <= 0 || samples[0].CPUSeconds <= 0 {
+				if name == report.Kubectl && scenario == report.Rollback {
+					continue // the command has none
+				}
+				t.Errorf("%s: %s: %+v", name, scenario, samples)
+			}
+		}
+	}
+	for _, scenario := range []report.Scenario{report.PlanInstall, report.PlanAll, report.PlanDelete} {
+		if requests := size.Find(scenario, report.Corbel).Requests(); requests < 20 {
+			t.Errorf("%s: %v requests for 20 changes", scenario, requests)
+		}
+	}
+	for _, scenario := range []report.Scenario{report.ChangeAll, report.Rollback} {
+		if writes := size.Find(scenario, report.Corbel).Writes(); writes < 20 {
+			t.Errorf("%s: %v writes were counted for 20 objects", scenario, writes)
+		}
 	}
 }
