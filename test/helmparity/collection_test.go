@@ -117,9 +117,7 @@ func collectionIn(t *testing.T, root string) collection {
 		}
 		return filepath.SkipDir
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return c
 }
 

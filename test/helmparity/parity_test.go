@@ -5,12 +5,9 @@ package helmparity
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -68,9 +65,7 @@ func texts(objects []object) []string {
 
 func TestChartsAreRenderedAsByHelm(t *testing.T) {
 	charts, err := os.ReadDir("testdata/charts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if len(charts) < 40 {
 		t.Errorf("there are %d charts, want at least 40", len(charts))
 	}
@@ -92,39 +87,6 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 	}
 }
 
-// The comparison would show little if it treated texts as numbers, or rounded them.
-func TestValuesOfOtherTypesAreDifferent(t *testing.T) {
-	contentOf := func(value string) []object {
-		objects, err := split("kind: A\nvalue: " + value + "\n")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return objects
-	}
-	for value, other := range map[string]string{`"1"`: "1", "true": `"true"`, "9007199254740993": "9007199254740992", "[]": "null"} {
-		if cmp.Equal(contentOf(value), contentOf(other)) {
-			t.Errorf("%s is the same as %s", value, other)
-		}
-	}
-	if !cmp.Equal(contentOf("1"), contentOf("1.0")) {
-		t.Error("1 and 1.0 are the same in JSON")
-	}
-}
-
-func TestEachValuesFileOfAChartIsUsed(t *testing.T) {
-	folder := t.TempDir()
-	for _, name := range []string{"values.yaml", "values-small.yaml", "ci/large.yaml", "examples/a/values.yml", "templates/values.yaml"} {
-		file := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("a: 1"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := slices.Sorted(maps.Keys(valuesOf(t, folder)))
-	if diff := cmp.Diff([]string{"ci/large.yaml", "defaults", "examples/a/values.yml", "values-small.yaml"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 // valuesOf returns the values to render a chart with: those of the chart itself, and
 // each values file that it ships, beside them or in a folder for tests and examples.
 func valuesOf(t *testing.T, path string) map[string]map[string]any {
@@ -132,21 +94,15 @@ func valuesOf(t *testing.T, path string) map[string]map[string]any {
 	sets := map[string]map[string]any{"defaults": {}}
 	for _, pattern := range []string{"*values*.y*ml", "ci/*.y*ml", "values/*.y*ml", "examples/*values*.y*ml", "examples/*/*values*.y*ml"} {
 		files, err := filepath.Glob(filepath.Join(path, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, file := range files {
 			name, err := filepath.Rel(path, file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if name == "values.yaml" {
 				continue // the defaults
 			}
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			values, err := loader.LoadValues(bytes.NewReader(data))
 			if err != nil {
 				t.Logf("%s holds no values: %v", file, err)

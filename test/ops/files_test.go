@@ -22,20 +22,21 @@ var shop = project{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com
 // controller is the value of the label of metrics.
 const controller = "shop.shop.example.com"
 
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // rendered returns a file as corbel init writes it for the project.
 func rendered(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "cmd/corbel/internal/scaffold/templates/ops", name+".tmpl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var out bytes.Buffer
-	if err := parsed.Execute(&out, shop); err != nil {
-		t.Fatal(err)
-	}
+	check(t, parsed.Execute(&out, shop))
 	return out.Bytes()
 }

@@ -26,12 +26,8 @@ type recordedStatus struct {
 func recordedStatuses(t *testing.T) (statuses []recordedStatus) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "pkg/component/internal/verdict/testdata/statuses.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, &statuses); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, yaml.Unmarshal(text, &statuses))
 	return statuses
 }
 
@@ -83,14 +79,10 @@ func healthOf(t *testing.T, script []byte, object *unstructured.Unstructured) (h
 		name string
 		open lua.LGFunction
 	}{{lua.LoadLibName, lua.OpenPackage}, {lua.BaseLibName, lua.OpenBase}, {lua.TabLibName, lua.OpenTable}, {lua.StringLibName, lua.OpenString}} {
-		if err := machine.CallByParam(lua.P{Fn: machine.NewFunction(library.open), Protect: true}, lua.LString(library.name)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, machine.CallByParam(lua.P{Fn: machine.NewFunction(library.open), Protect: true}, lua.LString(library.name)))
 	}
 	machine.SetGlobal("obj", luaValue(machine, object.Object))
-	if err := machine.DoString(string(script)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, machine.DoString(string(script)))
 	result, ok := machine.Get(-1).(*lua.LTable)
 	if !ok {
 		t.Fatalf("the script returns %s", machine.Get(-1).Type())
@@ -156,9 +148,7 @@ func TestArgoCDFluxAndKubectlAgree(t *testing.T) {
 	for _, s := range states(t) {
 		t.Run(s.name, func(t *testing.T) {
 			computed, err := status.Compute(s.object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			health, message := healthOf(t, script, s.object)
 			seen[health]++
 			agrees := false
@@ -189,9 +179,7 @@ func TestArgoCDFluxAndKubectlAgree(t *testing.T) {
 // TestTheGuideShowsTheHealthCheck compares the script with the one in the guide.
 func TestTheGuideShowsTheHealthCheck(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join(root, "docs/howto-argocd.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if !strings.Contains(string(guide), "```lua\n"+string(rendered(t, "argocd-health.lua"))+"```\n") {
 		t.Error("docs/howto-argocd.md does not show cmd/corbel/internal/scaffold/templates/ops/argocd-health.lua.tmpl as it is")
 	}

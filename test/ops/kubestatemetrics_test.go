@@ -46,13 +46,9 @@ type stateMetrics struct {
 // TestKubeStateMetricsReadsFieldsThatExist looks up each path in the definition of a component.
 func TestKubeStateMetricsReadsFieldsThatExist(t *testing.T) {
 	var config stateMetrics
-	if err := yaml.UnmarshalStrict(rendered(t, "kube-state-metrics.yaml"), &config); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.UnmarshalStrict(rendered(t, "kube-state-metrics.yaml"), &config))
 	text, err := os.ReadFile(filepath.Join(root, "examples/shop/config/crd/shop.example.com_shops.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var definition struct {
 		Spec struct {
 			Versions []struct {
@@ -62,9 +58,7 @@ func TestKubeStateMetricsReadsFieldsThatExist(t *testing.T) {
 			} `json:"versions"`
 		} `json:"spec"`
 	}
-	if err := yaml.Unmarshal(text, &definition); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.Unmarshal(text, &definition))
 	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
 	check := func(path []string, wantNumber bool) {
 		t.Helper()

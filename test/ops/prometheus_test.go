@@ -44,16 +44,12 @@ func alerts(t *testing.T) []rulefmt.Rule {
 		APIVersion, Kind string
 		Spec             map[string]any
 	}
-	if err := yaml.Unmarshal(rendered(t, "alerts.yaml"), &object); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.Unmarshal(rendered(t, "alerts.yaml"), &object))
 	if object.APIVersion != "monitoring.coreos.com/v1" || object.Kind != "PrometheusRule" {
 		t.Fatalf("it is a %s of %s", object.Kind, object.APIVersion)
 	}
 	file, err := yaml.Marshal(object.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	groups, errs := rulefmt.Parse(file, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -81,9 +77,7 @@ type dashboard struct {
 
 func readDashboard(t *testing.T) (d dashboard) {
 	t.Helper()
-	if err := json.Unmarshal(rendered(t, "dashboard.json"), &d); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(rendered(t, "dashboard.json"), &d))
 	return d
 }
 
@@ -121,14 +115,10 @@ func registered(t *testing.T) map[string][]string {
 func valuesOf(t *testing.T, metric, label string) []string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs/reference/metrics.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if metric == "corbel_components" && label == "reason" {
 		conditions, err := os.ReadFile(filepath.Join(root, "docs/reference/conditions.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var reasons []string
 		for _, heading := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(string(conditions), -1) {
 			reasons = append(reasons, heading[1])
@@ -321,13 +311,9 @@ func firing(t *testing.T, engine *promql.Engine, data storage.Queryable, rule ru
 	var texts []string
 	for now := time.Duration(0); now <= at; now += time.Minute {
 		query, err := engine.NewInstantQuery(t.Context(), data, nil, rule.Expr, time.Unix(0, 0).Add(now))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		vector, err := query.Exec(t.Context()).Vector()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		active := map[string]time.Duration{}
 		texts = nil
 		for _, element := range vector {
@@ -344,9 +330,7 @@ func firing(t *testing.T, engine *promql.Engine, data storage.Queryable, rule ru
 				text := "{{$labels := .Labels}}{{$value := .Value}}" + rule.Annotations[name]
 				expanded, err := template.NewTemplateExpander(t.Context(), text, rule.Alert, data, model.Time(now.Milliseconds()),
 					func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }, nil, nil).Expand()
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				texts = append(texts, name+": "+expanded)
 			}
 		}
@@ -430,9 +414,7 @@ func TestAlerts(t *testing.T) {
 		})
 	}
 	page, err := os.ReadFile(filepath.Join(root, "docs/runbook.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, rule := range rules {
 		if !fired[rule.Alert] || !quiet[rule.Alert] {
 			t.Errorf("the alert %s lacks a test in which it fires, or one in which it does not", rule.Alert)
