@@ -212,17 +212,18 @@ func TestManyEventsOfAWatchAreNotBounded(t *testing.T) {
 }
 
 func TestASlowOrEndlessServerHoldsUpNoCallerForLong(t *testing.T) {
-	get := func(target cluster.Target) error {
+	get := func(t *testing.T, target cluster.Target) error {
 		_, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings")
 		return err
 	}
-	watching := func(target cluster.Target) error {
-		events, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))})
-		if err != nil {
-			return err
-		}
+	startWatch := func(t *testing.T, target cluster.Target) error {
+		_, err := target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
+		return err
+	}
+	nextEvent := func(t *testing.T, target cluster.Target) error {
+		events := must(target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))}))(t)
 		defer events.Close()
-		_, _, err = events.Decode()
+		_, _, err := events.Decode()
 		return err
 	}
 	endless := func(start string) http.HandlerFunc {
@@ -235,9 +236,11 @@ func TestASlowOrEndlessServerHoldsUpNoCallerForLong(t *testing.T) {
 	}
 	silent := func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }
 	for name, tc := range map[string]struct {
-		handler http.HandlerFunc
-		ask     func(cluster.Target) error
-		want    string
+		handler  http.HandlerFunc
+		ask      func(*testing.T, cluster.Target) error
+		timeout  time.Duration // of a request; 0 is the default, which no machine is too slow for
+		want     string
+		protocol bool
 	}{
 		"a byte now and then": {func(w http.ResponseWriter, request *http.Request) {
 			for request.Context().Err() == nil {
@@ -245,28 +248,28 @@ func TestASlowOrEndlessServerHoldsUpNoCallerForLong(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				time.Sleep(10 * time.Millisecond)
 			}
-		}, get, "the server did not answer within 200ms"},
-		"no answer":                 {silent, get, "the server did not answer within 200ms"},
-		"an endless answer":         {endless(""), get, "larger than 1048576 bytes"},
-		"a watch without an answer": {silent, watching, "did not answer within 200ms"},
+		}, get, 200 * time.Millisecond, "the server did not answer within 200ms", false},
+		"no answer":                 {silent, get, 200 * time.Millisecond, "the server did not answer within 200ms", false},
+		"an endless answer":         {endless(""), get, 0, "larger than 1048576 bytes", true},
+		"a watch without an answer": {silent, startWatch, 200 * time.Millisecond, "did not answer within 200ms", false},
 		"a watch without events": {func(w http.ResponseWriter, request *http.Request) {
 			w.(http.Flusher).Flush()
 			silent(w, request)
-		}, watching, ""},
+		}, nextEvent, time.Second, "context deadline exceeded", false},
 		"an endless event": {
-			endless(`{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"`), watching,
-			"an event of a watch of configmaps has more than 16777216 bytes",
+			endless(`{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"`), nextEvent, 0,
+			"an event of a watch of configmaps has more than 16777216 bytes", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := secureServer(t, tc.handler)
-			target := must(cluster.New(config, cluster.Options{DialPolicy: allow, RequestTimeout: 200 * time.Millisecond, MaxResponseBytes: 1 << 20}))(t)
+			target := must(cluster.New(config, cluster.Options{DialPolicy: allow, RequestTimeout: tc.timeout, MaxResponseBytes: 1 << 20}))(t)
 			defer target.Close()
-			err := tc.ask(target)
+			err := tc.ask(t, target)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v", err)
 			}
-			if _, ok := errors.AsType[*cluster.ProtocolError](err); name == "an endless answer" && !ok {
+			if _, ok := errors.AsType[*cluster.ProtocolError](err); ok != tc.protocol {
 				t.Errorf("got %T", err)
 			}
 		})
