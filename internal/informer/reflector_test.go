@@ -200,6 +200,28 @@ func TestOnlyAServerThatIsBusyIsWatchedFromTheSameVersion(t *testing.T) {
 	}
 }
 
+func TestAWatchThatEndsWithAnErrorStartsAgainWithAllObjectsUnlessTheServerIsBusy(t *testing.T) {
+	for reason, next := range map[metav1.StatusReason]string{
+		metav1.StatusReasonExpired:         "watch all, all 0 at 9, streaming true",
+		metav1.StatusReasonInternalError:   "watch all, all 0 at 9, streaming true",
+		metav1.StatusReasonTooManyRequests: "watch from 7",
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			reflected(t, func(t *testing.T, h *history) {
+				h.objects, h.version = nil, 9
+				h.current.Error(&metav1.Status{Status: metav1.StatusFailure, Reason: reason})
+				time.Sleep(time.Second)
+				if got := h.drain(); got != next {
+					t.Errorf("got: %s, want %s", got, next)
+				}
+				if diff := cmp.Diff([]int{0}, h.attempts); diff != "" {
+					t.Errorf("failed attempts (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // A server that does not know of such watches ignores that it is asked for all objects.
 func TestAWatchThatNeverSaysThatAllObjectsWereSentIsGivenUpAlsoIfTheTypeIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
