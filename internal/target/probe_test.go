@@ -226,7 +226,7 @@ func TestTheLocalClusterIsNoTargetOfAKubeconfig(t *testing.T) {
 		"another uid than that of the option":        {unreadableLocal, here, "elsewhere", nil},
 		"a local cluster that may not be read":       {unreadableLocal, here, "", nil},
 		"another cluster, which may not be read":     {elsewhere, unreadable, "", nil},
-		"the same server, which may not be read":     {unreadable, unreadable, "", ErrPerhapsLocal},
+		"the same server, which may not be read":     {&rest.Config{Host: unreadable.Host}, unreadable, "", ErrPerhapsLocal},
 		"the same authority, and it may not be read": {sameAuthority, unreadable, "", ErrPerhapsLocal},
 	} {
 		t.Run(name, func(t *testing.T) {
