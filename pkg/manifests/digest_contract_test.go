@@ -70,8 +70,8 @@ const (
 
 // contracts are those of all generators and transformers.
 func contracts(t *testing.T) map[string]contract {
-	anew := func(make func() (manifests.Generator, error)) func() manifests.Generator {
-		return func() manifests.Generator { return made(make()) }
+	anew := func(build func() (manifests.Generator, error)) func() manifests.Generator {
+		return func() manifests.Generator { return made(build()) }
 	}
 	files := func(name, text string, options ...manifests.FSOption) func() manifests.Generator {
 		return anew(func() (manifests.Generator, error) { return manifests.FromFS(filesOf(name, text), ".", options...) })
