@@ -356,6 +356,9 @@ func TestFunctions(t *testing.T) {
 	if got, err := evaluate(known.In(t.Context()), `{{ .Release.IsInstall }} {{ .Release.IsUpgrade }}`, nil, options); got != "true false" || err != nil {
 		t.Errorf("an installation of revision 3: got %q and the error %v", got, err)
 	}
+	if got, err := evaluate(t.Context(), `{{ .Release.Revision }}{{ .Release.IsInstall }}`, nil, options); got != "1true" || err != nil {
+		t.Errorf("without a component: got %q and the error %v", got, err)
+	}
 	_, err := evaluate(known.In(t.Context()), `{{ lookup "v1" "Secret" "ns" "a" }}`, nil, gotemplate.Options{DisableLookup: true})
 	wantError(t, err, "lookup is not available: it is switched off")
 }
