@@ -354,6 +354,8 @@ func TestTheServerIsAskedWhetherItWouldAcceptTheObjects(t *testing.T) {
 	if logged := strings.Join(report.logs, "\n"); logged != "Thing a: not checked, because its type comes with the objects" {
 		t.Errorf("it logs %q", logged)
 	}
+	anywhere := manifeststest.Case{Generator: fromText(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: in-no-namespace}\n")}
+	check(t, func(t testing.TB) { anywhere.Valid(t, config) }).wants(t)
 	server, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
