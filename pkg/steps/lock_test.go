@@ -167,6 +167,21 @@ func TestErrorsOfTaskAndServerAreJoined(t *testing.T) {
 	if !errors.Is(err, failure) || !apierrors.IsForbidden(err) || strings.Index(err.Error(), "not for you") > strings.Index(err.Error(), "no quota") {
 		t.Errorf("error: %v", err)
 	}
+	// The lock stays on the server, but this process knows that no task is at work.
+	s.Before = nil
+	b = read(t, s.Direct)
+	if !b.Status.Steps.TypeHasStatus(step, steps.ConditionLocked) {
+		t.Fatal("it is not locked")
+	}
+	if err := steps.NewLock(b, s, step).Execute(t.Context(), func(c steps.Condition) (steps.Condition, error) {
+		if c.Status != steps.ConditionInitialized {
+			t.Errorf("the task sees %+v", c)
+		}
+		return makeBucket(b)(c)
+	}); err != nil {
+		t.Error(err)
+	}
+	wantStep(t, s, steps.ConditionCreated, "")
 }
 
 func TestALockThatIsHeld(t *testing.T) {
