@@ -87,6 +87,8 @@ func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	signed := func(w *widget.Widget) { conditions.MarkTrue(w, "Verified", "Signed", "") }
 	reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }
+	offline := func(w *widget.Widget) { conditions.MarkTrue(w, "FetchFailed", "Dns", "") }
+	waiting := result.NewWaiting(errAny, "Dependency", 0)
 	for _, tc := range []struct {
 		name       string
 		conditions summarize.Conditions
@@ -96,19 +98,20 @@ func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 		status     metav1.ConditionStatus
 		reason     string
 		working    string // the reason of Reconciling
+		observed   int64
 	}{
-		{"success without anything to summarise", plain, nil, result.Success, nil, yes, "Ready", ""},
-		{"failure without anything to summarise", plain, nil, result.Empty, errAny, no, "Error", ""},
-		{"stalling without anything to summarise", plain, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid", ""},
-		{"waiting without anything to summarise", plain, nil, result.Empty, result.NewWaiting(errAny, "Dependency", 0), unknown, "Dependency", "Dependency"},
-		{"requeue without anything to summarise", plain, nil, result.Requeue, nil, unknown, "Processing", "Processing"},
-		{"requeue, and the reconciler has said why", plain, reconciling, result.Requeue, nil, unknown, "Processing", "NewGeneration"},
-		{"success with a summary", fetched, signed, result.Success, nil, yes, "Signed", ""},
-		{"failure with a summary that says why", fetched, func(w *widget.Widget) { conditions.MarkTrue(w, "FetchFailed", "Dns", "") }, result.Empty, errAny, no, "Dns", ""},
-		{"failure with a summary from better times", fetched, signed, result.Empty, errAny, no, "Error", ""},
-		{"waiting with a summary from better times", fetched, signed, result.Empty, result.NewWaiting(errAny, "Dependency", 0), unknown, "Dependency", "Dependency"},
-		{"stalling is part of the summary", fetched, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid", ""},
-		{"reconciling is part of the summary", fetched, reconciling, result.Requeue, nil, no, "NewGeneration", "NewGeneration"},
+		{"success without anything to summarise", plain, nil, result.Success, nil, yes, "Ready", "", 4},
+		{"failure without anything to summarise", plain, nil, result.Empty, errAny, no, "Error", "", 0},
+		{"stalling without anything to summarise", plain, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid", "", 4},
+		{"waiting without anything to summarise", plain, nil, result.Empty, waiting, unknown, "Dependency", "Dependency", 0},
+		{"requeue without anything to summarise", plain, nil, result.Requeue, nil, unknown, "Processing", "Processing", 0},
+		{"requeue, and the reconciler has said why", plain, reconciling, result.Requeue, nil, unknown, "Processing", "NewGeneration", 0},
+		{"success with a summary", fetched, signed, result.Success, nil, yes, "Signed", "", 4},
+		{"failure with a summary that says why", fetched, offline, result.Empty, errAny, no, "Dns", "", 0},
+		{"failure with a summary from better times", fetched, signed, result.Empty, errAny, no, "Error", "", 0},
+		{"waiting with a summary from better times", fetched, signed, result.Empty, waiting, unknown, "Dependency", "Dependency", 0},
+		{"stalling is part of the summary", fetched, nil, result.Empty, result.NewStalling(errAny, "Invalid"), no, "Invalid", "", 4},
+		{"reconciling is part of the summary", fetched, reconciling, result.Requeue, nil, no, "NewGeneration", "NewGeneration", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, func(w *widget.Widget) { conditions.MarkTrue(w, "Ready", "LeftOver", "") })
@@ -131,6 +134,9 @@ func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 			}
 			if working != tc.working {
 				t.Errorf("the reason of Reconciling is %q, want %q", working, tc.working)
+			}
+			if b.obj.Status.ObservedGeneration != tc.observed {
+				t.Errorf("observedGeneration %d, want %d", b.obj.Status.ObservedGeneration, tc.observed)
 			}
 			b.wantRequests(t, "patch status")
 		})
