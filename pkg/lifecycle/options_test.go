@@ -36,43 +36,53 @@ func TestWiringMistakesAreErrors(t *testing.T) {
 		return second(lifecycle.NewReconciler(handler, o))
 	}
 	// mistaken adds what is right of the options.
-	mistaken := func(o options) error {
+	mistaken := func(o options) func() error {
 		o.Client, o.Finalizer = server, finalizer
-		return with(&handler{}, o)
+		return func() error { return with(&handler{}, o) }
 	}
 	for _, tc := range []struct {
-		err  error
+		name string
+		do   func() error
 		want []string
 	}{
-		{with(nil, options{Client: server, Finalizer: finalizer}), []string{"the handler is nil"}},
-		{with((*handler)(nil), options{Client: server, Finalizer: finalizer}), []string{"the handler is nil"}},
-		{with(&handler{}, options{Finalizer: finalizer}), []string{"option Client is missing"}},
-		{with(&handler{}, options{Client: server}), []string{"no valid finalizer"}},
-		{with(&handler{}, options{Client: server, Finalizer: "a b"}), []string{`no valid finalizer: "a b"`}},
-		{with(nil, options{}), []string{"the handler is nil", "Client is missing", "no valid finalizer"}},
-		{mistaken(options{RequeueInterval: -1}), []string{"RequeueInterval is negative"}},
-		{mistaken(options{Name: "A b"}), []string{`option Name "A b"`}},
-		{mistaken(options{ManagementPolicy: "Never"}), []string{`option ManagementPolicy: "Never"`}},
-		{mistaken(options{Name: name, OperatorNamespace: "a.b"}), []string{`option OperatorNamespace "a.b"`}},
-		{mistaken(options{OperatorNamespace: "one"}), []string{"option Name is missing"}},
-		{mistaken(options{Namespaces: &namespaces{}}), []string{"need it"}},
-		{second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
-			Client: server, Finalizer: finalizer,
-		})), []string{"option Conditions is missing"}},
-		{second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{
-			Client: server, Finalizer: finalizer,
-		})), []string{"option New is missing"}},
-		{second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
-			Client: server, Finalizer: finalizer, Conditions: func(c *corev1.ConfigMap) conditions.Setter { return conditions.For(c, nil) },
-		})), []string{"no kind"}},
-		{lifecycle.SetupWithManager(nil, &handler{}, options{}), []string{"the manager is nil"}},
-		{lifecycle.SetupWithManagerAndBuilder(nil, nil, &handler{}, options{}), []string{"the manager or the builder is nil"}},
+		{"no handler", func() error { return with(nil, options{Client: server, Finalizer: finalizer}) }, []string{"the handler is nil"}},
+		{"a nil handler", func() error { return with((*handler)(nil), options{Client: server, Finalizer: finalizer}) }, []string{"the handler is nil"}},
+		{"no client", func() error { return with(&handler{}, options{Finalizer: finalizer}) }, []string{"option Client is missing"}},
+		{"no finalizer", func() error { return with(&handler{}, options{Client: server}) }, []string{"no valid finalizer"}},
+		{"an illegal finalizer", func() error {
+			return with(&handler{}, options{Client: server, Finalizer: "a b"})
+		}, []string{`no valid finalizer: "a b"`}},
+		{"everything at once", func() error { return with(nil, options{}) }, []string{"the handler is nil", "Client is missing", "no valid finalizer"}},
+		{"a negative interval", mistaken(options{RequeueInterval: -1}), []string{"RequeueInterval is negative"}},
+		{"an illegal name", mistaken(options{Name: "A b"}), []string{`option Name "A b"`}},
+		{"an unknown policy", mistaken(options{ManagementPolicy: "Never"}), []string{`option ManagementPolicy: "Never"`}},
+		{"an illegal namespace", mistaken(options{Name: name, OperatorNamespace: "a.b"}), []string{`option OperatorNamespace "a.b"`}},
+		{"a namespace without a name", mistaken(options{OperatorNamespace: "one"}), []string{"option Name is missing"}},
+		{"namespaces without a name", mistaken(options{Namespaces: &namespaces{}}), []string{"need it"}},
+		{"no conditions", func() error {
+			return second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer}))
+		}, []string{"option Conditions is missing"}},
+		{"an interface as type", func() error {
+			return second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer}))
+		}, []string{"option New is missing"}},
+		{"a type that the scheme does not know", func() error {
+			return second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
+				Client: server, Finalizer: finalizer, Conditions: func(c *corev1.ConfigMap) conditions.Setter { return conditions.For(c, nil) },
+			}))
+		}, []string{"no kind"}},
+		{"no manager", func() error { return lifecycle.SetupWithManager(nil, &handler{}, options{}) }, []string{"the manager is nil"}},
+		{"no manager and no builder", func() error {
+			return lifecycle.SetupWithManagerAndBuilder(nil, nil, &handler{}, options{})
+		}, []string{"the manager or the builder is nil"}},
 	} {
-		for _, want := range tc.want {
-			if tc.err == nil || !strings.Contains(tc.err.Error(), want) {
-				t.Errorf("want an error that says %q, got %v", want, tc.err)
+		t.Run(tc.name, func(t *testing.T) {
+			err := tc.do()
+			for _, want := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("want an error that says %q, got %v", want, err)
+				}
 			}
-		}
+		})
 	}
 	if err := with(&handler{}, options{Client: server, Finalizer: "my-operator"}); err != nil {
 		t.Errorf("a finalizer without a slash: %v", err)
