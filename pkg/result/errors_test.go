@@ -5,6 +5,7 @@ package result_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/corbel-run/corbel/pkg/result"
@@ -14,9 +15,10 @@ func TestErrorsAreFoundThroughWrapping(t *testing.T) {
 	cause := errors.New("cause")
 	for _, err := range []error{
 		result.NewStalling(cause, "R"), result.NewWaiting(cause, "R", 0), result.NewGeneric(cause, "R"), result.NewEvent(cause, "R"),
-		result.NewError(cause, result.SeverityInfo, "R"), result.NewError(cause, result.SeverityError, "R"), result.NewError(cause, "", "R"),
+		result.NewError(cause, result.SeverityInfo, "R"), result.NewError(cause, result.SeverityWarning, "R"),
+		result.NewError(cause, result.SeverityError, "R"), result.NewError(cause, "", "R"),
 	} {
-		if !errors.Is(err, cause) || err.Error() != "cause" {
+		if wrapped := fmt.Errorf("create: %w", err); !errors.Is(wrapped, cause) || wrapped.Error() != "create: cause" {
 			t.Errorf("%T does not show its cause", err)
 		}
 	}
