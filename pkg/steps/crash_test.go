@@ -4,14 +4,17 @@
 package steps_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/steps"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -135,19 +138,26 @@ func (s *story) interfere(change func(*Bucket), status bool) *Bucket {
 	return b
 }
 
-// TestTwoReplicasNeverWorkOnAStepAtTheSameTime runs two of them at once.
+// TestTwoReplicasNeverWorkOnAStepAtTheSameTime runs two of them at once, which get into each other's way.
 func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
+	var held, conflicts atomic.Int32
 	for i := range 8 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
+		inBubble(t, fmt.Sprint(i), func(t *testing.T) {
 			s := newStory(t)
 			both := func() {
 				var group sync.WaitGroup
 				for _, name := range []string{"pod-1", "pod-2"} {
-					o := s.operator(&wire.Gate{}, steps.WithLease(time.Hour), steps.WithHolder(name))
+					o := s.operator(&wire.Gate{Slow: true}, steps.WithLease(time.Hour), steps.WithHolder(name))
 					group.Go(func() {
 						for t.Context().Err() == nil {
-							if rest, _ := o.reconcile(t.Context()); rest {
+							rest, err := o.reconcile(t.Context())
+							if rest {
 								return
+							}
+							if _, ok := errors.AsType[*steps.LockHeldError](err); ok {
+								held.Add(1)
+							} else if errors.Is(err, patch.ErrConflict) {
+								conflicts.Add(1)
 							}
 						}
 					})
@@ -160,6 +170,9 @@ func TestTwoReplicasNeverWorkOnAStepAtTheSameTime(t *testing.T) {
 			both()
 			s.checkCalls("")
 		})
+	}
+	if held.Load() == 0 || conflicts.Load() == 0 {
+		t.Errorf("they met %d locks and %d conflicts: no overlap", held.Load(), conflicts.Load())
 	}
 }
 
@@ -174,8 +187,10 @@ func TestAHolderThatStandsStillBeyondItsLeaseHarmsNothing(t *testing.T) {
 func standStill(t *testing.T, at int) {
 	t.Helper()
 	s := newStory(t)
-	stopped, resume, end := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	g := &wire.Gate{At: at, Happens: func() error { close(stopped); <-resume; return nil }}
+	stopped, goOn, end := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	resume := sync.OnceFunc(func() { close(goOn) })
+	defer resume() // whatever happens, or it would wait for ever
+	g := &wire.Gate{At: at, Happens: func() error { close(stopped); <-goOn; return nil }}
 	sleeper := s.operator(g, steps.WithLease(lease), steps.WithHolder("pod-1"))
 	start := func() { go func() { end <- sleeper.drive(t.Context(), lease) }() }
 	start()
@@ -190,7 +205,7 @@ func standStill(t *testing.T, at int) {
 		<-stopped
 	}
 	s.live(lease, s.operator(&wire.Gate{}, steps.WithLease(lease), steps.WithHolder("pod-2")))
-	close(resume)
+	resume()
 	if err := <-end; err != nil {
 		t.Error(err)
 	}

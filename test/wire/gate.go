@@ -5,9 +5,11 @@ package wire
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 )
 
 // ErrCrashed is the answer to each request of a process that has crashed.
@@ -24,6 +26,9 @@ type Gate struct {
 	Happens func() error
 	// Counts reports whether a request to the API server is counted; nil counts all.
 	Counts func(*http.Request) bool
+	// Slow makes each request take a while, at random, before it takes effect and after: two processes in a bubble of
+	// synctest overlap.
+	Slow bool
 
 	mu       sync.Mutex
 	requests []string
@@ -55,7 +60,7 @@ func (g *Gate) Do(request string, send func() error) error {
 			return err
 		}
 	}
-	err := send()
+	err := g.send(send)
 	if here && after {
 		if err := g.happen(happens); err != nil {
 			return err
@@ -64,6 +69,17 @@ func (g *Gate) Do(request string, send func() error) error {
 	if g.HasCrashed() {
 		return ErrCrashed
 	}
+	return err
+}
+
+// send sends a request, in its time.
+func (g *Gate) send(send func() error) error {
+	if !g.Slow {
+		return send()
+	}
+	time.Sleep(rand.N(time.Millisecond))
+	err := send()
+	time.Sleep(rand.N(time.Millisecond))
 	return err
 }
 

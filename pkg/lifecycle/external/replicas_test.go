@@ -35,6 +35,8 @@ func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*pro
 	t.Helper()
 	s := newStory(t, forgetful)
 	stands, goOn := make(chan struct{}), make(chan struct{})
+	resume := sync.OnceFunc(func() { close(goOn) })
+	defer resume() // whatever happens, or it would wait for ever
 	wait := func() error {
 		close(stands)
 		<-goOn
@@ -42,7 +44,10 @@ func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*pro
 	}
 	g := &wire.Gate{At: at, After: after, Happens: wait}
 	first, ended := s.start(g), make(chan error, 1)
-	go func() { ended <- first.live() }()
+	go func() {
+		defer close(ended) // also if it fails the test
+		ended <- first.live()
+	}()
 	select {
 	case <-stands:
 	case err := <-ended:
@@ -55,7 +60,7 @@ func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*pro
 		t.Fatal(err)
 	}
 	s.check()
-	close(goOn)
+	resume()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +84,7 @@ func workTogether(t *testing.T, forgetful bool) {
 	s := newStory(t, forgetful)
 	over, both := make(chan struct{}), sync.WaitGroup{}
 	for range 2 {
-		p := s.start(&wire.Gate{})
+		p := s.start(&wire.Gate{Slow: true})
 		both.Go(func() {
 			for {
 				select {
