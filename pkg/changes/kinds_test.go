@@ -8,11 +8,13 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -84,12 +86,18 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 	expect([]string{"Updated", "Deleted"}, []string{"PUT status", "PATCH w"})
 }
 
-func TestOptionsOfTheControllerArePassedOn(t *testing.T) {
+func TestOptionsOfTheCacheAndOfTheControllerArePassedOn(t *testing.T) {
 	b := newBed(t)
-	var running atomic.Int32
+	var running, resyncs atomic.Int32
 	together := make(chan struct{})
 	r := opinionated(func(ctx context.Context, req changes.TypedReconcileRequest[*corev1.ConfigMap]) (changes.ReconcileResult, error) {
+		if len(req.Object.Data) > 0 {
+			t.Errorf("%s: what the cache strips is there: %v", req.Action, req.Object.Data)
+		}
 		if req.Action != changes.ReconcileActionCreated {
+			if req.Action == changes.ReconcileActionResynced {
+				resyncs.Add(1)
+			}
 			return changes.ReconcileResult{}, nil
 		}
 		if running.Add(1) == 2 {
@@ -102,10 +110,23 @@ func TestOptionsOfTheControllerArePassedOn(t *testing.T) {
 		}
 		return changes.ReconcileResult{}, ctx.Err()
 	})
-	b.start(nil, &corev1.ConfigMap{}, r, changes.Options{Controller: controller.Options{MaxConcurrentReconciles: 2}})
+	b.start(nil, &corev1.ConfigMap{}, r, changes.Options{
+		CacheOptions: &cache.Options{
+			SyncPeriod:        new(200 * time.Millisecond),
+			DefaultNamespaces: map[string]cache.Config{b.namespace: {}},
+			DefaultTransform: func(obj any) (any, error) {
+				if obj, ok := obj.(*corev1.ConfigMap); ok {
+					obj.Data = nil
+				}
+				return obj, nil
+			},
+		},
+		Controller: controller.Options{MaxConcurrentReconciles: 2},
+	})
 	for _, name := range []string{"x", "y"} {
 		b.create(name, "1")
 	}
+	b.until("an object is resynced by the cache", func() (bool, string) { return resyncs.Load() > 0, "" })
 	for _, name := range []string{"x", "y"} {
 		b.untilFinalizers(name, finalizer)
 		b.delete(name)
