@@ -20,6 +20,10 @@ import (
 // TestUninstallDeletesSharedTypesWithoutInstances has a definition with an instance, one without, and one of another operator.
 func TestUninstallDeletesSharedTypesWithoutInstances(t *testing.T) {
 	_, c := connect(t)
+	// For the definitions of this test; an operator needs no such types.
+	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
+		t.Fatal(err)
+	}
 	crd := func(plural, kind, label string) *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".uninstall.corbel.run", Labels: map[string]string{label: "true"}},
