@@ -201,7 +201,7 @@ func (w *work) writeDue(u *unit) (Reason, bool) {
 		// If it is as our last write was answered, the server itself removes
 		// our label and annotation; another write would end the same way.
 		return ReasonOwnershipLost, true
-	case u.isShared() && u.live.ObservedHash != u.item.ObservedHash:
+	case u.hasOtherOwners() && u.live.ObservedHash != u.item.ObservedHash:
 		// Its former owner has put its label or annotation back, and would delete
 		// the object by it. If our last write was answered so, another one ends the same way.
 		return ReasonOwnershipShared, true

@@ -165,9 +165,9 @@ func (o Ownership) onlyOther(policies policy.Set) bool {
 	return slices.ContainsFunc(o.OtherOwners, isFrom) && !slices.ContainsFunc(o.OtherOwners, isOther)
 }
 
-// isShared reports whether an object of ours shows another owner, too. It stays ours only if the
+// hasOtherOwners reports whether an object of ours shows another owner, too. It stays ours only if the
 // policy adopts objects of that owner.
-func (u *unit) isShared() bool { return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0 }
+func (u *unit) hasOtherOwners() bool { return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0 }
 
 // isSealed reports whether the record proves that the live object is ours.
 func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
