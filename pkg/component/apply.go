@@ -49,7 +49,7 @@ func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit sess
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
 	// Even if this reconcile fails, its causes are dropped: the next one must not use an older rendering.
 	a := &attempt{obj: obj, commit: commit, before: p.memory.takeRendered(key)}
-	a.root = rootOf(obj) // a hook may change it, in memory
+	a.root = renderInputsOf(obj) // a hook may change it, in memory
 	err := p.open(ctx, a)
 	if err != nil {
 		return result.Empty, err
@@ -61,18 +61,18 @@ func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit sess
 // open resolves the configuration of the component, and connects to its target.
 func (p *applier) open(ctx context.Context, a *attempt) (err error) {
 	_, rolloutErr := p.fleet.Annotation(a.obj)
-	if a.config, a.access, a.absent, err = p.resolve(ctx, a.obj, rolloutErr, p.loadReferences); err != nil {
+	if a.config, a.access, a.missingReferences, err = p.resolve(ctx, a.obj, rolloutErr, p.loadReferences); err != nil {
 		return err
 	}
 	if a.target, err = p.connect(ctx, a.obj, a.access); err != nil {
-		return cmp.Or(a.absent, err)
+		return cmp.Or(a.missingReferences, err)
 	}
 	return nil
 }
 
 // applyRevision applies the revision that the component has now. It goes through the steps of a full reconcile.
 func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result, error) {
-	if ans, err := pass(ctx, a, p.entryGates); err != nil || ans.meanwhile != "" {
+	if ans, err := firstClosed(ctx, a, p.entryGates); err != nil || ans.meanwhile != "" {
 		return p.await(ctx, a, ans, err)
 	}
 	if err := p.revisions.AdoptRelease(ctx, a.obj, a.target, &a.config.Deployment, &a.config.policies); err != nil {
@@ -84,14 +84,14 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if err := p.findRevision(ctx, a); err != nil {
 		return result.Empty, err
 	}
-	if ans, err := pass(ctx, a, p.startGates); err != nil || ans.meanwhile != "" {
+	if ans, err := firstClosed(ctx, a, p.startGates); err != nil || ans.meanwhile != "" {
 		return p.await(ctx, a, ans, err)
 	}
 	started, err := p.startRevision(ctx, a)
 	if err != nil {
 		return result.Empty, err
 	}
-	ctx = revision.InRevision(ctx, a.target, a.candidate.Digests.Component, revision.Of(a.obj))
+	ctx = revision.ContextWithRevision(ctx, a.target, a.candidate.Digests.Component, revision.Of(a.obj))
 	if err := p.runHooks(ctx, preReconcile, a.obj); err != nil {
 		return result.Empty, err
 	}
@@ -100,7 +100,7 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if err != nil {
 		return p.repairLast(ctx, a, nil, err)
 	}
-	outcome, err := p.applySet(ctx, a, a.prepared(a.candidate.Digests.Component, a.candidate.Pin, objects), objects.Objects)
+	outcome, err := p.applySet(ctx, a, a.newCache(a.candidate.Digests.Component, a.candidate.Pin, objects), objects.Objects)
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); invalid && outcome.Total == 0 {
 		return p.repairLast(ctx, a, outcome.Awaited, err)
 	}
@@ -110,7 +110,7 @@ func (p *applier) applyRevision(ctx context.Context, a *attempt) (result.Result,
 	if current := revision.Of(a.obj).Current(); current != nil { // an outdated definition drops it
 		current.Digest = objects.Stored
 	}
-	return p.conclude.Apply(ctx, a.obj, a.target, outcome, err, func() error { return p.runHooks(ctx, postReconcile, a.obj) })
+	return p.concluder.FinishApply(ctx, a.obj, a.target, outcome, err, func() error { return p.runHooks(ctx, postReconcile, a.obj) })
 }
 
 // await follows the answer of a closed gate.
@@ -123,7 +123,7 @@ func (p *applier) await(ctx context.Context, a *attempt, ans answer, err error) 
 	case ans.meanwhile == freeze:
 		return result.Empty, ans.why
 	}
-	return p.keepCurrent(revision.InRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.hold)
+	return p.keepCurrent(revision.ContextWithRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.hold)
 }
 
 // findRevision finds out which revision the component has, or would have next.
@@ -154,7 +154,7 @@ func (p *applier) objectsOf(ctx context.Context, a *attempt, request rendering.R
 // startRevision records the candidate in the status. It commits an approved revision, because after a crash only a part of what was
 // approved might be applied, and a revision of a roll-out, because the next leader has to count it.
 func (p *applier) startRevision(ctx context.Context, a *attempt) (revision.Started, error) {
-	started, known := p.revisions.Start(a.obj, a.candidate), p.conclude.Of(a.obj)
+	started, known := p.revisions.Start(a.obj, a.candidate), p.concluder.MemoryOf(a.obj)
 	if started.New {
 		known.Activity.StartRevision()
 		if status := a.obj.GetStatus(); status.IsReady() { // that was another revision, and a status may be written from now on
@@ -174,13 +174,13 @@ func (p *applier) startRevision(ctx context.Context, a *attempt) (revision.Start
 }
 
 // applyFast reconciles on the fast path.
-func (p *applier) applyFast(ctx context.Context, obj Component, commit session.Commit, known prepared) (result.Result, error) {
+func (p *applier) applyFast(ctx context.Context, obj Component, commit session.Commit, known renderCache) (result.Result, error) {
 	t, err := p.connect(ctx, obj, known.access)
 	if err != nil {
 		return result.Empty, err
 	}
 	defer t.Release()
-	ctx = revision.InRevision(p.basicContext(ctx), t, known.digest, revision.Of(obj))
+	ctx = revision.ContextWithRevision(p.basicContext(ctx), t, known.digest, revision.Of(obj))
 	outcome, err := p.apply(ctx, obj, commit, t, known, nil)
 	if errors.Is(err, reconciler.ErrOutdated) {
 		return result.Empty, err
@@ -188,11 +188,11 @@ func (p *applier) applyFast(ctx context.Context, obj Component, commit session.C
 	if known.meanwhile == keep {
 		return p.concludeKept(ctx, obj, t, known.hold, outcome, err)
 	}
-	return p.conclude.Apply(ctx, obj, t, outcome, err, func() error { return p.hooksAfterFastPath(ctx, obj) })
+	return p.concluder.FinishApply(ctx, obj, t, outcome, err, func() error { return p.hooksAfterFastPath(ctx, obj) })
 }
 
 // applySet applies a set, and remembers it.
-func (p *applier) applySet(ctx context.Context, a *attempt, known prepared, objects []client.Object) (reconciler.Outcome, error) {
+func (p *applier) applySet(ctx context.Context, a *attempt, known renderCache, objects []client.Object) (reconciler.Outcome, error) {
 	outcome, err := p.apply(ctx, a.obj, a.commit, a.target, known, objects)
 	if known.desired = outcome.Desired.Pack(a.before.desired); known.desired != nil {
 		known.size = known.desired.Size()
@@ -209,7 +209,7 @@ func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.A
 	status := revision.Of(a.obj)
 	at := slices.IndexFunc(status.History, func(entry v1alpha1.RevisionStatus) bool { return entry.Digest != "" })
 	if !reflect.DeepEqual(last.config.policies, a.config.policies) {
-		last = prepared{}
+		last = renderCache{}
 	}
 	if isEmpty(a.obj) || last.desired == nil && (at < 0 || p.settings.historyLimit == 0) {
 		return result.Empty, why
@@ -220,12 +220,12 @@ func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.A
 		var err error
 		stored, pin, err = p.revisions.Stored(ctx, a.obj, a.config.Deployment, &status.History[at], 0)
 		if missing, ok := errors.AsType[*rendering.MissingRevisionError](err); ok {
-			return result.Empty, verdict.Worded{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
+			return result.Empty, verdict.WithMessage{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
 		}
 		if err != nil {
 			return result.Empty, errors.Join(why, err)
 		}
-		last = prepared{directives: directives{config: a.config}, set: set{digest: status.Processing().Component, pin: pin, pinned: stored.Pinned}}
+		last = renderCache{inputs: inputs{config: a.config}, appliedRevision: appliedRevision{digest: status.Processing().Component, pin: pin, pinned: stored.Pinned}}
 		last.config.Namespace = stored.Namespace
 	}
 	last.meanwhile, last.until = repair, time.Time{}
@@ -234,11 +234,11 @@ func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.A
 	again.before = last
 	outcome, err := p.applySet(ctx, &again, last, stored.Objects)
 	if errors.Is(err, reconciler.ErrOutdated) {
-		again.before = prepared{}
+		again.before = renderCache{}
 		return p.repairLast(ctx, &again, awaited, why)
 	}
 	outcome.Awaited = append(outcome.Awaited, awaited...)
-	return result.Empty, p.conclude.Repair(a.obj, a.target, outcome, err, why)
+	return result.Empty, p.concluder.Repair(a.obj, a.target, outcome, err, why)
 }
 
 // keepCurrent goes on applying the current revision, from its set in the history, while the next one waits.
@@ -269,7 +269,7 @@ func (p *applier) keepCurrent(ctx context.Context, a *attempt, hold hold) (resul
 	if err != nil {
 		return result.Empty, err
 	}
-	current := a.prepared(status.Processing().Component, pin, stored)
+	current := a.newCache(status.Processing().Component, pin, stored)
 	current.meanwhile, current.hold, current.approval = keep, hold, status.Approval.DeepCopy()
 	outcome, err := p.applySet(ctx, a, current, stored.Objects)
 	return p.concludeKept(ctx, a.obj, a.target, hold, outcome, err)
@@ -278,14 +278,14 @@ func (p *applier) keepCurrent(ctx context.Context, a *attempt, hold hold) (resul
 // concludeKept ends a reconcile that has applied the current revision. Its hooks belong to the next one, which has not started.
 func (p *applier) concludeKept(ctx context.Context, obj Component, t targets.Connection, hold hold, outcome reconciler.Outcome, err error) (result.Result, error) {
 	if hold == nil {
-		return p.conclude.Apply(ctx, obj, t, outcome, err, nil)
+		return p.concluder.FinishApply(ctx, obj, t, outcome, err, nil)
 	}
-	return p.conclude.Hold(obj, t, outcome, err, hold(obj))
+	return p.concluder.Hold(obj, t, outcome, err, hold(obj))
 }
 
 // apply lets the engine bring the dependent objects closer to what is desired: those
 // that were rendered, if they are not known from an earlier reconcile.
-func (p *applier) apply(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known prepared, rendered []client.Object) (reconciler.Outcome, error) {
+func (p *applier) apply(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, known renderCache, rendered []client.Object) (reconciler.Outcome, error) {
 	if err := p.records.NoteRendered(obj, known.config.Namespace, rendered); err != nil {
 		return reconciler.Outcome{}, err
 	}
@@ -299,7 +299,7 @@ func (p *applier) apply(ctx context.Context, obj Component, commit session.Commi
 	}
 	request.Record, request.Confirm, request.Urgent = stored.Save, p.confirm(obj), p.triggers.IsUrgent(client.ObjectKeyFromObject(obj))
 	outcome, err := t.Engine.Apply(ctx, request)
-	p.conclude.Of(obj).Run = conclude.Run{
+	p.concluder.MemoryOf(obj).Run = conclude.Run{
 		Planned: outcome.Total > 0, Transient: err == nil && stored.IsTransient(outcome.Inventory),
 		Pin: known.pin.Describe(p.self.Name, known.pinned, outcome.Retained),
 	}

@@ -82,7 +82,7 @@ func (p *applier) planNext(ctx context.Context, a *attempt) (*v1alpha1.PendingAp
 	}
 	status, digests := revision.Of(next), a.candidate.Digests
 	status.StartProcessing(next.GetGeneration(), digests, p.now())
-	ctx = revision.InRevision(ctx, a.target, digests.Component, status)
+	ctx = revision.ContextWithRevision(ctx, a.target, digests.Component, status)
 	left, err := p.code.previewHooks(revision.InPreview(ctx), preReconcile, next)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (p *applier) planNext(ctx context.Context, a *attempt) (*v1alpha1.PendingAp
 	}
 	a.approved = &rendered
 	plan := Plan{Revision: status.Revision}
-	known := prepared{directives: directives{config: a.config, allowEmpty: a.allowEmpty}, set: set{digest: digests.Component}}
+	known := renderCache{inputs: inputs{config: a.config, allowEmpty: a.allowEmpty}, appliedRevision: appliedRevision{digest: digests.Component}}
 	if err := p.planner.planRendered(ctx, a.obj, a.target, known, rendered, digests, &plan); err != nil {
 		return nil, err
 	}

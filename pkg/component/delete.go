@@ -68,7 +68,7 @@ func (d *deleter) delete(ctx context.Context, obj Component, commit session.Comm
 	if err != nil && !isEmpty(obj) {
 		return result.Empty, err
 	}
-	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
+	ctx = revision.ContextWithRevision(ctx, t, digests.Component, revision.Of(obj))
 	if t.Engine != nil {
 		empty := isEmpty(obj)
 		err = d.deleteDependents(ctx, obj, t, commit, managedTypes, digests)
@@ -80,7 +80,7 @@ func (d *deleter) delete(ctx context.Context, obj Component, commit session.Comm
 		}
 		switch {
 		case isPending(err):
-			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: d.conclude.Of(obj).Delay()}}
+			err = &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: sentence.OneLine(err.Error()), Fallback: d.concluder.MemoryOf(obj).Delay()}}
 		case !empty && verdict.IsForbidden(err):
 			released, failed := d.releaseTerminating(ctx, obj, t, commit)
 			if !released && (failed == nil || verdict.IsForbidden(failed)) {
@@ -97,7 +97,7 @@ func (d *deleter) delete(ctx context.Context, obj Component, commit session.Comm
 	if err := d.runHooks(ctx, postDelete, obj); err != nil {
 		return result.Empty, err
 	}
-	d.telemetry.LogDeleted(ctx, obj, &d.conclude.Of(obj).Activity)
+	d.telemetry.LogDeleted(ctx, obj, &d.concluder.MemoryOf(obj).Activity)
 	return result.Success, nil
 }
 
@@ -122,7 +122,7 @@ func (d *deleter) forbiddenDeletion(ctx context.Context, obj Component, err erro
 	if _, reason, before := obj.GetStatus().GetState(); reason == vocabulary.ReasonForbidden && !strings.Contains(before, hint) {
 		d.telemetry.Warn(obj, reason, telemetry.Delete, message)
 	}
-	return verdict.Worded{Err: err, Message: message}
+	return verdict.WithMessage{Err: err, Message: message}
 }
 
 // prepareDelete returns the target; it has no engine if there never was one that
@@ -183,7 +183,7 @@ func (d *deleter) deleteDependents(ctx context.Context, obj Component, t targets
 	}
 	outcome, err := t.Engine.Delete(ctx, request)
 	err = stored.SaveOutcome(ctx, outcome.Inventory, err)
-	if err := d.conclude.Delete(ctx, obj, t, outcome, err); err != nil {
+	if err := d.concluder.Delete(ctx, obj, t, outcome, err); err != nil {
 		return err
 	}
 	return stored.SaveEmpty(ctx)
@@ -193,7 +193,7 @@ func (d *deleter) deleteDependents(ctx context.Context, obj Component, t targets
 func (d *deleter) openInventory(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, fastPath bool) (*record.Record, error) {
 	stored, err := d.records.Open(ctx, obj, commit, t.Engine, policiesOf(obj, d.settings.policies).Delete, fastPath)
 	if _, lost := errors.AsType[*record.LostError](err); lost && !verdict.IsForbidden(err) {
-		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: d.self.About(obj, err).Error() + d.abandonHint(obj), Fallback: d.conclude.Of(obj).Delay()}, Cause: err}
+		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: d.self.About(obj, err).Error() + d.abandonHint(obj), Fallback: d.concluder.MemoryOf(obj).Delay()}, Cause: err}
 	}
 	return stored, err
 }
@@ -217,7 +217,7 @@ func (d *deleter) checkFinalizers(obj Component) error {
 }
 
 func (d *deleter) blocked(obj Component, message string) error {
-	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: d.conclude.Of(obj).Delay()}}
+	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: d.concluder.MemoryOf(obj).Delay()}}
 }
 
 // addDeleteHooks renders the objects that run before and after the deletion. That is done
@@ -249,7 +249,7 @@ func (d *deleter) addDeleteHooks(ctx context.Context, revisions *revision.Source
 		manifests, err = revisions.Objects(ctx, obj, toRender, revision.Pin{}, last)
 	}
 	if err != nil {
-		delay := d.conclude.Of(obj).Delay()
+		delay := d.concluder.MemoryOf(obj).Delay()
 		return types.NewRetriableError(fmt.Errorf(
 			`render what runs before and after the deletion: %w; to delete without that, set the annotation %s: "true"`, err, annotation), &delay)
 	}
@@ -376,7 +376,7 @@ func (d *deleter) orphanDependents(ctx context.Context, obj Component, commit se
 	case err != nil:
 		return err
 	case !outcome.Done():
-		return d.conclude.Waiting(obj, outcome.Waiting, nil)
+		return d.concluder.Waiting(obj, outcome.Waiting, nil)
 	}
 	return nil
 }

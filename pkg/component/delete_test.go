@@ -162,14 +162,14 @@ func TestProgressShortensTheDelayAfterAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			engine := &fakeEngine{err: errors.New("create ConfigMap shop/a: no"), outcome: reconciler.Outcome{Inventory: someInventory, Total: 3, Settled: 1}}
 			h, _ := testHandler(t, engine)
-			h.conclude.Author.Limiter = backoff.NewRateLimiter()
+			h.concluder.Author.Limiter = backoff.NewRateLimiter()
 			obj := newWidget()
 			obj.Finalizers, obj.Status.Inventory = []string{"test.corbel.run"}, someInventory
 			failures := func() int {
 				reconcile(t, h, obj)
 				request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
-				h.conclude.Author.Limiter.When(request)
-				return h.conclude.Author.Limiter.NumRequeues(request)
+				h.concluder.Author.Limiter.When(request)
+				return h.concluder.Author.Limiter.NumRequeues(request)
 			}
 			for n := range 10 {
 				if got := failures(); got != n+1 {

@@ -159,7 +159,7 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 	})
 	h.revisions = newSource(h.steps, newRenderer(manifests.GeneratorFunc(nothing), h.steps))
 	h.records = newRecords(h.steps, 0)
-	h.conclude = newConcluder(h.steps)
+	h.concluder = newConcluder(h.steps)
 	h.fleet = newFleet(h.steps, nil, nil)
 	return h, log
 }

@@ -20,11 +20,11 @@ type attempt struct {
 	obj    Component
 	commit session.Commit
 	target targets.Connection
-	directives
-	// absent says which references of the spec cannot be loaded; nil if all are loaded.
-	absent error
+	inputs
+	// missingReferences says which references of the spec cannot be loaded; nil if all are loaded.
+	missingReferences error
 	// before is the cache of the reconcile before; empty if it is not in memory.
-	before prepared
+	before renderCache
 	// candidate is the revision that the component has, or would have next.
 	candidate revision.Candidate
 	// approved is the rendering of the candidate if it was approved; else nil.
@@ -45,8 +45,8 @@ type answer struct {
 	hold hold
 }
 
-// pass asks gates in their order until one is closed.
-func pass(ctx context.Context, a *attempt, gates []gate) (answer, error) {
+// firstClosed asks gates in their order until one is closed.
+func firstClosed(ctx context.Context, a *attempt, gates []gate) (answer, error) {
 	for _, check := range gates {
 		if ans, err := check(ctx, a); err != nil || ans.meanwhile != "" {
 			return ans, err
@@ -58,16 +58,16 @@ func pass(ctx context.Context, a *attempt, gates []gate) (answer, error) {
 // referencesLoaded is closed while the spec refers to objects that do not exist.
 func (p *applier) referencesLoaded(_ context.Context, a *attempt) (answer, error) {
 	switch {
-	case a.absent == nil:
+	case a.missingReferences == nil:
 		return answer{}, nil
 	case mayRepairAs(a.obj, a.access, a.before):
-		return answer{meanwhile: repair, why: a.absent}, nil
+		return answer{meanwhile: repair, why: a.missingReferences}, nil
 	}
-	return answer{meanwhile: freeze, why: a.absent}, nil
+	return answer{meanwhile: freeze, why: a.missingReferences}, nil
 }
 
-// turnCome is closed while the component keeps its version, because it is not its turn in a roll-out.
-func (p *applier) turnCome(ctx context.Context, a *attempt) (answer, error) {
+// rolloutTurn is closed while the component keeps its version, because it is not its turn in a roll-out.
+func (p *applier) rolloutTurn(ctx context.Context, a *attempt) (answer, error) {
 	turn, err := p.fleet.Ask(ctx, a.obj, a.candidate)
 	if turn != "" {
 		return answer{meanwhile: keep}, err
@@ -75,16 +75,16 @@ func (p *applier) turnCome(ctx context.Context, a *attempt) (answer, error) {
 	return answer{}, err
 }
 
-// prepared returns the cache for a set of objects that the attempt applies. The digest is the digest of the component.
-func (a *attempt) prepared(digest string, pin revision.Pin, objects rendering.Rendering) prepared {
-	p := prepared{directives: a.directives, set: set{digest: digest, pin: pin, pinned: objects.Pinned}}
+// newCache returns the cache for a set of objects that the attempt applies. The digest is the digest of the component.
+func (a *attempt) newCache(digest string, pin revision.Pin, objects rendering.Rendering) renderCache {
+	p := renderCache{inputs: a.inputs, appliedRevision: appliedRevision{digest: digest, pin: pin, pinned: objects.Pinned}}
 	p.config.Namespace, p.config.Adopted = objects.Namespace, nil // the adopted objects are large, and only the rendering needs them
 	return p
 }
 
 // mayRepairAs reports whether dependents are written with this access although a reference is missing. The user that is impersonated
 // may come from the missing reference; the user of an ImpersonationSpec does not.
-func mayRepairAs(obj Component, access target.Access, before prepared) bool {
+func mayRepairAs(obj Component, access target.Access, before renderCache) bool {
 	if before.desired != nil && before.meanwhile != repair {
 		return reflect.DeepEqual(access, before.access)
 	}

@@ -357,7 +357,7 @@ func TestAReconcileThatPlansNothingDoesNotRollBack(t *testing.T) {
 		if policy == "manage" {
 			l.refused = errors.New(says)
 		}
-		h.conclude.Of(obj).Run.Planned = true
+		h.concluder.MemoryOf(obj).Run.Planned = true
 		after, _, err := l.reconcile()
 		if _, _, message := after.Status.GetState(); !strings.Contains(message+fmt.Sprint(err), says) {
 			t.Errorf("%s: %v", message, err)

@@ -213,7 +213,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 		for _, name := range notes {
 			o.Notes = append(o.Notes, noteAbout(name))
 		}
-		h.conclude.Of(obj).Activity.Add(o)
+		h.concluder.MemoryOf(obj).Activity.Add(o)
 	}
 	waiting := &verdict.UnfinishedError{Facts: verdict.Facts{Waiting: "ConfigMap shop/a"}}
 
@@ -242,7 +242,7 @@ func TestEventsComeWithTransitions(t *testing.T) {
 
 	harm := noteAbout("theirs")
 	harm.Reason, harm.Warning, harm.Message = "ForeignInstancesLost", true, "lost"
-	h.conclude.Of(obj).Activity.Add(reconciler.Outcome{Notes: []report.Note{noteAbout("a"), harm}})
+	h.concluder.MemoryOf(obj).Activity.Add(reconciler.Outcome{Notes: []report.Note{noteAbout("a"), harm}})
 	reportReconcile(t, h, obj, nil)
 	expect("Warning|ForeignInstancesLost|Apply|ConfigMap shop/theirs: lost", "Normal|Adopted|Apply|ConfigMap shop/a: adopted")
 

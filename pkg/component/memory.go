@@ -36,7 +36,7 @@ type memory struct {
 // overlap, so the fields need no lock. The exception is cache, which is accessed by methods of memory only.
 type remembered struct {
 	// cache has the results of the last full reconcile.
-	cache prepared
+	cache renderCache
 	// rendering is the last one, to notice when another one differs for no reason.
 	rendering rendering.Last
 	// creations says when a creation without a known answer may last have been sent.
@@ -101,29 +101,29 @@ func (m *memory) deleteEntry(key client.ObjectKey) {
 // them is rendered again to repair drift.
 const maxRendered = 128 << 20
 
-// prepared has the results of a full reconcile, as far as a reconcile needs them that repairs a dependent or looks whether it is
+// renderCache has the results of a full reconcile, as far as a reconcile needs them that repairs a dependent or looks whether it is
 // ready. Without them every reconcile is a full one.
-type prepared struct {
-	directives
-	set
+type renderCache struct {
+	inputs
+	appliedRevision
 	// desired are the dependents, as the engine keeps them.
 	desired *reconciler.DesiredSet
 	size    int // of desired, in bytes of memory
 }
 
-// directives are the instructions of a component, besides its objects.
-type directives struct {
+// inputs are the instructions of a component, besides its objects.
+type inputs struct {
 	config     resolvedConfig
 	access     target.Access
 	allowEmpty bool
 	// root is the part of the component that the objects follow from.
-	root root
+	root renderInputs
 	// until is when the next full reconcile is due.
 	until time.Time
 }
 
-// set says which objects are applied.
-type set struct {
+// appliedRevision says which objects are applied.
+type appliedRevision struct {
 	digest string // of the component
 	// pin is the earlier revision that is applied in place of the revision of the spec.
 	pin    revision.Pin
@@ -138,7 +138,7 @@ type set struct {
 
 // keepRendered remembers the results of a full reconcile. If there is too much to remember, the
 // caches of other components are dropped, whichever they are.
-func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
+func (m *memory) keepRendered(key client.ObjectKey, p renderCache) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.entryLocked(key)
@@ -157,12 +157,12 @@ func (m *memory) keepRendered(key client.ObjectKey, p prepared) {
 }
 
 // takeRendered drops the results for a component, and returns them.
-func (m *memory) takeRendered(key client.ObjectKey) prepared {
+func (m *memory) takeRendered(key client.ObjectKey) renderCache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, ok := m.byKey[key]
 	if !ok {
-		return prepared{}
+		return renderCache{}
 	}
 	cache := known.cache
 	m.dropRendered(known)
@@ -171,42 +171,42 @@ func (m *memory) takeRendered(key client.ObjectKey) prepared {
 
 func (m *memory) dropRendered(known *remembered) {
 	m.rendered -= known.cache.size
-	known.cache = prepared{}
+	known.cache = renderCache{}
 }
 
 // renderedFor returns the results for a component if they are known and still hold. Otherwise
 // a full reconcile is needed.
-func (m *memory) renderedFor(c Component, now time.Time) (prepared, bool) {
+func (m *memory) renderedFor(c Component, now time.Time) (renderCache, bool) {
 	known := m.cacheOf(client.ObjectKeyFromObject(c))
 	if known.meanwhile == repair || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
 		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
-	return known, known.root.equal(rootOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)
+	return known, known.root.equal(renderInputsOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)
 }
 
-func (m *memory) cacheOf(key client.ObjectKey) prepared {
+func (m *memory) cacheOf(key client.ObjectKey) renderCache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.byKey[key]; ok {
 		return known.cache
 	}
-	return prepared{}
+	return renderCache{}
 }
 
-// root is the part of a component that its dependents follow from, as it was read.
-type root struct {
+// renderInputs is the part of a component that its dependents follow from, as it was read.
+type renderInputs struct {
 	uid                 apitypes.UID
 	generation          int64
 	labels, annotations map[string]string
 }
 
-func rootOf(c Component) root {
+func renderInputsOf(c Component) renderInputs {
 	annotations := maps.Clone(c.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasSuffix(key, "/"+vocabulary.AnnotationPreview) })
-	return root{c.GetUID(), c.GetGeneration(), maps.Clone(c.GetLabels()), annotations}
+	return renderInputs{c.GetUID(), c.GetGeneration(), maps.Clone(c.GetLabels()), annotations}
 }
 
-func (s root) equal(other root) bool {
+func (s renderInputs) equal(other renderInputs) bool {
 	return s.uid == other.uid && s.generation == other.generation &&
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
 }

@@ -100,7 +100,7 @@ func (o *opener) reconcileAt(obj Component) string {
 }
 
 // applyRequest returns the request to apply objects that were rendered, or are known from an earlier reconcile.
-func (o *opener) applyRequest(obj Component, known prepared, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
+func (o *opener) applyRequest(obj Component, known renderCache, rendered []client.Object, inventory v1alpha1.Inventory) (reconciler.ApplyRequest, error) {
 	protected, err := o.protected(obj)
 	if err != nil {
 		return reconciler.ApplyRequest{}, err
@@ -132,7 +132,7 @@ func (o *opener) applyRequest(obj Component, known prepared, rendered []client.O
 // manifestDigest returns a function for the digest of the manifests that would be applied.
 func (o *opener) manifestDigest(t targets.Connection, resolved resolvedConfig) revision.ManifestDigest {
 	return func(ctx context.Context, obj identity.Component, objects []client.Object, digest string) (string, error) {
-		request, err := o.applyRequest(obj, prepared{directives: directives{config: resolved, allowEmpty: true}, set: set{digest: digest}}, objects, v1alpha1.Inventory{})
+		request, err := o.applyRequest(obj, renderCache{inputs: inputs{config: resolved, allowEmpty: true}, appliedRevision: appliedRevision{digest: digest}}, objects, v1alpha1.Inventory{})
 		if err != nil {
 			return "", err
 		}

@@ -375,7 +375,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 	status := revision.Of(obj)
 	number, before := status.Revision, status.Processing().Manifests != ""
 	status.StartProcessing(obj.GetGeneration(), digests, pl.now())
-	ctx = revision.InRevision(ctx, t, digests.Component, status)
+	ctx = revision.ContextWithRevision(ctx, t, digests.Component, status)
 	notRun, err := pl.code.previewHooks(ctx, preReconcile, obj)
 	if err != nil {
 		return err
@@ -395,7 +395,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
 	}
-	known := prepared{directives: directives{config: resolved}, set: set{digest: digests.Component, pin: pinned, pinned: rendered.Pinned}}
+	known := renderCache{inputs: inputs{config: resolved}, appliedRevision: appliedRevision{digest: digests.Component, pin: pinned, pinned: rendered.Pinned}}
 	if known.allowEmpty, err = flagOf(obj, pl.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
 		return &verdict.InvalidError{Err: pl.self.About(obj, err)}
 	}
@@ -410,7 +410,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 }
 
 // planRendered plans the application of rendered objects.
-func (pl *planner) planRendered(ctx context.Context, obj Component, t targets.Connection, known prepared, rendered rendering.Rendering, digests revision.Digests, p *Plan) error {
+func (pl *planner) planRendered(ctx context.Context, obj Component, t targets.Connection, known renderCache, rendered rendering.Rendering, digests revision.Digests, p *Plan) error {
 	inventory, err := pl.records.Read(ctx, obj)
 	if err != nil {
 		return err
@@ -443,7 +443,7 @@ func (pl *planner) planDeletion(ctx context.Context, obj Component, p *Plan) err
 	if err != nil {
 		return err
 	}
-	ctx = revision.InRevision(ctx, t, digests.Component, revision.Of(obj))
+	ctx = revision.ContextWithRevision(ctx, t, digests.Component, revision.Of(obj))
 	inventory, err := pl.records.Read(ctx, obj)
 	if err != nil {
 		return err

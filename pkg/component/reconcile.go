@@ -42,7 +42,7 @@ func newHandler(s *steps) *handler {
 	// The gates are asked in this order. A component that is suspended, or that another operator has claimed, does not come to them:
 	// see internal/session.
 	applier.entryGates = []gate{applier.referencesLoaded}
-	applier.startGates = []gate{applier.approvalGiven, applier.turnCome}
+	applier.startGates = []gate{applier.approvalGiven, applier.rolloutTurn}
 	return &handler{steps: s, applier: applier, deletion: deletion, planner: planner}
 }
 
@@ -53,7 +53,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	sent := creations{}
-	h.conclude.Start(key) // not in Run: a session that has an error already runs nothing
+	h.concluder.Start(key) // not in Run: a session that has an error already runs nothing
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) { return h.runPhase(ctx, s, &sent) })
 	s.Finalize(ctx, func(ctx context.Context) error {
 		h.noteLost(s.Object, false)
@@ -93,7 +93,7 @@ func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], s
 	if s.LostStatus() { // the fast path would not find out all of it, such as the kept set of the revision
 		h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	}
-	h.conclude.WarnOfUnknownAnnotations(obj)
+	h.concluder.WarnOfUnknownAnnotations(obj)
 	// The memory has no creations while this reconcile runs: if it panics, the next one assumes that some may be under way.
 	known := h.remembered(obj)
 	*sent, known.creations = known.creations, creations{}
@@ -150,7 +150,7 @@ func (h *handler) end(ctx context.Context, s *session.Session[Component], outcom
 	}
 	h.remembered(obj).creations = sent
 	// The next reconcile may need the status that a hook has written.
-	if h.conclude.Of(obj).Run.Transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
+	if h.concluder.MemoryOf(obj).Run.Transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
 		s.Postpone(transientFor)
 	}
 	return verdict
@@ -159,7 +159,7 @@ func (h *handler) end(ctx context.Context, s *session.Session[Component], outcom
 // report writes the verdict about the reconcile into the status, the events and the log.
 func (h *handler) report(ctx context.Context, obj Component, outcome session.Outcome) result.Verdict {
 	key := client.ObjectKeyFromObject(obj)
-	return h.conclude.Report(ctx, obj, outcome, conclude.Findings{
+	return h.concluder.Report(ctx, obj, outcome, conclude.Findings{
 		NextFull: h.memory.cacheOf(key).until, Notices: h.remembered(obj).rendering.Notices(), Turn: h.fleet.Turn(key), Dependents: h.records.Count(obj),
 		NoteTurn: func() { h.fleet.Report(ctx, obj, outcome.Phase == session.PhaseSkip) },
 	})
@@ -204,7 +204,7 @@ func (h *handler) suspend(obj Component) {
 	h.watches.ForgetComponent(client.ObjectKeyFromObject(obj))
 	h.memory.takeRendered(client.ObjectKeyFromObject(obj))
 	h.targets.ForgetOwner(h.self.OwnerOf(client.ObjectKeyFromObject(obj)))
-	h.conclude.Suspend(obj)
+	h.concluder.Suspend(obj)
 }
 
 // eraseLateRevisions is for a component that is gone. If a creation of the Secret of its revisions may arrive yet, the Secret is
@@ -233,7 +233,7 @@ func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
 	h.triggers.StartReconcile(key)
 	h.targets.ForgetOwner(h.self.OwnerOf(key))
 	h.watches.ForgetComponent(key)
-	h.conclude.Forget(key)
+	h.concluder.Forget(key)
 	h.memory.deleteEntry(key)
 	h.fleet.Remove(key)
 }

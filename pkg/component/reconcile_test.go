@@ -322,8 +322,8 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 	}
 	unchanged := func(*widget) {}
 	m := newMemory()
-	known := prepared{
-		set: set{digest: "digest"}, directives: directives{root: rootOf(component(unchanged)), until: now.Add(time.Minute)},
+	known := renderCache{
+		appliedRevision: appliedRevision{digest: "digest"}, inputs: inputs{root: renderInputsOf(component(unchanged)), until: now.Add(time.Minute)},
 	}
 	m.keepRendered(client.ObjectKeyFromObject(component(unchanged)), known)
 	for name, tc := range map[string]struct {
@@ -349,7 +349,7 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	m := newMemory()
 	for i := range 10 {
-		m.keepRendered(client.ObjectKey{Name: string(rune('a' + i))}, prepared{size: maxRendered / 4})
+		m.keepRendered(client.ObjectKey{Name: string(rune('a' + i))}, renderCache{size: maxRendered / 4})
 		if m.rendered > maxRendered {
 			t.Fatalf("%d bytes are kept", m.rendered)
 		}
@@ -363,7 +363,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	if kept != 4 {
 		t.Errorf("the caches of %d components are kept", kept)
 	}
-	m.keepRendered(client.ObjectKey{Name: "large"}, prepared{size: maxRendered + 1})
+	m.keepRendered(client.ObjectKey{Name: "large"}, renderCache{size: maxRendered + 1})
 	if m.cacheOf(client.ObjectKey{Name: "large"}).size > 0 {
 		t.Error("what is too much is kept")
 	}
@@ -386,7 +386,7 @@ func TestAFullReconcileThatFailsEarlyDropsWhatWasRendered(t *testing.T) {
 	obj := withRefs(widgetReferences{})
 	obj.Status.ProcessingDigest, obj.Status.Inventory.Operator = "digest/manifests", &v1alpha1.InventoryOperator{Namespace: "red"}
 	key := client.ObjectKeyFromObject(obj)
-	h.memory.keepRendered(key, prepared{set: set{digest: "digest"}, directives: directives{root: rootOf(obj), until: h.now().Add(time.Minute)}})
+	h.memory.keepRendered(key, renderCache{appliedRevision: appliedRevision{digest: "digest"}, inputs: inputs{root: renderInputsOf(obj), until: h.now().Add(time.Minute)}})
 	if _, known := h.memory.renderedFor(obj, h.now()); !known {
 		t.Fatal("nothing is known before the reconcile")
 	}
@@ -516,7 +516,7 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		obj := watchReferences(t, h)
 		h.loadReferences(t.Context(), obj)
 		key := client.ObjectKeyFromObject(obj)
-		h.memory.keepRendered(key, prepared{size: 1})
+		h.memory.keepRendered(key, renderCache{size: 1})
 		queue.DependentChanged(h.self.Owner(obj), reconciler.Change{What: reconciler.EventContent})
 		check(t, tc.end(h, obj))
 		if h.memory.cacheOf(key).size > 0 {

@@ -108,7 +108,7 @@ func historyIn(local client.Client) *revisions.Store {
 func (o *operated) reconcile(v version) (reconciler.ApplyRequest, error) {
 	o.Helper()
 	v.renders, o.renders = &o.renders, 0
-	o.revisions.Renderer.Generator, o.memory, o.conclude = v, newMemory(), newConcluder(o.steps)
+	o.revisions.Renderer.Generator, o.memory, o.concluder = v, newMemory(), newConcluder(o.steps)
 	_, err := o.applier.createOrUpdate(o.Context(), o.obj, noCommit)
 	if len(o.engine.applied) == 0 {
 		return reconciler.ApplyRequest{}, err

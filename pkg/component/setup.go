@@ -330,11 +330,11 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 	})
 	handler.revisions = newSource(handler.steps, renderer)
 	handler.records = newRecords(handler.steps, r.inventoryThreshold)
-	handler.conclude = newConcluder(handler.steps)
-	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.conclude.ResetDelay); err != nil {
+	handler.concluder = newConcluder(handler.steps)
+	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.concluder.ResetDelay); err != nil {
 		return nil, err
 	}
-	handler.conclude.Watches = handler.watches
+	handler.concluder.Watches = handler.watches
 	handler.fleet = newFleet(handler.steps, mgr.GetCache(), about.triggers.RequestFull)
 	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.records.CleanUpOrphans}
 	if !r.settings.noPreviews {

@@ -22,7 +22,7 @@ type steps struct {
 	*opener
 	revisions *revision.Source
 	records   *record.Keeper
-	conclude  *conclude.Concluder
+	concluder *conclude.Concluder
 	fleet     *fleet.Fleet
 	memory    *memory
 	telemetry *telemetry.Telemetry

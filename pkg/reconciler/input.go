@@ -174,7 +174,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 		if err != nil {
 			return input{}, err
 		}
-		me.ForeignID = digest.ForeignOwnerID(string(home), owner.Namespace, owner.Name)
+		me.SAPOwnerID = digest.ForeignOwnerID(string(home), owner.Namespace, owner.Name)
 	}
 	protectedKeys := map[plan.Key]bool{{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}: true}
 	for _, key := range protected {

@@ -200,11 +200,11 @@ func TestAnApprovedKustomizationReachesNoOtherMachine(t *testing.T) {
 				if err := k.Unmarshal(data); err != nil {
 					t.Fatal(err)
 				}
-				c.approve(place{file: "kustomization.yaml", folder: "."}, k)
-				got, _, err := build(context.Background(), &plan{files: memory{tree: tree, kustomizations: c.approved}, folder: "."}, Limits{OutputBytes: 1 << 20})
+				c.approve(fieldRef{file: "kustomization.yaml", folder: "."}, k)
+				got, _, err := build(context.Background(), &checkedBuild{files: checkedFiles{tree: tree, kustomizations: c.approved}, folder: "."}, Limits{OutputBytes: 1 << 20})
 				traps.Check(t, asJSON(t, got), fmt.Sprint(err))
 				// Without the barrier something would be reached: else this test shows nothing.
-				_, _, _ = build(context.Background(), &plan{files: memory{tree: tree, kustomizations: tree.files}, folder: "."}, Limits{OutputBytes: 1 << 20})
+				_, _, _ = build(context.Background(), &checkedBuild{files: checkedFiles{tree: tree, kustomizations: tree.files}, folder: "."}, Limits{OutputBytes: 1 << 20})
 				reached = len(traps.Caught()) > 0 || reached
 			}
 			if !reached {
@@ -217,7 +217,7 @@ func TestAnApprovedKustomizationReachesNoOtherMachine(t *testing.T) {
 func TestKustomizationsThatWereNotLookedAtAreNotBuilt(t *testing.T) {
 	tree := newTree(map[string][]byte{"kustomization.yaml": []byte("resources: [sub]"), "sub/kustomization.yaml": []byte("namePrefix: x-")})
 	approved := map[string][]byte{"kustomization.yaml": []byte("resources: [./sub]")}
-	_, _, err := build(context.Background(), &plan{files: memory{tree: tree, kustomizations: approved}, folder: "."}, Limits{})
+	_, _, err := build(context.Background(), &checkedBuild{files: checkedFiles{tree: tree, kustomizations: approved}, folder: "."}, Limits{})
 	if err == nil || !strings.Contains(err.Error(), "unable to find one of 'kustomization.yaml'") {
 		t.Errorf("got the error %v", err)
 	}

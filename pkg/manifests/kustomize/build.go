@@ -61,7 +61,7 @@ func acquireSchema(ctx context.Context, alone bool) (share int64, err error) {
 
 // build builds a kustomization, and returns the size of the result, too. The context ends
 // the wait for other builds, but not the build.
-func build(ctx context.Context, p *plan, limits Limits) (built []*unstructured.Unstructured, size int64, err error) {
+func build(ctx context.Context, p *checkedBuild, limits Limits) (built []*unstructured.Unstructured, size int64, err error) {
 	share, err := acquireSchema(ctx, p.setsSchema)
 	if err != nil {
 		return nil, 0, fmt.Errorf("wait for other builds to end: %w", err)

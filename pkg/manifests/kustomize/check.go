@@ -41,34 +41,34 @@ type checker struct {
 
 // check looks at the kustomization in the folder and all that it refers to, and returns the plan of
 // the build.
-func check(t *tree, folder string, limits Limits) (*plan, error) {
+func check(t *tree, folder string, limits Limits) (*checkedBuild, error) {
 	c := &checker{tree: t, limits: limits, approved: map[string][]byte{}}
 	c.kustomization(folder, false)
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
 	}
-	return &plan{files: memory{tree: t, kustomizations: c.approved}, folder: folder, setsSchema: c.setsSchema}, nil
+	return &checkedBuild{files: checkedFiles{tree: t, kustomizations: c.approved}, folder: folder, setsSchema: c.setsSchema}, nil
 }
 
-// plan is the input of a build.
-type plan struct {
-	files  memory
+// checkedBuild is the input of a build.
+type checkedBuild struct {
+	files  checkedFiles
 	folder string
 	// setsSchema means that the build changes the schema of the library.
 	setsSchema bool
 }
 
-// place is a field of a kustomization, or a file as a whole.
-type place struct {
+// fieldRef is a field of a kustomization, or a file as a whole.
+type fieldRef struct {
 	file, folder, field string
 }
 
-func (p place) in(format string, args ...any) place {
+func (p fieldRef) in(format string, args ...any) fieldRef {
 	p.field += fmt.Sprintf(format, args...)
 	return p
 }
 
-func (c *checker) fail(at place, value string, err error) {
+func (c *checker) fail(at fieldRef, value string, err error) {
 	switch {
 	case len(c.errs) < maxMistakes:
 		c.errs = append(c.errs, &referenceError{File: at.file, Field: at.field, Value: value, Err: err})
@@ -96,7 +96,7 @@ func (c *checker) kustomization(folder string, ofPlugins bool) {
 	if slices.Contains(c.open, folder) {
 		return
 	}
-	in := place{file: "folder " + folder}
+	in := fieldRef{file: "folder " + folder}
 	switch c.visits++; {
 	case c.visits == c.limits.Kustomizations+1:
 		c.fail(in, "", &excess.Error{Message: fmt.Sprintf("kustomizations are referred to more than %d times", c.limits.Kustomizations)})
@@ -114,7 +114,7 @@ func (c *checker) kustomization(folder string, ofPlugins bool) {
 			c.fail(in, "", err)
 			continue
 		}
-		at, k := place{file: name, folder: folder}, &types.Kustomization{}
+		at, k := fieldRef{file: name, folder: folder}, &types.Kustomization{}
 		if err := c.load(name, k); err != nil {
 			c.fail(at, "", err)
 			continue
@@ -151,7 +151,7 @@ func (c *checker) load(name string, k *types.Kustomization) error {
 }
 
 // field looks at a field that makes the library load something.
-func (c *checker) field(at place, kind fieldKind, value string) {
+func (c *checker) field(at fieldRef, kind fieldKind, value string) {
 	switch {
 	case kind == literalField:
 		// The library would put the values into its error.
@@ -172,7 +172,7 @@ func (c *checker) field(at place, kind fieldKind, value string) {
 }
 
 // path looks at a field that holds a path.
-func (c *checker) path(at place, kind fieldKind, value string) {
+func (c *checker) path(at fieldRef, kind fieldKind, value string) {
 	name, ok := c.find(at, value)
 	switch {
 	case !ok, kind == dataField, kind == keyedField:
@@ -181,12 +181,12 @@ func (c *checker) path(at place, kind fieldKind, value string) {
 			c.kustomization(name, kind == pluginField)
 		}
 	default:
-		c.text(place{file: name, folder: at.folder}, kind, c.tree.files[name])
+		c.text(fieldRef{file: name, folder: at.folder}, kind, c.tree.files[name])
 	}
 }
 
 // text looks at YAML.
-func (c *checker) text(at place, kind fieldKind, data []byte) {
+func (c *checker) text(at fieldRef, kind fieldKind, data []byte) {
 	if err := c.tree.checkBounds(data, c.limits); err != nil {
 		c.fail(at, "", err)
 	} else if kind == pluginField {
@@ -196,7 +196,7 @@ func (c *checker) text(at place, kind fieldKind, data []byte) {
 
 // find resolves a path. It fails if the path leads to another machine, out of
 // the root, or nowhere.
-func (c *checker) find(at place, p string) (name string, ok bool) {
+func (c *checker) find(at fieldRef, p string) (name string, ok bool) {
 	name, err := resolve(at.folder, p)
 	if _, isFile := c.tree.files[name]; err == nil && !isFile && !c.tree.folders[name] {
 		err = c.tree.missing(name)

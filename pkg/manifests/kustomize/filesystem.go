@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// memory shows a tree to the library, as a file system that cannot be written.
+// checkedFiles shows a tree to the library, as a file system that cannot be written.
 // In it, the root of the tree is "/".
-type memory struct {
+type checkedFiles struct {
 	filesys.FileSystem // nil: the library calls no other method
 	tree               *tree
 	// kustomizations are the approved kustomizations. The library sees no other ones.
@@ -26,14 +26,14 @@ type memory struct {
 }
 
 // name returns the path in the tree.
-func (memory) name(p string) string {
+func (checkedFiles) name(p string) string {
 	if name := strings.TrimPrefix(path.Clean("/"+p), "/"); name != "" {
 		return name
 	}
 	return "."
 }
 
-func (m memory) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
+func (m checkedFiles) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	name := m.name(p)
 	if m.tree.folders[name] {
 		return filesys.ConfirmedDir(path.Clean("/" + name)), "", nil
@@ -44,7 +44,7 @@ func (m memory) CleanedAbs(p string) (filesys.ConfirmedDir, string, error) {
 	return filesys.ConfirmedDir(path.Dir("/" + name)), path.Base(name), nil
 }
 
-func (m memory) ReadFile(p string) ([]byte, error) {
+func (m checkedFiles) ReadFile(p string) ([]byte, error) {
 	name, raw := strings.CutSuffix(m.name(p), rawSuffix)
 	data, ok := m.tree.files[name]
 	if !raw && isKustomization(name) {
@@ -65,7 +65,7 @@ const rawSuffix = "\x00"
 // second barrier against other machines: the library sees no kustomization that was not approved,
 // and all paths in the approved ones start with a dot, so that the library treats none of them as a
 // URL or a repository, also if the look at them was wrong.
-func (c *checker) approve(at place, k *types.Kustomization) {
+func (c *checker) approve(at fieldRef, k *types.Kustomization) {
 	eachField(k, func(_ string, kind fieldKind, value *string) {
 		switch {
 		case *value == "" || kind == literalField || kind.holdsText(*value):

@@ -108,7 +108,7 @@ func (g *generator) prepare(fsys fs.FS) (in input, err error) {
 }
 
 // checked returns the plan of the build, or nil if there is nothing to build.
-func (in input) checked(t *tree, folder string, limits Limits) (*plan, error) {
+func (in input) checked(t *tree, folder string, limits Limits) (*checkedBuild, error) {
 	complete, ok, err := t.withKustomization(folder, in.ignored)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ var errCharts = fmt.Errorf("%w; use the Helm generator for charts", errPlugin)
 var loading = []string{"path", "paths", "files", "env", "envs", "targetFilePath"}
 
 // configuration looks at the documents that configure plugins.
-func (c *checker) configuration(at place, data []byte) {
+func (c *checker) configuration(at fieldRef, data []byte) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for number := 1; ; number++ {
 		var document any
@@ -44,7 +44,7 @@ func (c *checker) configuration(at place, data []byte) {
 }
 
 // configurations looks at one configuration, or a list of them.
-func (c *checker) configurations(at place, document any) {
+func (c *checker) configurations(at fieldRef, document any) {
 	content, ok := document.(map[string]any)
 	if !ok {
 		if document != nil {
@@ -71,7 +71,7 @@ func (c *checker) configurations(at place, document any) {
 
 // paths refuses values that might make a built-in plugin load something that is not in the tree.
 // Not every value is the path of a file: it may be the path of a field.
-func (c *checker) paths(at place, value any) {
+func (c *checker) paths(at fieldRef, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
@@ -99,7 +99,7 @@ func isLoading(key string) bool {
 
 // loaded looks at a value that a plugin may load. A value that is no file may be the path of a
 // field.
-func (c *checker) loaded(at place, value any) {
+func (c *checker) loaded(at fieldRef, value any) {
 	switch value := value.(type) {
 	case string:
 		_, after, _ := strings.Cut(value, "=")
@@ -111,7 +111,7 @@ func (c *checker) loaded(at place, value any) {
 			c.fail(at, value, errors.New("a kustomization cannot be the data of a plugin"))
 		default:
 			if name, err := resolve(at.folder, value); err == nil {
-				c.text(place{file: name}, yamlField, c.tree.files[name])
+				c.text(fieldRef{file: name}, yamlField, c.tree.files[name])
 			}
 		}
 	case []any:

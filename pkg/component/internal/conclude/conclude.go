@@ -92,8 +92,8 @@ type progress struct {
 	deleting bool
 }
 
-// Of returns what is remembered of a component, which may be nothing yet.
-func (c *Concluder) Of(obj client.Object) *Memory {
+// MemoryOf returns what is remembered of a component, which may be nothing yet.
+func (c *Concluder) MemoryOf(obj client.Object) *Memory {
 	known, _ := c.memories.LoadOrStore(client.ObjectKeyFromObject(obj), &Memory{})
 	return known.(*Memory)
 }
@@ -128,12 +128,12 @@ func (m *Memory) Restart() {
 // Suspend stops the timeout of a component, because its dependents have no chance to become ready. It starts again afterwards.
 func (c *Concluder) Suspend(obj identity.Component) {
 	revision.Of(obj).StopTimeout(c.Now())
-	c.Of(obj).timeoutPassed = 0
+	c.MemoryOf(obj).timeoutPassed = 0
 }
 
-// Apply ends a reconcile in which the engine applied, and returns Success if nothing is left to do. Hooks run before that; nil is none.
-func (c *Concluder) Apply(ctx context.Context, obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error, hooks func() error) (result.Result, error) {
-	status, known, now := revision.Of(obj), c.Of(obj), c.Now()
+// FinishApply ends a reconcile in which the engine applied, and returns Success if nothing is left to do. Hooks run before that; nil is none.
+func (c *Concluder) FinishApply(ctx context.Context, obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error, hooks func() error) (result.Result, error) {
+	status, known, now := revision.Of(obj), c.MemoryOf(obj), c.Now()
 	before := status.Progress
 	c.noteOutcome(obj, t, &outcome, err)
 	err = c.nameMissing(ctx, obj, outcome, err)
@@ -174,18 +174,18 @@ func (c *Concluder) Hold(obj identity.Component, t targets.Connection, outcome r
 
 // Repair ends a reconcile in which the engine repaired the objects that were applied last. It returns why there are no new ones.
 func (c *Concluder) Repair(obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err, why error) error {
-	c.Of(obj).Run.Planned = false // what is planned for the new set decides whether it failed
+	c.MemoryOf(obj).Run.Planned = false // what is planned for the new set decides whether it failed
 	c.noteOutcome(obj, t, &outcome, err)
 	c.requestAt(obj, verdict.NextChange(outcome.Waiting))
 	if err != nil || outcome.Total == 0 {
 		return errors.Join(why, err)
 	}
-	return verdict.Worded{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
+	return verdict.WithMessage{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
 }
 
 // Delete ends a deletion by the engine. It returns nil if nothing is left.
 func (c *Concluder) Delete(ctx context.Context, obj identity.Component, t targets.Connection, outcome reconciler.Outcome, err error) error {
-	status, known := obj.GetStatus(), c.Of(obj)
+	status, known := obj.GetStatus(), c.MemoryOf(obj)
 	before := status.Progress
 	known.Activity.Add(outcome)
 	c.Watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, outcome.Awaited)
@@ -207,7 +207,7 @@ func (c *Concluder) Delete(ctx context.Context, obj identity.Component, t target
 // Waiting returns the error of a reconcile that waits. The reasons are further facts about some of the waits.
 func (c *Concluder) Waiting(obj identity.Component, waits []report.Wait, reasons map[string]string) error {
 	return &verdict.UnfinishedError{Facts: verdict.Facts{
-		Waiting: verdict.WaitingMessage(waits, reasons), Failed: verdict.AnyFailed(waits), Fallback: c.Of(obj).fallback(waits, c.Now()),
+		Waiting: verdict.WaitingMessage(waits, reasons), Failed: verdict.AnyFailed(waits), Fallback: c.MemoryOf(obj).fallback(waits, c.Now()),
 	}}
 }
 
@@ -220,7 +220,7 @@ func (c *Concluder) awaitAvailable(ctx context.Context, obj identity.Component, 
 	if err != nil {
 		return err
 	}
-	known := c.Of(obj)
+	known := c.MemoryOf(obj)
 	if facts.Waiting != "" {
 		known.Run.Transient = false // it takes longer than the status may be put off
 		return &verdict.UnfinishedError{Facts: facts}
@@ -235,7 +235,7 @@ func (c *Concluder) noteOutcome(obj identity.Component, t targets.Connection, ou
 	if err == nil || outcome.Total > 0 {
 		outcome.Notes = append(outcome.Notes, NoteDrift(obj, outcome.Drifted)...)
 	}
-	c.Of(obj).Activity.Add(*outcome)
+	c.MemoryOf(obj).Activity.Add(*outcome)
 	c.Watches.SetAwaited(client.ObjectKeyFromObject(obj), t.Target, outcome.Awaited)
 	c.requestAt(obj, outcome.NextDriftCheck)
 	status.OwnerID = cmp.Or(outcome.OwnerID, status.OwnerID)
@@ -262,7 +262,7 @@ func (c *Concluder) requestAt(obj identity.Component, at time.Time) {
 // noteProgress shortens the delays of a component: while it waits, if something was written or another number of objects is done; after an
 // error only if more objects are done than before. An object that is written in vain, or is ready by turns, is no progress.
 func (c *Concluder) noteProgress(obj identity.Component, outcome reconciler.Outcome, err error, moved bool) {
-	known := &c.Of(obj).progress
+	known := &c.MemoryOf(obj).progress
 	if len(outcome.Steps) > 0 || moved {
 		known.idle.Reset()
 	}

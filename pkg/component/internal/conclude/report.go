@@ -68,7 +68,7 @@ func (c *Concluder) Report(ctx context.Context, obj identity.Component, outcome 
 		})
 		SetVerdict(obj, v)
 	}
-	c.Telemetry.Report(ctx, obj, &c.Of(obj).Activity, before, v, found.Dependents)
+	c.Telemetry.Report(ctx, obj, &c.MemoryOf(obj).Activity, before, v, found.Dependents)
 	return v.Result()
 }
 
@@ -82,12 +82,12 @@ func SetVerdict(obj identity.Component, v verdict.Verdict) {
 // factsOf collects what the verdict depends on.
 func (c *Concluder) factsOf(obj identity.Component, outcome session.Outcome, found Findings) verdict.Facts {
 	var f verdict.Facts
-	status, known, now := revision.Of(obj), c.Of(obj), c.Now()
+	status, known, now := revision.Of(obj), c.MemoryOf(obj), c.Now()
 	unfinished, isUnfinished := errors.AsType[*verdict.UnfinishedError](outcome.Err)
 	if isUnfinished {
 		f = unfinished.Facts
 	}
-	_, _, f.Said = obj.GetStatus().GetState()
+	_, _, f.PreviousMessage = obj.GetStatus().GetState()
 	f.Deleting = !obj.GetDeletionTimestamp().IsZero()
 	f.Intervals, f.Random = c.Author.Intervals(obj), backoff.Random
 	f.Intervals.Requeue = found.requeue(f.Intervals.Requeue, now)

@@ -55,7 +55,7 @@ func (c *Concluder) WarnOfUnknownAnnotations(obj client.Object) {
 		}
 	}
 	slices.Sort(unknown)
-	known, text := c.Of(obj), strings.Join(unknown, ", ")
+	known, text := c.MemoryOf(obj), strings.Join(unknown, ", ")
 	if text != "" && text != known.unknownAnnotations {
 		c.Telemetry.Warn(obj, reasonUnknownAnnotation, telemetry.Apply, fmt.Sprintf("these annotations have no effect on a component: %s; known are %s",
 			sentence.Shorten(text, conditions.MaxMessage/2), strings.Join(slices.Sorted(slices.Values(annotations)), ", ")))
@@ -104,7 +104,7 @@ const maxRules = 640
 
 // nameMissing adds the rights that the user of the component lacks to an error about them. The log has them once, until others are missing.
 func (c *Concluder) nameMissing(ctx context.Context, obj identity.Component, outcome reconciler.Outcome, err error) error {
-	missing, known := outcome.Missing, c.Of(obj)
+	missing, known := outcome.Missing, c.MemoryOf(obj)
 	if !verdict.IsForbidden(err) {
 		known.missingRights = ""
 		return err
@@ -132,5 +132,5 @@ func (c *Concluder) nameMissing(ctx context.Context, obj identity.Component, out
 		known.missingRights = all
 		logf.FromContext(ctx).Info("rights are missing", "missing", all)
 	}
-	return verdict.Worded{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
+	return verdict.WithMessage{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
 }

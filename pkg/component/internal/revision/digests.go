@@ -178,7 +178,7 @@ func (s *Source) rendersSame(ctx context.Context, obj identity.Component, t targ
 		return false, err
 	}
 	next.GetStatus().Revision = of.Revision
-	ctx = InPreview(InRevision(ctx, t, earlier.Component, Of(next)))
+	ctx = InPreview(ContextWithRevision(ctx, t, earlier.Component, Of(next)))
 	recorded := Of(obj).Processing()
 	if left, err := s.Hooks(ctx, next); err != nil || len(left) > 0 && recorded.Generator != "" {
 		return false, err // a hook that does not run here may make another rendering

@@ -235,8 +235,8 @@ func (s *Source) StoredRevision(ctx context.Context, obj identity.Component, num
 	return s.Renderer.Stored(ctx, request)
 }
 
-// InRevision adds to a context what generators and the hooks around apply and delete get. The digest is that of the component.
-func InRevision(ctx context.Context, t targets.Connection, component string, status *Status) context.Context {
+// ContextWithRevision adds to a context what generators and the hooks around apply and delete get. The digest is that of the component.
+func ContextWithRevision(ctx context.Context, t targets.Connection, component string, status *Status) context.Context {
 	if t.Target != nil {
 		ctx = renders.WithTarget(ctx, t.Target)
 	}

@@ -85,8 +85,8 @@ type Facts struct {
 	// Random spreads the regular reconciles of many components a little, so that they do not
 	// stay in step forever after a restart. Nil means not at all.
 	Random func() float64
-	// Said is the message of condition Ready before the reconcile.
-	Said string
+	// PreviousMessage is the message of condition Ready before the reconcile.
+	PreviousMessage string
 }
 
 // Verdict is the outcome of a reconcile: all of the status, and the result of Reconcile.
@@ -215,7 +215,7 @@ func evaluateError(f Facts) Verdict {
 	computed := result.Compute(result.Empty, err, result.AlwaysRequeueResultBuilder{RequeueAfter: f.Intervals.Retry})
 	v := Verdict{
 		State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Reconciling: true,
-		Reason: computed.Reason, Message: Steady(f.Said, confidential.Filter(sentence.OneLine(computed.Message)), varying),
+		Reason: computed.Reason, Message: Steady(f.PreviousMessage, confidential.Filter(sentence.OneLine(computed.Message)), varying),
 	}
 	switch computed.Outcome {
 	case result.Stalled:
@@ -252,14 +252,14 @@ func evaluateError(f Facts) Verdict {
 // longer.
 const maxRetry = 24 * time.Hour
 
-// Worded is an error with another message.
-type Worded struct {
+// WithMessage is an error with another message.
+type WithMessage struct {
 	Err     error
 	Message string
 }
 
-func (e Worded) Error() string { return e.Message }
-func (e Worded) Unwrap() error { return e.Err }
+func (e WithMessage) Error() string { return e.Message }
+func (e WithMessage) Unwrap() error { return e.Err }
 
 // UnfinishedError ends a reconcile that has to be followed by another one: the facts name the
 // awaited objects, and when to look again. In most cases it is no failure: it is an error only

@@ -24,14 +24,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// apply sends the manifest as a server-side apply and does not change the fields of other managers
+// serverSideApply sends the manifest as a server-side apply and does not change the fields of other managers
 // alone. Some earlier entries in managedFields count as ours: the entry of our PUT under another
 // policy, the entry of the operator that ours replaces, and under the verb override the fields of
 // one-off managers. Only when they are united with ours, the server removes their fields that the
 // manifest lacks. If the plan saw entries of one-off managers, that is done first: a conflict then
 // leaves a difference, which is planned again. Otherwise the answer shows whether there are any, so
 // nothing has to be read before; the apply is sent again then.
-func (e *Executor) apply(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
+func (e *Executor) serverSideApply(ctx context.Context, resource cluster.Resource, step plan.Step) (*unstructured.Unstructured, error) {
 	object, metadata := body(step.Desired.Manifest)
 	ignored, err := e.leftFields(ctx, resource, step)
 	if err != nil {

@@ -199,7 +199,7 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 		// go with its last user.
 		metadata["annotations"].(map[string]any)[e.options.Name+"/"+vocabulary.AnnotationAutomatic] = nil
 	}
-	if step.IsInherited() {
+	if step.IsInheritedFromSAP() {
 		e.removeForeign(metadata, step)
 	}
 	if former := step.Owner.Former; former != "" {

@@ -74,7 +74,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 			warnings = append(warnings, text)
 		}
 	})
-	if step.AsIntended {
+	if step.SkipIfUnchanged {
 		live, err = e.readFirst(ctx, resource, step)
 	}
 	if err == nil && (live == nil || len(observe.DriftOf(live, step.Desired, "").Fields) > 0) {
@@ -88,7 +88,7 @@ func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 		notes = append(notes, plan.Note{Key: step.Key, Reason: report.WarnServer, Warning: true, Message: strings.Join(warnings, "; ")})
 	}
 	if step.Verb != plan.VerbCreate {
-		if live, err = e.removeFormerOwner(ctx, resource, step, live); err != nil {
+		if live, err = e.cleanOwnership(ctx, resource, step, live); err != nil {
 			return failed(step, err)
 		}
 	}
@@ -107,11 +107,11 @@ func (e *Executor) send(ctx context.Context, resource cluster.Resource, step pla
 	case plan.VerbReplace:
 		return e.replace(ctx, resource, step, before)
 	case plan.VerbMerge, plan.VerbOverride:
-		return e.apply(ctx, resource, step)
+		return e.serverSideApply(ctx, resource, step)
 	case plan.VerbMark:
 		return e.restoreOwnership(ctx, resource, step)
 	}
-	if !step.Desired.Policies.Applies() {
+	if !step.Desired.Policies.UsesServerSideApply() {
 		return e.objects.Create(ctx, resource, step.Desired.Manifest, e.options.FieldOwner)
 	}
 	// The create is an apply, too: after a POST every field would have a second
@@ -163,7 +163,7 @@ func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resour
 		"labels":      map[string]any{label: manifest.GetLabels()[label]},
 		"annotations": map[string]any{annotation: manifest.GetAnnotations()[annotation]},
 	}
-	if step.IsInherited() {
+	if step.IsInheritedFromSAP() {
 		e.removeForeign(metadata, step)
 	}
 	precondition(metadata, step)
@@ -279,13 +279,13 @@ func union(live, desired []string) []string {
 	return all
 }
 
-// removeFormerOwner removes the label and annotation of the former owner from an object that was
+// cleanOwnership removes the label and annotation of the former owner from an object that was
 // just adopted, as the server answered it. A server-side apply keeps them, and so does every write
 // that keeps ignored fields; as long as they are there, the object does not show which owner came
 // last. An ownerReference to the component itself is removed after every write: the garbage
 // collector would delete an orphan by it, and all other dependents in an order of its own. If it
 // fails, the write counts as not confirmed, and both are done again.
-func (e *Executor) removeFormerOwner(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (e *Executor) cleanOwnership(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	metadata := map[string]any{"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion()}
 	due := removeReferences(metadata, live, []types.UID{step.Owner.Ref.UID})
 	if step.RemovesFormerOwner() {

@@ -110,7 +110,7 @@ func TestAnObjectThatWasCreatedAsIntendedIsOnlyRead(t *testing.T) {
 		d := b.desired(configMap(b.namespace(), "map"), writes[verb])
 		created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
 		s := b.seen(verb, d, b.observe(d))
-		s.AsIntended = true
+		s.SkipIfUnchanged = true
 		b.requests()
 		read := b.must(s)
 		if got := methods(b.requests()); got != "GET" {
@@ -121,7 +121,7 @@ func TestAnObjectThatWasCreatedAsIntendedIsOnlyRead(t *testing.T) {
 		}
 		b.otherClient(d, `{"data":{"key":"other"}}`)
 		s = b.seen(verb, d, b.observe(d))
-		s.AsIntended = true
+		s.SkipIfUnchanged = true
 		if result := b.run(s); result.Err == nil && b.at(d, "data", "key") != "value" {
 			t.Errorf("%s: what another client has changed since is left", verb)
 		}
@@ -132,7 +132,7 @@ func TestAnObjectThatWasCreatedAsIntendedIsOnlyRead(t *testing.T) {
 		b.must(step(plan.VerbCreate, d, plan.Observation{}))
 		b.otherClient(d, `{"template":{"spec":{"volumes":[{"name":"data","hostPath":{"path":"/"}}]}}}`)
 		s = b.seen(verb, d, b.observe(d))
-		s.AsIntended = true
+		s.SkipIfUnchanged = true
 		b.requests()
 		if b.run(s); methods(b.requests()) == "GET" {
 			t.Errorf("%s: another type of a volume counts as no difference", verb)

@@ -164,7 +164,7 @@ func (m *Model) send(s *State, i int, step plan.Step) plan.Result {
 		var o *Object
 		if o, result.Err = w.checkPreconditions(step, true); result.Err == nil {
 			m.checkWrite(s, a, step, o)
-			if as := sent(*o, step, me); step.AsIntended && o.Value == as.Value && o.OwnerID == as.OwnerID && o.Ref == as.Ref {
+			if as := sent(*o, step, me); step.SkipIfUnchanged && o.Value == as.Value && o.OwnerID == as.OwnerID && o.Ref == as.Ref {
 				if o.Made != unkeyed(step.Desired.Digest) {
 					s.violate("P5 a crash changes nothing: %s counts as made of %s, and was made of %s", step.Key, step.Desired.Digest, o.Made)
 				}

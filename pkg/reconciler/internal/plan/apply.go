@@ -15,9 +15,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// apply decides about one desired object that may be written now: it plans a write, notes the
+// applyDesired decides about one desired object that may be written now: it plans a write, notes the
 // reason to wait, or finds the object settled.
-func (w *work) apply(u *unit) {
+func (w *work) applyDesired(u *unit) {
 	if u.isSharedType() {
 		w.awaitShared(u)
 		return
@@ -267,10 +267,10 @@ func (w *work) refuseAdoption(u *unit) {
 	}
 	ownership := u.live.Ownership
 	ofComponent := ownership.Ref != OwnerRef{} && !ownership.Ref.SameOwner(w.in.Owner.Ref)
-	if len(ownership.OtherOwners) > 0 && (ofComponent || ownership.OwnerID != "" && ownership.onlyOther(u.desired.Policies)) {
+	if len(ownership.OtherOwners) > 0 && (ofComponent || ownership.OwnerID != "" && ownership.mayAdoptFromAll(u.desired.Policies)) {
 		owner += " and to " + ownerTitle(ownership)
 	}
-	if u.relation == unowned || u.relation == earlier {
+	if u.relation == unowned || u.relation == earlierIncarnation {
 		remedy = "if-unowned"
 	}
 	message := fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest adopts it",
@@ -328,7 +328,7 @@ func (w *work) write(u *unit, verb Verb, reason Reason) {
 	if reason.correctsDrift() || reason == ReasonMissing && u.wasDeleted() {
 		s.Drift = u.drift()
 	}
-	s.AsIntended = reason == ReasonUnconfirmed && u.item.UID == "" && u.item.Intended == u.desired.Digest && len(s.Ownership.OtherOwners) == 0
+	s.SkipIfUnchanged = reason == ReasonUnconfirmed && u.item.UID == "" && u.item.Intended == u.desired.Digest && len(s.Ownership.OtherOwners) == 0
 	s.ItemAfter.Digest, s.ItemAfter.Intended = u.desired.Digest, ""
 	s.ItemAfter.DependsOn = dependenciesOf(u.desired)
 	s.ItemAfter.Phase, s.ItemAfter.Inherited = vocabulary.PhaseApplied, false

@@ -92,7 +92,7 @@ func (g Guard) AllowsOrphan() bool {
 // dropUnowned drops an object that is not ours, or not any more, from the record.
 func (w *work) dropUnowned(u *unit) {
 	switch {
-	case u.relation == earlier:
+	case u.relation == earlierIncarnation:
 		w.note(u.key, report.NoteReleased, "released: it belongs to %s and was never adopted", u.owner)
 	case u.item.UID == "" || u.item.Phase == vocabulary.PhaseReleased:
 		// It was never ours, or its release was reported before.

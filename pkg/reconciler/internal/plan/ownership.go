@@ -22,9 +22,9 @@ type Owner struct {
 	ID string
 	// Ref is the owner in clear text.
 	Ref OwnerRef
-	// ForeignID is the value that SAP component-operator-runtime gives to the same label of the owner's objects.
+	// SAPOwnerID is the value that SAP component-operator-runtime gives to the same label of the owner's objects.
 	// It is empty unless the record was inherited from there.
-	ForeignID string
+	SAPOwnerID string
 	// Former is the name of the reconciler whose place ours takes; empty if there is none.
 	Former string
 }
@@ -106,8 +106,8 @@ const (
 	ours
 	// labelLost: the object lacks our label, but its annotation names us, or its record is sealed.
 	labelLost
-	// earlier: the object has the label and annotation of an earlier incarnation of us.
-	earlier
+	// earlierIncarnation: the object has the label and annotation of an earlier incarnation of the owner.
+	earlierIncarnation
 	// inherited: the object belongs to the owner under another runtime. Either it has the label and annotation
 	// of the reconciler that ours replaces; or it has the label of SAP component-operator-runtime, and
 	// that runtime has recorded it, because the label does not tell the kind of the owner.
@@ -126,7 +126,7 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	// An object that we adopted from another tool may still have the label and annotation of
 	// its last owner: they go with a request of their own, and may come back.
 	former := me.hasFormer(ownership)
-	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.onlyOther(policies) || former
+	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.mayAdoptFromAll(policies) || former
 	if former && ownership.OwnerID == "" {
 		return inherited, ownership.OtherOwners[0]
 	}
@@ -136,15 +136,15 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	switch {
 	case live.Shared != "":
 		return ownedByOther, "all components of the operator, which share it"
-	case item.Inherited && me.ForeignID != "" && ownership.OwnerID == me.ForeignID && ownership.Ref == OwnerRef{}:
+	case item.Inherited && me.SAPOwnerID != "" && ownership.OwnerID == me.SAPOwnerID && ownership.Ref == OwnerRef{}:
 		return inherited, me.Ref.Title() + " under SAP component-operator-runtime"
 	case mine && (ownership.Ref == (OwnerRef{}) || ownership.Ref.UID == me.Ref.UID):
 		return ours, ""
 	case mine:
-		return earlier, "an earlier " + me.Ref.Title()
+		return earlierIncarnation, "an earlier " + me.Ref.Title()
 	case ownership.OwnerID != "" && ownership.Ref.SameOwner(me.Ref):
 		// The same owner in another cluster, as after a restore from a backup.
-		return earlier, "an earlier " + me.Ref.Title()
+		return earlierIncarnation, "an earlier " + me.Ref.Title()
 	case ownership.OwnerID != "":
 		return ownedByOther, ownerTitle(ownership)
 	case ownership.Ref != (OwnerRef{}) && !ownership.Ref.SameOwner(me.Ref):
@@ -158,8 +158,9 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	}
 }
 
-// onlyOther reports whether there are owners of other tools and reconcilers, and objects are adopted from all of them.
-func (o Ownership) onlyOther(policies policy.Set) bool {
+// mayAdoptFromAll reports whether the object has owners of other tools and reconcilers, and the policies name all of them: at least one
+// that objects are adopted from, and else only the one that stays beside it.
+func (o Ownership) mayAdoptFromAll(policies policy.Set) bool {
 	isFrom := func(owner string) bool { return slices.Contains(policies.AdoptFrom, owner) }
 	isOther := func(owner string) bool { return !isFrom(owner) && owner != policies.AdoptBeside }
 	return slices.ContainsFunc(o.OtherOwners, isFrom) && !slices.ContainsFunc(o.OtherOwners, isOther)
@@ -167,7 +168,9 @@ func (o Ownership) onlyOther(policies policy.Set) bool {
 
 // hasOtherOwners reports whether an object of ours shows another owner, too. It stays ours only if the
 // policy adopts objects of that owner.
-func (u *unit) hasOtherOwners() bool { return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0 }
+func (u *unit) hasOtherOwners() bool {
+	return u.relation == ours && len(u.live.Ownership.OtherOwners) > 0
+}
 
 // isSealed reports whether the record proves that the live object is ours.
 func isSealed(item v1alpha1.InventoryItem, live Observation) bool {
@@ -215,7 +218,7 @@ func (u *unit) isInherited() bool { return u.relation == inherited }
 // earlier incarnation of us must be sealed; otherwise we never adopted it, perhaps because we must
 // not.
 func (u *unit) mayRemove() bool {
-	return u.isOurs() || u.isInherited() || u.relation == earlier && isSealed(u.item, u.live) || u.isLeftOver()
+	return u.isOurs() || u.isInherited() || u.relation == earlierIncarnation && isSealed(u.item, u.live) || u.isLeftOver()
 }
 
 // mayAdopt reports whether the adoption policy allows to adopt the live object.
@@ -232,9 +235,9 @@ func (u *unit) mayAdopt() bool {
 	case v1alpha1.AdoptionPolicyNever:
 		return false
 	case v1alpha1.AdoptionPolicyIgnore:
-		return u.relation == earlier // an earlier incarnation of the owner has created it
+		return u.relation == earlierIncarnation // an earlier incarnation of the owner has created it
 	default:
-		return u.relation == unowned || u.relation == earlier
+		return u.relation == unowned || u.relation == earlierIncarnation
 	}
 }
 
@@ -242,13 +245,13 @@ func (u *unit) mayAdopt() bool {
 // objects from, and to no other owner.
 func (u *unit) isTakenFrom() bool {
 	ownership := u.live.Ownership
-	return u.relation == ownedByOther && ownership.onlyOther(u.desired.Policies) &&
+	return u.relation == ownedByOther && ownership.mayAdoptFromAll(u.desired.Policies) &&
 		ownership.OwnerID == "" && ownership.Ref == (OwnerRef{}) && ownership.Controller.UID == ""
 }
 
-// IsInherited reports whether the step is about an object that SAP component-operator-runtime has made for the owner.
-func (s Step) IsInherited() bool {
-	return s.Owner.ForeignID != "" && s.Ownership.OwnerID == s.Owner.ForeignID
+// IsInheritedFromSAP reports whether the step is about an object that SAP component-operator-runtime has made for the owner.
+func (s Step) IsInheritedFromSAP() bool {
+	return s.Owner.SAPOwnerID != "" && s.Ownership.OwnerID == s.Owner.SAPOwnerID
 }
 
 // TakesOwnership reports whether the step puts our label and annotation on an object that lacks
@@ -266,7 +269,7 @@ func (s Step) RemovesFormerOwner() bool {
 	switch s.Reason {
 	case ReasonAdopted, ReasonUnconfirmed, ReasonOwnershipShared:
 		policies := s.Desired.Policies
-		return policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(policies.AdoptFrom) > 0 || s.IsInherited() || s.Owner.Former != ""
+		return policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(policies.AdoptFrom) > 0 || s.IsInheritedFromSAP() || s.Owner.Former != ""
 	default:
 		return false
 	}

@@ -62,9 +62,9 @@ func TestRelate(t *testing.T) {
 		{name: "no ownership metadata, recorded, and not sealed without a key", recorded: "u1", keyless: true, want: unowned},
 		{name: "the annotation of an earlier incarnation, recorded", ownership: Ownership{Ref: theEarlier.Ref}, recorded: "u1", want: unowned},
 
-		{name: "our name, another component uid", ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
-		{name: "our name and uid, another cluster", ownership: Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlier, owner: "an earlier Shop shop/main"},
-		{name: "our name, another cluster and component uid", ownership: Ownership{OwnerID: "id-elsewhere", Ref: restored}, want: earlier, owner: "an earlier Shop shop/main"},
+		{name: "our name, another component uid", ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref}, want: earlierIncarnation, owner: "an earlier Shop shop/main"},
+		{name: "our name and uid, another cluster", ownership: Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref}, want: earlierIncarnation, owner: "an earlier Shop shop/main"},
+		{name: "our name, another cluster and component uid", ownership: Ownership{OwnerID: "id-elsewhere", Ref: restored}, want: earlierIncarnation, owner: "an earlier Shop shop/main"},
 
 		{name: "label and annotation of another component", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, want: ownedByOther, owner: "Shop shop/other"},
 		{name: "label and annotation of another component, recorded and sealed", ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, recorded: "u1", seal: "seal", want: ownedByOther, owner: "Shop shop/other"},
@@ -123,7 +123,7 @@ func TestRelate(t *testing.T) {
 				adoption = v1alpha1.AdoptionPolicyIfUnowned
 			}
 			me := theOwner
-			me.ForeignID, me.Former = test.foreign, test.former
+			me.SAPOwnerID, me.Former = test.foreign, test.former
 			item := v1alpha1.InventoryItem{UID: test.recorded, Seal: test.seal, Inherited: test.inherited}
 			got, owner := relate(me, item, policy.Set{Adoption: adoption, AdoptFrom: []string{test.from, test.also}}, live)
 			if got != test.want || owner != test.owner {
@@ -260,7 +260,7 @@ func TestAnOwnerBesideProvesNothingAlone(t *testing.T) {
 		if owners != "" {
 			ownership.OtherOwners = strings.Split(owners, ",")
 		}
-		if got := ownership.onlyOther(policies); got != want {
+		if got := ownership.mayAdoptFromAll(policies); got != want {
 			t.Errorf("%q: %t, want %t", owners, got, want)
 		}
 	}
@@ -269,7 +269,7 @@ func TestAnOwnerBesideProvesNothingAlone(t *testing.T) {
 // An object that cannot be read is not forgotten, although the record has no uid of it.
 func TestAnInheritedObjectThatCannotBeReadStaysOnRecord(t *testing.T) {
 	me := theOwner
-	me.ForeignID = "id-foreign"
+	me.SAPOwnerID = "id-foreign"
 	item := v1alpha1.InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", Digest: v1alpha1.UnknownManifest, Inherited: true}
 	for _, cause := range []Cause{Applying, Deleting} {
 		p, err := Next(Input{Cause: cause, Name: "shop.example.com", Owner: me, Recorded: []v1alpha1.InventoryItem{item}, Now: time.Now()})

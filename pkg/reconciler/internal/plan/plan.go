@@ -134,9 +134,9 @@ type Step struct {
 	// Drift is the drift that the step undoes, if another client changed or deleted the object; nil
 	// if the step has another reason.
 	Drift *report.Drift
-	// AsIntended: the object was created of this manifest according to the record. It is written
+	// SkipIfUnchanged: the object was created of this manifest according to the record. It is written
 	// only if it differs.
-	AsIntended bool
+	SkipIfUnchanged bool
 	// ItemAfter is the record once the step succeeded; the uid and the hashes are filled in from
 	// the server's answer. VerbDelete and VerbOrphan keep no record; a guard reads the orphaned
 	// instances from it. If the guard cannot read the content of a namespace, ItemAfter has since
@@ -239,7 +239,7 @@ func (p Plan) String() string {
 		if s.Guard != GuardNone {
 			fmt.Fprintf(&b, " (if %s)", s.Guard)
 		}
-		if s.AsIntended {
+		if s.SkipIfUnchanged {
 			b.WriteString(" (if it differs)")
 		}
 		b.WriteByte('\n')

@@ -422,7 +422,7 @@ func (w *world) write(s Step) error {
 	if err != nil {
 		return err
 	}
-	if s.AsIntended && o.value == valueOf(s) {
+	if s.SkipIfUnchanged && o.value == valueOf(s) {
 		return nil
 	}
 	if o.referenced != s.HasOwnerReferences {

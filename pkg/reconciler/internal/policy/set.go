@@ -49,8 +49,8 @@ type Set struct {
 	Revision string
 }
 
-// Applies reports whether the object is written by server-side apply.
-func (s Set) Applies() bool {
+// UsesServerSideApply reports whether the object is written by server-side apply.
+func (s Set) UsesServerSideApply() bool {
 	return s.Update == v1alpha1.UpdatePolicySsaMerge || s.Update == v1alpha1.UpdatePolicySsaOverride
 }
 

@@ -105,7 +105,7 @@ func TestEachValueHasItsMeaning(t *testing.T) {
 			}
 			var got []string
 			for meaning, holds := range map[string]bool{
-				"applies": set.Applies(), "recreates": set.Recreates(), "tolerates drift": set.ToleratesDrift(),
+				"applies": set.UsesServerSideApply(), "recreates": set.Recreates(), "tolerates drift": set.ToleratesDrift(),
 				"orphans on apply": OrphansOnApply(set.Delete), "orphans on delete": OrphansOnDelete(set.Delete),
 			} {
 				if holds {
