@@ -113,7 +113,8 @@ func Await(ctx context.Context, check func() error) error {
 	}
 }
 
-// Until is Await for a test, which fails if the last error remains.
+// Until is Await for a test, which fails if the last error remains. It is of no use in a
+// Cleanup: the context of the test has ended then, and the check is made only once.
 func Until(t testing.TB, what string, check func() error) {
 	t.Helper()
 	if err := Await(t.Context(), check); err != nil {
