@@ -114,7 +114,7 @@ func TestAMissingNamespaceIsNoConflict(t *testing.T) {
 // TestRefusalsSayWhatIsWrongAndWhatToDo: what is said of a Secret names its keys, the
 // reason and the webhook that refused it, but repeats no value.
 func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
-	const invalid = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"Secret \"s\" is invalid: %[2]s: %[1]s","details":{"name":"s","kind":"Secret","causes":[{"reason":"FieldValueInvalid","message":"%[1]s","field":"%[2]s"}]}}`
+	const invalid = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"%[3]s \"s\" is invalid: %[2]s: %[1]s","details":{"name":"s","kind":"%[3]s","causes":[{"reason":"FieldValueInvalid","message":"%[1]s","field":"%[2]s"}]}}`
 	forbidden := func(message string) string { return status("Forbidden", 403, `secrets \"s\" is forbidden: `+message) }
 	for name, tc := range map[string]struct {
 		kind string
@@ -122,10 +122,12 @@ func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		body string
 		want string
 	}{
-		"a key that is not allowed": {"Secret", 422, fmt.Sprintf(invalid, `Invalid value: \"hunter2\": a valid config key must consist of alphanumeric characters`, "data[a/b]"),
+		"a key that is not allowed": {"Secret", 422, fmt.Sprintf(invalid, `Invalid value: \"hunter2\": a valid config key must consist of alphanumeric characters`, "data[a/b]", "Secret"),
 			`the server refused it (Invalid, 422): data[...]: Invalid value`},
-		"a value that is not quoted": {"Secret", 422, fmt.Sprintf(invalid, `Invalid value: map[a:hunter2]: no`, "data"),
+		"a value that is not quoted": {"Secret", 422, fmt.Sprintf(invalid, `Invalid value: map[a:hunter2]: no`, "data", "Secret"),
 			"the server refused it (Invalid, 422): data: Invalid value"},
+		"a value of an object that is no Secret": {"ConfigMap", 422, fmt.Sprintf(invalid, `Invalid value: \"a/b\": no valid key`, "data[a/b]", "ConfigMap"),
+			`ConfigMap "s" is invalid: data[a/b]: Invalid value: "a/b": no valid key`},
 		"a right that is missing": {"Secret", 403, forbidden(`User \"system:serviceaccount:shop:op\" cannot create resource \"secrets\" in API group \"\" in the namespace \"default\"`),
 			`the server refused it (Forbidden, 403): secrets "s" is forbidden: User "system:serviceaccount:shop:op" cannot create resource "secrets" in API group "" in the namespace "default"`},
 		"a quota": {"Secret", 403, forbidden("exceeded quota: few, requested: secrets=1, used: secrets=1, limited: secrets=1"),
