@@ -39,6 +39,8 @@ type scenario struct {
 	code                   Code
 	object, field, command string // object and command are parts
 	message, heldBack      string
+	// printed is what the command prints, if it is to be run.
+	printed string
 	// pod: the condition Ready has the same words about a pod.
 	pod bool
 }
@@ -276,6 +278,7 @@ spec:
 `),
 			ready: true, after: func(b *bed) { b.deleteComponent("s18") },
 			code: HookFailed, object: "Pod s18/backup-", command: "kubectl -n s18 logs backup-", message: "container app ended with exit code 3",
+			printed: "the bucket is full",
 		},
 		{
 			name: "a wave that is not ready",

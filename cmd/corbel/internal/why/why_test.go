@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -273,6 +274,8 @@ func TestTheCauseIsNamed(t *testing.T) {
 	}
 	t.Logf("all is seeded after %s", time.Since(started).Round(time.Millisecond))
 
+	guide, err := os.ReadFile("../../../../docs/howto-why.md")
+	b.check(err)
 	right, most := 0, 0
 	for _, s := range all {
 		chain, wrong := b.judge(s)
@@ -282,10 +285,37 @@ func TestTheCauseIsNamed(t *testing.T) {
 		} else {
 			t.Errorf("%s: %v\n%s\nReady says: %s", s.name, wrong, chain.Text(time.Now()), readyOf(b.widget(s.namespace)).Message)
 		}
+		// The guide has a row for the cause, with the command.
+		row := fmt.Sprintf("(?m)^\\| %s \\| .+ `%s` \\| ", regexp.QuoteMeta(s.name), regexp.QuoteMeta(masked(chain.Command)))
+		if !regexp.MustCompile(row).Match(guide) {
+			t.Errorf("%s: docs/howto-why.md has no row with the command %s", s.name, masked(chain.Command))
+		}
+		if s.printed != "" {
+			b.checkCommand(s)
+		}
 	}
 	t.Logf("%d of %d causes are named, with %d requests at most, after %s", right, len(all), most, time.Since(started).Round(time.Millisecond))
 	b.checkConditions()
 	b.checkRights()
+}
+
+// podName is a name of a pod, with random parts.
+var podName = regexp.MustCompile(`\b(web|db|backup)-[a-z0-9]+(?:-[a-z0-9]{5})?\b`)
+
+func masked(text string) string { return podName.ReplaceAllString(text, "$1-x") }
+
+// checkCommand runs the next command until it prints what it should. The pod may be another one by then.
+func (b *bed) checkCommand(s scenario) {
+	b.Helper()
+	e := env.Shared(b)
+	env.Until(b, "the command prints "+s.printed, func() error {
+		arguments := strings.Fields(strings.TrimPrefix(b.explain(s.namespace, b.collector, s.ahead).Command, "kubectl "))
+		out, err := exec.CommandContext(b.Context(), e.Program("kubectl"), append(arguments, "--kubeconfig", e.Kubeconfig())...).CombinedOutput()
+		if err != nil || string(out) != s.printed+"\n" {
+			return fmt.Errorf("kubectl %s: %v: %s", arguments, err, out)
+		}
+		return nil
+	})
 }
 
 // judge waits until the explanation is as expected; it returns what is wrong if that does not come.
