@@ -34,19 +34,22 @@ func TestServerAndBankSeeOneRoomIfAReplicaStandsStillAtAnyRequest(t *testing.T) 
 func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*process) error) (stood bool) {
 	t.Helper()
 	s := newStory(t, forgetful)
-	stands, goOn := make(chan struct{}), make(chan struct{})
+	stands, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	resume := sync.OnceFunc(func() { close(goOn) })
-	defer resume() // whatever happens, or it would wait for ever
 	wait := func() error {
 		close(stands)
 		<-goOn
 		return nil
 	}
 	g := &wire.Gate{At: at, After: after, Happens: wait}
-	first, ended := s.start(g), make(chan error, 1)
+	first := s.start(g)
 	go func() {
 		defer close(ended) // also if it fails the test
 		ended <- first.live()
+	}()
+	defer func() { // also if the test fails, or it would wait for ever
+		resume()
+		<-ended
 	}()
 	select {
 	case <-stands:
@@ -96,6 +99,11 @@ func workTogether(t *testing.T, forgetful bool) {
 			}
 		})
 	}
+	stop := sync.OnceFunc(func() {
+		close(over)
+		both.Wait()
+	})
+	defer stop()
 	for s.part < 3 {
 		s.act()
 		for deadline := time.Now().Add(2 * time.Minute); !s.converged(); time.Sleep(5 * time.Millisecond) {
@@ -106,7 +114,6 @@ func workTogether(t *testing.T, forgetful bool) {
 		}
 		s.check()
 	}
-	close(over)
-	both.Wait()
+	stop()
 	s.check()
 }
