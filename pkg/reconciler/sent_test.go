@@ -189,7 +189,8 @@ func TestAnAdoptionNamesTheFormerOwner(t *testing.T) {
 		if notes := b.mustApply(config("a", "1", "adoption-policy", "always")).Notes; len(notes) != 1 || notes[0].Message != want {
 			t.Errorf("notes %v, want %q", notes, want)
 		}
-		return &unstructured.Unstructured{Object: recorder.Sent(http.MethodPut)[0].Body}
+		sent := recorder.Sent(http.MethodPut)
+		return &unstructured.Unstructured{Object: sent[len(sent)-1].Body}
 	}
 	theirs := config("a", "theirs")
 	theirs.SetNamespace("shop")
@@ -204,7 +205,10 @@ func TestAnAdoptionNamesTheFormerOwner(t *testing.T) {
 	labels["kustomize.toolkit.fluxcd.io/name"] = "web"
 	adopted.SetLabels(labels)
 	recorder.Put(adopted)
-	expect("adopted again: Flux Kustomization web had put its label or annotation on it")
+	again := expect("adopted again: Flux Kustomization web had put its label or annotation on it")
+	if label, left := again.GetLabels()["kustomize.toolkit.fluxcd.io/name"]; left {
+		t.Errorf("the label of the former owner is sent again: %q", label)
+	}
 }
 
 // A record without seals is sealed again without a write. A copied or invented seal proves nothing.

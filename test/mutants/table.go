@@ -62,6 +62,7 @@ var mutants = []mutant{
 	{"a deletion that orphans deletes the dependents", "pkg/component/cascade.go", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)", "slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents)", []string{componentTests}},
 	{"the Secret of the revisions outlives its component", "pkg/component/delete.go", "if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil {", "if false {", []string{componentTests}},
 	{"an apply that creates does not demand absence", "pkg/reconciler/internal/execute/write.go", `metadata["resourceVersion"] = "1"`, "_ = metadata", []string{executeTests}},
+	{"a label that the former owner puts back stays", "pkg/reconciler/internal/plan/ownership.go", "case ReasonAdopted, ReasonUnconfirmed, ReasonOwnershipShared:", "case ReasonAdopted, ReasonUnconfirmed:", []string{executeTests}},
 	{"finalizers of others are dropped", "pkg/reconciler/internal/execute/write.go", "union(e.withoutForeign(step), object.GetFinalizers())", "union(nil, object.GetFinalizers())", []string{executeTests}},
 
 	{"an object that is older than its owner is removed after a loss of the record", "pkg/reconciler/recover.go", "object.CreationTimestamp.Time.Before(s.request.Since)", "false", []string{reconcilerTests}},

@@ -379,6 +379,7 @@ func TestOnlyAnAdoptionRemovesTheOwnershipMetadataOfTheFormerOwner(t *testing.T)
 	}{
 		"an adoption":                      {func(*plan.Step) {}, 2},
 		"a confirmation":                   {func(s *plan.Step) { s.Reason = plan.ReasonUnconfirmed }, 2},
+		"a label that came back":           {func(s *plan.Step) { s.Reason = plan.ReasonOwnershipShared }, 2},
 		"a change of the manifest":         {func(s *plan.Step) { s.Reason = plan.ReasonManifestChanged }, 1},
 		"a policy that adopts from nobody": {func(s *plan.Step) { s.Desired.Policies.Adoption = v1alpha1.AdoptionPolicyIfUnowned }, 1},
 		"an annotation of the manifest": {func(s *plan.Step) {
