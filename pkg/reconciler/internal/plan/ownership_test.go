@@ -178,33 +178,42 @@ func TestNoObjectOfAnotherComponentIsToBeAdopted(t *testing.T) {
 	role := Key{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "web"}
 	definition := Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}
 	api := Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1.example.com"}
+	const shared = "belongs to all components of the operator, which share it, and the content that this component renders is another one: " +
+		"remove what changes it for this component, such as a patch"
 	helm := []string{"Helm release shop/web"}
 	tests := []struct {
 		name      string
 		key       Key
 		ownership Ownership
+		shared    string
+		adoption  v1alpha1.AdoptionPolicy // if-unowned, if it is empty
 		from      string
 		want      string
 	}{
-		{"another component", role, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, "", "belongs to " + rename},
-		{"another component that has lost its label", role, Ownership{Ref: theOther.Ref}, "", "belongs to " + rename},
-		{"an API", api, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, "", "belongs to " + rename},
-		{"another component and a release", role, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web and to " + rename},
-		{"another component and the release that is taken over", role, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, helm[0], "belongs to Helm release shop/web and to " + rename},
-		{"a definition", definition, Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, "",
-			"belongs to Shop shop/other, which is another component of this operator: components share a definition that is in the folder crds of a chart, or that the option SharedTypes names"},
-		{"a definition of a release", definition, Ownership{OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
-		{"a release", role, Ownership{OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
-		{"a release, and we", role, Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
-		{"a release, and we before", role, Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
-		{"the same component elsewhere, and a release", role, Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref, OtherOwners: helm}, "", "belongs to Helm release shop/web" + policyIs + always},
-		{"only a label", role, Ownership{OwnerID: theOther.ID}, "", "belongs to the owner with id id-other" + policyIs + always},
-		{"only a label, and the release that is taken over", role, Ownership{OwnerID: theOther.ID, OtherOwners: helm}, helm[0], "belongs to Helm release shop/web and to the owner with id id-other" + policyIs + always},
-		{"SAP component-operator-runtime", role, Ownership{OwnerID: theOther.ID, ForeignRef: "c/shop/other"}, "", "belongs to c/shop/other of SAP component-operator-runtime" + policyIs + always},
+		{name: "another component", key: role, ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, want: "belongs to " + rename},
+		{name: "another component that has lost its label", key: role, ownership: Ownership{Ref: theOther.Ref}, want: "belongs to " + rename},
+		{name: "an API", key: api, ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref}, want: "belongs to " + rename},
+		{name: "another component and a release", key: role, ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, want: "belongs to Helm release shop/web and to " + rename},
+		{name: "another component and the release that is taken over", key: role, ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref, OtherOwners: helm}, from: helm[0], want: "belongs to Helm release shop/web and to " + rename},
+		{name: "a definition", key: definition, ownership: Ownership{OwnerID: theOther.ID, Ref: theOther.Ref},
+			want: "belongs to Shop shop/other, which is another component of this operator: components share a definition that is in the folder crds of a chart, or that the option SharedTypes names"},
+		{name: "a definition of a release", key: definition, ownership: Ownership{OtherOwners: helm}, want: "belongs to Helm release shop/web" + policyIs + always},
+		{name: "a release", key: role, ownership: Ownership{OtherOwners: helm}, want: "belongs to Helm release shop/web" + policyIs + always},
+		{name: "a release, and we", key: role, ownership: Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref, OtherOwners: helm}, want: "belongs to Helm release shop/web" + policyIs + always},
+		{name: "a release, and we before", key: role, ownership: Ownership{OwnerID: theEarlier.ID, Ref: theEarlier.Ref, OtherOwners: helm}, want: "belongs to Helm release shop/web" + policyIs + always},
+		{name: "the same component elsewhere, and a release", key: role, ownership: Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref, OtherOwners: helm}, want: "belongs to Helm release shop/web" + policyIs + always},
+		{name: "only a label", key: role, ownership: Ownership{OwnerID: theOther.ID}, want: "belongs to the owner with id id-other" + policyIs + always},
+		{name: "only a label, and the release that is taken over", key: role, ownership: Ownership{OwnerID: theOther.ID, OtherOwners: helm}, from: helm[0], want: "belongs to Helm release shop/web and to the owner with id id-other" + policyIs + always},
+		{name: "SAP component-operator-runtime", key: role, ownership: Ownership{OwnerID: theOther.ID, ForeignRef: "c/shop/other"}, want: "belongs to c/shop/other of SAP component-operator-runtime" + policyIs + always},
+		{name: "a shared definition", key: definition, shared: "abc 1.0.0", want: shared},
+		{name: "a shared definition, always", key: definition, shared: "abc 1.0.0", adoption: v1alpha1.AdoptionPolicyAlways, want: shared},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			desired := Desired{Key: test.key, Version: "v1", Policies: defaultPolicies(), Digest: "d"}
+			if test.adoption != "" {
+				desired.Policies.Adoption = test.adoption
+			}
 			if test.from != "" {
 				desired.Policies.AdoptFrom = []string{test.from}
 			}
@@ -212,7 +221,7 @@ func TestNoObjectOfAnotherComponentIsToBeAdopted(t *testing.T) {
 				desired.Defines = []v1alpha1.TypeInfo{{Group: "example.com", Kind: "Foo"}}
 			}
 			p, err := Next(Input{Name: reconcilerName, Owner: theOwner, Desired: []Desired{desired}, Live: map[Key]Observation{
-				test.key: {Existence: Present, UID: "u1", ResourceVersion: "7", Ownership: test.ownership, Status: Status{Readiness: Ready}},
+				test.key: {Existence: Present, UID: "u1", ResourceVersion: "7", Ownership: test.ownership, Shared: test.shared, Status: Status{Readiness: Ready}},
 			}})
 			if err != nil || len(p.Steps) > 0 || len(p.Waiting) != 1 || p.Waiting[0].Reason != report.WaitOwner {
 				t.Fatalf("got %v, %v", p, err)

@@ -243,6 +243,9 @@ func (o *object) control() {
 	o.ownership.Controller, o.referenced = Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}, true
 }
 
+// isOfOther reports whether the object has the label of another component.
+func (o *object) isOfOther() bool { return o.ownership.OwnerID == theOther.ID }
+
 // seal is what the record of the object holds if it is ours.
 func (o *object) seal() string {
 	if o.keyless {
@@ -422,6 +425,9 @@ func (w *world) write(s Step) error {
 	if err != nil {
 		return err
 	}
+	if o.isOfOther() && s.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyAlways {
+		w.violate("%s %s: writes an object of another component", s.Verb, s.Key)
+	}
 	if s.SkipIfUnchanged && o.value == valueOf(s) {
 		return nil
 	}
@@ -484,6 +490,9 @@ func (w *world) delete(s Step) (blocked string, released bool, err error) {
 	o, err := w.find(s)
 	if err != nil {
 		return "", false, err
+	}
+	if o.isOfOther() {
+		w.violate("delete %s: removes an object of another component", s.Key)
 	}
 	if s.Reason == ReasonRecreate && !w.accepted[s.Key] {
 		w.violate("delete %s: nothing says that the server would create it anew", s.Key)
