@@ -25,7 +25,8 @@ import (
 )
 
 // newAggregated returns an API server of its own, which serves Foos of example.com and keeps them in memory, and the manifests of its
-// APIService and of the Service that leads the API server to this machine.
+// APIService and of the Service that leads the API server to this machine. It answers a list of metadata with whole objects, as
+// servers do that cannot convert them.
 func newAggregated(t *testing.T, namespace string) (*wire.Recorder, []client.Object) {
 	t.Helper()
 	recorder := wire.NewRecorder()
@@ -33,6 +34,7 @@ func newAggregated(t *testing.T, namespace string) (*wire.Recorder, []client.Obj
 	check(t, err)
 	server := httptest.NewTLSServer(&httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", "recorder.invalid"
+		r.Out.Header.Set("Accept", "application/json")
 	}})
 	t.Cleanup(server.Close)
 	host, port, err := net.SplitHostPort(server.Listener.Addr().String())

@@ -4,6 +4,7 @@
 package reconciler_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -173,7 +174,7 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 			request := b.request(versions[version]...)
 			p := b.foresee(counted, request)
 			if version == "1 install" {
-				checkInstallation(t, p, instance.GetKind())
+				checkInstallation(t, p, crd.GetName(), instance.GetKind())
 			}
 			b.follow(counted, p, func() (reconciler.Outcome, error) {
 				request.Inventory = b.inventory
@@ -197,7 +198,7 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 
 // checkInstallation checks for what a plan waits, and of which objects it says that the server could not be asked about them, because
 // the plan itself creates their namespace or type.
-func checkInstallation(t *testing.T, p report.Plan, kind string) {
+func checkInstallation(t *testing.T, p report.Plan, definition, kind string) {
 	t.Helper()
 	unasked := map[string]string{}
 	for _, c := range p.Changes {
@@ -209,8 +210,13 @@ func checkInstallation(t *testing.T, p report.Plan, kind string) {
 	if diff := cmp.Diff(want, unasked); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !slices.ContainsFunc(p.Until, func(until report.PlannedWait) bool { return until.Key.Name == "db" && until.Batch > 1 }) {
-		t.Errorf("waits for %v", p.Until)
+	var until []string
+	for _, wait := range p.Until {
+		until = append(until, fmt.Sprintf("%d %s %s", wait.Batch, wait.Key.Kind, wait.Key.Name))
+	}
+	waits := []string{"2 CustomResourceDefinition " + definition, "2 Deployment db", "3 " + kind + " x", "4 Job migrate", "4 Job once", "6 Deployment api"}
+	if diff := cmp.Diff(waits, until); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }
 
