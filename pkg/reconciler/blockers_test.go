@@ -5,6 +5,7 @@ package reconciler_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -134,8 +135,9 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Foo, plural: foos}, 
 	theirs.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "theirs"})
 	recorder.Put(theirs)
 	recorder.Put(parse(t, `{apiVersion: example.com/v1, kind: Foo, metadata: {name: used, namespace: shop}}`))
-	if _, err := b.apply(parse(t, foos)); err == nil {
-		t.Fatal("the type of another owner was adopted")
+	_, err := b.apply(parse(t, foos))
+	if _, refused := errors.AsType[*reconciler.OwnerConflictError](err); !refused {
+		t.Fatalf("got %v, want that the type belongs to another owner", err)
 	}
 	if got := b.blockers(); len(b.inventory.Items) == 0 || got != "" {
 		t.Errorf("recorded %v, blocked by %s", b.inventory.Items, got)

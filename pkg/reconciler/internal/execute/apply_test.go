@@ -86,9 +86,13 @@ func TestMergeKeepsTheFieldsOfKubectlAndOverrideAndReplaceDoNot(t *testing.T) {
 		if _, kept := b.live(d).GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; kept && !tc.kept {
 			t.Errorf("%s after %v: the annotation of kubectl is still there", tc.verb, tc.arguments)
 		}
+		next := "PATCH"
+		if tc.verb == plan.VerbReplace {
+			next = "PUT"
+		}
 		b.requests()
 		b.must(step(tc.verb, d, adopted))
-		if got := methods(b.requests()); got != map[bool]string{true: "PUT", false: "PATCH"}[tc.verb == plan.VerbReplace] {
+		if got := methods(b.requests()); got != next {
 			t.Errorf("%s after %v: the next write took %s", tc.verb, tc.arguments, got)
 		}
 	}
