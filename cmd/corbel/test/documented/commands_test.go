@@ -69,7 +69,7 @@ func (p page) calls() []call {
 }
 
 // TestEveryCommandOfTheDocumentsExists compares the calls of corbel, of the program of the example and of make in all documents with their
-// commands, flags, targets and variables.
+// commands, flags, targets and variables, and looks for the packages of those of go.
 func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 	programs := map[string]func() *cobra.Command{"corbel": command.New, "shop": operator.Options[*shopv1alpha1.Shop]{Name: "shop"}.Command}
 	var makefiles string
@@ -85,6 +85,10 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 			switch name := c.words[0]; {
 			case name == "make":
 				err = checkMake(makefiles, c.words[1:])
+			case name == "kubectl" && len(c.words) > 1 && c.words[1] == "corbel":
+				err = checkCommand(command.New(), c.words[2:])
+			case name == "go":
+				err = checkPaths(c.words[1:])
 			case programs[name] != nil:
 				err = checkCommand(programs[name](), c.words[1:])
 			default:
@@ -110,6 +114,19 @@ func checkMake(makefiles string, args []string) error {
 			return fmt.Errorf("nothing in a Makefile reads %s", name)
 		case !sets && !strings.HasPrefix(argument, "-") && !isIn("\n"+argument+":"):
 			return fmt.Errorf("no Makefile has the target %s", argument)
+		}
+	}
+	return nil
+}
+
+// checkPaths looks for the packages.
+func checkPaths(args []string) error {
+	for _, argument := range args {
+		if !strings.HasPrefix(argument, "./") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(argument, "..."))); err != nil {
+			return err
 		}
 	}
 	return nil

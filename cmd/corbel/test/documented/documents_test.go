@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -17,6 +18,9 @@ import (
 
 // root is the repository.
 const root = "../../../.."
+
+// languages are those of blocks. docs/contributing/documents.md says how each is proven.
+var languages = []string{"go", "yaml", "gotemplate", "sh", "lua", "console", "text"}
 
 // page is a document in Markdown.
 type page struct {
@@ -38,7 +42,14 @@ func pages(t *testing.T) []page {
 			return nil
 		}
 		content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-		found = append(found, page{name: name, lines: strings.Split(string(content), "\n")})
+		p := page{name: name, lines: strings.Split(string(content), "\n")}
+		found = append(found, p)
+		blocks, _ := p.split()
+		for _, b := range blocks {
+			if !slices.Contains(languages, b.language) {
+				t.Errorf("%s:%d: docs/contributing/documents.md does not list the language %q", name, b.line, b.language)
+			}
+		}
 		return err
 	})
 	check(t, err)
@@ -63,7 +74,7 @@ type block struct {
 }
 
 // fence begins and ends a block. It may be indented, inside of a list.
-var fence = regexp.MustCompile("^( *)```([a-z]*)$")
+var fence = regexp.MustCompile("^( *)```([^`]*)$")
 
 // split returns the blocks of a document, and its lines with those of blocks empty.
 func (p page) split() (blocks []block, prose []string) {

@@ -105,10 +105,13 @@ func TestTheServerAcceptsEveryManifest(t *testing.T) {
 	}
 }
 
+// documentStart is the line above a document of a stream.
+var documentStart = regexp.MustCompile(`(?m)^---.*$`)
+
 // decode returns the objects of a stream of documents. A field that is defined more than once is a mistake.
 func decode(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq(text, "\n---\n") {
+	for _, document := range documentStart.Split(text, -1) {
 		object := &unstructured.Unstructured{}
 		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
 			return nil, err
