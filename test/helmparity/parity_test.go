@@ -69,10 +69,13 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 	if len(charts) < 40 {
 		t.Errorf("there are %d charts, want at least 40", len(charts))
 	}
+	sets := 0
 	for _, entry := range charts {
 		path := filepath.Join("testdata/charts", entry.Name())
+		all := valuesOf(t, path)
+		sets += len(all)
 		for _, at := range settings() {
-			for name, values := range valuesOf(t, path) {
+			for name, values := range all {
 				t.Run(fmt.Sprintf("%s/%s/%s", entry.Name(), name, at), func(t *testing.T) {
 					v := compare(path, values, at)
 					refuses := strings.HasPrefix(entry.Name(), "refused-")
@@ -83,6 +86,22 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+	if sets < 75 {
+		t.Errorf("there are %d sets of values, want at least 75", sets)
+	}
+}
+
+// The comparison would show little if it treated texts as numbers, or rounded them.
+func TestValuesOfOtherTypesAreDifferent(t *testing.T) {
+	for value, other := range map[string]string{`"1"`: "1", "true": `"true"`, "9007199254740993": "9007199254740992", "[]": "null"} {
+		want, err := split("kind: A\nvalue: " + value + "\n")
+		check(t, err)
+		got, err := split("kind: A\nvalue: " + other + "\n")
+		check(t, err)
+		if cmp.Equal(want, got) {
+			t.Errorf("%s is the same as %s", value, other)
 		}
 	}
 }
