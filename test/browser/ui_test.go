@@ -176,7 +176,6 @@ func TestARollbackIsConfirmedByTyping(t *testing.T) {
 	p.shows(".status", "Ready")
 	b.patch(t, scaled, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"shop.example.com/rollback-to":null}},"spec":{"replicas":2}}`)))
 	b.untilReady(t)
-	b.untilReady(t)
 }
 
 func TestAFleetIsSearched(t *testing.T) {

@@ -75,12 +75,15 @@ func (keys) Generate(_ context.Context, namespace, name string, parameters types
 func (b *bed) untilReady(revision int64) {
 	b.Helper()
 	env.Until(b, fmt.Sprintf("the Shop has the revision %d", revision), func() error {
-		s, err := shops.AwaitReady(b.Context(), b.client, "corner")
+		s := shops.New("corner")
+		err := b.client.Get(b.Context(), client.ObjectKeyFromObject(s), s)
 		if err == nil && s.Status.Revision != revision {
 			err = fmt.Errorf("it has the revision %d", s.Status.Revision)
 		}
 		return err
 	})
+	_, err := shops.AwaitReady(b.Context(), b.client, "corner")
+	check(b, err)
 }
 
 // browser asks a server as the page does.
