@@ -74,7 +74,7 @@ func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*pro
 // TestServerAndBankSeeOneRoomWhileTwoReplicasWork lets two replicas work at the same time, as
 // two that both believe to lead.
 func TestServerAndBankSeeOneRoomWhileTwoReplicasWork(t *testing.T) {
-	for round := range 4 {
+	for round := range 12 {
 		for _, forgetful := range []bool{false, true} {
 			t.Run(fmt.Sprintf("round %d, the API knows no tokens: %t", round, forgetful), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { workTogether(t, forgetful) })
