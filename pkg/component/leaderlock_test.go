@@ -145,6 +145,10 @@ func TestAProcessThatMayBeDeposedRecordsNothing(t *testing.T) {
 	if err := stored.Save(t.Context(), v1alpha1.Inventory{}); !errors.Is(err, patch.ErrConflict) || commits != 2 {
 		t.Errorf("after a pause: %v, %d commits", err, commits)
 	}
+	now = now.Add(5 * time.Second)
+	if _, err := h.records.Open(t.Context(), &widget{}, nil, nil, "", false); !errors.Is(err, patch.ErrConflict) {
+		t.Errorf("the record is opened for a deletion by a process that may be deposed: %v", err)
+	}
 }
 
 // oneWidget is a server that holds one component.

@@ -61,7 +61,9 @@ func TestADeposedProcessWritesNothing(t *testing.T) {
 	for deposed, depose := range depositions {
 		for _, during := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, in the middle of a reconcile: %t", deposed, during), func(t *testing.T) {
-				config, lease, deposing := env.Shared(t).Config(), fmt.Sprintf("lease-%s", uuid.NewUUID()), false
+				config := env.Shared(t).Config()
+				lease := fmt.Sprintf("lease-%s", uuid.NewUUID())
+				deposing := false
 				ours := must(component.NewLeaderLock(config, "default", lease))(t)
 				theirs := must(component.NewLeaderLock(config, "default", lease))(t)
 				options := component.ReconcilerOptions{Controller: component.ControllerOptions{LeaderLock: ours}}
@@ -79,7 +81,8 @@ func TestADeposedProcessWritesNothing(t *testing.T) {
 				b.until(v1alpha1.StateReady)
 				b.update(func(w *widget.Widget) { w.Spec.Values = map[string]string{"changed": "2", "new": "1"} })
 				b.resetRequests()
-				if deposing = during; !during {
+				deposing = during
+				if !during {
 					depose(b, ours, theirs)
 				}
 				for range 3 {

@@ -196,6 +196,7 @@ var mutants = []mutant{
 	{"a roll-out stops at a container that was started late", "pkg/component/internal/fleet/member.go", "timedOut && reason != vocabulary.ReasonProcessing", "timedOut && reason != \"\"", []string{fleetTests}},
 
 	// Which process acts, and when.
+	{"a process that may be deposed opens a record", "pkg/component/internal/record/keeper.go", "if err := k.Leading(); err != nil {", "if err := k.Leading(); false {", []string{componentTests}},
 	{"a leader lock never gets old", "pkg/component/leaderlock.go", "age >= max(l.deadline-ahead, l.deadline/2)", "age < 0", []string{componentTests}},
 	{"an object that was never claimed is deleted", "internal/session/phase.go", "case f.deleting && !f.claimed:", "case false:", []string{sessionTests}},
 	{"a suspended component is applied", "internal/session/phase.go", "case f.suspended || f.policy == v1alpha1.ManagementPolicySkip:", "case false:", []string{sessionTests}},
