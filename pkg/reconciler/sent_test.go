@@ -253,9 +253,12 @@ func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
 	}
 	b.inventory.Target = apitypes.UID("another")
 	before := len(recorder.Writes())
-	_, err := b.delete()
-	if _, changed := errors.AsType[*reconciler.TargetChangedError](err); !changed || len(recorder.Writes()) > before {
-		t.Errorf("got %v, sent %v", err, recorder.Writes()[before:])
+	_, applied := b.apply(config("a", "2"))
+	_, deleted := b.delete()
+	for _, err := range []error{applied, deleted} {
+		if _, changed := errors.AsType[*reconciler.TargetChangedError](err); !changed || len(recorder.Writes()) > before {
+			t.Errorf("got %v, sent %v", err, recorder.Writes()[before:])
+		}
 	}
 }
 
