@@ -316,6 +316,10 @@ func TestBadKubeconfigsTouchNothing(t *testing.T) {
 			b.wantNone("a")
 		})
 	}
+	b.update(func(w *widget.Widget) { w.Spec.KubeConfig = nil })
+	b.expect(vocabulary.ReasonTargetChanged, "point the target back")
+	b.wantNone("a")
+	b.update(func(w *widget.Widget) { w.Spec.ClientSpec = remoteSpec(nil).ClientSpec })
 	b.setKubeconfig(good)
 	b.until(v1alpha1.StateReady)
 }
