@@ -6,6 +6,7 @@ package component_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -204,11 +205,11 @@ func crashAtEachRequest(t *testing.T, story func(t *testing.T, at int, after boo
 // crashing replaces the operator by one that is killed at a request; at 0 it is not. The function that it returns reconciles until something
 // is done, and replaces the operator when it was killed.
 func (b *bed) crashing(
-	generator manifests.Generator, options component.ReconcilerOptions, at int, after bool,
+	generator manifests.Generator, options component.ReconcilerOptions, at int, after bool, configure ...func(*bed),
 ) (gate *wire.Gate, until func(what string, done func() bool)) {
 	b.Helper()
 	gate = &wire.Gate{Counts: isNoEvent}
-	b.restartWith(generator, options, via(gate.Wrap))
+	b.restartWith(generator, options, append(slices.Clone(configure), via(gate.Wrap))...)
 	b.resetRequests()
 	gate.Aim(at, after, nil)
 	replaced := false
@@ -218,7 +219,7 @@ func (b *bed) crashing(
 			// A process that was killed leaves a status without conditions.
 			_, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: b.key("main")})
 			if gate.HasCrashed() && !replaced {
-				b.restartWith(generator, options)
+				b.restartWith(generator, options, configure...)
 				replaced = true
 			}
 			if !done() {
@@ -227,6 +228,33 @@ func (b *bed) crashing(
 			return nil
 		})
 	}
+}
+
+// TestACrashWhileTheInventoryIsInSecretsLosesNothing deletes the Secrets with the component, as happens in a namespace that goes.
+func TestACrashWhileTheInventoryIsInSecretsLosesNothing(t *testing.T) {
+	crashAtEachRequest(t, func(t *testing.T, at int, after bool) (requests int, crashed bool) {
+		b := newReady(t, manifests.GeneratorFunc(configMaps), widget.Spec{Values: many(0, 18)}, component.ReconcilerOptions{}, smallStatus)
+		for _, secret := range b.secrets() {
+			b.check(b.client.Delete(t.Context(), &secret))
+		}
+		b.check(b.client.Delete(t.Context(), b.get()))
+		hold := func(finalizers ...string) {
+			held := &corev1.ConfigMap{}
+			b.check(b.client.Get(t.Context(), b.key("config-07"), held))
+			held.Finalizers = finalizers
+			b.check(b.client.Update(t.Context(), held))
+		}
+		hold(operatorName + "/held")
+		gate, until := b.crashing(manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, at, after, smallStatus)
+		until("all objects but one are gone", func() bool { return len(b.labelled(operatorName)) == 1 })
+		hold()
+		until("the component is gone", func() bool { return apierrors.IsNotFound(b.client.Get(t.Context(), b.key("main"), &widget.Widget{})) })
+		b.wantNone(slices.Collect(maps.Keys(many(0, 18)))...)
+		if left := b.secrets(); len(left) > 0 {
+			t.Errorf("%d Secrets are left", len(left))
+		}
+		return len(gate.Requests()), gate.HasCrashed()
+	})
 }
 
 // forge changes the inventory in the status by hand.
@@ -249,6 +277,11 @@ func forgeries(namespace string, victim *corev1.ConfigMap) map[string]func(*v1al
 		"objects of others": func(i *v1alpha1.Inventory) {
 			i.Items = append(i.Items, stolen, item("Namespace", "", "kube-system"), item("Namespace", "", "default"), item("Namespace", "", namespace),
 				item("Service", "default", "kubernetes"))
+		},
+		"names only": func(i *v1alpha1.Inventory) {
+			for n, own := range i.Items {
+				i.Items[n] = item(own.Kind, own.Namespace, own.Name)
+			}
 		},
 		"duplicates": func(i *v1alpha1.Inventory) { i.Items = append(append(i.Items, i.Items...), stolen, stolen) },
 		"unknown phases and negative orders": func(i *v1alpha1.Inventory) {
