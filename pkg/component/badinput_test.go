@@ -276,6 +276,7 @@ var good = object{"values": object{"good": "1"}}
 func TestABadComponentSaysWhatIsWrongWithItAndHarmsNothing(t *testing.T) {
 	tests := []badInput{
 		invalid("an illegal namespace and an illegal name", object{"namespace": "..", "name": "é"}, `deployment namespace ".."`, `deployment name "é"`),
+		invalid("a service account of another namespace", object{"serviceAccountName": "kube-system:admin"}, `service account "kube-system:admin"`),
 		{name: "a key that is not there", given: func(b *bed) { b.createSecret("creds", map[string]string{"user": canary}) },
 			spec: object{"password": object{"name": "creds", "key": "pin"}}, state: v1alpha1.StatePending, reason: vocabulary.ReasonRetrying, says: []string{"/creds has no key pin"}},
 		flagged("management-policy", "detach-on-delte", `"detach-on-delte" must be one of`),
