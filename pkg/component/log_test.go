@@ -232,13 +232,18 @@ func TestEventsComeWithTransitions(t *testing.T) {
 	outcome(1)
 	reportReconcile(t, h, obj, nil) // repaired while Ready
 	expect("Normal|Applied|Apply|created 1 object")
-	var names []string
+	var alternating []report.Note
 	for i := range 3000 { // more than are kept
-		names = append(names, fmt.Sprintf("object-%d", i))
+		note := noteAbout(fmt.Sprintf("object-%d", i))
+		if i%2 == 1 {
+			note.Reason = "Retained"
+		}
+		alternating = append(alternating, note)
 	}
-	outcome(0, names...)
+	h.concluder.MemoryOf(obj).Activity.Add(reconciler.Outcome{Notes: alternating})
 	reportReconcile(t, h, obj, nil)
-	expect("Normal|Adopted|Apply|ConfigMap shop/object-0: adopted; ConfigMap shop/object-1: adopted; ConfigMap shop/object-2: adopted; and 2997 more")
+	expect("Normal|Adopted|Apply|ConfigMap shop/object-0: adopted; ConfigMap shop/object-2: adopted; ConfigMap shop/object-4: adopted; and 1497 more",
+		"Normal|Retained|Apply|ConfigMap shop/object-1: adopted; ConfigMap shop/object-3: adopted; ConfigMap shop/object-5: adopted; and 1497 more")
 
 	harm := noteAbout("theirs")
 	harm.Reason, harm.Warning, harm.Message = "ForeignInstancesLost", true, "lost"
