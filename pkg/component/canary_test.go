@@ -30,7 +30,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
@@ -265,8 +264,11 @@ func TestMetricsAndSpansOfALife(t *testing.T) {
 	}
 	changed := func(name string) map[string]float64 { return since(before[name], b.series(name)) }
 
-	b.create(widget.Spec{Values: map[string]string{"alpha-object": "1", "beta": "2"}})
-	b.until(v1alpha1.StateReady)
+	const called = "alpha-component"
+	b.check(b.client.Create(t.Context(), b.widgetOf(called, object{"values": object{"alpha-object": "1", "beta": "2"}})))
+	if w, err := b.passOf(called); !w.Status.IsReady() {
+		t.Fatalf("it is not ready: %v", err)
+	}
 	for _, tc := range []struct {
 		name, labels string
 		want         float64
@@ -289,7 +291,7 @@ func TestMetricsAndSpansOfALife(t *testing.T) {
 	}
 	families, err := metrics.Registry.Gather()
 	b.check(err)
-	for _, name := range []string{b.namespace, "alpha-object"} {
+	for _, name := range []string{b.namespace, called, "alpha-object"} {
 		if strings.Contains(fmt.Sprint(families), name) {
 			t.Errorf("a metric names %s", name)
 		}
@@ -311,7 +313,8 @@ func TestMetricsAndSpansOfALife(t *testing.T) {
 		}
 	}
 
-	b.remove()
+	b.check(b.client.Delete(t.Context(), b.widgetOf(called, nil)))
+	b.untilGoneOf(called)
 	for _, name := range []string{"corbel_components", "corbel_dependents"} {
 		if left := changed(name); len(left) > 0 {
 			t.Errorf("%s still counts %v", name, left)
