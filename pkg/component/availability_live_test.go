@@ -229,6 +229,12 @@ func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
 			t.Errorf("message after %d lists of pods: %s", b.podLists(), message)
 		}
 	}
+	b.forward = time.Hour
+	w, _, _ = b.reconcile()
+	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonTimeout || !strings.Contains(message, "; pod api-1-x: ImagePullBackOff: ") {
+		t.Errorf("after the timeout: %s: %s", reason, message)
+	}
+	b.forward = 4 * time.Second
 
 	live := &appsv1.Deployment{}
 	b.check(b.client.Get(t.Context(), b.key("api"), live))
