@@ -220,16 +220,18 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 					w.Labels, w.Spec.Values = map[string]string{"shard": step.shard}, many(step.from, step.to)
 				})
 				for shard, operator := range operators {
-					if b.reconciler = operator; shard == step.shard || shard == "a" && !seen {
+					if shard == step.shard || shard == "a" && !seen {
 						continue
 					}
+					b.reconciler = operator
 					b.resetRequests()
 					b.reconcile()
 					if writes := b.writes(); len(writes) > 0 {
 						t.Errorf("of shard %s, the operator of shard %s writes %v", step.shard, shard, writes)
 					}
 				}
-				if b.reconciler = operators[step.shard]; b.reconciler == nil {
+				b.reconciler = operators[step.shard]
+				if b.reconciler == nil {
 					continue
 				}
 				w := b.untilGeneration()

@@ -552,7 +552,8 @@ func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
 	o := operate(t, ReconcilerOptions{})
 	o.obj.Annotations = map[string]string{"test.corbel.run/require-approval": "maybe"}
 	_, err := o.reconcile(version{digest: "1"})
-	if checkMistakes(t, err, `"maybe" must be "true" or "false"`); verdict.Evaluate(verdict.Facts{Err: err}).Reason != vocabulary.ReasonSpecInvalid {
+	checkMistakes(t, err, `"maybe" must be "true" or "false"`)
+	if verdict.Evaluate(verdict.Facts{Err: err}).Reason != vocabulary.ReasonSpecInvalid {
 		t.Errorf("the error %v is no mistake in the component", err)
 	}
 }
