@@ -32,7 +32,7 @@ import (
 func TestRequests(t *testing.T) {
 	const n, chunks = 1000, 4 // Secrets that hold the record
 	f := newFixture(t)
-	traffic := &traffic{}
+	traffic := &traffic{skips: isInformer}
 	expect := func(what string, most counts) {
 		t.Helper()
 		got := traffic.drain()
@@ -153,8 +153,9 @@ func configMaps(n int, renderings *atomic.Int64) manifests.Generator {
 	})
 }
 
-// traffic counts the requests of an operator, but for watches, what informers list, and leases.
+// traffic counts the requests of an operator, but for watches, leases and what it skips.
 type traffic struct {
+	skips  func(*http.Request) bool
 	mu     sync.Mutex
 	counts counts
 }
@@ -184,7 +185,7 @@ func (c *traffic) note(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case isWatch(r) || isInformer(r):
+	case isWatch(r) || c.skips(r):
 		return
 	case isEvent(r):
 		c.counts.events++
@@ -228,7 +229,7 @@ func pathResource(path string) string {
 func TestRequestsOfAFleet(t *testing.T) {
 	const n, once = 40, 25
 	f := newFixture(t)
-	traffic := &traffic{}
+	traffic := &traffic{skips: func(*http.Request) bool { return false }}
 	var renderings atomic.Int64
 	chart := "1"
 	expect := func(what string, requests, writes, events, rendered int) {
