@@ -73,7 +73,18 @@ func TestLifeOfAComponent(t *testing.T) {
 		t.Errorf("revision %d; writes for one change (-want +got):\n%s", w.Status.Revision, diff)
 	}
 
-	b.update(func(w *widget.Widget) { delete(w.Spec.Values, "c") })
+	b.annotate(map[string]string{operatorName + "/rollback-to": "1"})
+	b.resetRequests()
+	w = b.until(v1alpha1.StateReady)
+	want = []string{"patch secrets main-revisions", "update configmaps b", "patch widgets/status main"}
+	if diff := cmp.Diff(want, b.writes()); diff != "" || w.Status.Revision != 3 {
+		t.Errorf("revision %d; writes for a rollback (-want +got):\n%s", w.Status.Revision, diff)
+	}
+
+	b.update(func(w *widget.Widget) {
+		w.Annotations = nil
+		delete(w.Spec.Values, "c")
+	})
 	w = b.until(v1alpha1.StateReady)
 	if _, ok := b.configMap("c"); ok || len(w.Status.Inventory.Items) != 2 {
 		t.Errorf("config map c was not pruned: %v", w.Status.Inventory.Items)
