@@ -108,7 +108,7 @@ func TestWhatTheServerDoesNotKeepLocksNothing(t *testing.T) {
 		"nothing": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c client.Client = pruning(newServer(stored()).Direct, tc.prune)
+			c := pruning(newServer(stored()).Direct, tc.prune)
 			if tc.prune == nil {
 				c = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(stored()).Build()
 			}

@@ -142,13 +142,13 @@ func anyFleet(random *rand.Rand) (fleet members, limits Limits) {
 }
 
 // startNext starts those that may, one after the other, and checks each.
-func (f members) startNext(d decision, limits Limits, now time.Time) error {
+func (m members) startNext(d decision, limits Limits, now time.Time) error {
 	for _, key := range d.Start {
-		c, unavailable := f[key], 1
+		c, unavailable := m[key], 1
 		if c.State != Waiting {
 			return fmt.Errorf("%s starts in state %s", key, c.State)
 		}
-		for other, o := range f {
+		for other, o := range m {
 			switch {
 			case o.Canary && !c.Canary && o.State != Done && o.State != Pinned:
 				return fmt.Errorf("%s starts before canary %s, which is %s", key, other, o.State)
@@ -160,10 +160,10 @@ func (f members) startNext(d decision, limits Limits, now time.Time) error {
 				unavailable++
 			}
 		}
-		if most := limits.Max(len(f)); unavailable > most {
+		if most := limits.Max(len(m)); unavailable > most {
 			return fmt.Errorf("%d components are unavailable, at most %d may be", unavailable, most)
 		}
-		f[key] = Member{State: Updating, Canary: c.Canary}
+		m[key] = Member{State: Updating, Canary: c.Canary}
 	}
 	return nil
 }
