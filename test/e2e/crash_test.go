@@ -154,6 +154,9 @@ func (s *scenario) play(t *testing.T, g *crasher, fault *watchFault, reference *
 	kept := f.versions(t, slices.Concat(s.others, s.visitors))
 	before := read(t, func(ctx context.Context) (map[string]types.UID, error) { return cast.owned(ctx, f) })
 
+	if watches.endWithScenario() { // an operator that cannot list the components at its start does nothing until the end of the fault
+		first.awaitSync(t, watches)
+	}
 	startVersion := f.version(t)
 	watches.start(t, startVersion)
 	requeue := func() {}

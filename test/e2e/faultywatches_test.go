@@ -93,6 +93,22 @@ func (w *faultyWatches) start(t testing.TB, version string) {
 	})
 }
 
+// awaitSync waits until the operator has listed the components.
+func (o *operator) awaitSync(t testing.TB, watches *faultyWatches) {
+	t.Helper()
+	eventually(t, "the operator to list the components", func(ctx context.Context) error {
+		watches.mu.Lock()
+		defer watches.mu.Unlock()
+		if !watches.up {
+			return errors.New("the operator has not started to work")
+		}
+		return nil
+	})
+	if !o.cache.WaitForCacheSync(t.Context()) {
+		t.Fatal("the operator does not list the components")
+	}
+}
+
 // cut breaks a stream. It is called with the lock.
 func (w *faultyWatches) cut(s *watchStream) {
 	w.down[s.path] = true

@@ -141,6 +141,7 @@ func (f *fixture) newNamespace(t testing.TB) string {
 // operator is a running manager with one component reconciler.
 type operator struct {
 	reconciler *component.Reconciler[*Bundle]
+	cache      cache.Cache
 	cancel     context.CancelFunc
 	done       chan error
 }
@@ -174,7 +175,7 @@ func (f *fixture) startWith(t testing.TB, generator manifests.Generator, wrap fu
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	o := &operator{reconciler: reconciler, cancel: cancel, done: make(chan error, 1)}
+	o := &operator{reconciler: reconciler, cache: manager.GetCache(), cancel: cancel, done: make(chan error, 1)}
 	go func() { o.done <- manager.Start(ctx) }()
 	t.Cleanup(func() { o.stop(t) })
 	return o
@@ -193,7 +194,7 @@ func (o *operator) stop(t testing.TB) {
 		t.Error("the operator did not stop within 30 s")
 	}
 	// A test keeps what its cleanups refer to until the whole enumeration has ended.
-	o.reconciler, o.cancel = nil, nil
+	o.reconciler, o.cache, o.cancel = nil, nil, nil
 }
 
 // bundle creates a Bundle.

@@ -108,8 +108,15 @@ func (f *watchFault) concerns(r *http.Request) bool {
 
 // meets reports whether the scenario has objects that the fault affects.
 func (f *watchFault) meets(s *scenario) bool {
-	other := func(text string) bool { return !strings.Contains(text, "\nkind: ConfigMap\n") }
-	return !slices.Contains(f.except, "configmaps") || slices.ContainsFunc(s.texts(), other)
+	isConfigMap := func(text string) bool { return strings.Contains(text, "\nkind: ConfigMap\n") }
+	other := func(text string) bool { return !isConfigMap(text) }
+	switch {
+	case slices.Contains(f.only, "configmaps"):
+		return slices.ContainsFunc(s.texts(), isConfigMap)
+	case slices.Contains(f.except, "configmaps"):
+		return slices.ContainsFunc(s.texts(), other)
+	}
+	return true
 }
 
 // meetsCrash reports whether the fault is combined with a crash. The faults of components take turns: consecutive faults have
