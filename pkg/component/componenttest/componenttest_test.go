@@ -6,16 +6,16 @@ package componenttest_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/corbel-run/corbel/test/check"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -113,7 +113,7 @@ func TestALifecycleFailsIfSomethingIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := notes(t, noteTemplates, tc.hook)
 			o.Timeout = short
-			check(t, func(t testing.TB) { o.TestLifecycle(t, note(), nil) }).wants(t, "waited 10s for the component to be gone", tc.want)
+			check.Run(t, func(t testing.TB) { o.TestLifecycle(t, note(), nil) }).Wants(t, "waited 10s for the component to be gone", tc.want)
 			o.Retained = []string{tc.retained}
 			o.TestLifecycle(t, note(), nil)
 		})
@@ -131,13 +131,13 @@ func TestALifecycleFailsIfTheComponentDoesNotBecomeReady(t *testing.T) {
 		r.WithPreReconcileHook(func(context.Context, client.Client, *Note) error { return errors.New("no ink") })
 	})
 	o.Timeout = short
-	check(t, func(t testing.TB) { o.TestLifecycle(t, note(), nil) }).wants(t, "waited 10s for the component to be Ready", "no ink")
+	check.Run(t, func(t testing.TB) { o.TestLifecycle(t, note(), nil) }).Wants(t, "waited 10s for the component to be Ready", "no ink")
 }
 
 func TestAnOperatorThatIsNotCompleteIsReported(t *testing.T) {
 	t.Parallel()
-	check(t, func(t testing.TB) { componenttest.Operator[*Note]{}.TestLifecycle(t, note(), nil) }).
-		wants(t, "the field Config", "the field Scheme", "the field SetUp")
+	check.Run(t, func(t testing.TB) { componenttest.Operator[*Note]{}.TestLifecycle(t, note(), nil) }).
+		Wants(t, "the field Config", "the field Scheme", "the field SetUp")
 }
 
 // numbered creates a ConfigMap with another name for each process: a crash leaves one more.
@@ -161,8 +161,9 @@ func TestCrashesFailIfTheOperatorLosesWhatItHasCreated(t *testing.T) {
 	o := notes(t, noteTemplates, numbered(new(atomic.Int64)))
 	o.Timeout = short
 	o.TestLifecycle(t, note(), rewrite) // without a crash it is right
-	check(t, func(t testing.TB) { o.TestCrashes(t, note(), nil, 5) }).
-		wants(t, "ConfigMap process-", "the operator crashed ", "to run it alone: go test -run '^"+t.Name()+"$'")
+	got := check.Run(t, func(t testing.TB) { o.TestCrashes(t, note(), nil, 5) })
+	got.Wants(t, "ConfigMap process-")
+	got.WantsLogged(t, "the operator crashed ", "to run it alone: go test -run '^"+t.Name()+"$'")
 }
 
 func TestCrashesFailIfTheEndIsAnother(t *testing.T) {
@@ -178,8 +179,8 @@ func TestCrashesFailIfTheEndIsAnother(t *testing.T) {
 		return later(mgr)
 	}
 	o.Timeout = short
-	check(t, func(t testing.TB) { o.TestCrashes(t, note(), nil, 1) }).
-		wants(t, "the dependents are not those that there are without a failure (-want +got)", "later")
+	check.Run(t, func(t testing.TB) { o.TestCrashes(t, note(), nil, 1) }).
+		Wants(t, "the dependents are not those that there are without a failure (-want +got)", "later")
 }
 
 func TestFaultsOfTheServerAreOvercomeByARightOperator(t *testing.T) {
@@ -206,8 +207,9 @@ func TestFaultsFailIfTheOperatorGivesUp(t *testing.T) {
 		})
 	})
 	o.Timeout = short
-	check(t, func(t testing.TB) { o.TestFaults(t, note(), nil) }).
-		wants(t, "gave up after the first failure", "requests failed with internal errors (500)")
+	got := check.Run(t, func(t testing.TB) { o.TestFaults(t, note(), nil) })
+	got.Wants(t, "gave up after the first failure")
+	got.WantsLogged(t, "requests failed with internal errors (500)")
 }
 
 func TestWhatAnUpgradeMayChange(t *testing.T) {
@@ -240,7 +242,7 @@ func TestWhatAnUpgradeMayChange(t *testing.T) {
 			t.Parallel()
 			from, to := notes(t, test.from), notes(t, test.to, test.hooks...)
 			if len(test.says) > 0 {
-				check(t, func(t testing.TB) { to.TestUpgrade(t, from, note()) }).wants(t, test.says...)
+				check.Run(t, func(t testing.TB) { to.TestUpgrade(t, from, note()) }).Wants(t, test.says...)
 			}
 			if len(test.says) == 0 || test.allowed != "" {
 				to.TestUpgrade(t, from, note(), test.allowed)
@@ -285,20 +287,20 @@ func TestRightsThatLackAVerbFail(t *testing.T) {
 	rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch"}})
 	o := notes(t, noteTemplates)
 	started := time.Now()
-	check(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) }).
-		wants(t, "is forbidden: the operator needs delete on configmaps of the API group \"\"")
+	check.Run(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) }).
+		Wants(t, "is forbidden: the operator needs delete on configmaps of the API group \"\"")
 	if took := time.Since(started); took > time.Minute {
 		t.Errorf("it waited %s although a request was refused", took)
 	}
-	check(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, nil) }).wants(t, "there are no rules to test")
+	check.Run(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, nil) }).Wants(t, "there are no rules to test")
 }
 
 func TestRightsFailIfTheLeaderElectionIsForbidden(t *testing.T) {
 	o := notes(t, noteTemplates)
 	rules := slices.DeleteFunc(noteRules(), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "leases" })
 	o.Timeout = 20 * time.Second
-	check(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) }).
-		wants(t, "is forbidden: the operator needs get on leases of the API group \"coordination.k8s.io\"")
+	check.Run(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) }).
+		Wants(t, "is forbidden: the operator needs get on leases of the API group \"coordination.k8s.io\"")
 }
 
 func TestRightsOfNoUseFail(t *testing.T) {
@@ -311,17 +313,15 @@ func TestRightsOfNoUseFail(t *testing.T) {
 	rules := append(noteRules(),
 		rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "create", "deletecollection"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
-	got := check(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) })
+	got := check.Run(t, func(t testing.TB) { o.TestRights(t, note(), rewrite, rules) })
 	const want = `rules of no use, neither to Corbel nor in any branch of the manifests: remove them:
 - {apiGroups: [""], resources: [nodes], verbs: [list]}
 - {apiGroups: ["apps"], resources: [deployments], verbs: [create]}
 - {apiGroups: ["batch"], resources: [jobs], verbs: [deletecollection]}`
-	if diff := cmp.Diff([]string{want}, got.errors); diff != "" {
+	if diff := cmp.Diff([]string{want}, got.Errors); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
 	}
-	if logged := strings.Join(got.logs, "\n"); !strings.Contains(logged, `{apiGroups: ["batch"], resources: [jobs], verbs: [get, create, deletecollection]}`) {
-		t.Errorf("logged: %s", logged)
-	}
+	got.WantsLogged(t, `{apiGroups: ["batch"], resources: [jobs], verbs: [get, create, deletecollection]}`)
 }
 
 // shopFolder is a chart with hooks, volumes, Deployments, and a CustomResourceDefinition
@@ -397,58 +397,6 @@ func TestTheShop(t *testing.T) {
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(env.Main(m, env.Options{Cluster: true}))
-}
-
-// report is a test that is tested: it keeps what it would have said. It has no sub-tests.
-type report struct {
-	testing.TB
-	errors, logs []string
-}
-
-func (r *report) Helper()      {}
-func (r *report) Failed() bool { return len(r.errors) > 0 }
-func (r *report) Error(args ...any) {
-	r.errors = append(r.errors, fmt.Sprint(args...))
-}
-func (r *report) Errorf(text string, args ...any) {
-	r.errors = append(r.errors, fmt.Sprintf(text, args...))
-}
-func (r *report) Logf(text string, args ...any) { r.logs = append(r.logs, fmt.Sprintf(text, args...)) }
-
-func (r *report) Fatal(args ...any) {
-	r.Error(args...)
-	goruntime.Goexit()
-}
-
-func (r *report) Fatalf(text string, args ...any) {
-	r.Errorf(text, args...)
-	goruntime.Goexit()
-}
-
-// check runs a test as one of its own and returns what it reports.
-func check(t *testing.T, f func(t testing.TB)) *report {
-	t.Helper()
-	r, done := &report{TB: t}, make(chan struct{})
-	go func() {
-		defer close(done)
-		f(r)
-	}()
-	<-done
-	return r
-}
-
-// wants expects errors and logs with all of these parts.
-func (r *report) wants(t *testing.T, parts ...string) {
-	t.Helper()
-	if !r.Failed() {
-		t.Errorf("it reports no error, want %q", parts)
-	}
-	all := strings.Join(append(r.errors, r.logs...), "\n")
-	for _, part := range parts {
-		if !strings.Contains(all, part) {
-			t.Errorf("it reports %q, want %q", all, part)
-		}
-	}
 }
 
 // Note is a component that is rendered into ConfigMaps and a Secret: its value text.

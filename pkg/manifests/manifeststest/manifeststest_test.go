@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+
+	"github.com/corbel-run/corbel/test/check"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,50 +30,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
-
-// report is a test that is tested: it keeps what it would have said.
-type report struct {
-	testing.TB
-	errors, logs []string
-}
-
-func (r *report) Helper()           {}
-func (r *report) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
-func (r *report) Errorf(text string, args ...any) {
-	r.errors = append(r.errors, fmt.Sprintf(text, args...))
-}
-func (r *report) Logf(text string, args ...any) { r.logs = append(r.logs, fmt.Sprintf(text, args...)) }
-
-func (r *report) Fatalf(text string, args ...any) {
-	r.Errorf(text, args...)
-	runtime.Goexit()
-}
-
-// check runs a check as a test of its own and returns what it reports.
-func check(t *testing.T, f func(t testing.TB)) *report {
-	t.Helper()
-	r, done := &report{TB: t}, make(chan struct{})
-	go func() {
-		defer close(done)
-		f(r)
-	}()
-	<-done
-	return r
-}
-
-// wants compares the only error of a check, or that there is none.
-func (r *report) wants(t *testing.T, parts ...string) {
-	t.Helper()
-	all := strings.Join(r.errors, "\n")
-	if len(parts) == 0 && all != "" {
-		t.Errorf("it reports %q", all)
-	}
-	for _, part := range parts {
-		if !strings.Contains(all, part) {
-			t.Errorf("it reports %q, want %q", all, part)
-		}
-	}
-}
 
 // generate makes a function of the parameters a generator.
 func generate(f func(parameters map[string]any) []client.Object) manifests.Generator {
@@ -129,7 +86,7 @@ func TestDeterministicFindsWhatIsNot(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			calls.Store(0)
 			c := manifeststest.Case{Generator: generate(test.render), Parameters: types.UnstructurableMap{"list": []any{"a"}}}
-			check(t, func(t testing.TB) { c.Deterministic(t) }).wants(t, test.want...)
+			check.Run(t, func(t testing.TB) { c.Deterministic(t) }).Wants(t, test.want...)
 		})
 	}
 }
@@ -155,16 +112,16 @@ func TestGoldenComparesWithWhatUpdateWrote(t *testing.T) {
 	})}
 	file := filepath.Join(t.TempDir(), "folder", "x.golden")
 	golden := func(t testing.TB) { c.Golden(t, file) }
-	check(t, golden).wants(t, "run the test with -update to write it")
-	updating(t, func() { check(t, golden).wants(t) })
+	check.Run(t, golden).Wants(t, "run the test with -update to write it")
+	updating(t, func() { check.Run(t, golden).Wants(t) })
 	text, err := os.ReadFile(file)
 	want := "apiVersion: v1\ndata:\n  key: \"1\"\nkind: ConfigMap\nmetadata:\n  name: b\n---\napiVersion: v1\ndata:\n  key: \"2\"\nkind: ConfigMap\nmetadata:\n  name: a\n"
 	if err != nil || string(text) != want {
 		t.Errorf("error %v, the file holds:\n%s", err, text)
 	}
-	check(t, golden).wants(t)
+	check.Run(t, golden).Wants(t)
 	value = "3"
-	check(t, golden).wants(t, "x.golden is not what is rendered", `"3"`)
+	check.Run(t, golden).Wants(t, "x.golden is not what is rendered", `"3"`)
 }
 
 func TestGoldenMasksWhatIsRandom(t *testing.T) {
@@ -177,12 +134,12 @@ func TestGoldenMasksWhatIsRandom(t *testing.T) {
 		return []client.Object{objects[0]}, err
 	})}
 	file := filepath.Join(t.TempDir(), "x.golden")
-	updating(t, func() { check(t, func(t testing.TB) { c.Golden(t, file) }).wants(t) })
+	updating(t, func() { check.Run(t, func(t testing.TB) { c.Golden(t, file) }).Wants(t) })
 	text, err := os.ReadFile(file)
 	if want := "data:\n  at: \"2000\"\n  key: (random)\n  same: x\n"; err != nil || !strings.Contains(string(text), want) {
 		t.Errorf("error %v, the file holds:\n%s", err, text)
 	}
-	check(t, func(t testing.TB) { c.Golden(t, file) }).wants(t)
+	check.Run(t, func(t testing.TB) { c.Golden(t, file) }).Wants(t)
 }
 
 func TestDigestFindsWhatIsWrong(t *testing.T) {
@@ -215,7 +172,7 @@ func TestDigestFindsWhatIsWrong(t *testing.T) {
 			for name, changed := range manifeststest.EachOption(t, options{}, nil) {
 				others[name] = made(test.digest(changed))
 			}
-			check(t, func(t testing.TB) { manifeststest.Digest(t, test.same, others) }).wants(t, test.want...)
+			check.Run(t, func(t testing.TB) { manifeststest.Digest(t, test.same, others) }).Wants(t, test.want...)
 		})
 	}
 }
@@ -267,7 +224,7 @@ func TestHelmTemplate(t *testing.T) {
 			helmThatPrints(t, test.printed)
 			c := manifeststest.Case{Generator: fromText(t, rendered), Namespace: "prod", Name: "app", Parameters: types.UnstructurableMap{"replicas": 2}}
 			options := manifeststest.HelmOptions{Args: []string{"--skip-tests"}, Normalize: dropOurs}
-			check(t, func(t testing.TB) { c.EqualsHelmTemplate(t, "./chart", options) }).wants(t, test.want...)
+			check.Run(t, func(t testing.TB) { c.EqualsHelmTemplate(t, "./chart", options) }).Wants(t, test.want...)
 		})
 	}
 }
@@ -345,17 +302,17 @@ func fromText(t *testing.T, text string) manifests.Generator {
 func TestTheServerIsAskedWhetherItWouldAcceptTheObjects(t *testing.T) {
 	config := env.Shared(t).Config()
 	c := manifeststest.Case{Generator: fromText(t, someBad), Namespace: "kube-system"}
-	report := check(t, func(t testing.TB) { c.Valid(t, config) })
-	report.wants(t, `Deployment not-there-yet/bad: `, `unknown field "spec.replicaz"`, "Service web: ", "spec.ports[0].port", "Nothing a: ",
+	report := check.Run(t, func(t testing.TB) { c.Valid(t, config) })
+	report.Wants(t, `Deployment not-there-yet/bad: `, `unknown field "spec.replicaz"`, "Service web: ", "spec.ports[0].port", "Nothing a: ",
 		`no matches for kind "Nothing"`, "ConfigMap kube-system/Not_A_Name")
-	if len(report.errors) != 4 {
-		t.Errorf("%d errors: %q", len(report.errors), report.errors)
+	if len(report.Errors) != 4 {
+		t.Errorf("%d errors: %q", len(report.Errors), report.Errors)
 	}
-	if logged := strings.Join(report.logs, "\n"); logged != "Thing a: not checked, because its type comes with the objects" {
+	if logged := strings.Join(report.Logs, "\n"); logged != "Thing a: not checked, because its type comes with the objects" {
 		t.Errorf("it logs %q", logged)
 	}
 	anywhere := manifeststest.Case{Generator: fromText(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: in-no-namespace}\n")}
-	check(t, func(t testing.TB) { anywhere.Valid(t, config) }).wants(t)
+	check.Run(t, func(t testing.TB) { anywhere.Valid(t, config) }).Wants(t)
 	server, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
