@@ -280,7 +280,7 @@ func TestTheRunningOperatorAnswersWhatItWouldDo(t *testing.T) {
 		}
 	}
 
-	// It answers about a component that is suspended, one whose spec is wrong, and one that is being deleted.
+	// The preview answers for a suspended component, for a component with a wrong spec, and for a component in deletion.
 	b.update(func(w *widget.Widget) { w.Spec.Suspend = true })
 	b.comesToState(v1alpha1.StateSuspended)
 	if plan, _ := b.ask(b.edited("c", "1")); plan.Total(report.ChangeCreate) != 1 {

@@ -39,7 +39,7 @@ type checker struct {
 	setsSchema bool
 }
 
-// check looks at the kustomization in the folder and all that it refers to, and returns the plan of
+// check checks the kustomization in the folder and all that it refers to, and returns the input of
 // the build.
 func check(t *tree, folder string, limits Limits) (*checkedBuild, error) {
 	c := &checker{tree: t, limits: limits, approved: map[string][]byte{}}

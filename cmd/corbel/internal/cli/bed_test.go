@@ -94,7 +94,7 @@ func (b *bed) run(arguments ...string) answer {
 	return runAs(b.Context(), nil, append(arguments, "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)...)
 }
 
-// runThrough runs a command whose requests go through a wrapper, until the context ends.
+// runThrough runs a command until the context ends. The wrapper gets all requests of the command.
 func (b *bed) runThrough(ctx context.Context, wrap transport.WrapperFunc, arguments ...string) answer {
 	b.Helper()
 	return runAs(ctx, func(f *frame) {

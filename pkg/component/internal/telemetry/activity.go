@@ -227,7 +227,7 @@ func (a *Activity) completed(before verdict.Verdict) string {
 // ErrorInterval is how often a component gets a line in the log if its error has another
 // message each time, as long as the reason stays the same.
 //
-// Limit: the time between two log lines of a component with an error whose message changes each time.
+// Limit: the time between two log lines of a component, if each error has another message.
 const ErrorInterval = time.Minute
 
 // LogDeleted writes the line about the deletion of the dependents of a component, once.
