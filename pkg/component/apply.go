@@ -49,7 +49,7 @@ func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit sess
 	defer func() { obj.GetStatus().LastHandledReconcileAt = request }()
 	// Even if this reconcile fails, its causes are dropped: the next one must not use an older rendering.
 	a := &attempt{obj: obj, commit: commit, before: p.memory.takeRendered(key)}
-	a.root = renderInputsOf(obj) // a hook may change it, in memory
+	a.renderedFrom = renderInputsOf(obj) // a hook may change it, in memory
 	err := p.open(ctx, a)
 	if err != nil {
 		return result.Empty, err
@@ -220,7 +220,7 @@ func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.A
 		var err error
 		stored, pin, err = p.revisions.Stored(ctx, a.obj, a.config.Deployment, &status.History[at], 0)
 		if missing, ok := errors.AsType[*rendering.MissingRevisionError](err); ok {
-			return result.Empty, verdict.WithMessage{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
+			return result.Empty, verdict.MessageError{Err: why, Message: why.Error() + "; until then the dependent objects are not repaired: " + missing.Error()}
 		}
 		if err != nil {
 			return result.Empty, errors.Join(why, err)

@@ -122,7 +122,7 @@ func (d *deleter) forbiddenDeletion(ctx context.Context, obj Component, err erro
 	if _, reason, before := obj.GetStatus().GetState(); reason == vocabulary.ReasonForbidden && !strings.Contains(before, hint) {
 		d.telemetry.Warn(obj, reason, telemetry.Delete, message)
 	}
-	return verdict.WithMessage{Err: err, Message: message}
+	return verdict.MessageError{Err: err, Message: message}
 }
 
 // prepareDelete returns the target; it has no engine if there never was one that

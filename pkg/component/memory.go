@@ -116,8 +116,8 @@ type inputs struct {
 	config     resolvedConfig
 	access     target.Access
 	allowEmpty bool
-	// root is the part of the component that the objects follow from.
-	root renderInputs
+	// renderedFrom is the part of the component that the objects follow from.
+	renderedFrom renderInputs
 	// until is when the next full reconcile is due.
 	until time.Time
 }
@@ -181,7 +181,7 @@ func (m *memory) renderedFor(c Component, now time.Time) (renderCache, bool) {
 	if known.meanwhile == repair || (known.pin.Failed != 0) != (c.GetStatus().Rollback != nil) || !equality.Semantic.DeepEqual(known.approval, c.GetStatus().Approval) {
 		return known, false // a rollback, or the wait for an approval, starts or ends; or another client has forged the approval
 	}
-	return known, known.root.equal(renderInputsOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)
+	return known, known.renderedFrom.equal(renderInputsOf(c)) && known.digest == revision.Of(c).Processing().Component && now.Before(known.until)
 }
 
 func (m *memory) cacheOf(key client.ObjectKey) renderCache {

@@ -323,7 +323,7 @@ func TestWhatWasFoundOutHoldsAsLongAsTheComponentIsTheSame(t *testing.T) {
 	unchanged := func(*widget) {}
 	m := newMemory()
 	known := renderCache{
-		appliedRevision: appliedRevision{digest: "digest"}, inputs: inputs{root: renderInputsOf(component(unchanged)), until: now.Add(time.Minute)},
+		appliedRevision: appliedRevision{digest: "digest"}, inputs: inputs{renderedFrom: renderInputsOf(component(unchanged)), until: now.Add(time.Minute)},
 	}
 	m.keepRendered(client.ObjectKeyFromObject(component(unchanged)), known)
 	for name, tc := range map[string]struct {
@@ -386,7 +386,7 @@ func TestAFullReconcileThatFailsEarlyDropsWhatWasRendered(t *testing.T) {
 	obj := withRefs(widgetReferences{})
 	obj.Status.ProcessingDigest, obj.Status.Inventory.Operator = "digest/manifests", &v1alpha1.InventoryOperator{Namespace: "red"}
 	key := client.ObjectKeyFromObject(obj)
-	h.memory.keepRendered(key, renderCache{appliedRevision: appliedRevision{digest: "digest"}, inputs: inputs{root: renderInputsOf(obj), until: h.now().Add(time.Minute)}})
+	h.memory.keepRendered(key, renderCache{appliedRevision: appliedRevision{digest: "digest"}, inputs: inputs{renderedFrom: renderInputsOf(obj), until: h.now().Add(time.Minute)}})
 	if _, known := h.memory.renderedFor(obj, h.now()); !known {
 		t.Fatal("nothing is known before the reconcile")
 	}

@@ -180,7 +180,7 @@ func (c *Concluder) Repair(obj identity.Component, t targets.Connection, outcome
 	if err != nil || outcome.Total == 0 {
 		return errors.Join(why, err)
 	}
-	return verdict.WithMessage{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
+	return verdict.MessageError{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
 }
 
 // Delete ends a deletion by the engine. It returns nil if nothing is left.

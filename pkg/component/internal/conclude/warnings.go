@@ -132,5 +132,5 @@ func (c *Concluder) nameMissing(ctx context.Context, obj identity.Component, out
 		known.missingRights = all
 		logf.FromContext(ctx).Info("rights are missing", "missing", all)
 	}
-	return verdict.WithMessage{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
+	return verdict.MessageError{Err: err, Message: errors.Join(errors.New(sentences(maxRules)), err).Error()}
 }

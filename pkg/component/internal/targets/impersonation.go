@@ -110,5 +110,5 @@ func ExplainImpersonation(access target.Access, err error) error {
 		missing = append(missing, rights.Missing{{Rules: clusterWide}}...)
 	}
 	by := UserOf(target.Access{Kubeconfig: access.Kubeconfig})
-	return verdict.WithMessage{Err: err, Message: fmt.Sprintf("%s cannot impersonate %s; it lacks rights: %s; %s", by, user, missing, err)}
+	return verdict.MessageError{Err: err, Message: fmt.Sprintf("%s cannot impersonate %s; it lacks rights: %s; %s", by, user, missing, err)}
 }

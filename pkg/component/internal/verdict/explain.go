@@ -53,7 +53,7 @@ func explain(err error) error {
 			for _, part := range joined.Unwrap() {
 				explained = append(explained, explain(part))
 			}
-			return WithMessage{Err: errors.Join(explained...), Message: err.Error()} // it may have more text than its parts
+			return MessageError{Err: errors.Join(explained...), Message: err.Error()} // it may have more text than its parts
 		}
 	}
 	return err

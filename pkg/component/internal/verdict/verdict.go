@@ -252,14 +252,14 @@ func evaluateError(f Facts) Verdict {
 // longer.
 const maxRetry = 24 * time.Hour
 
-// WithMessage is an error with another message.
-type WithMessage struct {
+// MessageError is an error with another message.
+type MessageError struct {
 	Err     error
 	Message string
 }
 
-func (e WithMessage) Error() string { return e.Message }
-func (e WithMessage) Unwrap() error { return e.Err }
+func (e MessageError) Error() string { return e.Message }
+func (e MessageError) Unwrap() error { return e.Err }
 
 // UnfinishedError ends a reconcile that has to be followed by another one: the facts name the
 // awaited objects, and when to look again. In most cases it is no failure: it is an error only

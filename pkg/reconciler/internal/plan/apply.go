@@ -15,9 +15,9 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// applyDesired decides about one desired object that may be written now: it plans a write, notes the
+// planDesired decides about one desired object that may be written now: it plans a write, notes the
 // reason to wait, or finds the object settled.
-func (w *work) applyDesired(u *unit) {
+func (w *work) planDesired(u *unit) {
 	if u.isSharedType() {
 		w.awaitShared(u)
 		return

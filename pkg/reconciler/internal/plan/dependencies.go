@@ -129,7 +129,7 @@ func (w *work) applyInOrder(u *unit) {
 			return
 		}
 	}
-	w.applyDesired(u)
+	w.planDesired(u)
 }
 
 // removalOrder orders objects for their removal, by delete wave and stage, and inside a stage by

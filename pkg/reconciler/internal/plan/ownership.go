@@ -25,7 +25,7 @@ type Owner struct {
 	// SAPOwnerID is the value that SAP component-operator-runtime gives to the same label of the owner's objects.
 	// It is empty unless the record was inherited from there.
 	SAPOwnerID string
-	// Former is the name of the reconciler whose place ours takes; empty if there is none.
+	// Former is the name of the reconciler that ours replaces; empty if there is none.
 	Former string
 }
 

@@ -45,7 +45,7 @@ func TestRelate(t *testing.T) {
 		from, also string
 		foreign    string // the id under SAP component-operator-runtime
 		inherited  bool   // recorded by it
-		former     string // the operator whose place ours takes
+		former     string // the operator that ours replaces
 		want       relation
 		owner      string
 	}{

@@ -117,7 +117,7 @@ func (w *work) hold(u *unit, message string, failed bool) bool {
 	case w.atRest(u):
 		w.checkReadiness(u)
 	case u.mendsWebhook:
-		w.applyDesired(u)
+		w.planDesired(u)
 	default:
 		u.blockedByFailure, u.waitsForOthers = failed, true
 		w.notePending(u)
