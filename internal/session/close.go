@@ -120,16 +120,11 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 		summary = append(summary, summarize.WithConditions(standard), summarize.WithReconcileResult(p.result),
 			summarize.WithReconcileError(p.err), summarize.WithResultBuilder(p.builder()))
 	}
-	if assessed {
-		if later, postponed := p.postponeStatus(ctx); postponed {
-			return later, nil
-		}
-	}
 	exit, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
 	defer cancel()
 	out, err := summarize.NewHelper(options.Recorder, p.patcher).SummarizeAndPatch(exit, options.Conditions(p.Object), summary...)
 	if err == nil {
-		p.known.unwritten, p.known.claiming = false, ""
+		p.known.claiming = ""
 	}
 	if refusal := p.patcher.Refused(); refusal != nil && !outdated(refusal) {
 		p.sessions.sendOnce(p.Object, corev1.EventTypeWarning, refusal.Error(), reasonWriteRefused, actionReconcile, shortNote(refusal))

@@ -5,7 +5,6 @@ package session
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -62,9 +61,6 @@ type Options[T client.Object] struct {
 	// Its error ends the reconcile without a verdict: nothing is written, no event is sent, and the
 	// object is requeued after five seconds, or when a RequeueError says.
 	Leading func() error
-	// Version returns the resourceVersion of an object that the watch of the controller has shown last; false if it
-	// has shown none.
-	Version func(ctx context.Context, key client.ObjectKey) (resourceVersion string, ok bool)
 	// Elsewhere says that another operator has claimed an object, for a Warning event with the reason OwnerConflict; it is empty if
 	// none has. Nothing is written to such an object, but that a finalizer which this process has just put on it is removed.
 	Elsewhere func(obj T) string

@@ -90,10 +90,6 @@ type Session[T client.Object] struct {
 	ended   bool
 	requeue reconcile.Result
 
-	// postponedAt is since when the status is postponed; zero if it is not. Postpone is for how long it may be.
-	postponedAt time.Time
-	postpone    time.Duration
-
 	result result.Result
 	err    error
 	// refused is the error of our own last write, if the server refused it. An error of
@@ -143,10 +139,6 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	if why, ok := errors.AsType[*result.RequeueError](s.leading()); ok {
 		return session.endWith(requeueLater(ctx, why)), nil
 	}
-	if left := s.takePostponed(ctx, key); left != nil {
-		session.known, session.postponedAt = s.memory.entryOf(key), left.since
-		return s.begin(ctx, session, left.object.(T), left.patcher, settingsOf)
-	}
 	obj := s.Options.New()
 	switch err := s.Options.Reader.Get(ctx, key, obj); {
 	case types.IsGone(err, key.Name):
@@ -159,12 +151,11 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	}
 	session.known = s.memory.entryOf(key)
 	session.known.unserved.Reset()
-	return s.begin(ctx, session, obj, nil, settingsOf)
+	return s.begin(ctx, session, obj, settingsOf)
 }
 
-// begin decides what the session of an object is about. The patcher is that of an earlier session if this one
-// goes on with it.
-func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, patcher *patch.Helper, settingsOf func(T) Settings) (*Session[T], error) {
+// begin decides what the session of an object is about.
+func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, settingsOf func(T) Settings) (*Session[T], error) {
 	session.Object = obj
 	f, err := s.factsOf(ctx, obj, settingsOf)
 	session.Phase, session.Policy, session.err = phaseOf(f), f.policy, err
@@ -175,9 +166,6 @@ func (s *Sessions[T]) begin(ctx context.Context, session *Session[T], obj T, pat
 		}
 		session.forgetObject(true)
 		return session.endWith(reconcile.Result{}), nil
-	}
-	if session.patcher = patcher; patcher != nil {
-		return session, nil
 	}
 	options := []patch.HelperOption{patch.WithReader(s.Options.Reader), patch.WithFieldOwner(s.Options.FieldOwner)}
 	if !s.Options.PersistSpec {
@@ -394,12 +382,6 @@ type remembered struct {
 	claiming apitypes.UID
 	// said is the last event that is sent once.
 	said string
-	// postponed is a session with a status that is not written yet.
-	postponed *postponed
-	// lost: the last session left a status that was not written. The next one is.
-	lost bool
-	// unwritten: a session goes on with such a status, and has neither written nor postponed it yet.
-	unwritten bool
 }
 
 // entryOf returns what is remembered about an object, which may be nothing yet.

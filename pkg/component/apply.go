@@ -299,10 +299,7 @@ func (p *applier) apply(ctx context.Context, obj Component, commit session.Commi
 	}
 	request.Record, request.Confirm, request.Urgent = stored.Save, p.confirm(obj), p.triggers.IsUrgent(client.ObjectKeyFromObject(obj))
 	outcome, err := t.Engine.Apply(ctx, request)
-	p.concluder.MemoryOf(obj).Run = conclude.Run{
-		Planned: outcome.Total > 0, Transient: err == nil && stored.IsTransient(outcome.Inventory),
-		Pin: known.pin.Describe(p.self.Name, known.pinned, outcome.Retained),
-	}
+	p.concluder.MemoryOf(obj).Run = conclude.Run{Planned: outcome.Total > 0, Pin: known.pin.Describe(p.self.Name, known.pinned, outcome.Retained)}
 	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, p.aboutTarget(obj, err))
 }
 

@@ -90,9 +90,6 @@ func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], s
 		return result.Empty, err
 	}
 	h.noteLost(obj, s.Claiming())
-	if s.LostStatus() { // the fast path would not find out all of it, such as the kept set of the revision
-		h.memory.takeRendered(client.ObjectKeyFromObject(obj))
-	}
 	h.concluder.WarnOfUnknownAnnotations(obj)
 	// The memory has no creations while this reconcile runs: if it panics, the next one assumes that some may be under way.
 	known := h.remembered(obj)
@@ -149,10 +146,6 @@ func (h *handler) end(ctx context.Context, s *session.Session[Component], outcom
 		sent.last = h.now()
 	}
 	h.remembered(obj).creations = sent
-	// The next reconcile may need the status that a hook has written.
-	if h.concluder.MemoryOf(obj).Run.Transient && len(h.code.hooks) == 0 && verdict.Err == nil && verdict.Reason == vocabulary.ReasonProcessing {
-		s.Postpone(transientFor)
-	}
 	return verdict
 }
 
@@ -179,10 +172,6 @@ func isClean(err error) bool {
 	unfinished, ok := errors.AsType[*verdict.UnfinishedError](err)
 	return err == nil || ok && unfinished.Cause == nil && unfinished.Facts.Err == nil
 }
-
-// transientFor is for how long the status may not say that a component is being processed. Most workloads are rolled out
-// by then, and a write in between costs as much as the last one.
-const transientFor = time.Second
 
 // settingsOf returns the settings of the component for its reconcile. A component that is abandoned can be
 // deleted, whatever else is wrong with it.

@@ -45,7 +45,6 @@ type running struct {
 	handler  *handler
 	triggers *trigger.Queue
 	client   client.Client // of the operator; reads from the server
-	cache    client.Reader // of the manager; has the metadata of the components
 }
 
 var _ reconcile.Reconciler = (*Reconciler[Component])(nil)

@@ -115,7 +115,7 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running{triggers: triggers, client: confidential.Client(uncached), cache: mgr.GetCache()}
+	running := &running{triggers: triggers, client: confidential.Client(uncached)}
 	if running.handler, err = r.connect(mgr, running, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
@@ -421,13 +421,6 @@ func newRecords(s *steps, threshold int) *record.Keeper {
 
 func (r *Reconciler[T]) sessionOptions(about *running, h *handler) session.Options[Component] {
 	options := session.Options[Component]{
-		Version: func(ctx context.Context, key client.ObjectKey) (string, bool) {
-			shown := &metav1.PartialObjectMetadata{}
-			shown.SetGroupVersionKind(h.self.Kind)
-			err := about.cache.Get(ctx, key, shown)
-			return shown.ResourceVersion, err == nil
-		},
-
 		Elsewhere: func(obj Component) string { return h.self.Claim(obj, obj.GetStatus().Reconciler) },
 		Former:    func(obj Component) string { return h.self.FormerFinalizer(obj) },
 

@@ -24,10 +24,6 @@ type assessing struct {
 	*handler
 	sessions *session.Sessions[*widget.Widget]
 	assess   func(*widget.Widget, session.Outcome) (result.Result, error)
-	// postpone is for how long the status may be postponed.
-	postpone time.Duration
-	// lost are the answers of LostStatus.
-	lost []bool
 }
 
 func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -38,7 +34,6 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	w := s.Object
-	j.lost = append(j.lost, s.LostStatus())
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) {
 		switch s.Phase {
 		case session.PhaseSkip:
@@ -58,7 +53,6 @@ func (j *assessing) Reconcile(ctx context.Context, request reconcile.Request) (r
 	}
 	return s.Close(ctx, func(outcome session.Outcome) result.Verdict {
 		j.calls = append(j.calls, "Assess "+string(outcome.Phase))
-		s.Postpone(j.postpone)
 		res, err := j.assess(w, outcome)
 		return result.Compute(res, err, result.AlwaysRequeueResultBuilder{RequeueAfter: time.Hour})
 	})

@@ -85,12 +85,6 @@ func nameOf(key client.ObjectKey) string {
 	return key.String()
 }
 
-// ServerState returns the resourceVersion that the object has on the server as far as is known, and
-// when the last request was sent whose answer shows that.
-func (h *Helper) ServerState() (resourceVersion string, at time.Time) {
-	return h.resourceVersion, h.confirmed
-}
-
 // Refused returns why the server refused the last write, as a validation of the type or a webhook does. It is nil if the server
 // accepted it, or gave no answer.
 func (h *Helper) Refused() error { return h.refused }

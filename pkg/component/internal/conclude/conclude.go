@@ -77,8 +77,6 @@ type Memory struct {
 type Run struct {
 	// Planned: in this reconcile, the engine came so far that it could plan.
 	Planned bool
-	// Transient: all that the status does not have yet of the last reconcile is what became of writes.
-	Transient bool
 	// Pin says which revision the component is pinned to, for people; empty if to none.
 	Pin string
 }
@@ -104,8 +102,7 @@ func (c *Concluder) Forget(key client.ObjectKey) { c.memories.Delete(key) }
 // Start notes that a reconcile of a component starts: the engine has not run yet.
 func (c *Concluder) Start(key client.ObjectKey) {
 	if known, ok := c.memories.Load(key); ok {
-		run := &known.(*Memory).Run
-		run.Planned, run.Transient = false, false
+		known.(*Memory).Run.Planned = false
 	}
 }
 
@@ -220,12 +217,10 @@ func (c *Concluder) awaitAvailable(ctx context.Context, obj identity.Component, 
 	if err != nil {
 		return err
 	}
-	known := c.MemoryOf(obj)
 	if facts.Waiting != "" {
-		known.Run.Transient = false // it takes longer than the status may be put off
 		return &verdict.UnfinishedError{Facts: facts}
 	}
-	known.Activity.Add(reconciler.Outcome{Notes: unread})
+	c.MemoryOf(obj).Activity.Add(reconciler.Outcome{Notes: unread})
 	return nil
 }
 

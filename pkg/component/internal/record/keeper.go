@@ -112,7 +112,7 @@ func (k *Keeper) read(ctx context.Context, obj identity.Component, fastPath bool
 	}
 	sealer := k.Sealer
 	sealer.Key = digest.Hasher{Key: key}.ID()
-	return &Record{keeper: k, obj: obj, snapshot: snapshot, sealer: &sealer, recorded: snapshot.Inventory().Items}, nil
+	return &Record{keeper: k, obj: obj, snapshot: snapshot, sealer: &sealer}, nil
 }
 
 // Read returns the inventory and changes nothing in it.

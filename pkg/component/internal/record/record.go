@@ -7,16 +7,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/inventory"
-	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
-	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -28,8 +23,6 @@ type Record struct {
 	snapshot *inventory.Snapshot
 	// sealer is the operator that the inventory names as the operator that sealed it.
 	sealer *v1alpha1.InventoryOperator
-	// recorded are the durable items.
-	recorded []v1alpha1.InventoryItem
 }
 
 // Inventory returns the whole inventory, without digests of another key than ours: the next save names our key.
@@ -66,11 +59,7 @@ func (r *Record) write(ctx context.Context, stored v1alpha1.Inventory) error {
 		r.obj.GetStatus().Inventory = before
 		return err
 	}
-	if err := r.keeper.Selected(r.obj); err != nil {
-		return err
-	}
-	r.recorded = stored.Items
-	return nil
+	return r.keeper.Selected(r.obj)
 }
 
 // SaveOutcome saves the inventory as the engine returned it; the status is durable at the end
@@ -90,25 +79,6 @@ func (r *Record) SaveOutcome(ctx context.Context, inventory v1alpha1.Inventory, 
 		return err
 	}
 	return errors.Join(err, keepErr)
-}
-
-// IsTransient reports whether the inventory differs from the durable items only in results of writes. The next process finds them out again.
-func (r *Record) IsTransient(inventory v1alpha1.Inventory) bool {
-	status, current := revision.Of(r.obj), revision.Of(r.obj).Current()
-	if current != nil && current.RollbackTo != 0 || status.Inventory.Chunks != nil || status.Rollback != nil || status.Approval != nil || status.AdoptedRelease != nil {
-		return false
-	}
-	return slices.EqualFunc(r.recorded, inventory.Items, func(durable, now v1alpha1.InventoryItem) bool {
-		if durable.UID == "" && (now.RunOn != "" || now.Group == "batch") {
-			return false // it may be removed after its end, and must not run again
-		}
-		if now.Intended == "" && now.Digest == durable.Intended {
-			now.Intended = durable.Intended // it was created as intended
-		}
-		now.UID, now.Seal, now.Digest, now.ObservedHash, now.AppliedHash = durable.UID, durable.Seal, durable.Digest, durable.ObservedHash, durable.AppliedHash
-		now.AppliedAt, now.Replicas, now.Altered = durable.AppliedAt, durable.Replicas, durable.Altered
-		return now.Phase == vocabulary.PhaseApplied && equality.Semantic.DeepEqual(durable, now)
-	})
 }
 
 // SaveEmpty makes it durable that nothing is left, so that no process looks for what the Secrets held after they were removed.
