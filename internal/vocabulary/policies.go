@@ -15,3 +15,20 @@ var (
 	MissingNamespacesPolicies = []v1alpha1.MissingNamespacesPolicy{v1alpha1.MissingNamespacesPolicyCreate, v1alpha1.MissingNamespacesPolicyDoNotCreate}
 	ManagementPolicies        = []v1alpha1.ManagementPolicy{v1alpha1.ManagementPolicyManage, v1alpha1.ManagementPolicySkip, v1alpha1.ManagementPolicyDetachOnDelete}
 )
+
+// Adoption is the meaning of an adoption policy for an object that exists and that the component does not own.
+type Adoption struct {
+	// Unowned, EarlierIncarnation and Owned say which objects are adopted: objects without an owner, objects of an earlier
+	// incarnation of the component, and objects of other owners.
+	Unowned, EarlierIncarnation, Owned bool
+	// IgnoresOthers: an object that is not adopted is neither written nor recorded, and counts as ready. Otherwise the component waits for it.
+	IgnoresOthers bool
+}
+
+// Adoptions has the meaning of each adoption policy.
+var Adoptions = map[v1alpha1.AdoptionPolicy]Adoption{
+	v1alpha1.AdoptionPolicyIfUnowned: {Unowned: true, EarlierIncarnation: true},
+	v1alpha1.AdoptionPolicyNever:     {},
+	v1alpha1.AdoptionPolicyAlways:    {Unowned: true, EarlierIncarnation: true, Owned: true},
+	v1alpha1.AdoptionPolicyIgnore:    {EarlierIncarnation: true, IgnoresOthers: true},
+}

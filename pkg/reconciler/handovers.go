@@ -9,6 +9,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -71,7 +72,10 @@ func handoverKeys(in plan.Input, outcome Outcome) []plan.Key {
 	adoption := adoptionOf(in)
 	var keys []plan.Key
 	for _, wait := range outcome.Waiting {
-		if wait.Reason == report.WaitOwner && adoption()[plan.Key(wait.Key)] == v1alpha1.AdoptionPolicyIfUnowned {
+		if wait.Reason != report.WaitOwner {
+			continue
+		}
+		if adopts := vocabulary.Adoptions[adoption()[plan.Key(wait.Key)]]; adopts.Unowned && !adopts.Owned {
 			keys = append(keys, plan.Key(wait.Key))
 		}
 	}

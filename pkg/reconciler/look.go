@@ -88,7 +88,7 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 func mayAssumeAbsent(in plan.Input) bool {
 	recorded := sync.OnceValue(func() map[plan.Key]*v1alpha1.InventoryItem { return itemsOf(in.Recorded) })
 	return in.Cause == plan.Applying && !slices.ContainsFunc(in.Desired, func(d plan.Desired) bool {
-		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(recorded()[d.Key])
+		return d.Policies.Adopts() == vocabulary.Adoption{} && unconfirmed(recorded()[d.Key])
 	})
 }
 
@@ -158,7 +158,7 @@ func requestsFor(in plan.Input, keys []plan.Key, how readMode) []observe.Request
 		}
 		// Ignored objects are never recorded: they would be created again and again. An object that
 		// is taken over exists.
-		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && request.Desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore && len(request.Desired.Policies.AdoptFrom) == 0
+		request.AssumeAbsent = how.assumeAbsent && request.Desired != nil && unconfirmed(item) && !twins().Has(key) && !request.Desired.Policies.Adopts().IgnoresOthers && len(request.Desired.Policies.AdoptFrom) == 0
 		switch {
 		case request.Desired != nil:
 			request.Version = request.Desired.Version

@@ -138,7 +138,7 @@ var mutants = []mutant{
 	{"transformers do not count for a digest", "pkg/manifests/digest.go", "sums = append(sums, transformer.sum())", "_ = transformer", []string{manifestsTests}},
 	{"new objects need no record", "pkg/reconciler/internal/plan/record.go", "u.intend() || !u.recorded || must", "u.intend() || must", []string{planTests}},
 	{"an unknown outcome counts as an answer", "pkg/reconciler/internal/plan/record.go", "r.Observation.Existence == Unknown", "false", []string{planTests}},
-	{"any object may be adopted", "pkg/reconciler/internal/plan/ownership.go", "return u.relation == unowned || u.relation == earlier", "return true", []string{planTests}},
+	{"any object may be adopted", "pkg/reconciler/internal/plan/ownership.go", "return adopts.Unowned\n", "return true\n", []string{planTests}},
 	{"a record proves what it says", "pkg/reconciler/internal/plan/ownership.go", "return live.Seal != \"\" && item.Seal == live.Seal", "return item.UID != \"\" && item.UID == live.UID", []string{planTests}},
 	{"a controller owns nothing", "pkg/reconciler/internal/plan/ownership.go", "case ownership.Controller.UID != \"\" &&", "case false &&", []string{planTests}},
 	{"what moves to another group is deleted", "pkg/reconciler/internal/plan/remove.go", "return other.live.Existence == Present && ", "return false && ", []string{planTests}},

@@ -36,8 +36,8 @@ func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t tar
 		return &verdict.InvalidError{Err: s.Self.About(obj, fmt.Errorf("%s cannot be adopted: the component is deployed as %s/%s, and both must have the same name and namespace",
 			reference.Title(), d.Namespace, d.Name))}
 	}
-	if policy := policies.Adoption; policy == v1alpha1.AdoptionPolicyNever || policy == v1alpha1.AdoptionPolicyIgnore {
-		return &verdict.InvalidError{Err: s.Self.About(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policy))}
+	if !vocabulary.Adoptions[policies.Adoption].Unowned {
+		return &verdict.InvalidError{Err: s.Self.About(obj, fmt.Errorf("%s cannot be adopted: the adoption policy is %s", reference.Title(), policies.Adoption))}
 	}
 	release, err := helmrelease.Read(ctx, confidential.NotingClient(t.Client), *reference)
 	if chart := renders.Source(s.Renderer.Generator).Chart; err == nil && chart != "" && release.Chart != chart {

@@ -287,8 +287,7 @@ func (w *work) refuseAdoption(u *unit) {
 // ignoreUnowned does not change an object that is not ours and is not to be adopted: it is not on
 // record, and counts as ready. An object that was ours before is released.
 func (w *work) ignoreUnowned(u *unit) bool {
-	ignored := u.desired.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore
-	if !ignored || u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || u.isOurs() || u.mayAdopt() || u.isFinished() {
+	if !u.desired.Policies.Adopts().IgnoresOthers || u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || u.isOurs() || u.mayAdopt() || u.isFinished() {
 		return false
 	}
 	w.ignored = append(w.ignored, u.key)

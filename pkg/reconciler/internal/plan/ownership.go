@@ -126,7 +126,7 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	// An object that we adopted from another tool may still have the label and annotation of
 	// its last owner: they go with a request of their own, and may come back.
 	former := me.hasFormer(ownership)
-	taken := policies.Adoption == v1alpha1.AdoptionPolicyAlways || ownership.mayAdoptFromAll(policies) || former
+	taken := policies.Adopts().Owned || ownership.mayAdoptFromAll(policies) || former
 	if former && ownership.OwnerID == "" {
 		return inherited, ownership.OtherOwners[0]
 	}
@@ -229,15 +229,13 @@ func (u *unit) mayAdopt() bool {
 	if u.isTakenFrom() || u.isInherited() {
 		return true
 	}
-	switch u.desired.Policies.Adoption {
-	case v1alpha1.AdoptionPolicyAlways:
-		return true
-	case v1alpha1.AdoptionPolicyNever:
-		return false
-	case v1alpha1.AdoptionPolicyIgnore:
-		return u.relation == earlierIncarnation // an earlier incarnation of the owner has created it
+	switch adopts := u.desired.Policies.Adopts(); u.relation {
+	case unowned:
+		return adopts.Unowned
+	case earlierIncarnation:
+		return adopts.EarlierIncarnation
 	default:
-		return u.relation == unowned || u.relation == earlierIncarnation
+		return adopts.Owned
 	}
 }
 
@@ -269,7 +267,7 @@ func (s Step) RemovesFormerOwner() bool {
 	switch s.Reason {
 	case ReasonAdopted, ReasonUnconfirmed, ReasonOwnershipShared:
 		policies := s.Desired.Policies
-		return policies.Adoption == v1alpha1.AdoptionPolicyAlways || len(policies.AdoptFrom) > 0 || s.IsInheritedFromSAP() || s.Owner.Former != ""
+		return policies.Adopts().Owned || len(policies.AdoptFrom) > 0 || s.IsInheritedFromSAP() || s.Owner.Former != ""
 	default:
 		return false
 	}

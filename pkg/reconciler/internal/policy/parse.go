@@ -141,7 +141,7 @@ func readAdoption(set *Set, text string) error {
 	if err := readEnum(&set.Adoption, vocabulary.AdoptionPolicies, text); err != nil {
 		return err
 	}
-	if set.Adoption == v1alpha1.AdoptionPolicyNever || set.Adoption == v1alpha1.AdoptionPolicyIgnore {
+	if !set.Adopts().Unowned {
 		set.AdoptFrom, set.AdoptBeside = nil, ""
 	}
 	return nil

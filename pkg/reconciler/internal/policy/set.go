@@ -49,6 +49,9 @@ type Set struct {
 	Revision string
 }
 
+// Adopts returns the meaning of the adoption policy.
+func (s Set) Adopts() vocabulary.Adoption { return vocabulary.Adoptions[s.Adoption] }
+
 // UsesServerSideApply reports whether the object is written by server-side apply.
 func (s Set) UsesServerSideApply() bool {
 	return s.Update == v1alpha1.UpdatePolicySsaMerge || s.Update == v1alpha1.UpdatePolicySsaOverride

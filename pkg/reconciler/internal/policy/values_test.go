@@ -76,36 +76,42 @@ func TestMarkersConstantsAndAnnotationsHaveTheValuesOfTheList(t *testing.T) {
 	}
 }
 
-// meanings is what the methods say about each value.
-var meanings = map[string][]string{
-	"IfUnowned": nil, "Never": nil, "Always": nil, "Ignore": {"tolerates drift"},
-	"OnObjectChange": nil, "OnObjectOrComponentChange": nil, "Once": nil, "OncePerManifest": nil,
-	"Replace": nil, "SsaMerge": {"applies"}, "SsaOverride": {"applies"}, "Recreate": {"recreates"}, "RecreateOnImmutable": {"recreates"},
-	"Delete": nil, "Orphan": {"orphans on apply", "orphans on delete"}, "OrphanOnApply": {"orphans on apply"}, "OrphanOnDelete": {"orphans on delete"},
-	"Repair": nil, "Report": {"tolerates drift"},
-	"Create": nil, "DoNotCreate": nil, "Manage": nil, "Skip": nil, "DetachOnDelete": nil,
+// meanings are what the methods and the table of adoptions say about each value, by the name of the type.
+var meanings = map[string]map[string][]string{
+	"AdoptionPolicy": {
+		"IfUnowned": {"adopts earlier incarnations", "adopts unowned"}, "Never": nil,
+		"Always": {"adopts earlier incarnations", "adopts owned", "adopts unowned"}, "Ignore": {"adopts earlier incarnations", "ignores others"},
+	},
+	"ReconcilePolicy":         {"OnObjectChange": nil, "OnObjectOrComponentChange": nil, "Once": nil, "OncePerManifest": nil},
+	"UpdatePolicy":            {"Replace": nil, "SsaMerge": {"applies"}, "SsaOverride": {"applies"}, "Recreate": {"recreates"}, "RecreateOnImmutable": {"recreates"}},
+	"DeletePolicy":            {"Delete": nil, "Orphan": {"orphans on apply", "orphans on delete"}, "OrphanOnApply": {"orphans on apply"}, "OrphanOnDelete": {"orphans on delete"}},
+	"DriftPolicy":             {"Repair": nil, "Report": {"tolerates drift"}, "Ignore": {"tolerates drift"}},
+	"MissingNamespacesPolicy": {"Create": nil, "DoNotCreate": nil},
+	"ManagementPolicy":        {"Manage": nil, "Skip": nil, "DetachOnDelete": nil},
 }
 
 func TestEachValueHasItsMeaning(t *testing.T) {
+	if len(vocabulary.Adoptions) != len(vocabulary.AdoptionPolicies) {
+		t.Errorf("%d adoption policies, and %d with a meaning", len(vocabulary.AdoptionPolicies), len(vocabulary.Adoptions))
+	}
 	for name, list := range values {
 		for _, value := range list {
 			var set Set
 			switch name {
+			case "AdoptionPolicy":
+				set.Adoption = v1alpha1.AdoptionPolicy(value)
 			case "UpdatePolicy":
 				set.Update = v1alpha1.UpdatePolicy(value)
 			case "DeletePolicy":
 				set.Delete = v1alpha1.DeletePolicy(value)
 			case "DriftPolicy":
 				set.Drift = v1alpha1.DriftPolicy(value)
-			default:
-				if _, known := meanings[value]; !known {
-					t.Errorf("%s %s has no row", name, value)
-				}
-				continue
 			}
 			var got []string
 			for meaning, holds := range map[string]bool{
-				"applies": set.UsesServerSideApply(), "recreates": set.Recreates(), "tolerates drift": set.ToleratesDrift(),
+				"adopts unowned": set.Adopts().Unowned, "adopts earlier incarnations": set.Adopts().EarlierIncarnation, "adopts owned": set.Adopts().Owned,
+				"ignores others": set.Adopts().IgnoresOthers,
+				"applies":        set.UsesServerSideApply(), "recreates": set.Recreates(), "tolerates drift": set.ToleratesDrift(),
 				"orphans on apply": OrphansOnApply(set.Delete), "orphans on delete": OrphansOnDelete(set.Delete),
 			} {
 				if holds {
@@ -113,7 +119,7 @@ func TestEachValueHasItsMeaning(t *testing.T) {
 				}
 			}
 			slices.Sort(got)
-			if want, known := meanings[value]; !known || !slices.Equal(want, got) {
+			if want, known := meanings[name][value]; !known || !slices.Equal(want, got) {
 				t.Errorf("%s %s: %v, want %v", name, value, got, want)
 			}
 		}
