@@ -123,7 +123,7 @@ func (p *applier) await(ctx context.Context, a *attempt, ans answer, err error) 
 	case ans.meanwhile == freeze:
 		return result.Empty, ans.why
 	}
-	return p.keepCurrent(revision.ContextWithRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.hold)
+	return p.keepCurrent(revision.ContextWithRevision(ctx, a.target, revision.Of(a.obj).Processing().Component, revision.Of(a.obj)), a, ans.held)
 }
 
 // findRevision finds out which revision the component has, or would have next.
@@ -186,7 +186,7 @@ func (p *applier) applyFast(ctx context.Context, obj Component, commit session.C
 		return result.Empty, err
 	}
 	if known.meanwhile == keep {
-		return p.concludeKept(ctx, obj, t, known.hold, outcome, err)
+		return p.concludeKept(ctx, obj, t, known.held, outcome, err)
 	}
 	return p.concluder.FinishApply(ctx, obj, t, outcome, err, func() error { return p.hooksAfterFastPath(ctx, obj) })
 }
@@ -242,23 +242,21 @@ func (p *applier) repairLast(ctx context.Context, a *attempt, awaited []report.A
 }
 
 // keepCurrent goes on applying the current revision, from its set in the history, while the next one waits.
-func (p *applier) keepCurrent(ctx context.Context, a *attempt, hold hold) (result.Result, error) {
+func (p *applier) keepCurrent(ctx context.Context, a *attempt, held verdict.Held) (result.Result, error) {
 	status := revision.Of(a.obj)
 	if status.Revision == 0 {
-		return p.concludeKept(ctx, a.obj, a.target, hold, reconciler.Outcome{}, nil)
+		return p.concludeKept(ctx, a.obj, a.target, held, reconciler.Outcome{}, nil)
 	}
 	failed := int64(0)
-	if back := a.candidate.RolledBack; hold == nil && back != nil && status.Current().RollbackTo == back.To {
+	if back := a.candidate.RolledBack; held.Message == "" && back != nil && status.Current().RollbackTo == back.To {
 		status.Rollback, failed = back, back.From // it is there because a later one failed: that stays so
 	}
 	stored, pin, err := p.revisions.Stored(ctx, a.obj, a.config.Deployment, status.Current(), failed)
 	if _, missing := errors.AsType[*rendering.MissingRevisionError](err); missing {
 		unrepaired := "; until then the dependent objects are not repaired: " + err.Error()
-		if status.Approval != nil { // its summary is a part of the hold
-			status.Approval.Summary += unrepaired
-		}
-		if hold != nil {
-			return p.concludeKept(ctx, a.obj, a.target, hold, reconciler.Outcome{}, nil)
+		if held.Message != "" {
+			held.Message += unrepaired
+			return p.concludeKept(ctx, a.obj, a.target, held, reconciler.Outcome{}, nil)
 		}
 		turn := p.fleet.AddToTurn(client.ObjectKeyFromObject(a.obj), unrepaired)
 		if status.Current().Result == v1alpha1.RevisionReady {
@@ -270,17 +268,17 @@ func (p *applier) keepCurrent(ctx context.Context, a *attempt, hold hold) (resul
 		return result.Empty, err
 	}
 	current := a.newCache(status.Processing().Component, pin, stored)
-	current.meanwhile, current.hold, current.approval = keep, hold, status.Approval.DeepCopy()
+	current.meanwhile, current.held, current.approval = keep, held, status.Approval.DeepCopy()
 	outcome, err := p.applySet(ctx, a, current, stored.Objects)
-	return p.concludeKept(ctx, a.obj, a.target, hold, outcome, err)
+	return p.concludeKept(ctx, a.obj, a.target, held, outcome, err)
 }
 
 // concludeKept ends a reconcile that has applied the current revision. Its hooks belong to the next one, which has not started.
-func (p *applier) concludeKept(ctx context.Context, obj Component, t targets.Connection, hold hold, outcome reconciler.Outcome, err error) (result.Result, error) {
-	if hold == nil {
+func (p *applier) concludeKept(ctx context.Context, obj Component, t targets.Connection, held verdict.Held, outcome reconciler.Outcome, err error) (result.Result, error) {
+	if held.Message == "" {
 		return p.concluder.FinishApply(ctx, obj, t, outcome, err, nil)
 	}
-	return p.concluder.Hold(obj, t, outcome, err, hold(obj))
+	return p.concluder.Hold(obj, t, outcome, err, held)
 }
 
 // apply lets the engine bring the dependent objects closer to what is desired: those

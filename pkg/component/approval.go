@@ -46,7 +46,7 @@ func (p *applier) approvalGiven(ctx context.Context, a *attempt) (answer, error)
 		return answer{}, nil
 	}
 	a.obj.GetStatus().Approval, a.approved = pending, nil
-	return answer{meanwhile: keep, hold: p.unapproved}, nil
+	return answer{meanwhile: keep, held: p.unapproved(a.obj)}, nil
 }
 
 // unapproved describes a revision that waits for its approval.

@@ -13,6 +13,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
 
 // attempt is a full reconcile of a component that is not being deleted.
@@ -40,9 +41,9 @@ type answer struct {
 	meanwhile meanwhile
 	// why is the error of the reconcile if the answer is freeze or repair.
 	why error
-	// hold is the message of the component if the answer is keep. It is nil only if the spec is applied, and nothing but another
-	// version of the operator waits: then the component stays Ready.
-	hold hold
+	// held is the reason and the message of Ready if the answer is keep. It is empty only if the spec is applied, and nothing but
+	// another version of the operator waits: then the component stays Ready.
+	held verdict.Held
 }
 
 // firstClosed asks gates in their order until one is closed.

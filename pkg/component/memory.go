@@ -130,8 +130,8 @@ type appliedRevision struct {
 	pinned rendering.Pinned
 	// meanwhile is set if the component asks for another set. A set that is repaired only is not for the fast path.
 	meanwhile meanwhile
-	// hold describes why the next revision does not start, if Ready says so; else nil.
-	hold hold
+	// held describes why the next revision does not start; empty if Ready does not say so.
+	held verdict.Held
 	// approval is the approval that the next revision waits for; nil if it does not wait.
 	approval *v1alpha1.PendingApproval
 }
@@ -210,9 +210,6 @@ func (s renderInputs) equal(other renderInputs) bool {
 	return s.uid == other.uid && s.generation == other.generation &&
 		maps.Equal(s.labels, other.labels) && maps.Equal(s.annotations, other.annotations)
 }
-
-// hold describes why a revision does not start.
-type hold func(obj Component) verdict.Held
 
 // meanwhile is the work on the dependent objects while a gate is closed.
 type meanwhile string

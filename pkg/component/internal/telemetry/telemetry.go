@@ -25,7 +25,6 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
-	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
@@ -107,7 +106,7 @@ func (t *Telemetry) Part(ctx context.Context, phase metrics.Phase, run func(ctx 
 func (t *Telemetry) CountHeldBack() { metrics.RenderHeldBack(t.Controller) }
 
 // Report reports the verdict about a reconcile, and the steps for the component if the verdict is a transition, the component is ready, or
-// a revision waits for its approval. Of the verdict before, only state and reason count.
+// the next revision is held back. Of the verdict before, only state and reason count.
 func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activity, before, v verdict.Verdict, dependents map[string]int) {
 	t.logVerdict(ctx, obj, a, before.Reason, v)
 	t.population.Set(client.ObjectKeyFromObject(obj), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
@@ -115,8 +114,8 @@ func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activ
 	changed := v.State != before.State || v.Reason != before.Reason || a.log.starts
 	a.log.starts = false
 	ready := v.State == v1alpha1.StateReady
-	// While a revision waits for its approval, the revision before is repaired, which is no part of the approved revision.
-	if changed || ready || v.Reason == vocabulary.ReasonApprovalRequired {
+	// While a revision is held back, the revision before is repaired, which is no part of the next one.
+	if changed || ready || v.Held {
 		action := Apply
 		if !obj.GetDeletionTimestamp().IsZero() {
 			action = Delete

@@ -47,7 +47,7 @@ type Intervals struct {
 	Requeue, Retry, Timeout time.Duration
 }
 
-// Held describes a revision that is held back.
+// Held describes why the next revision does not start, by the reason and the message of Ready.
 type Held struct{ Reason, Message string }
 
 // Facts are all that a verdict depends on. At most one of Skipped, Claimed, Done,
@@ -95,7 +95,9 @@ type Verdict struct {
 	Ready                metav1.ConditionStatus
 	Reconciling, Stalled bool
 	// Failed: something is wrong. The state of a component that is deleted does not show it.
-	Failed          bool
+	Failed bool
+	// Held: the next revision is held back.
+	Held            bool
 	Reason, Message string
 	// After is when the component is requeued if nothing else requeues it; 0 means not before
 	// it changes.
@@ -186,7 +188,9 @@ func (f Facts) evaluate() Verdict {
 	case f.Deleting:
 		return unfinished(v1alpha1.StateDeleting, metav1.ConditionFalse, vocabulary.ReasonDeletionProcessing, f.Done, f.RegularRequeue())
 	case f.Held.Message != "":
-		return unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, f.Held.Reason, sentence.OneLine(f.Held.Message), f.RegularRequeue())
+		v := unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, f.Held.Reason, sentence.OneLine(f.Held.Message), f.RegularRequeue())
+		v.Held = true
+		return v
 	case f.RolledBack != "":
 		return Verdict{
 			State: v1alpha1.StateError, Ready: metav1.ConditionFalse, Stalled: true,
