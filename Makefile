@@ -99,12 +99,11 @@ test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, no
 test-unit: ## Run what needs no control plane, without the race detector (seconds).
 	$(call on,pure mixed,$(GOTEST) -short -timeout $(UNIT_TIMEOUT))
 
-# The tests without a control plane are quick enough for the race detector. In a
-# closed room nothing runs concurrently, so it would find nothing there.
+# The race detector is for the packages with locks, atomics and goroutines of their own.
 .PHONY: test-pure
 test-pure: bin/gotest
-	$(call on,closed,$(TIMED) -p 2 -timeout $(UNIT_TIMEOUT))
-	$(call on,open mixed,CGO_ENABLED=$(if $(RACE),1,0) $(TIMED) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
+	$(call on,quiet,$(TIMED) -p 2 -timeout $(UNIT_TIMEOUT))
+	$(call on,racy,CGO_ENABLED=$(if $(RACE),1,0) $(TIMED) $(RACE) -short -p 2 -timeout $(UNIT_TIMEOUT))
 
 # Four packages at a time, each with a control plane of its own, which starts in two
 # seconds: these tests wait more than they compute. The longest packages are first.

@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Prints the packages with tests, of both modules of go.work, by what the tests need.
-# Usage: packages.sh pure|closed|open|mixed|live|bench...
+# Usage: packages.sh pure|quiet|racy|mixed|live|bench...
 #
 #   pure   no control plane
-#   closed of these, the closed rooms: nothing in them runs concurrently
-#   open   of these, all others but test/architecture, which make lint runs
+#   quiet  of these, the packages without locks, atomics and goroutines; not test/architecture, which make lint runs
+#   racy   the packages with them, of pure and mixed
 #   mixed  a control plane for some; those are skipped with -short
 #   live   a control plane for most
 #   bench  packages with benchmarks, whatever they need
@@ -23,26 +23,21 @@ both="./... ./cmd/corbel/..."
 # Packages that take a minute or more.
 slow="cmd/corbel/internal/command pkg/component/componenttest examples/shop examples/bucket"
 
-# Each line: the package and whether the binary of its tests contains test/env.
+# Each line: the package, whether the binary of its tests contains test/env, and whether the package is racy.
 tested() {
-	go list -test -f '{{.ImportPath}} {{len .TestGoFiles}} {{len .XTestGoFiles}}{{range .Deps}} {{.}}{{end}}' $both |
+	go list -test -f '{{.ImportPath}} {{len .TestGoFiles}} {{len .XTestGoFiles}} {{join .Imports ","}}{{range .Deps}} {{.}}{{end}}' $both |
 		awk -v env="$module/test/env" -v m="$module/" -v slow="$slow" '
 			BEGIN { n = split(slow, list, " "); for (i = 1; i <= n; i++) more[m list[i]] = 50 }
-			$2 !~ /^\[/ { files[$1] = $2 + $3 + more[$1] }
-			$1 ~ /\.test$/ && NF > 3 {
+			$2 !~ /^\[/ {
+				files[$1] = $2 + $3 + more[$1]
+				racy[$1] = ("," $4 ",") ~ ("(,sync,|,sync/atomic,|," m "internal/guard,)")
+			}
+			$1 ~ /\.test$/ && NF > 4 {
 				needs = 0
-				for (i = 4; i <= NF; i++) if ($i == env) needs = 1
+				for (i = 5; i <= NF; i++) if ($i == env) needs = 1
 				package = substr($1, 1, length($1) - 5)
-				print files[package], package, needs
+				print files[package], package, needs, racy[package] + 0
 			}' | sort -rn | cut -d' ' -f2-
-}
-
-# The pure packages in closed rooms (1), or in others (0).
-pure() {
-	rooms=$(sed -n 's/.*Path: "\([^"]*\)".*Kind: Closed.*/\1/p' test/architecture/rooms.go | tr '\n' ' ')
-	tested | awk -v m="$module/" -v rooms="$rooms" -v wanted="$1" '
-		BEGIN { n = split(rooms, list, " "); for (i = 1; i <= n; i++) closed[m list[i]] = 1 }
-		$2 == 0 && ($1 in closed) == wanted && $1 != m "test/architecture" { print $1 }'
 }
 
 # The packages with benchmarks, as folders.
@@ -56,8 +51,8 @@ benchmarked() {
 for set in "$@"; do
 	case $set in
 	pure) tested | awk '$2 == 0 { print $1 }' ;;
-	closed) pure 1 ;;
-	open) pure 0 ;;
+	quiet) tested | awk -v m="$module/" '$2 == 0 && $3 == 0 && $1 != m "test/architecture" { print $1 }' ;;
+	racy) tested | awk -v m="$module/" '$3 == 1 && ($2 == 0 || index($1, m "test/") != 1) { print $1 }' ;;
 	mixed) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") != 1 { print $1 }' ;;
 	# Benchmarks have their own target; their package may hold tests all the same.
 	live) tested | awk -v m="$module" '$2 == 1 && index($1, m "/test/") == 1 { print $1 }' ;;
