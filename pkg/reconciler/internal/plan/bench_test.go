@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -46,7 +47,7 @@ func benchDriver(size int) *driver {
 	d := newDriver(newWorld())
 	names := []string{"ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Job", "ClusterRole", "ConfigMap", "Deployment", "Foo"}
 	definition, _ := keyOf("CustomResourceDefinition", "foos.example.com")
-	objects := []Desired{desiredObject(definition, "1", defaultPolicies(), line{words: map[string]string{"defines": "Foo"}}.defines()...)}
+	d.desired = []Desired{desiredObject(definition, "1", defaultPolicies(), line{words: map[string]string{"defines": "Foo"}}.defines()...)}
 	for i := range size - 1 {
 		kind := names[i%len(names)]
 		key := Key{Group: groups[kind], Kind: kind, Name: fmt.Sprintf("object-%d", i)}
@@ -55,9 +56,9 @@ func benchDriver(size int) *driver {
 		}
 		set := defaultPolicies()
 		set.Order.Apply, set.Order.Delete = int16(i%3), int16(i%2)
-		objects = append(objects, desiredObject(key, "1", set))
+		d.desired = append(d.desired, desiredObject(key, "1", set))
 	}
-	d.want(objects...)
+	slices.SortFunc(d.desired, func(a, b Desired) int { return a.Key.Compare(b.Key) })
 	return d
 }
 

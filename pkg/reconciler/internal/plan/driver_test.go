@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -252,18 +251,6 @@ func desiredObject(key Key, value string, policies policy.Set, defines ...v1alph
 		d.Digest = WithRevision(d.Digest, policies.Revision)
 	}
 	return d
-}
-
-// want makes the objects the desired ones, in place of those with the same key.
-func (d *driver) want(objects ...Desired) {
-	byKey := map[Key]Desired{}
-	for _, o := range slices.Concat(d.desired, objects) {
-		byKey[o.Key] = o
-	}
-	d.desired = nil
-	for _, key := range slices.SortedFunc(maps.Keys(byKey), Key.Compare) {
-		d.desired = append(d.desired, byKey[key])
-	}
 }
 
 func valueIn(d Desired) (string, bool, error) {

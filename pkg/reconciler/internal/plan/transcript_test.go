@@ -216,15 +216,9 @@ func manage(s *story, args []string, _ []line) (string, error) {
 }
 
 func missingNamespaces(s *story, args []string, _ []line) (string, error) {
-	policies := map[string]v1alpha1.MissingNamespacesPolicy{
-		"create": v1alpha1.MissingNamespacesPolicyCreate, "do-not-create": v1alpha1.MissingNamespacesPolicyDoNotCreate,
-	}
-	chosen, known := policies[strings.Join(args, " ")]
-	if !known {
-		return "", fmt.Errorf("unknown policy %v", args)
-	}
+	chosen, err := policy.ParseMissingNamespaces(v1alpha1.MissingNamespacesPolicy(strings.Join(args, " ")))
 	s.driver.missing = chosen
-	return "", nil
+	return "", err
 }
 
 func clock(s *story, args []string, _ []line) (string, error) {
@@ -369,7 +363,7 @@ var groups = map[string]string{
 	"CustomResourceDefinition":       "apiextensions.k8s.io",
 	"APIService":                     "apiregistration.k8s.io",
 	"ValidatingWebhookConfiguration": "admissionregistration.k8s.io",
-	"Foo":                            "example.com", "Bar": "example.com",
+	"Foo":                            customGroup, "Bar": customGroup,
 }
 
 // keyOf makes a key of a kind and "name" or "namespace/name".
@@ -446,7 +440,7 @@ func (l line) defines() []v1alpha1.TypeInfo {
 	if !defines {
 		return nil
 	}
-	return []v1alpha1.TypeInfo{{Group: "example.com", Kind: kind}}
+	return []v1alpha1.TypeInfo{{Group: customGroup, Kind: kind}}
 }
 
 // objects shows what exists: the value, what others added, its true owner and what it shows.

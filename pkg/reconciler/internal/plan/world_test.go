@@ -134,15 +134,12 @@ func (w *world) keys() []Key {
 	return slices.SortedFunc(maps.Keys(w.objects), Key.Compare)
 }
 
-// builtin are the groups that every server serves.
-var builtin = map[string]bool{
-	"": true, "apps": true, "batch": true, "rbac.authorization.k8s.io": true, "apiextensions.k8s.io": true,
-	"apiregistration.k8s.io": true, "admissionregistration.k8s.io": true,
-}
+// customGroup is the group of the types that are served only if they are defined.
+const customGroup = "example.com"
 
 // serves reports whether the type can be used: a definition has to be established.
 func (w *world) serves(gk schema.GroupKind) bool {
-	if builtin[gk.Group] {
+	if gk.Group != customGroup {
 		return true
 	}
 	for _, o := range w.objects {
