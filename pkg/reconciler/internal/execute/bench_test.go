@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,17 +45,13 @@ const (
 
 var ownerRef = plan.OwnerRef{Group: "example.com", Kind: "Shop", Namespace: "shop", Name: "main", UID: "uid"}
 
-// bench is an executor on an API server, and a count of its requests.
+// bench is an executor on an API server, behind a gate for its requests.
 type bench struct {
 	t        *testing.T
 	target   cluster.Target
 	observer *observe.Observer
 	executor *execute.Executor
-
-	lock sync.Mutex
-	sent []string // the requests except discovery: method and path
-	// before is called before each request, if it is set.
-	before func(*http.Request)
+	gate     *wire.Gate
 }
 
 func newBench(t *testing.T) *bench {
@@ -67,19 +61,8 @@ func newBench(t *testing.T) *bench {
 
 func benchOn(t *testing.T, config *rest.Config) *bench {
 	t.Helper()
-	b := &bench{t: t}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
-			b.lock.Lock()
-			b.sent = append(b.sent, request.Method+" "+request.URL.Path)
-			before := b.before
-			b.lock.Unlock()
-			if before != nil {
-				before(request)
-			}
-			return next.RoundTrip(request)
-		})
-	})
+	b := &bench{t: t, gate: &wire.Gate{}}
+	config.Wrap(b.gate.Wrap)
 	target, err := cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second})
 	check(t, err)
 	t.Cleanup(target.Close)
@@ -89,27 +72,10 @@ func benchOn(t *testing.T, config *rest.Config) *bench {
 	return b
 }
 
-// beforeEach calls the function before each request with the method, with how
-// many there were; not before the requests that the function itself sends.
-func (b *bench) beforeEach(method string, call func(n int)) {
-	var n atomic.Int64
-	var within atomic.Bool
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	b.before = func(request *http.Request) {
-		if request.Method == method && within.CompareAndSwap(false, true) {
-			call(int(n.Add(1)))
-			within.Store(false)
-		}
-	}
-}
-
 // requests returns what was sent since the last call.
 func (b *bench) requests() []string {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	sent := b.sent
-	b.sent = nil
+	sent := b.gate.Requests()
+	b.gate.Aim(0, false, nil)
 	return sent
 }
 
@@ -292,12 +258,10 @@ func TestTheEndOfTheContextEndsTheRun(t *testing.T) {
 	steps := b.creates(b.namespace(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var sent atomic.Int64
-	b.before = func(*http.Request) {
-		if sent.Add(1) == 5 {
-			cancel()
-		}
-	}
+	b.gate.Aim(5, false, func() error {
+		cancel()
+		return nil
+	})
 	results := b.executor.Run(ctx, steps)
 	if len(results) >= len(steps)-1 {
 		t.Errorf("all %d steps were started", len(results))
@@ -334,7 +298,7 @@ func TestAMistakeOfOursFailsOneStepOnly(t *testing.T) {
 			t.Errorf("%s %s: got %v", result.Step.Verb, result.Step.Key, result.Err)
 		}
 	}
-	b.before = func(*http.Request) { panic("a mistake") }
+	b.gate.Aim(1, false, func() error { panic("a mistake") })
 	result := b.run(steps[2])
 	if result.Err == nil || !strings.Contains(result.Err.Error(), "internal error of the operator") {
 		t.Errorf("got %v", result.Err)

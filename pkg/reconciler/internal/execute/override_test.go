@@ -5,6 +5,7 @@ package execute_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -179,10 +180,10 @@ func TestAConflictInAnOverrideLeavesTheDrift(t *testing.T) {
 	accepted := b.must(step(plan.VerbCreate, d, plan.Observation{}))
 	b.patchAs("kubectl-edit", d, types.MergePatchType, `{data: {a: "2", added: "1"}}`)
 	s := b.seen(plan.VerbOverride, d, b.observe(d))
-	b.beforeEach("PATCH", func(n int) {
-		if n == 2 {
-			b.otherClient(d, `{metadata: {labels: {theirs: "1"}}}`)
-		}
+	b.gate.Counts = func(r *http.Request) bool { return r.Method == http.MethodPatch }
+	b.gate.Aim(2, false, func() error {
+		b.otherClient(d, `{metadata: {labels: {theirs: "1"}}}`)
+		return nil
 	})
 	if result := b.run(s); !execute.IsConflict(result.Err) {
 		t.Fatalf("got %+v", result)

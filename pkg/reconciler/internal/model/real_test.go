@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,26 +37,19 @@ type realCluster struct {
 	namespace string
 	inventory v1alpha1.Inventory
 	gone      bool
-	requests  *requests
-}
-
-// requests are those that the engine has sent in a reconcile: the method and the path.
-type requests struct {
-	lock sync.Mutex
-	sent [][2]string
+	gate      *wire.Gate
 }
 
 // read are the objects that were read in the last reconcile before anything was written.
 func (r *realCluster) read() []string {
-	r.requests.lock.Lock()
-	defer r.requests.lock.Unlock()
 	kinds := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}
 	var read []string
-	for _, sent := range r.requests.sent {
-		if sent[0] != http.MethodGet {
+	for _, request := range r.gate.Requests() {
+		method, path, _ := strings.Cut(request, " ")
+		if method != http.MethodGet {
 			break
 		}
-		parts := strings.Split(sent[1], "/") // "", api, v1, namespaces, shop, configmaps, a
+		parts := strings.Split(path, "/") // "", api, v1, namespaces, shop, configmaps, a
 		if len(parts) == 7 && kinds[parts[5]] != "" {
 			read = append(read, kinds[parts[5]]+" "+parts[6])
 		}
@@ -68,16 +60,9 @@ func (r *realCluster) read() []string {
 
 func newReal(t *testing.T, config Config) *realCluster {
 	t.Helper()
-	sent := &requests{}
+	gate := &wire.Gate{}
 	rest := env.Shared(t).Config()
-	rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
-			sent.lock.Lock()
-			sent.sent = append(sent.sent, [2]string{request.Method, request.URL.Path})
-			sent.lock.Unlock()
-			return next.RoundTrip(request)
-		})
-	})
+	rest.Wrap(gate.Wrap)
 	target, err := cluster.New(rest, cluster.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +82,7 @@ func newReal(t *testing.T, config Config) *realCluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(others.Close)
-	r := &realCluster{Client: others.Client(), t: t, config: config, engine: engine, requests: sent}
+	r := &realCluster{Client: others.Client(), t: t, config: config, engine: engine, gate: gate}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "model-"}}
 	r.must(r.Create(t.Context(), namespace))
 	r.namespace = namespace.Name
@@ -146,9 +131,7 @@ func (r *realCluster) reconcile(version int, deleting bool) []string {
 		r.inventory = inventory
 		return nil
 	}
-	r.requests.lock.Lock()
-	r.requests.sent = nil
-	r.requests.lock.Unlock()
+	r.gate.Aim(0, false, nil)
 	var outcome reconciler.Outcome
 	switch {
 	case r.gone:
