@@ -48,11 +48,6 @@ func TestNoOutcomeOfACallWithAnErrorIsDone(t *testing.T) {
 	b := newBench(t)
 	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1", "update-policy", "recreate"))
-	valid := func() reconciler.ApplyRequest {
-		request := b.request(config("a", "1", "update-policy", "recreate"))
-		request.Inventory = b.inventory
-		return request
-	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for name, change := range map[string]func(*reconciler.ApplyRequest) context.Context{
@@ -67,7 +62,7 @@ func TestNoOutcomeOfACallWithAnErrorIsDone(t *testing.T) {
 		"another cluster":       func(r *reconciler.ApplyRequest) context.Context { r.Inventory.Target = "x"; return t.Context() },
 		"a cancelled context":   func(*reconciler.ApplyRequest) context.Context { return ended },
 	} {
-		request := valid()
+		request := b.request(config("a", "1", "update-policy", "recreate"))
 		ctx := change(&request)
 		if outcome, err := b.engine.Apply(ctx, request); err == nil || outcome.Done() {
 			t.Errorf("apply with %s: %v, done: %t", name, err, outcome.Done())
@@ -85,9 +80,7 @@ func TestNoOutcomeOfACallWithAnErrorIsDone(t *testing.T) {
 	// A recreation that is cut short has deleted the object and has nothing left to wait for.
 	ctx, cut := context.WithCancel(t.Context())
 	happened := between.before("POST /api/v1/namespaces/"+b.namespace+"/configmaps", cut)
-	request := b.request(config("a", "2", "update-policy", "recreate"))
-	request.Inventory = b.inventory
-	if outcome, err := b.engine.Apply(ctx, request); err == nil || outcome.Done() || !happened() {
+	if outcome, err := b.engine.Apply(ctx, b.request(config("a", "2", "update-policy", "recreate"))); err == nil || outcome.Done() || !happened() {
 		t.Errorf("a cancelled recreation: %v, done: %t, waiting for %v", err, outcome.Done(), outcome.Waiting)
 	}
 }
@@ -189,10 +182,9 @@ func TestAnUrgentCallDoesNotWaitForTheListsOfItsTypes(t *testing.T) {
 			defer close(ended)
 			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
 			defer cancel()
-			outcome, err := b.engine.Apply(ctx, reconciler.ApplyRequest{
-				Owner: b.owner(), Namespace: b.namespace, Inventory: b.inventory, Record: b.record, Urgent: test.urgent,
-				Objects: append(configs(test.objects, "1")[1:], config("c00", "2")),
-			})
+			request := b.request(append(configs(test.objects, "1")[1:], config("c00", "2"))...)
+			request.Urgent = test.urgent
+			outcome, err := b.engine.Apply(ctx, request)
 			if done := err == nil && outcome.Done(); done != (len(test.want) > 0) {
 				t.Errorf("apply: %v, waiting for %v", err, outcome.Waiting)
 			}
@@ -335,15 +327,12 @@ func TestCreationsAreConfirmedUnlessTheyWereJustRecorded(t *testing.T) {
 func TestACallEndsIfTheServerDoesNotKeepWhatIsWritten(t *testing.T) {
 	b := newBench(t)
 	stubborn := config("a", "1", "ignore-fields", "/metadata/annotations")
-	earlier := b.owner()
-	earlier.UID = "0"
-	if _, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
-		Owner: earlier, Namespace: b.namespace, Objects: []client.Object{stubborn}, Record: b.record,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	earlier := b.request(stubborn)
+	earlier.Owner.UID = "0"
+	_, err := b.engine.Apply(t.Context(), earlier)
+	check(t, err)
 	b.inventory = v1alpha1.Inventory{}
-	_, err := b.apply(stubborn)
+	_, err = b.apply(stubborn)
 	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+b.namespace+"/a") || !strings.Contains(err.Error(), "does not keep") {
 		t.Errorf("got %v, want an error that names the object", err)
 	}

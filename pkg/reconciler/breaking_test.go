@@ -37,11 +37,7 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			}
 			text, number := map[string]any{"type": "string"}, map[string]any{"type": "integer"}
 			first := withFields(map[string]any{"size": number}, nil)
-			b.until("the definition", func() bool {
-				outcome, err := b.apply(first)
-				check(t, err)
-				return outcome.Done()
-			})
+			b.installed(first)
 			counted.requests("")
 			b.mustApply(withFields(map[string]any{"size": number, "name": text}, nil))
 			others := func(request string) bool { return !strings.HasSuffix(request, "/"+first.GetName()) }
@@ -59,7 +55,7 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			before := version()
 			breaking := withFields(map[string]any{"size": text}, nil)
 			const want = "version v1: .spec.name: the field is removed (FieldRemoved); version v1: .spec.size: the type changes from integer to string (TypeChanged)"
-			plan := b.foresee(counted, reconciler.ApplyRequest{Owner: b.owner(), Namespace: b.namespace, Objects: []client.Object{breaking}})
+			plan := b.foresee(counted, b.request(breaking))
 			if len(plan.Changes) != 1 || plan.Changes[0].Class != report.ChangeRefused || !strings.Contains(plan.Changes[0].Message, want) {
 				t.Errorf("got the plan\n%s", plan)
 			}

@@ -29,27 +29,19 @@ func (b *bench) again(desired *reconciler.DesiredSet) (reconciler.Outcome, error
 func TestAnEqualDesiredSetIsReused(t *testing.T) {
 	b := newBench(t)
 	before := b.mustApply(config("a", "1")).Desired.Pack(nil)
-	apply := func(objects ...client.Object) *reconciler.DesiredSet {
-		t.Helper()
-		outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
-			Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record, Confidential: true,
-		})
-		b.inventory = outcome.Inventory
-		check(t, err)
-		return outcome.Desired
-	}
-	if apply(config("a", "1")).Pack(before) == before {
+	b.confidential = true
+	if b.mustApply(config("a", "1")).Desired.Pack(before) == before {
 		t.Error("that the objects are confidential is not noticed")
 	}
-	before = apply(config("a", "1")).Pack(nil)
-	if apply(config("a", "1")).Pack(before) != before {
+	before = b.mustApply(config("a", "1")).Desired.Pack(nil)
+	if b.mustApply(config("a", "1")).Desired.Pack(before) != before {
 		t.Error("the same is packed once more")
 	}
-	if apply(config("a", "2")).Pack(before) == before {
+	if b.mustApply(config("a", "2")).Desired.Pack(before) == before {
 		t.Error("another manifest is not noticed")
 	}
-	before = apply(config("a", "1")).Pack(nil)
-	if apply(config("a", "1", "apply-order", "1")).Pack(before) == before {
+	before = b.mustApply(config("a", "1")).Desired.Pack(nil)
+	if b.mustApply(config("a", "1", "apply-order", "1")).Desired.Pack(before) == before {
 		t.Error("another policy is not noticed")
 	}
 }
@@ -73,7 +65,7 @@ func TestADesiredSetBelongsToItsOwner(t *testing.T) {
 func TestADesiredSetIsValidUntilItsTypesAreServed(t *testing.T) {
 	b := newLateType(t, "Tardy")
 	desired := []client.Object{config("a", "1"), b.late("")}
-	outcome, err := b.step(desired...)
+	outcome, err := b.apply(desired...)
 	if err != nil || outcome.Done() || outcome.Desired == nil {
 		t.Fatalf("got %+v, %v", outcome, err)
 	}
@@ -86,19 +78,16 @@ func TestADesiredSetIsValidUntilItsTypesAreServed(t *testing.T) {
 		_, err := b.again(again)
 		return errors.Is(err, reconciler.ErrOutdated)
 	})
-	b.applyUntilDone(desired...)
+	b.installed(desired...)
 }
 
 // A generator may copy what it reads into an object that is no Secret.
 func TestSecretsThatAGeneratorHasReadAreNotReported(t *testing.T) {
 	b := newBench(t)
-	outcome, err := b.engine.Apply(t.Context(), reconciler.ApplyRequest{
-		Confidential: true, Owner: b.owner(), Namespace: b.namespace, Inventory: b.inventory, Record: b.record,
-		Objects: []client.Object{&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x/" + canary: "1"},
-		}}},
-	})
-	b.inventory = outcome.Inventory
+	b.confidential = true
+	object := config("c", "")
+	object.Object["data"] = map[string]any{"x/" + canary: "1"}
+	outcome, err := b.apply(object)
 	const want = "ConfigMap %[1]s/c: the server refused it (Invalid, 422): data[...]: Invalid value"
 	expect := func(err error) {
 		t.Helper()

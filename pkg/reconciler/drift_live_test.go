@@ -6,7 +6,6 @@ package reconciler_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -118,7 +117,7 @@ func TestADriftedFieldIsRepairedByOneWriteThatNamesTheClient(t *testing.T) {
 func TestAFieldOfOursThatAdmissionAltersIsNoDriftUntilAnotherClientChangesIt(t *testing.T) {
 	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 		b.alter("suffix", `Object{data: {"altered": object.data.value + "-altered"}}`)
-		eventuallyTrue(t, "the admission policy is active", func() bool {
+		b.until("the admission policy to be active", func() bool {
 			probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "probe"}, Data: map[string]string{"value": "1"}}
 			return b.Create(t.Context(), probe, client.DryRunAll) == nil && probe.Data["altered"] != ""
 		})
@@ -162,16 +161,6 @@ func (b *bench) alter(name, expression string) {
 	for _, object := range []*unstructured.Unstructured{policy, binding} {
 		check(b.t, b.Create(b.t.Context(), object))
 		b.t.Cleanup(func() { _ = b.Delete(b.t.Context(), object) })
-	}
-}
-
-// eventuallyTrue polls until the condition holds.
-func eventuallyTrue(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !condition(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
 	}
 }
 

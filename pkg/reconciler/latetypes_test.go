@@ -26,7 +26,9 @@ type lateType struct {
 }
 
 func newLateType(t *testing.T, kind string) *lateType {
-	return &lateType{bench: newBench(t), plural: strings.ToLower(kind) + "s", kind: kind}
+	l := &lateType{bench: newBench(t), plural: strings.ToLower(kind) + "s", kind: kind}
+	l.managed = []v1alpha1.TypeInfo{{Group: "*.corbel.run", Kind: "*"}}
+	return l
 }
 
 // install makes the type with a scope, again if it exists.
@@ -49,33 +51,12 @@ func (l *lateType) uninstall() {
 	l.until("the type to be gone", func() bool { return !l.stands(crd) })
 }
 
-// step makes one call for the objects.
-func (l *lateType) step(objects ...client.Object) (reconciler.Outcome, error) {
-	l.t.Helper()
-	outcome, err := l.engine.Apply(l.t.Context(), reconciler.ApplyRequest{
-		Owner: l.owner(), Namespace: l.namespace, Objects: objects, Inventory: l.inventory, Record: l.record,
-		ManagedTypes: []v1alpha1.TypeInfo{{Group: "*.corbel.run", Kind: "*"}},
-	})
-	l.inventory = outcome.Inventory
-	return outcome, err
-}
-
-// applyUntilDone calls until everything is done.
-func (l *lateType) applyUntilDone(objects ...client.Object) {
-	l.t.Helper()
-	l.until("everything to be done", func() bool {
-		outcome, err := l.step(objects...)
-		check(l.t, err)
-		return outcome.Done()
-	})
-}
-
 // await calls until it is the type that is waited for. The server may need some time
 // to say which types it serves while others go.
 func (l *lateType) await(objects ...client.Object) {
 	l.t.Helper()
 	l.until("the wait for the type", func() bool {
-		outcome, err := l.step(objects...)
+		outcome, err := l.apply(objects...)
 		if err != nil || outcome.Done() {
 			l.t.Fatalf("%v; done: %t", err, outcome.Done())
 		}
@@ -143,17 +124,17 @@ func TestTheScopeOfATypeThatComesLaterDecidesWhereItsObjectsAre(t *testing.T) {
 			}
 			l.await(object)
 			l.install(test.scope)
-			l.applyUntilDone(object)
+			l.installed(object)
 			want := []string{test.want(l.namespace)}
 			before := l.live()
 			if !slices.Equal(l.recorded(), want) || len(before) != 1 || before[want[0]] == "" {
 				t.Fatalf("on record are %v, and there are %v, want %v", l.recorded(), before, want)
 			}
-			l.applyUntilDone(object)
+			l.installed(object)
 			if after := l.live(); after[want[0]] != before[want[0]] {
 				t.Errorf("it was created anew: %v, %v", before, after)
 			}
-			l.applyUntilDone(config("other", "1"))
+			l.installed(config("other", "1"))
 			if left := l.live(); len(left) > 0 || len(l.recorded()) > 0 {
 				t.Errorf("left are %v, on record %v", left, l.recorded())
 			}
@@ -168,11 +149,11 @@ func TestATypeThatReappearsWithAnotherScopeMovesItsObjects(t *testing.T) {
 			l := newLateType(t, "Rescoped"+strings.ToLower(scopes[0][:1]))
 			l.install(scopes[0])
 			object := l.late(l.namespace)
-			l.until("the first one", func() bool { outcome, err := l.step(object); return err == nil && outcome.Done() })
+			l.untilApplied(object)
 			first := l.recorded()
 			l.install(scopes[1])
 			l.until("the second one", func() bool {
-				outcome, err := l.step(object)
+				outcome, err := l.apply(object)
 				return err == nil && outcome.Done() && !slices.Equal(l.recorded(), first)
 			})
 			live := l.live()
@@ -191,14 +172,14 @@ func TestTwoObjectsThatTheScopeOfATypeMakesOneAreAMistakeAndNothingIsLost(t *tes
 	before := l.recorded()
 	l.install("Cluster")
 	l.until("the mistake", func() bool {
-		_, err := l.step(objects...)
+		_, err := l.apply(objects...)
 		_, invalid := errors.AsType[*reconciler.InvalidError](err)
 		return invalid && strings.Contains(err.Error(), "late")
 	})
 	if live := l.live(); len(live) > 0 || !slices.Equal(before, l.recorded()) {
 		t.Errorf("there are %v, on record are %v, before %v", live, l.recorded(), before)
 	}
-	l.applyUntilDone(objects[0])
+	l.installed(objects[0])
 	if live := l.live(); len(live) != 1 || live["/late"] == "" || !slices.Equal(l.recorded(), []string{"/late"}) {
 		t.Errorf("there are %v, on record are %v", live, l.recorded())
 	}
@@ -224,7 +205,7 @@ func TestAnObjectOfAnotherOwnerIsNotMistakenForOneOfAnotherScope(t *testing.T) {
 			}
 			if test.made {
 				l.install(former)
-				l.until("our object", func() bool { outcome, err := l.step(ours); return err == nil && outcome.Done() })
+				l.untilApplied(ours)
 			} else {
 				l.await(ours)
 			}
@@ -237,7 +218,7 @@ func TestAnObjectOfAnotherOwnerIsNotMistakenForOneOfAnotherScope(t *testing.T) {
 					outcome, err := l.delete()
 					return err == nil && outcome.Done()
 				}
-				outcome, err := l.step(config("other", "1"))
+				outcome, err := l.apply(config("other", "1"))
 				return err == nil && outcome.Done()
 			})
 			if after := l.live(); len(after) != 1 || fmt.Sprint(after) != fmt.Sprint(before) || len(l.recorded()) > 0 {

@@ -54,9 +54,10 @@ type bench struct {
 	namespace string
 	name      string // of the owner; empty means main
 	inventory v1alpha1.Inventory
-	// confidential is that of the requests.
-	confidential bool
-	records      int // how often the record was made durable
+	// confidential, storedSet and managed are those of the requests.
+	confidential, storedSet bool
+	managed                 []v1alpha1.TypeInfo
+	records                 int // how often the record was made durable
 }
 
 func newTarget(t *testing.T) cluster.Target {
@@ -101,12 +102,17 @@ func (b *bench) record(_ context.Context, inventory v1alpha1.Inventory) error {
 	return nil
 }
 
+func (b *bench) request(objects ...client.Object) reconciler.ApplyRequest {
+	return reconciler.ApplyRequest{
+		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
+		Confidential: b.confidential, Stored: b.storedSet, ManagedTypes: b.managed,
+	}
+}
+
 // apply applies once and keeps the record.
 func (b *bench) apply(objects ...client.Object) (reconciler.Outcome, error) {
 	b.t.Helper()
-	outcome, err := b.engine.Apply(b.t.Context(), reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
-	})
+	outcome, err := b.engine.Apply(b.t.Context(), b.request(objects...))
 	b.inventory = outcome.Inventory
 	return outcome, err
 }

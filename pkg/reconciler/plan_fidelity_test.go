@@ -225,7 +225,7 @@ func checkInstallation(t *testing.T, p report.Plan, definition, kind string) {
 func TestAPlanOfADeletionNamesWhatBlocksIt(t *testing.T) {
 	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
 	crd, instance := fooDefinition(b), fooInstance(b)
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": b.namespace + "-own"}}}
+	namespace := namespaceOf(b.namespace + "-own")
 	inside := config("inside", "1")
 	inside.SetNamespace(namespace.GetName())
 	request := b.request(crd, instance, namespace, inside)

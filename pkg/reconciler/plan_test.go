@@ -185,9 +185,7 @@ func TestAPlanHandsAnObjectOverToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) 
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	b.letOtherWait()
-	request := b.request(config("mine", "1"))
-	request.Inventory = b.inventory
-	got, err := b.engine.Plan(t.Context(), request)
+	got, err := b.engine.Plan(t.Context(), b.request(config("mine", "1")))
 	check(t, err)
 	expectChanges(t, got, "1 Orphan orphan ConfigMap shared")
 	if want := "handed over to Release " + b.namespace + "/other, which waits for it"; !strings.Contains(got.String(), want) {

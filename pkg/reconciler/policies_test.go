@@ -177,12 +177,6 @@ func TestFieldsAreIgnoredByTypeAndLabels(t *testing.T) {
 	}
 }
 
-func (b *bench) request(objects ...client.Object) reconciler.ApplyRequest {
-	return reconciler.ApplyRequest{
-		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record, Confidential: b.confidential,
-	}
-}
-
 func TestAComponentCannotManageWhatItStandsOn(t *testing.T) {
 	b := newBench(t)
 	object := func(version, kind, name string, spec map[string]any) *unstructured.Unstructured {

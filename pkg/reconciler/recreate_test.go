@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recreated is a manifest of an object that is recreated when the manifest changes.
-func recreated(object *unstructured.Unstructured, policy string) *unstructured.Unstructured {
+// withUpdatePolicy returns the manifest of an object with its update policy.
+func withUpdatePolicy(object *unstructured.Unstructured, policy string) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	object.SetAnnotations(map[string]string{engineName + "/update-policy": policy})
 	return object
@@ -42,16 +42,16 @@ func (b *bench) uidOf(object *unstructured.Unstructured) types.UID {
 func TestNothingIsDeletedBeforeTheServerAcceptsTheNewObject(t *testing.T) {
 	b := newBench(t)
 	service := nodePort("web", 30190)
-	b.mustApply(recreated(service, "recreate"))
+	b.mustApply(withUpdatePolicy(service, "recreate"))
 	before := b.uidOf(service)
-	_, err := b.apply(recreated(nodePort("web", 8080), "recreate"))
+	_, err := b.apply(withUpdatePolicy(nodePort("web", 8080), "recreate"))
 	if err == nil || !strings.Contains(err.Error(), "spec.ports[0].nodePort") || !strings.Contains(err.Error(), "the live object stays") {
 		t.Errorf("got %v", err)
 	}
 	if after := b.uidOf(service); after != before {
 		t.Errorf("the live object is %q, and was %q", after, before)
 	}
-	if outcome := b.mustApply(recreated(service, "recreate")); len(outcome.Steps) > 0 {
+	if outcome := b.mustApply(withUpdatePolicy(service, "recreate")); len(outcome.Steps) > 0 {
 		t.Errorf("steps %v after the manifest was reverted", outcome.Steps)
 	}
 	if _, err := b.delete(); err != nil {
@@ -78,7 +78,7 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 			"value": value, "globalDefault": true,
 		}}
 	}
-	b.mustApply(recreated(service("1"), "recreate"), recreated(class(1), "recreate-on-immutable"))
+	b.mustApply(withUpdatePolicy(service("1"), "recreate"), withUpdatePolicy(class(1), "recreate-on-immutable"))
 	web := &corev1.Service{}
 	check(t, b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, web))
 	address = web.Spec.ClusterIP
@@ -86,8 +86,8 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 	// The admission of the server learns of a deletion late: for a moment it still refuses
 	// the new default priority because of the old one. A later reconcile creates it.
 	deletions := 0
-	eventuallyTrue(t, "both are recreated", func() bool {
-		outcome, err := b.apply(recreated(service("2"), "recreate"), recreated(class(2), "recreate-on-immutable"))
+	b.until("both to be recreated", func() bool {
+		outcome, err := b.apply(withUpdatePolicy(service("2"), "recreate"), withUpdatePolicy(class(2), "recreate-on-immutable"))
 		if err != nil && !strings.Contains(err.Error(), "Only one default can exist") {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 	theirs.SetNamespace(b.namespace)
 	check(t, b.Create(t.Context(), theirs))
 	kept := b.uidOf(service("2"))
-	_, err := b.apply(recreated(nodePort("web", 30192), "recreate"), recreated(class(2), "recreate-on-immutable"))
+	_, err := b.apply(withUpdatePolicy(nodePort("web", 30192), "recreate"), withUpdatePolicy(class(2), "recreate-on-immutable"))
 	if err == nil || !strings.Contains(err.Error(), "already allocated") || b.uidOf(service("2")) != kept {
 		t.Errorf("got %v, want an error, and the Service as it was", err)
 	}
@@ -162,33 +162,20 @@ func nodePort(name string, port int64) *unstructured.Unstructured {
 	}}
 }
 
-func (b *bench) hasService(name string) bool {
-	b.t.Helper()
-	err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, &corev1.Service{})
-	if client.IgnoreNotFound(err) != nil {
-		b.t.Fatal(err)
-	}
-	return err == nil
-}
-
 func TestARenamedServiceGetsTheNodePortOfTheOldOne(t *testing.T) {
 	for _, policy := range []string{"replace", "ssa-override"} {
 		t.Run(policy, func(t *testing.T) {
 			b := newBench(t)
-			service := func(name string) client.Object {
-				object := nodePort(name, 30177)
-				object.SetAnnotations(map[string]string{engineName + "/update-policy": policy})
-				return object
-			}
-			b.mustApply(service("old"), config("a", "1"))
-			outcome := b.mustApply(service("new"), config("a", "1"))
-			if !b.hasService("new") || b.hasService("old") {
-				t.Errorf("old: %t, new: %t, want only the new one", b.hasService("old"), b.hasService("new"))
+			before, after := withUpdatePolicy(nodePort("old", 30177), policy), withUpdatePolicy(nodePort("new", 30177), policy)
+			b.mustApply(before, config("a", "1"))
+			outcome := b.mustApply(after, config("a", "1"))
+			if b.uidOf(before) != "" || b.uidOf(after) == "" {
+				t.Errorf("old: %q, new: %q, want only the new one", b.uidOf(before), b.uidOf(after))
 			}
 			if outcome.Steps["create"] != 1 || outcome.Steps["delete"] != 1 {
 				t.Errorf("steps %v, want one creation and one deletion", outcome.Steps)
 			}
-			if outcome := b.mustApply(service("new"), config("a", "1")); len(outcome.Steps) > 0 {
+			if outcome := b.mustApply(after, config("a", "1")); len(outcome.Steps) > 0 {
 				t.Errorf("steps %v at rest", outcome.Steps)
 			}
 			b.mustDelete()

@@ -31,8 +31,7 @@ import (
 // no client: a test checks what the engine sends.
 func ownsRecorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *wire.Recorder) {
 	t.Helper()
-	shop := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
-	recorder := wire.NewRecorder(shop)
+	recorder := wire.NewRecorder(namespaceOf("shop"))
 	target, err := cluster.New(recorder.Config(), cluster.Options{})
 	check(t, err)
 	t.Cleanup(target.Close)
@@ -119,12 +118,11 @@ func TestNothingIsCreatedIfLeadershipIsNotConfirmed(t *testing.T) {
 
 // The namespace that the owner lives in, and an object that it needs, are orphaned.
 func TestWhatTheOwnerStandsOnIsNeverDeleted(t *testing.T) {
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	for name, tc := range map[string]struct {
 		objects   []client.Object
 		protected []report.Key
 	}{
-		"its namespace":           {[]client.Object{namespace, config("other", "1")}, nil},
+		"its namespace":           {[]client.Object{namespaceOf("shop"), config("other", "1")}, nil},
 		"an object that it needs": {[]client.Object{config("key", "1"), config("other", "1")}, []report.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "key"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -198,7 +198,7 @@ func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
 	restarted := b.share(newer.crd, "1.10.0")
 	restarted.untilApplied(restarted.crd)
 	twin.awaitChanged()
-	if plan := twin.foresee(twin.traffic, reconciler.ApplyRequest{Owner: twin.owner(), Namespace: twin.namespace, Objects: []client.Object{twin.crd}}); strings.Contains(plan.String(), "is changed") {
+	if plan := twin.foresee(twin.traffic, twin.request(twin.crd)); strings.Contains(plan.String(), "is changed") {
 		t.Errorf("a plan says that it is written again:\n%s", plan)
 	}
 	if outcome := twin.mustApply(twin.crd); twin.column() != "newer" || len(outcome.Notes) != 1 || !strings.Contains(outcome.Notes[0].Message, "another content of the same version") {
@@ -261,9 +261,8 @@ func TestAnOwnerChangesNoSharedType(t *testing.T) {
 	s := newBench(t).share(crd, "1.0.0")
 	s.untilApplied(crd)
 	// A stored set says only that the type is needed.
-	outcome, err := s.engine.Apply(t.Context(), reconciler.ApplyRequest{
-		Owner: s.owner(), Namespace: s.namespace, Objects: []client.Object{withColumn(crd, "stored")}, Stored: true, Record: s.record,
-	})
+	s.storedSet = true
+	outcome, err := s.apply(withColumn(crd, "stored"))
 	if err != nil || !outcome.Done() || s.column() != "" {
 		t.Errorf("a stored set: %v, column %q", err, s.column())
 	}
@@ -272,10 +271,9 @@ func TestAnOwnerChangesNoSharedType(t *testing.T) {
 	mine := s.as("mine").share(kits, "1.0.0")
 	mine.untilApplied(withColumn(kits, "own"))
 	for _, stored := range []bool{true, false} {
-		outcome, err := mine.engine.Apply(t.Context(), reconciler.ApplyRequest{
-			Owner: mine.owner(), Namespace: mine.namespace, Objects: []client.Object{withColumn(kits, "own")}, Stored: stored, Inventory: mine.inventory, Record: mine.record,
-		})
-		if mine.inventory = outcome.Inventory; err != nil || !outcome.Done() || mine.column() != "own" || mine.live().GetLabels()[engineName+"/owner-id"] == "" {
+		mine.storedSet = stored
+		outcome, err := mine.apply(withColumn(kits, "own"))
+		if err != nil || !outcome.Done() || mine.column() != "own" || mine.live().GetLabels()[engineName+"/owner-id"] == "" {
 			t.Errorf("stored %t: %v, column %q, labels %v", stored, err, mine.column(), mine.live().GetLabels())
 		}
 	}
@@ -300,15 +298,9 @@ func TestABreakingChangeOfASharedTypeIsRefused(t *testing.T) {
 
 	// Owners with a stored set go on, and do not hide the mistake from the next owner.
 	kept, again := next.as("kept"), next.as("again")
+	kept.storedSet = true
 	for range 2 {
-		kept.until("the stored set is applied", func() bool {
-			outcome, err = kept.engine.Apply(t.Context(), reconciler.ApplyRequest{
-				Owner: kept.owner(), Namespace: kept.namespace, Objects: []client.Object{crd, instance("Hoist", "kept")}, Stored: true,
-				Inventory: kept.inventory, Record: kept.record,
-			})
-			kept.inventory = outcome.Inventory
-			return err == nil && outcome.Done()
-		})
+		kept.untilApplied(crd, instance("Hoist", "kept"))
 	}
 	if _, err := again.apply(breaking); err == nil {
 		t.Error("the next owner does not see the mistake")
@@ -397,7 +389,7 @@ func TestAPlanSaysWhatBecomesOfSharedTypes(t *testing.T) {
 	s := newBench(t).share(crd, "1.0.0")
 	foresee := func(s *sharing, crd *unstructured.Unstructured) report.Plan {
 		t.Helper()
-		return s.foresee(s.traffic, reconciler.ApplyRequest{Owner: s.owner(), Namespace: s.namespace, Objects: []client.Object{crd, instance("Jig", "one")}})
+		return s.foresee(s.traffic, s.request(crd, instance("Jig", "one")))
 	}
 	got := foresee(s, crd)
 	if len(got.Changes) != 1 || got.Changes[0].Key.Kind != "Jig" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0].Message, "is created by the first component that is reconciled, without approval or turn") {

@@ -47,9 +47,7 @@ func (w *witness) context() context.Context {
 }
 
 func (w *witness) apply(objects ...client.Object) (reconciler.Outcome, error) {
-	outcome, err := w.engine.Apply(w.context(), reconciler.ApplyRequest{
-		Owner: w.owner(), Namespace: w.namespace, Objects: objects, Inventory: w.inventory, Record: w.record, Confidential: w.confidential,
-	})
+	outcome, err := w.engine.Apply(w.context(), w.request(objects...))
 	w.inventory = outcome.Inventory
 	return outcome, err
 }

@@ -22,10 +22,10 @@ import (
 // until repeats a check until it is true.
 func (b *bench) until(what string, check func() bool) {
 	b.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !check() {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("waited a minute for %s", what)
+			b.t.Fatalf("waited two minutes for %s", what)
 		}
 		select {
 		case <-b.t.Context().Done():
