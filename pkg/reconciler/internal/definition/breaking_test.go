@@ -164,9 +164,6 @@ func TestBreakingChangesAreRefused(t *testing.T) {
 			desired: edits("served: true\n    storage: false", "served: true\n    storage: true", "served: true\n    storage: true\n    schema: *schema", "served: true\n    storage: false\n    schema:"+strings.Replace(schema, "              comment:", "              extra: {type: string}\n              comment:", 1)),
 			want:    FieldRemoved, path: ".spec.extra"},
 	}
-	if len(tests) < 30 {
-		t.Errorf("there are %d changes", len(tests))
-	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			changes := Breaking(parsed(t, test.live...), parsed(t, test.desired...))
@@ -223,9 +220,6 @@ func TestHarmlessChangesAreAccepted(t *testing.T) {
 		{name: "a version is deprecated", desired: edits("  - name: v1beta1\n", "  - name: v1beta1\n    deprecated: true\n")},
 		{name: "a conversion webhook", desired: edits("strategy: None", "strategy: Webhook")},
 		{name: "a column and a subresource", desired: edits("    subresources: {status: {}}\n", "    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}\n    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]\n")},
-	}
-	if len(tests) < 15 {
-		t.Errorf("there are %d changes", len(tests))
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

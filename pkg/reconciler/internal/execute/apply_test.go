@@ -31,7 +31,7 @@ func withData(namespace, name, values string) string {
 func TestAChangeFromReplaceToApplyLeavesNothingBehind(t *testing.T) {
 	b := newBench(t)
 	namespace := b.namespace()
-	for _, verb := range []plan.Verb{plan.VerbMerge, plan.VerbOverride} {
+	for _, verb := range applyVerbs {
 		name := unique("map")
 		d := b.desired(withData(namespace, name, `{a: "1", dropped: "1"}`), v1alpha1.UpdatePolicyReplace)
 		created := b.must(step(plan.VerbCreate, d, plan.Observation{}))
@@ -98,16 +98,6 @@ func TestMergeKeepsTheFieldsOfKubectlAndOverrideAndReplaceDoNot(t *testing.T) {
 	}
 }
 
-func deployment(namespace, name string) string {
-	return `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: ` + name + `, namespace: ` + namespace + `}
-spec:
-  selector: {matchLabels: {a: b}}
-  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}`
-}
-
 // A definition drops a version in which the object was written before. The server
 // converts the object to the version of each entry of managedFields when it is
 // applied, and cannot do so any more.
@@ -135,8 +125,7 @@ func TestAnApplySurvivesTheRemovalOfAVersionThatManagersUsed(t *testing.T) {
 	object := func(version, name, spec string, verb plan.Verb) *plan.Desired {
 		return b.desired(`{apiVersion: apply.example.com/`+version+`, kind: `+kind+`, metadata: {namespace: default, name: `+name+`}, spec: `+spec+`}`, writes[verb])
 	}
-	verbs := []plan.Verb{plan.VerbMerge, plan.VerbOverride}
-	for _, verb := range verbs {
+	for _, verb := range applyVerbs {
 		old := object("v1alpha1", string(verb), `{a: "1", b: "1", dropped: "1"}`, verb)
 		b.must(step(plan.VerbCreate, old, plan.Observation{}))
 		b.otherClient(old, `spec: {theirs: "1", b: "2"}`)
@@ -149,7 +138,7 @@ func TestAnApplySurvivesTheRemovalOfAVersionThatManagersUsed(t *testing.T) {
 		_, err := b.target.Types().Resolve(t.Context(), crdKind(kind, "v1alpha1"))
 		return err != nil
 	})
-	for _, verb := range verbs {
+	for _, verb := range applyVerbs {
 		d := object("v1", string(verb), `{a: "2", b: "1"}`, verb)
 		var result plan.Result
 		eventually(t, "the write is no conflict", func() bool {

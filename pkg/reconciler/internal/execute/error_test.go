@@ -46,7 +46,7 @@ func TestAnImmutableFieldIsNamed(t *testing.T) {
 		manifest, change string
 		field            string
 	}{
-		"selector of a Deployment": {deployment(namespace, "selector"), "a: b->a: c", "spec.selector"},
+		"selector of a Deployment": {workload(namespace, "selector", "", ""), "a: b->a: c", "spec.selector"},
 		"template of a Job": {
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: ` + namespace + `}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`,
 			"image: i->image: j", "spec.template",

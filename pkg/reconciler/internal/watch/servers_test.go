@@ -76,9 +76,7 @@ func TestAStorageThatWasRestoredIsRecognized(t *testing.T) {
 		edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" })(b.server)
 		b.expect("a change", "a: pod Content")
 		b.server.set(func(s *server) {
-			s.version, s.history = 50, nil
-			s.objects[objectName{"shop", "pod"}] = withVersion(object("shop", "pod", "1", "a", "one"), "40")
-			delete(s.objects, objectName{"shop", "late"})
+			s.restore()
 			s.refuse = func(what, _ string) error {
 				if what == "rewatch" {
 					return apierrors.NewTimeoutError("Too large resource version", 1)
