@@ -48,6 +48,7 @@ func newHandler(s *steps) *handler {
 
 // reconcile reconciles one component: it reads the component, does what its phase asks for, and writes its status.
 func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	h.triggers.StartReconcile(key)
 	s, err := h.sessions.Open(ctx, key, h.settingsOf)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -65,7 +66,11 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	priority := trigger.PriorityDefault
 	answer, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
 		verdict := h.end(ctx, s, outcome, sent)
-		if verdict.Err == nil && verdict.Reason != vocabulary.ReasonProcessing && verdict.Reason != vocabulary.ReasonDeletionProcessing {
+		switch {
+		case verdict.Err != nil, verdict.Reason == vocabulary.ReasonDeletionProcessing:
+		case verdict.Reason == vocabulary.ReasonProcessing:
+			h.triggers.ExpectDependents(key)
+		default:
 			priority = trigger.PriorityLow
 		}
 		return verdict
@@ -219,7 +224,7 @@ func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, 
 func (h *handler) forgetComponent(ctx context.Context, key client.ObjectKey) {
 	h.records.Forget(ctx, key)
 	h.telemetry.ForgetComponent(ctx, key)
-	h.triggers.StartReconcile(key)
+	h.triggers.Forget(key)
 	h.targets.ForgetOwner(h.self.OwnerOf(key))
 	h.watches.ForgetComponent(key)
 	h.concluder.Forget(key)

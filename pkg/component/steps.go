@@ -31,7 +31,10 @@ type steps struct {
 
 // triggers is trigger.Queue.
 type triggers interface {
-	StartReconcile(key client.ObjectKey) (fast bool)
+	StartReconcile(key client.ObjectKey)
+	IsFast(key client.ObjectKey) bool
+	ExpectDependents(key client.ObjectKey)
+	Forget(key client.ObjectKey)
 	IsUrgent(key client.ObjectKey) bool
 	RequestFast(key client.ObjectKey, after time.Duration)
 }

@@ -63,6 +63,8 @@ type Verdict struct {
 	Reconciling, Stalled Effect
 	// Observed reports whether the current generation was dealt with.
 	Observed bool
+	// Announced: an event about the reconcile was sent. The change of Ready needs no event of its own.
+	Announced bool
 }
 
 // defaultReasons apply where an error brings none.

@@ -53,7 +53,7 @@ func (h *Helper) SummarizeAndPatch(ctx context.Context, obj conditions.Setter, o
 	err := h.patcher.Patch(ctx, obj, patchOptions...)
 	switch {
 	case err == nil:
-		if o.TransitionEvents {
+		if o.TransitionEvents && !verdict.Announced {
 			h.recordTransition(obj)
 		}
 	case o.IgnoreNotFound && deleting && apierrors.IsNotFound(err):

@@ -269,13 +269,13 @@ func TestRequestsOfAFleet(t *testing.T) {
 	fleet := create()
 	o := start()
 	f.allReady(t, fleet, "1")
-	expect("install", 9, 8, 2, 1) // read, finalizer, record, four objects, history, result
+	expect("install", 11, 9, 2, 1) // read, finalizer, record, four objects, history, progress, read, result
 
 	for _, bundle := range fleet {
 		f.update(t, bundle, map[string]string{"cpu": "2m"})
 	}
 	f.allReady(t, fleet, "1")
-	expect("upgrade", 4, 3, 2, 1) // read, Deployment, history, result
+	expect("upgrade", 6, 4, 2, 1) // read, Deployment, history, progress, read, result
 
 	remove(fleet)
 	expect("delete", 12, 6, 2, 0) // read, four objects, history, a last look at each, because another process might have created it, finalizer, read

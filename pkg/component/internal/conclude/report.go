@@ -68,8 +68,9 @@ func (c *Concluder) Report(ctx context.Context, obj identity.Component, outcome 
 		})
 		SetVerdict(obj, v)
 	}
-	c.Telemetry.Report(ctx, obj, &c.MemoryOf(obj).Activity, before, v, found.Dependents)
-	return v.Result()
+	res := v.Result()
+	res.Announced = c.Telemetry.Report(ctx, obj, &c.MemoryOf(obj).Activity, before, v, found.Dependents)
+	return res
 }
 
 // SetVerdict brings state and conditions in line with the verdict.

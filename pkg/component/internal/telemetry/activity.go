@@ -132,10 +132,11 @@ func addCounts(sum, more map[string]int) map[string]int {
 // noteReason returns the reason of the event about a note.
 func noteReason(note report.Note) string { return cmp.Or(note.Reason, reasonNoted) }
 
-// ReportActivity sends events about the steps and notes since the last transition, and logs them.
-func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, a *Activity, action string) {
+// ReportActivity sends events about the steps and notes since the last transition, and logs them. It reports whether there were steps.
+func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, a *Activity, action string) bool {
 	events.Send(t.Recorder, obj, maxNotes, a.noteEvents(action)...)
-	if summary := summaryOf(a.steps); summary != "" {
+	summary := summaryOf(a.steps)
+	if summary != "" {
 		reason := reasonApplied
 		if action == Delete {
 			reason = reasonDeleted
@@ -148,6 +149,7 @@ func (t *Telemetry) ReportActivity(ctx context.Context, obj identity.Component, 
 	})
 	a.logNotes(ctx, t.named(obj))
 	a.steps, a.notes, a.more = nil, nil, nil
+	return summary != ""
 }
 
 // noteEvents makes one event of all notes with one reason. Warnings come first, because not all may fit.

@@ -25,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/metrics"
 	"github.com/corbel-run/corbel/internal/trace"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 )
@@ -106,8 +107,9 @@ func (t *Telemetry) Part(ctx context.Context, phase metrics.Phase, run func(ctx 
 func (t *Telemetry) CountHeldBack() { metrics.RenderHeldBack(t.Controller) }
 
 // Report reports the verdict about a reconcile, and the steps for the component if the verdict is a transition, the component is ready, or
-// the next revision is held back. Of the verdict before, only state and reason count.
-func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activity, before, v verdict.Verdict, dependents map[string]int) {
+// the next revision is held back. Of the verdict before, only state and reason count. It returns whether an event says what was written
+// for a component that is being processed: then nobody misses an event about this reason.
+func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activity, before, v verdict.Verdict, dependents map[string]int) (announced bool) {
 	t.logVerdict(ctx, obj, a, before.Reason, v)
 	t.population.Set(client.ObjectKeyFromObject(obj), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
 	NoteResult(ctx, resultOf(v))
@@ -120,11 +122,12 @@ func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activ
 		if !obj.GetDeletionTimestamp().IsZero() {
 			action = Delete
 		}
-		t.ReportActivity(ctx, obj, a, action)
+		announced = t.ReportActivity(ctx, obj, a, action) && v.Reason == vocabulary.ReasonProcessing
 	}
 	if transition := a.completed(before); ready && transition != "" {
 		t.logTransition(ctx, obj, a, transition)
 	}
+	return announced
 }
 
 // results are the results of reconciles by the states of components; for other states it is ResultError.

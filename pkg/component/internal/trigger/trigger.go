@@ -41,15 +41,22 @@ type Queue struct {
 	lock sync.Mutex
 	// waiting are to be added to the queue of the controller, after a delay.
 	waiting map[client.ObjectKey]time.Duration
-	// fast is true for the components that nothing but dependents triggered since their last
-	// reconcile started, and false if something else did, too.
-	fast map[client.ObjectKey]bool
+	// causes are the causes of reconciles, by component.
+	causes map[client.ObjectKey]causes
 	// delayed are reconciles for dependents that are due later.
 	delayed map[client.ObjectKey]delayed
 	// edited are the components with an edit that is about to be added to the queue of the controller.
 	edited map[client.ObjectKey]bool
 	// queue is the queue of the controller, if it has priorities.
 	queue *prioritized
+}
+
+// causes says for what a component is reconciled.
+type causes struct {
+	// dependents and others: since the last reconcile started, a dependent or something else asked for the next one.
+	dependents, others bool
+	// fast: when the last reconcile started, nothing but dependents had asked for it.
+	fast bool
 }
 
 // delayed is a reconcile for dependents that is due later.
@@ -61,7 +68,7 @@ type delayed struct {
 // New returns an empty Queue.
 func New() *Queue {
 	return &Queue{
-		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, fast: map[client.ObjectKey]bool{},
+		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, causes: map[client.ObjectKey]causes{},
 		delayed: map[client.ObjectKey]delayed{}, edited: map[client.ObjectKey]bool{},
 	}
 }
@@ -73,7 +80,7 @@ func (q *Queue) Trigger(key client.ObjectKey) bool {
 	if _, known := q.waiting[key]; !known && len(q.waiting) >= MaxWaiting {
 		return false
 	}
-	q.fast[key] = false
+	q.note(key, causes{others: true})
 	q.add(key, 0)
 	return true
 }
@@ -83,7 +90,7 @@ func (q *Queue) Trigger(key client.ObjectKey) bool {
 func (q *Queue) RequestFull(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	q.fast[key] = false
+	q.note(key, causes{others: true})
 	q.add(key, 0)
 }
 
@@ -125,9 +132,7 @@ func (q *Queue) DependentChanged(owner reconciler.Owner, change reconciler.Chang
 }
 
 func (q *Queue) addFast(key client.ObjectKey, after time.Duration) {
-	if _, known := q.fast[key]; !known {
-		q.fast[key] = true
-	}
+	q.note(key, causes{dependents: true})
 	q.add(key, after)
 }
 
@@ -141,14 +146,40 @@ func (q *Queue) add(key client.ObjectKey, after time.Duration) {
 	}
 }
 
-// StartReconcile is called at the start of a reconcile. It reports whether the reconcile uses the
-// fast path, and drops the causes that led to it.
-func (q *Queue) StartReconcile(key client.ObjectKey) (fast bool) {
+// ExpectDependents is called for a component that waits for its dependents: it is reconciled again in any case, and then a look at
+// the dependents is enough unless something else asks for more.
+func (q *Queue) ExpectDependents(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	fast = q.fast[key]
-	delete(q.fast, key)
-	return fast && !q.AlwaysFull
+	q.note(key, causes{dependents: true})
+}
+
+func (q *Queue) note(key client.ObjectKey, more causes) {
+	known := q.causes[key]
+	known.dependents, known.others = known.dependents || more.dependents, known.others || more.others
+	q.causes[key] = known
+}
+
+// StartReconcile is called before a reconcile reads anything. The causes that come afterwards are those of the next reconcile.
+func (q *Queue) StartReconcile(key client.ObjectKey) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	known := q.causes[key]
+	q.causes[key] = causes{fast: known.dependents && !known.others}
+}
+
+// IsFast reports whether the reconcile that was started last uses the fast path.
+func (q *Queue) IsFast(key client.ObjectKey) bool {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	return q.causes[key].fast && !q.AlwaysFull
+}
+
+// Forget drops the causes of reconciles of a component.
+func (q *Queue) Forget(key client.ObjectKey) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	delete(q.causes, key)
 }
 
 // Source adds the components to the queue of the controller as long as it runs.

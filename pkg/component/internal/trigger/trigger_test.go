@@ -267,13 +267,18 @@ func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 		fast   bool
 		after  map[client.ObjectKey]time.Duration
 	}{
-		"nothing happened":             {before: func(*Queue) {}, after: map[client.ObjectKey]time.Duration{}},
-		"a status changed":             {before: func(q *Queue) { q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: debounce}},
-		"content changed":              {before: func(q *Queue) { q.DependentChanged(owner, content) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"both changed":                 {before: func(q *Queue) { q.DependentChanged(owner, content); q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a trigger":                    {before: func(q *Queue) { q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a trigger, then a change":     {before: func(q *Queue) { q.RequestFull(key); q.DependentChanged(owner, status) }, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a change, then a trigger":     {before: func(q *Queue) { q.DependentChanged(owner, status); q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"nothing happened":         {before: func(*Queue) {}, after: map[client.ObjectKey]time.Duration{}},
+		"a status changed":         {before: func(q *Queue) { q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: debounce}},
+		"content changed":          {before: func(q *Queue) { q.DependentChanged(owner, content) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"both changed":             {before: func(q *Queue) { q.DependentChanged(owner, content); q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"a trigger":                {before: func(q *Queue) { q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"a trigger, then a change": {before: func(q *Queue) { q.RequestFull(key); q.DependentChanged(owner, status) }, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"a change, then a trigger": {before: func(q *Queue) { q.DependentChanged(owner, status); q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"a change during the last one": {
+			before: func(q *Queue) { q.StartReconcile(key); q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: debounce},
+		},
+		"a wait":                       {before: func(q *Queue) { q.ExpectDependents(key) }, fast: true, after: map[client.ObjectKey]time.Duration{}},
+		"a wait, then a trigger":       {before: func(q *Queue) { q.ExpectDependents(key); q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
 		"a change before the last one": {before: func(q *Queue) { q.DependentChanged(owner, status); q.Drain(); q.StartReconcile(key) }, after: map[client.ObjectKey]time.Duration{}},
 	} {
 		q := New()
@@ -281,10 +286,10 @@ func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 		if diff := cmp.Diff(tc.after, q.Drain()); diff != "" {
 			t.Errorf("%s: what goes to the queue (-want +got):\n%s", name, diff)
 		}
-		if fast := q.StartReconcile(key); fast != tc.fast {
-			t.Errorf("%s: fast path %v", name, fast)
+		if q.StartReconcile(key); q.IsFast(key) != tc.fast {
+			t.Errorf("%s: fast path %v", name, !tc.fast)
 		}
-		if q.StartReconcile(key) {
+		if q.StartReconcile(key); q.IsFast(key) {
 			t.Errorf("%s: the next reconcile is on the fast path without a cause", name)
 		}
 	}
@@ -296,7 +301,7 @@ func TestADelayedReconcileIsOnTheFastPathOnlyWhenItIsDue(t *testing.T) {
 	q.RequestFast(key, time.Hour)
 	q.RequestFast(key, 200*time.Millisecond) // sooner counts
 	q.RequestFast(key, time.Hour)
-	if q.StartReconcile(key) || len(q.Drain()) > 0 {
+	if q.StartReconcile(key); q.IsFast(key) || len(q.Drain()) > 0 {
 		t.Error("a reconcile before it is due is on the fast path")
 	}
 	deadline := time.Now().Add(2 * time.Minute)
@@ -306,7 +311,7 @@ func TestADelayedReconcileIsOnTheFastPathOnlyWhenItIsDue(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if !q.StartReconcile(key) || len(q.delayed) > 0 {
+	if q.StartReconcile(key); !q.IsFast(key) || len(q.delayed) > 0 {
 		t.Error("the reconcile that is due is not on the fast path, or something is left")
 	}
 }
@@ -315,7 +320,7 @@ func TestWithWatchesOfTheBuilderEveryReconcileIsFull(t *testing.T) {
 	q := New()
 	q.AlwaysFull = true
 	q.RequestFast(client.ObjectKey{Name: "main"}, 0)
-	if q.StartReconcile(client.ObjectKey{Name: "main"}) {
+	if q.StartReconcile(client.ObjectKey{Name: "main"}); q.IsFast(client.ObjectKey{Name: "main"}) {
 		t.Error("it is on the fast path")
 	}
 }
