@@ -5,10 +5,10 @@ package component
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
@@ -65,16 +65,20 @@ type ConfigMapReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	data map[string]string `json:"-"` // nil: not loaded
+	loaded map[string][]byte `json:"-"` // see references.Source
 }
 
 // Data returns the content of the config map, which must not be changed; nil if
 // the reference is not loaded.
 func (r *ConfigMapReference) Data() map[string]string {
-	if r == nil {
+	if r == nil || r.loaded == nil {
 		return nil
 	}
-	return r.data
+	data := make(map[string]string, len(r.loaded))
+	for key, value := range r.loaded {
+		data[key] = string(value)
+	}
+	return data
 }
 
 // ConfigMapKeyReference names a key of a config map in the namespace of the component.
@@ -92,15 +96,12 @@ type ConfigMapKeyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 
-	value *string `json:"-"` // nil: not loaded
+	loaded map[string][]byte `json:"-"` // see references.Source
 }
 
 // Value returns the value of the key; it is empty if the reference is not loaded.
 func (r *ConfigMapKeyReference) Value() string {
-	if r == nil || r.value == nil {
-		return ""
-	}
-	return *r.value
+	return string(ptr.Deref(r, ConfigMapKeyReference{}).loaded[""])
 }
 
 // SecretReference names a secret in the namespace of the component.
@@ -112,16 +113,13 @@ type SecretReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	data map[string][]byte `json:"-"` // nil: not loaded
+	loaded map[string][]byte `json:"-"` // see references.Source
 }
 
 // Data returns the content of the secret, which must not be changed; nil if the
 // reference is not loaded.
 func (r *SecretReference) Data() map[string][]byte {
-	if r == nil {
-		return nil
-	}
-	return r.data
+	return ptr.Deref(r, SecretReference{}).loaded
 }
 
 // SecretKeyReference names a key of a secret in the namespace of the component.
@@ -139,80 +137,26 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 
-	value []byte `json:"-"` // nil: not loaded
+	loaded map[string][]byte `json:"-"` // see references.Source
 }
 
 // Value returns the value of the key, which must not be changed; nil if the
 // reference is not loaded.
 func (r *SecretKeyReference) Value() []byte {
-	if r == nil {
-		return nil
-	}
-	return r.value
+	return ptr.Deref(r, SecretKeyReference{}).loaded[""]
 }
 
 // sourceOf describes a reference of this package, by a pointer to it.
 func sourceOf(pointer any) *references.Source {
 	switch r := pointer.(type) {
 	case *ConfigMapReference:
-		return &references.Source{
-			Kind: references.ConfigMap, Name: r.Name, Whole: true,
-			Accept: func(content references.Content) {
-				r.data = make(map[string]string, len(content))
-				for key, value := range content {
-					r.data[key] = string(value)
-				}
-			},
-			Loaded: func() references.Content {
-				if r.data == nil {
-					return nil
-				}
-				loaded := make(references.Content, len(r.data))
-				for key, value := range r.data {
-					loaded[key] = []byte(value)
-				}
-				return loaded
-			},
-		}
+		return &references.Source{Kind: references.ConfigMap, Name: r.Name, Whole: true, Loaded: &r.loaded}
 	case *ConfigMapKeyReference:
-		return &references.Source{
-			Kind: references.ConfigMap, Name: r.Name, Key: r.Key,
-			Accept: func(content references.Content) {
-				for _, value := range content {
-					r.value = new(string(value))
-				}
-			},
-			Loaded: func() references.Content {
-				if r.value == nil {
-					return nil
-				}
-				return references.Content{"": []byte(*r.value)}
-			},
-		}
+		return &references.Source{Kind: references.ConfigMap, Name: r.Name, Key: r.Key, Loaded: &r.loaded}
 	case *SecretReference:
-		return &references.Source{
-			Kind: references.Secret, Name: r.Name, Whole: true,
-			Accept: func(content references.Content) {
-				r.data = make(map[string][]byte, len(content))
-				maps.Copy(r.data, content)
-			},
-			Loaded: func() references.Content { return r.data },
-		}
+		return &references.Source{Kind: references.Secret, Name: r.Name, Whole: true, Loaded: &r.loaded}
 	case *SecretKeyReference:
-		return &references.Source{
-			Kind: references.Secret, Name: r.Name, Key: r.Key,
-			Accept: func(content references.Content) {
-				for _, value := range content {
-					r.value = append([]byte{}, value...)
-				}
-			},
-			Loaded: func() references.Content {
-				if r.value == nil {
-					return nil
-				}
-				return references.Content{"": r.value}
-			},
-		}
+		return &references.Source{Kind: references.Secret, Name: r.Name, Key: r.Key, Loaded: &r.loaded}
 	}
 	return nil
 }
@@ -275,11 +219,8 @@ func (o *opener) readReferences(ctx context.Context, obj Component) (references.
 		confidential.Note(ctx)
 	}
 	if slices.ContainsFunc(found, o.author.isCustom) {
-		custom, err := o.loadCustomReferences(ctx, obj)
+		custom := o.loadCustomReferences(ctx, obj)
 		absent.Missing, absent.Failed = append(absent.Missing, custom.Missing...), append(absent.Failed, custom.Failed...)
-		if err != nil {
-			absent.Failed = append(absent.Failed, err)
-		}
 	}
 	return absent, versions
 }
@@ -292,20 +233,20 @@ func (o *opener) holdsSecret(obj Component, found []references.Found) bool {
 		kubeConfig = own.GetKubeConfig()
 	}
 	return slices.ContainsFunc(found, func(reference references.Found) bool {
-		if key, ok := reference.Pointer.(*SecretKeyReference); ok && len(key.value) > 0 && len(kubeConfig) > 0 && &key.value[0] == &kubeConfig[0] {
+		if key, ok := reference.Pointer.(*SecretKeyReference); ok && len(key.Value()) > 0 && len(kubeConfig) > 0 && &key.Value()[0] == &kubeConfig[0] {
 			return false
 		}
 		source := sourceOf(reference.Pointer)
-		return source != nil && source.Kind == references.Secret && source.Loaded() != nil
+		return source != nil && source.Kind == references.Secret && *source.Loaded != nil
 	})
 }
 
 // loadCustomReferences loads the references of types that the author of the operator wrote.
 // Their code gets a copy, because it may run on after the deadline.
-func (o *opener) loadCustomReferences(ctx context.Context, obj Component) (references.Absence, error) {
+func (o *opener) loadCustomReferences(ctx context.Context, obj Component) references.Absence {
 	theirs, err := identity.Copy(obj)
 	if err != nil {
-		return references.Absence{}, err
+		return references.Absence{Failed: []error{err}}
 	}
 	const what = "loading references"
 	known := manifests.FromContext(o.basicContext(ctx))
@@ -321,10 +262,13 @@ func (o *opener) loadCustomReferences(ctx context.Context, obj Component) (refer
 		keep()
 		return absent, nil
 	})
-	if err != nil {
-		return references.Absence{}, err
+	if err == nil {
+		err = takeOver(what, obj, theirs)
 	}
-	return absent, takeOver(what, obj, theirs)
+	if err != nil {
+		absent.Failed = append(absent.Failed, err)
+	}
+	return absent
 }
 
 func newComponent[T Component]() T {

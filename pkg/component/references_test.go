@@ -75,7 +75,7 @@ func TestReferencesAreLoaded(t *testing.T) {
 		t.Errorf("the secrets hold %v", refs.Secrets)
 	}
 	x, y := refs.Texts["x"], refs.Texts["y"]
-	if x.Value() != "hi" || y.value == nil || y.Value() != "" || refs.Own.loaded != "loaded" {
+	if x.Value() != "hi" || y.loaded == nil || y.Value() != "" || refs.Own.loaded != "loaded" {
 		t.Errorf("texts %q and %q, own %q", x.Value(), y.Value(), refs.Own.loaded)
 	}
 }
@@ -370,7 +370,7 @@ func TestWhatIsLoadedStaysInMapsAndInterfaces(t *testing.T) {
 	}
 	found, keep := finderFor[*widget]().Find(spec)
 	for _, reference := range found {
-		sourceOf(reference.Pointer).Accept(references.Content{"a": []byte("1")})
+		*sourceOf(reference.Pointer).Loaded = map[string][]byte{"a": []byte("1")}
 	}
 	keep()
 	inMap, inRoom, inAny := spec.Map["k"], spec.Rooms["x"]["z"].Val, spec.Any.(map[string]any)["in"].(SecretReference)

@@ -35,8 +35,8 @@ const (
 	Secret    = "Secret"
 )
 
-// Content is the content of an object, by key. It shares its values with the object.
-type Content map[string][]byte
+// content is the content of an object, by key.
+type content = map[string][]byte
 
 // Source describes a reference of pkg/component: the object that it names, and the content that it
 // has loaded.
@@ -46,10 +46,9 @@ type Source struct {
 	// first of the fallback keys that exists.
 	Whole bool
 	Key   string
-	// Accept receives the part of the content that the reference names.
-	Accept func(Content)
-	// Loaded returns the accepted content; nil means none.
-	Loaded func() Content
+	// Loaded is the content that the reference has loaded: of the whole object, or the value of the key, with an
+	// empty key. It points to nil as long as nothing is loaded.
+	Loaded *map[string][]byte
 }
 
 // mistakes returns the mistakes in the name and the key, for a component in the namespace.
@@ -73,9 +72,11 @@ func (s *Source) mistakes(fallbacks []string, namespace string) (mistakes []erro
 }
 
 // choose returns the part of the content that the reference names, or the missing part.
-func (s *Source) choose(all Content, fallbacks []string) (chosen Content, missing string) {
+func (s *Source) choose(all content, fallbacks []string) (chosen content, missing string) {
 	if s.Whole {
-		return all, ""
+		chosen = make(content, len(all))
+		maps.Copy(chosen, all)
+		return chosen, ""
 	}
 	keys := fallbacks
 	if s.Key != "" {
@@ -83,7 +84,7 @@ func (s *Source) choose(all Content, fallbacks []string) (chosen Content, missin
 	}
 	for _, key := range keys {
 		if value, ok := all[key]; ok {
-			return Content{key: value}, ""
+			return content{"": append([]byte{}, value...)}, "" // a copy of its own: see holdsSecret of pkg/component
 		}
 	}
 	if len(keys) == 1 {
@@ -116,7 +117,7 @@ func (f Found) mistakes(namespace string) []error {
 
 // Digest identifies the loaded content. A duration, which is found for its mistakes only, loads
 // nothing.
-func (f Found) Digest(hasher digest.Hasher) (content string, loads bool) {
+func (f Found) Digest(hasher digest.Hasher) (sum string, loads bool) {
 	if f.source == nil {
 		custom, ok := f.Pointer.(interface{ Digest() string })
 		if !ok {
@@ -124,7 +125,7 @@ func (f Found) Digest(hasher digest.Hasher) (content string, loads bool) {
 		}
 		return custom.Digest(), true
 	}
-	loaded := f.source.Loaded()
+	loaded := *f.source.Loaded
 	if loaded == nil {
 		return "", true
 	}
@@ -194,7 +195,7 @@ type loader struct {
 type object struct{ kind, name string }
 
 type answer struct {
-	content Content
+	content content
 	err     error
 }
 
@@ -220,7 +221,7 @@ func (l *loader) load(ctx context.Context, reference Found) {
 		l.absent.addMissing(l.component, reference, fmt.Errorf("%s %s", name, missing))
 		return
 	}
-	source.Accept(chosen)
+	*source.Loaded = chosen
 }
 
 // read returns the content of an object, which it reads if that was not done before.
@@ -238,7 +239,7 @@ func (l *loader) read(ctx context.Context, o object) answer {
 	} else {
 		configMap := &corev1.ConfigMap{}
 		read.err = l.client.Get(ctx, key, configMap)
-		read.content = make(Content, len(configMap.Data))
+		read.content = make(content, len(configMap.Data))
 		for key, value := range configMap.Data {
 			read.content[key] = []byte(value)
 		}
