@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -154,18 +155,12 @@ type PlacementSpec struct {
 
 // GetDeploymentNamespace returns the namespace.
 func (s *PlacementSpec) GetDeploymentNamespace() string {
-	if s == nil {
-		return ""
-	}
-	return s.Namespace
+	return ptr.Deref(s, PlacementSpec{}).Namespace
 }
 
 // GetDeploymentName returns the name.
 func (s *PlacementSpec) GetDeploymentName() string {
-	if s == nil {
-		return ""
-	}
-	return s.Name
+	return ptr.Deref(s, PlacementSpec{}).Name
 }
 
 // ImpersonationSpec implements ImpersonationConfiguration.
@@ -220,18 +215,12 @@ func (s *SuspensionSpec) IsSuspended() bool { return s != nil && s.Suspend }
 
 // GetSuspendUntil returns the time, or the zero time if there is none.
 func (s *SuspensionSpec) GetSuspendUntil() time.Time {
-	if s == nil || s.SuspendUntil == nil {
-		return time.Time{}
-	}
-	return s.SuspendUntil.Time
+	return ptr.Deref(ptr.Deref(s, SuspensionSpec{}).SuspendUntil, metav1.Time{}).Time
 }
 
 // GetSuspendReason returns the reason.
 func (s *SuspensionSpec) GetSuspendReason() string {
-	if s == nil {
-		return ""
-	}
-	return s.SuspendReason
+	return ptr.Deref(s, SuspensionSpec{}).SuspendReason
 }
 
 // ClientSpec implements ClientConfiguration.
@@ -295,34 +284,22 @@ type PolicySpec struct {
 
 // GetAdoptionPolicy returns the policy, or nothing if the default applies.
 func (s *PolicySpec) GetAdoptionPolicy() reconciler.AdoptionPolicy {
-	if s == nil {
-		return ""
-	}
-	return s.AdoptionPolicy
+	return ptr.Deref(s, PolicySpec{}).AdoptionPolicy
 }
 
 // GetUpdatePolicy returns the policy, or nothing if the default applies.
 func (s *PolicySpec) GetUpdatePolicy() reconciler.UpdatePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.UpdatePolicy
+	return ptr.Deref(s, PolicySpec{}).UpdatePolicy
 }
 
 // GetDeletePolicy returns the policy, or nothing if the default applies.
 func (s *PolicySpec) GetDeletePolicy() reconciler.DeletePolicy {
-	if s == nil {
-		return ""
-	}
-	return s.DeletePolicy
+	return ptr.Deref(s, PolicySpec{}).DeletePolicy
 }
 
 // GetMissingNamespacesPolicy returns the policy, or nothing if the default applies.
 func (s *PolicySpec) GetMissingNamespacesPolicy() reconciler.MissingNamespacesPolicy {
-	if s == nil {
-		return ""
-	}
-	return s.MissingNamespacesPolicy
+	return ptr.Deref(s, PolicySpec{}).MissingNamespacesPolicy
 }
 
 // DriftSpec implements DriftConfiguration.
@@ -338,10 +315,7 @@ type DriftSpec struct {
 
 // GetDriftPolicy returns the policy, or nothing if the default applies.
 func (s *DriftSpec) GetDriftPolicy() v1alpha1.DriftPolicy {
-	if s == nil {
-		return ""
-	}
-	return s.DriftPolicy
+	return ptr.Deref(s, DriftSpec{}).DriftPolicy
 }
 
 // TypeSpec implements TypeConfiguration.
@@ -360,10 +334,7 @@ type TypeSpec struct {
 
 // GetAdditionalManagedTypes returns the types.
 func (s *TypeSpec) GetAdditionalManagedTypes() []reconciler.TypeInfo {
-	if s == nil {
-		return nil
-	}
-	return s.AdditionalManagedTypes
+	return ptr.Deref(s, TypeSpec{}).AdditionalManagedTypes
 }
 
 // Durations are bounded by the schema in their length and in their numbers, so
@@ -386,10 +357,7 @@ type RequeueSpec struct {
 
 // GetRequeueInterval returns the interval, or 0 if there is none.
 func (s *RequeueSpec) GetRequeueInterval() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.RequeueInterval)
+	return durationOf(ptr.Deref(s, RequeueSpec{}).RequeueInterval)
 }
 
 // RetrySpec implements RetryConfiguration.
@@ -408,10 +376,7 @@ type RetrySpec struct {
 
 // GetRetryInterval returns the interval, or 0 if there is none.
 func (s *RetrySpec) GetRetryInterval() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.RetryInterval)
+	return durationOf(ptr.Deref(s, RetrySpec{}).RetryInterval)
 }
 
 // TimeoutSpec implements TimeoutConfiguration.
@@ -430,10 +395,7 @@ type TimeoutSpec struct {
 
 // GetTimeout returns the timeout, or 0 if there is none.
 func (s *TimeoutSpec) GetTimeout() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.Timeout)
+	return durationOf(ptr.Deref(s, TimeoutSpec{}).Timeout)
 }
 
 // ReapplySpec implements ReapplyConfiguration.
@@ -452,10 +414,7 @@ type ReapplySpec struct {
 
 // GetReapplyInterval returns the interval, or 0 if there is none.
 func (s *ReapplySpec) GetReapplyInterval() time.Duration {
-	if s == nil {
-		return 0
-	}
-	return durationOf(s.ReapplyInterval)
+	return durationOf(ptr.Deref(s, ReapplySpec{}).ReapplyInterval)
 }
 
 // RollbackSpec implements RollbackConfiguration.
@@ -472,17 +431,11 @@ type RollbackSpec struct {
 
 // GetRollbackOnFailure returns the value, or nil if the default applies.
 func (s *RollbackSpec) GetRollbackOnFailure() *bool {
-	if s == nil {
-		return nil
-	}
-	return s.RollbackOnFailure
+	return ptr.Deref(s, RollbackSpec{}).RollbackOnFailure
 }
 
 func durationOf(d *types.Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	return d.Duration
+	return ptr.Deref(d, types.Duration{}).Duration
 }
 
 // PatchesSpec implements PatchesConfiguration. It lets the users of an operator
@@ -508,16 +461,10 @@ type PatchesSpec struct {
 
 // GetPatches returns the patches.
 func (s *PatchesSpec) GetPatches() []v1alpha1.Patch {
-	if s == nil {
-		return nil
-	}
-	return s.Patches
+	return ptr.Deref(s, PatchesSpec{}).Patches
 }
 
 // GetImages returns the images.
 func (s *PatchesSpec) GetImages() []v1alpha1.Image {
-	if s == nil {
-		return nil
-	}
-	return s.Images
+	return ptr.Deref(s, PatchesSpec{}).Images
 }
