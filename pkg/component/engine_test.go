@@ -146,7 +146,7 @@ func testHandler(t testing.TB, engine *fakeEngine, options ...ReconcilerOptions)
 			self:      settings.Operator,
 			local:     fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}).Build(),
 			author:    authorTypeOf[*widget](),
-			digestKey: fixedKey("0123456789abcdef"),
+			digestKey: fixedKey("0123456789abcdef").Get,
 			targets:   &fakeTargets{target: targets.Connection{Engine: engine}},
 			now:       now,
 			code:      newUserCode(map[hookPoint][]hook{}, nil, nil),

@@ -35,15 +35,10 @@ type opener struct {
 	code      *userCode
 	local     client.Client // reads from the server
 	mapper    meta.RESTMapper
-	digestKey digestKey
+	digestKey func(context.Context) ([]byte, error)
 	targets   targetClusters
 	watches   *targets.Watches // may be nil
 	now       func() time.Time
-}
-
-// digestKey is targets.DigestKey.
-type digestKey interface {
-	Get(ctx context.Context) ([]byte, error)
 }
 
 // targetClusters is targets.Targets.
@@ -76,10 +71,7 @@ func (o *opener) basicContext(ctx context.Context) context.Context {
 	return known.In(ctx)
 }
 
-// fluxRequestedAt is the annotation by which Flux asks for a reconcile.
-const fluxRequestedAt = vocabulary.AnnotationReconcileRequestedAt
-
-// maxReconcileAt is how much of the value of such an annotation is recorded, in bytes.
+// maxReconcileAt is how much of the value of an annotation that asks for a reconcile is recorded, in bytes.
 //
 // Unit: bytes
 // Limit: the value of the annotation reconcile-at that the status records; the rest is cut.
@@ -88,7 +80,7 @@ const maxReconcileAt = 128
 // reconcileAt returns the request of a user for a reconcile. Of two it is the later, and what
 // is no time in the form of RFC 3339 counts as earlier than any.
 func (o *opener) reconcileAt(obj Component) string {
-	own, flux := o.self.Value(obj, vocabulary.AnnotationReconcileAt), obj.GetAnnotations()[fluxRequestedAt]
+	own, flux := o.self.Value(obj, vocabulary.AnnotationReconcileAt), obj.GetAnnotations()[vocabulary.AnnotationReconcileRequestedAt]
 	at := func(text string) time.Time {
 		t, _ := time.Parse(time.RFC3339, text) // zero if it is none
 		return t

@@ -27,8 +27,8 @@ func newRelease(t *testing.T, namespace, key string) (*handler, *fakeEngine) {
 	t.Helper()
 	engine := &fakeEngine{outcome: reconciler.Outcome{Inventory: someInventory}}
 	h, _ := testHandler(t, engine)
-	h.digestKey, h.settings.operatorNamespace = fixedKey(key), namespace
-	h.revisions.DigestKey = h.digestKey.Get
+	h.digestKey, h.settings.operatorNamespace = fixedKey(key).Get, namespace
+	h.revisions.DigestKey = h.digestKey
 	h.records = newRecords(h.steps, 0)
 	return h, engine
 }
@@ -100,7 +100,7 @@ func TestWithoutADigestKeyNothingIsApplied(t *testing.T) {
 	h, _ := testHandler(t, engine)
 	h.digestKey = targets.NewDigestKey(fake.NewFakeClient(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "shop.example.com-digest-key"},
-	}), client.ObjectKey{Namespace: "operators", Name: "shop.example.com-digest-key"})
+	}), client.ObjectKey{Namespace: "operators", Name: "shop.example.com-digest-key"}).Get
 	if _, err := h.applier.createOrUpdate(t.Context(), newWidget(), noCommit); err == nil || len(engine.applied) > 0 {
 		t.Errorf("error %v", err)
 	}

@@ -20,6 +20,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -298,10 +299,8 @@ type settings struct {
 	serviceAccount    string // empty: no impersonation by default
 	policies          reconciler.Policies
 	management        v1alpha1.ManagementPolicy
-	ofNamespaces      bool // management policies may stand on namespaces, too
-	readyWhen         []reconciler.ReadyWhen
-	ignoreFields      []reconciler.IgnoreFields
-	sharedTypes       []string
+	objects           ObjectOptions
+	users             UserOptions
 	schemeBuilder     types.SchemeBuilder  // may be nil
 	leaderLock        *LeaderLock          // may be nil
 	tracerProvider    trace.TracerProvider // may be nil
@@ -311,11 +310,6 @@ type settings struct {
 	rollbackOnFailure bool
 	requireApproval   bool
 	rollout           *fleet.Limits // may be nil
-	adoptReleases     bool
-	secretPatches     bool
-	noPreviews        bool
-
-	dialPolicy        cluster.DialPolicy // nil: the default of the pool
 	targetConcurrency int
 
 	// operatorNamespace is where the operator's own objects are.
@@ -346,36 +340,29 @@ const maxFieldOwner = 128
 func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	s := settings{
 		Operator: identity.Operator{
-			Name: name, FieldOwner: cmp.Or(valueOr(options.FieldOwner, ""), name), Finalizer: cmp.Or(valueOr(options.Finalizer, ""), name),
+			Name: name, FieldOwner: cmp.Or(ptr.Deref(options.FieldOwner, ""), name), Finalizer: cmp.Or(ptr.Deref(options.Finalizer, ""), name),
 			AdoptOperator: options.Operator.AdoptOperator,
 		},
-		serviceAccount: valueOr(options.DefaultServiceAccount, ""),
+		serviceAccount: ptr.Deref(options.DefaultServiceAccount, ""),
 		policies: reconciler.Policies{
-			Adoption:          valueOr(options.AdoptionPolicy, v1alpha1.AdoptionPolicyIfUnowned),
-			Update:            valueOr(options.UpdatePolicy, v1alpha1.UpdatePolicyReplace),
-			Delete:            valueOr(options.DeletePolicy, v1alpha1.DeletePolicyDelete),
-			Drift:             valueOr(options.DriftPolicy, v1alpha1.DriftPolicyRepair),
-			MissingNamespaces: valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
+			Adoption:          ptr.Deref(options.AdoptionPolicy, v1alpha1.AdoptionPolicyIfUnowned),
+			Update:            ptr.Deref(options.UpdatePolicy, v1alpha1.UpdatePolicyReplace),
+			Delete:            ptr.Deref(options.DeletePolicy, v1alpha1.DeletePolicyDelete),
+			Drift:             ptr.Deref(options.DriftPolicy, v1alpha1.DriftPolicyRepair),
+			MissingNamespaces: ptr.Deref(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyCreate),
 		},
-		management:     valueOr(options.ManagementPolicy, v1alpha1.ManagementPolicyManage),
-		ofNamespaces:   options.Users.NamespaceManagementPolicies,
-		readyWhen:      options.Objects.ReadyWhen,
-		ignoreFields:   options.Objects.IgnoreFields,
-		sharedTypes:    options.Objects.SharedTypes,
+		management:     ptr.Deref(options.ManagementPolicy, v1alpha1.ManagementPolicyManage),
+		objects:        options.Objects,
+		users:          options.Users,
 		schemeBuilder:  options.SchemeBuilder,
 		leaderLock:     options.Controller.LeaderLock,
 		tracerProvider: options.Controller.TracerProvider,
-		minReady:       time.Duration(valueOr(options.Revisions.MinReadySeconds, 10)) * time.Second,
+		minReady:       time.Duration(ptr.Deref(options.Revisions.MinReadySeconds, 10)) * time.Second,
 
-		historyLimit:      valueOr(options.Revisions.RevisionHistoryLimit, defaultHistoryLimit),
+		historyLimit:      ptr.Deref(options.Revisions.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.Revisions.RollbackOnFailure,
 		requireApproval:   options.Revisions.RequireApproval,
-		adoptReleases:     options.Users.AdoptHelmReleases,
-		secretPatches:     options.Users.AllowSecretPatches,
-		noPreviews:        options.Users.DisablePreviews,
-
-		dialPolicy:        options.Users.TargetDialPolicy,
-		targetConcurrency: valueOr(options.Controller.TargetConcurrency, 1),
+		targetConcurrency: ptr.Deref(options.Controller.TargetConcurrency, 1),
 	}
 	var errs []error
 	for _, rule := range options.Objects.ReadyWhen {
@@ -386,12 +373,12 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	}
 	errs = append(errs, checkSharedTypes(options.Objects.SharedTypes)...)
 	var err error
-	if s.operatorNamespace, err = operatorNamespace(options.Operator.OperatorNamespace, processSurroundings()); err != nil {
+	if s.operatorNamespace, err = operatorNamespace(options.Operator.OperatorNamespace, podNamespaceFile); err != nil {
 		errs = append(errs, err)
 	}
 	if options.Operator.Namespaced {
 		s.onlyNamespace = s.operatorNamespace
-		s.policies.MissingNamespaces = valueOr(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyDoNotCreate)
+		s.policies.MissingNamespaces = ptr.Deref(options.MissingNamespacesPolicy, v1alpha1.MissingNamespacesPolicyDoNotCreate)
 	}
 	errs = append(errs, s.resolveSetup(options))
 	if s.leaderLock != nil && s.leaderLock.Interface == nil {
@@ -470,13 +457,6 @@ func checkValue[P ~string](what string, value P, allowed []P) error {
 	return fmt.Errorf("%s %q: must be one of %v", what, string(value), allowed)
 }
 
-func valueOr[V any](pointer *V, otherwise V) V {
-	if pointer == nil {
-		return otherwise
-	}
-	return *pointer
-}
-
 const (
 	// podNamespaceVariable is usually filled by the downward API.
 	podNamespaceVariable = "POD_NAMESPACE"
@@ -486,32 +466,22 @@ const (
 	fallbackNamespace = "default"
 )
 
-// surroundings are what a process can find out about where it runs.
-type surroundings struct {
-	getenv   func(variable string) string
-	readFile func(path string) ([]byte, error)
-}
-
-func processSurroundings() surroundings {
-	return surroundings{getenv: os.Getenv, readFile: os.ReadFile}
-}
-
 // OperatorNamespace returns the default of the option OperatorNamespace. The error says where a bad
 // name comes from.
-func OperatorNamespace() (string, error) { return operatorNamespace(nil, processSurroundings()) }
+func OperatorNamespace() (string, error) { return operatorNamespace(nil, podNamespaceFile) }
 
 // operatorNamespace returns the namespace of the operator's own objects. The error
 // says where a bad name comes from.
-func operatorNamespace(option *string, around surroundings) (name string, err error) {
+func operatorNamespace(option *string, file string) (name string, err error) {
 	from := "option OperatorNamespace"
 	if option != nil {
 		name = *option
-	} else if name = around.getenv(podNamespaceVariable); name != "" {
+	} else if name = os.Getenv(podNamespaceVariable); name != "" {
 		from = "variable " + podNamespaceVariable
 	} else {
 		// A file that cannot be read is that of a process outside of a cluster.
-		content, _ := around.readFile(podNamespaceFile)
-		from = "file " + podNamespaceFile
+		content, _ := os.ReadFile(file)
+		from = "file " + file
 		name = cmp.Or(strings.TrimSpace(string(content)), fallbackNamespace)
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

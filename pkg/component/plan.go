@@ -518,7 +518,7 @@ func (pl *planner) planTarget(ctx context.Context, obj Component, p *Plan) (reso
 		return resolved, targets.Connection{}, err
 	}
 	p.Remote = access.Kubeconfig != nil
-	if _, err := pl.digestKey.Get(ctx); err != nil {
+	if _, err := pl.digestKey(ctx); err != nil {
 		return resolved, targets.Connection{}, err
 	}
 	var t targets.Connection
@@ -545,7 +545,7 @@ const (
 // hashed returns the digest of manifests with the key of the operator: they may hold secrets. The key
 // was read before.
 func (pl *planner) hashed(ctx context.Context, digestOfManifests string) string {
-	key, err := pl.digestKey.Get(ctx)
+	key, err := pl.digestKey(ctx)
 	if err != nil {
 		return ""
 	}

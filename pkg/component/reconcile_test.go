@@ -382,7 +382,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 // must not be used after it has failed.
 func TestAFullReconcileThatFailsEarlyDropsWhatWasRendered(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
-	h.digestKey, h.revisions.DigestKey = brokenKey{}, brokenKey{}.Get
+	h.digestKey, h.revisions.DigestKey = brokenKey, brokenKey
 	obj := withRefs(widgetReferences{})
 	obj.Status.ProcessingDigest, obj.Status.Inventory.Operator = "digest/manifests", &v1alpha1.InventoryOperator{Namespace: "red"}
 	key := client.ObjectKeyFromObject(obj)
@@ -398,9 +398,7 @@ func TestAFullReconcileThatFailsEarlyDropsWhatWasRendered(t *testing.T) {
 	}
 }
 
-type brokenKey struct{}
-
-func (brokenKey) Get(context.Context) ([]byte, error) {
+func brokenKey(context.Context) ([]byte, error) {
 	return nil, errors.New("the Secret cannot be read")
 }
 

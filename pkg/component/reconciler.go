@@ -44,7 +44,6 @@ type Reconciler[T Component] struct {
 type running struct {
 	handler  *handler
 	triggers *trigger.Queue
-	client   client.Client // of the operator; reads from the server
 }
 
 var _ reconcile.Reconciler = (*Reconciler[Component])(nil)
@@ -118,7 +117,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 			if other, _, _ := unstructured.NestedString(mistake.object.Object, "status", "reconciler"); r.settings.Claim(mistake.object, other) != "" {
 				return ctrl.Result{}, nil
 			}
-			return reportUndecodable(ctx, running.client, r.settings.FieldOwner, mistake)
+			return reportUndecodable(ctx, running.handler.local, r.settings.FieldOwner, mistake)
 		}
 		return result, err
 	})
@@ -189,6 +188,7 @@ func (r *Reconciler[T]) addHook(point hookPoint, hook HookFunc[T]) *Reconciler[T
 	}
 	if r.running.Load() != nil {
 		r.late.Store(new(fmt.Errorf("a %s hook was registered after the setup", point)))
+		return r // the hooks are in use
 	}
 	r.hooks[point] = append(r.hooks[point], hookOf(hook))
 	return r

@@ -47,7 +47,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 	known.ReconcilerName, known.Component, known.Revision, known.Preview = r.settings.Name, obj, 1, true
 	ctx = known.In(renders.WithTime(ctx, time.Unix(0, 0).UTC()))
 	ctx, randomness := renders.WithRandomness(ctx)
-	generator := rendering.Patched(r.generator, r.settings.secretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
+	generator := rendering.Patched(r.generator, r.settings.users.AllowSecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
 	objects, err = manifests.Generate(ctx, generator, resolved.Namespace, resolved.Name, obj.GetSpec())
 	if randomness.Used() {
 		notes = append(notes, "a template uses random values or the time, so another rendering may differ")
@@ -57,7 +57,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 
 func newRenderer(generator manifests.Generator, s *steps) *rendering.Renderer {
 	return &rendering.Renderer{
-		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.secretPatches, Telemetry: s.telemetry,
+		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.users.AllowSecretPatches, Telemetry: s.telemetry,
 		Now: func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
 		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
 			return callUserCode(ctx, s.code, key, "generator", s.code.generateTimeout, generate)

@@ -617,9 +617,9 @@ func TestAnotherKeyAndAnotherGenerator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	key, _ := o.digestKey.Get(t.Context())
+	key, _ := o.digestKey(t.Context())
 	o.obj.Status.Inventory.Operator = &v1alpha1.InventoryOperator{Key: hash.Hasher{Key: key}.ID()}
-	o.digestKey, o.revisions.DigestKey = fixedKey("another key"), fixedKey("another key").Get
+	o.digestKey, o.revisions.DigestKey = fixedKey("another key").Get, fixedKey("another key").Get
 	if _, err := o.reconcile(version{digest: "2"}); err != nil || o.obj.Status.Revision != 1 {
 		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
 	}

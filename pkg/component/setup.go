@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -115,11 +114,11 @@ func (r *Reconciler[T]) setup(mgr ctrl.Manager, blder *ctrl.Builder, workers int
 	if err != nil {
 		return r.setupError(err)
 	}
-	running := &running{triggers: triggers, client: confidential.Client(uncached)}
-	if running.handler, err = r.connect(mgr, running, gvk, workers); err != nil {
+	running := &running{triggers: triggers}
+	if running.handler, err = r.connect(mgr, confidential.Client(uncached), triggers, gvk, workers); err != nil {
 		return r.setupError(err)
 	}
-	if r.settings.ofNamespaces {
+	if r.settings.users.NamespaceManagementPolicies {
 		session.WatchNamespaces(mgr, blder, gvk, r.settings.Name)
 	}
 	if running.handler.previews != nil {
@@ -280,19 +279,25 @@ func targetScheme(managers *runtime.Scheme, s settings, generator manifests.Gene
 }
 
 // connect makes the handler of a running reconciler, and adds the runnables beside it to the manager.
-func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.GroupVersionKind, workers int) (*handler, error) {
+func (r *Reconciler[T]) connect(mgr ctrl.Manager, local client.Client, queue *trigger.Queue, gvk schema.GroupVersionKind, workers int) (*handler, error) {
 	scheme, err := targetScheme(mgr.GetScheme(), r.settings, r.generator)
 	if err != nil {
 		return nil, fmt.Errorf("scheme for the target cluster: %w", err)
 	}
-	handler := r.newHandler(about, gvk)
+	self := r.settings.Operator
+	self.Kind = gvk
+	handler := newHandler(&steps{
+		opener:   &opener{settings: r.settings, self: self, author: authorTypeOf[T](), local: local, now: r.now},
+		memory:   newMemory(),
+		triggers: queue,
+	})
 	handler.telemetry = telemetry.New(telemetry.Options{
 		Controller: controllerName(gvk), Self: &handler.self, Tracer: trace.New(r.settings.tracerProvider),
 		Recorder: events.NewRecorder(mgr, r.settings.Name), Now: r.now,
 	})
-	handler.code = newUserCode(cloneHooks(r.hooks), mgr.GetClient(), r.settings.leaderLock)
+	handler.code = newUserCode(r.hooks, mgr.GetClient(), r.settings.leaderLock)
 	handler.mapper = mgr.GetRESTMapper()
-	key := targets.NewDigestKey(about.client, targets.DigestKeySecret(r.settings.operatorNamespace, r.settings.Name))
+	key := targets.NewDigestKey(local, targets.DigestKeySecret(r.settings.operatorNamespace, r.settings.Name))
 	clusters := targets.New(mgr.GetConfig(), targets.Options{
 		Name: r.settings.Name,
 		Engine: reconciler.ReconcilerOptions{
@@ -302,16 +307,16 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 			DeletePolicy:            &r.settings.policies.Delete,
 			DriftPolicy:             &r.settings.policies.Drift,
 			MissingNamespacesPolicy: &r.settings.policies.MissingNamespaces,
-			ReadyWhen:               r.settings.readyWhen,
-			IgnoreFields:            r.settings.ignoreFields,
-			SharedTypes:             sharedTypes(r.generator, r.settings.sharedTypes),
+			ReadyWhen:               r.settings.objects.ReadyWhen,
+			IgnoreFields:            r.settings.objects.IgnoreFields,
+			SharedTypes:             sharedTypes(r.generator, r.settings.objects.SharedTypes),
 			Scheme:                  scheme,
 			TracerProvider:          r.settings.tracerProvider,
 			Now:                     r.now,
 		},
 		Pool: target.Options{
 			Cluster:    cluster.Options{Scheme: scheme},
-			DialPolicy: r.settings.dialPolicy,
+			DialPolicy: r.settings.users.TargetDialPolicy,
 			LocalUID:   r.settings.clusterUID,
 			Slots:      r.settings.targetConcurrency,
 			// One worker is left for the local cluster, whatever the others wait for.
@@ -320,24 +325,24 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 		OnlyNamespace: r.settings.onlyNamespace,
 
 		DigestKey: key,
-		LocalUID:  targets.NewClusterUID(about.client, cmp.Or(r.settings.onlyNamespace, targets.KubeSystem), r.settings.clusterUID),
-		Queue:     about.triggers,
+		LocalUID:  targets.NewClusterUID(local, cmp.Or(r.settings.onlyNamespace, targets.KubeSystem), r.settings.clusterUID),
+		Queue:     queue,
 	})
-	handler.digestKey, handler.targets = key, clusters
+	handler.digestKey, handler.targets = key.Get, clusters
 	renderer := newRenderer(r.generator, handler.steps)
 	renderer.Scheme, renderer.Revisions = scheme, revisions.NewStore(revisions.Options{
-		Client: about.client, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
+		Client: local, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
 	})
 	handler.revisions = newSource(handler.steps, renderer)
 	handler.records = newRecords(handler.steps, r.inventoryThreshold)
 	handler.concluder = newConcluder(handler.steps)
-	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), about.triggers.RequestFull, handler.concluder.ResetDelay); err != nil {
+	if handler.watches, err = targets.NewWatches(mgr.GetConfig(), queue.RequestFull, handler.concluder.ResetDelay); err != nil {
 		return nil, err
 	}
 	handler.concluder.Watches = handler.watches
-	handler.fleet = newFleet(handler.steps, mgr.GetCache(), about.triggers.RequestFull)
+	handler.fleet = newFleet(handler.steps, mgr.GetCache(), queue.RequestFull)
 	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.records.CleanUpOrphans}
-	if !r.settings.noPreviews {
+	if !r.settings.users.DisablePreviews {
 		handler.previews = newPreviews(handler.planner, mgr.Elected())
 		runs = append(runs, handler.previews.run)
 	}
@@ -346,14 +351,14 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, about *running, gvk schema.Gro
 			return nil, err
 		}
 	}
-	handler.sessions, err = session.New(r.sessionOptions(about, handler))
+	handler.sessions, err = session.New(handler.sessionOptions())
 	return handler, err
 }
 
 // newSource returns the source of the revisions of the components of a handler.
 func newSource(s *steps, renderer *rendering.Renderer) *revision.Source {
 	return &revision.Source{
-		Self: &s.self, Renderer: renderer, DigestKey: s.digestKey.Get, HistoryLimit: s.settings.historyLimit, AdoptReleases: s.settings.adoptReleases,
+		Self: &s.self, Renderer: renderer, DigestKey: s.digestKey, HistoryLimit: s.settings.historyLimit, AdoptReleases: s.settings.users.AdoptHelmReleases,
 		Now: func() time.Time { return s.now() },
 		References: func(obj identity.Component) []references.Found {
 			found, _ := s.author.finder.Find(obj.GetSpec())
@@ -370,7 +375,7 @@ func newConcluder(s *steps) *conclude.Concluder {
 	return &conclude.Concluder{
 		Self: &s.self, Telemetry: s.telemetry, RequestFast: s.triggers.RequestFast, Local: s.local, Now: func() time.Time { return s.now() },
 		Author: conclude.Author{
-			Intervals: intervalsOf, RollsBack: s.settings.rollsBack, ReadyWhen: s.settings.readyWhen, MinReady: s.settings.minReady, Limiter: s.settings.ownLimiter,
+			Intervals: intervalsOf, RollsBack: s.settings.rollsBack, ReadyWhen: s.settings.objects.ReadyWhen, MinReady: s.settings.minReady, Limiter: s.settings.ownLimiter,
 			Access: func(obj identity.Component) (target.Access, error) { return accessOf(obj, s.settings) },
 			Suspension: func(obj identity.Component) (string, time.Duration) {
 				own, _ := s.suspensionOf(obj)
@@ -380,17 +385,6 @@ func newConcluder(s *steps) *conclude.Concluder {
 	}
 }
 
-// newHandler returns a handler without the parts that come from the manager.
-func (r *Reconciler[T]) newHandler(about *running, gvk schema.GroupVersionKind) *handler {
-	self := r.settings.Operator
-	self.Kind = gvk
-	return newHandler(&steps{
-		opener:   &opener{settings: r.settings, self: self, author: authorTypeOf[T](), local: about.client, now: r.now},
-		memory:   newMemory(),
-		triggers: about.triggers,
-	})
-}
-
 // newRecords returns the keeper of inventories for a handler that is complete without it.
 func newRecords(s *steps, threshold int) *record.Keeper {
 	settings, sealer := s.settings, v1alpha1.InventoryOperator{Namespace: s.settings.operatorNamespace}
@@ -398,7 +392,7 @@ func newRecords(s *steps, threshold int) *record.Keeper {
 		sealer.Lease = settings.leaderLock.Describe()
 	}
 	return &record.Keeper{
-		Self: &s.self, Sealer: sealer, DigestKey: s.digestKey.Get, Revisions: s.revisions.Renderer.Revisions,
+		Self: &s.self, Sealer: sealer, DigestKey: s.digestKey, Revisions: s.revisions.Renderer.Revisions,
 		Store: inventory.NewStore(inventory.Options{
 			Client: s.local, Name: settings.Name, FieldOwner: settings.FieldOwner,
 			Namespace: settings.operatorNamespace, Only: settings.onlyNamespace, Threshold: threshold,
@@ -419,39 +413,31 @@ func newRecords(s *steps, threshold int) *record.Keeper {
 	}
 }
 
-func (r *Reconciler[T]) sessionOptions(about *running, h *handler) session.Options[Component] {
+func (h *handler) sessionOptions() session.Options[Component] {
 	options := session.Options[Component]{
 		Elsewhere: func(obj Component) string { return h.self.Claim(obj, obj.GetStatus().Reconciler) },
 		Former:    func(obj Component) string { return h.self.FormerFinalizer(obj) },
 
-		Name:             r.settings.Name,
-		ManagementPolicy: r.settings.management,
+		Name:             h.settings.Name,
+		ManagementPolicy: h.settings.management,
 
-		Client:     about.client,
-		Reader:     &reader{Reader: about.client, kind: h.self.Kind, selector: r.settings.selector},
-		Finalizer:  r.settings.Finalizer,
-		FieldOwner: r.settings.FieldOwner,
+		Client:     h.local,
+		Reader:     &reader{Reader: h.local, kind: h.self.Kind, selector: h.settings.selector},
+		Finalizer:  h.settings.Finalizer,
+		FieldOwner: h.settings.FieldOwner,
 		Recorder:   h.telemetry.Recorder,
 		New:        h.author.new,
 		Conditions: conditionsOf,
-		Leading:    r.settings.leaderLock.leading,
+		Leading:    h.settings.leaderLock.leading,
 
 		ObservedGenerationAlways: true,
 	}
-	if r.settings.ofNamespaces {
-		options.Namespaces = about.client
+	if h.settings.users.NamespaceManagementPolicies {
+		options.Namespaces = h.local
 	}
 	return options
 }
 
 func conditionsOf(obj Component) conditions.Setter {
 	return conditions.For(obj, &obj.GetStatus().Conditions)
-}
-
-func cloneHooks(hooks map[hookPoint][]hook) map[hookPoint][]hook {
-	clone := maps.Clone(hooks)
-	for point := range clone {
-		clone[point] = slices.Clone(clone[point])
-	}
-	return clone
 }

@@ -42,7 +42,7 @@ const (
 // reconcile. If the cluster is busy, the reconcile ends here: no worker waits. The engine of
 // the target makes digests, so the key has to be there.
 func (o *opener) connect(ctx context.Context, obj Component, access target.Access) (targets.Connection, error) {
-	if _, err := o.digestKey.Get(ctx); err != nil {
+	if _, err := o.digestKey(ctx); err != nil {
 		return targets.Connection{}, err
 	}
 	t, err := o.targets.Connect(access, client.ObjectKeyFromObject(obj))
