@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
@@ -19,30 +20,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// DiffRevisions returns what differs between the manifests of two revisions of a component that are in
-// its history: the objects that only the second one has (report.ChangeCreate), those that
-// only the first one has (ChangeDelete), and those with other fields (ChangeUpdate). No value of a
-// Secret is in it, and no value at all if a Secret was read for one of the revisions.
-//
-// It fails if the manifests of one of the revisions are not kept, and before the setup.
-func (r *Reconciler[T]) DiffRevisions(ctx context.Context, key client.ObjectKey, from, to int64) ([]report.PlannedChange, error) {
-	running := r.running.Load()
-	if running == nil {
-		return nil, fmt.Errorf("reconciler %s: DiffRevisions was called before SetupWithManager", r.settings.Name)
-	}
-	changes, _, err := running.handler.planner.diffRevisions(ctx, key, from, to, func(Component) error { return nil })
-	return changes, err
-}
-
-// diffRevisions also returns which of the objects are in the namespace of the component. The check may refuse the
-// component that was read.
-func (pl *planner) diffRevisions(ctx context.Context, key client.ObjectKey, from, to int64, check func(Component) error) (changes []report.PlannedChange, beside func(report.Key) bool, err error) {
-	obj := pl.author.new()
+// diffRevisions returns what differs between the manifests of two revisions of a component that are in its history: the objects
+// that only the second one has (report.ChangeCreate), the objects that only the first one has (ChangeDelete), and those with other
+// fields (ChangeUpdate). No value of a Secret is in it, and no value at all if a Secret was read for one of the revisions. It also
+// returns which of the objects are in the namespace of the component.
+func (pl *planner) diffRevisions(ctx context.Context, key client.ObjectKey, uid apitypes.UID, from, to int64) (changes []report.PlannedChange, beside func(report.Key) bool, err error) {
 	ctx = confidential.Start(ctx, false)
-	if err := pl.local.Get(ctx, key, obj); err != nil {
-		return nil, nil, fmt.Errorf("read %s %s: %w", pl.self.Kind.Kind, key, err)
-	}
-	if err := check(obj); err != nil {
+	obj, err := pl.read(ctx, key, uid)
+	if err != nil {
 		return nil, nil, err
 	}
 	var sets [2]rendering.Rendering

@@ -11,18 +11,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -34,7 +35,6 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
-	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
@@ -64,17 +64,17 @@ type PlanRequest[T Component] struct {
 	Generator manifests.Generator
 }
 
-// planRequest is a PlanRequest for components of any type.
+// planRequest is a PlanRequest for components of any type. It has no Edited.
 type planRequest struct {
 	PlanRequest[Component]
+	// replacesMetadata: labels and annotations of the Manifest take the place of the stored ones.
+	replacesMetadata bool
 	// mustBeAdmitted: a Manifest that the server does not admit is an error, not an incomplete plan.
 	mustBeAdmitted bool
 	// withManifests: the plan has the manifests.
 	withManifests bool
-}
-
-func planRequestOf[T Component](r PlanRequest[T]) planRequest {
-	return planRequest{PlanRequest: PlanRequest[Component]{Key: r.Key, Edited: r.Edited, Manifest: r.Manifest, Delete: r.Delete, Generator: r.Generator}}
+	// uid is the uid of the component; empty if it may have any.
+	uid apitypes.UID
 }
 
 // Plan is everything that the reconciler would do for a component until the component is ready, or
@@ -116,7 +116,16 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 	if running == nil {
 		return Plan{}, fmt.Errorf("reconciler %s: Plan was called before SetupWithManager", r.settings.Name)
 	}
-	return running.handler.planner.plan(ctx, planRequestOf(request), func(Component) error { return nil })
+	asked := planRequest{PlanRequest: PlanRequest[Component]{Key: request.Key, Manifest: request.Manifest, Delete: request.Delete, Generator: request.Generator}}
+	if request.Manifest == nil && !renders.IsNil(request.Edited) {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Edited)
+		if err != nil {
+			return Plan{}, fmt.Errorf("the edited %s %s: %w", running.handler.self.Kind.Kind, request.Key, err)
+		}
+		asked.Manifest, asked.replacesMetadata = &unstructured.Unstructured{Object: content}, true
+		asked.Manifest.SetGroupVersionKind(running.handler.self.Kind)
+	}
+	return running.handler.planner.plan(ctx, asked)
 }
 
 // PlanAll plans all components that the reconciler has, as an upgrade of the operator would change
@@ -144,28 +153,17 @@ func (r *Reconciler[T]) PlanAll(ctx context.Context, generator manifests.Generat
 		concurrency = defaultPlans
 	}
 	var mu sync.Mutex
-	var planning sync.WaitGroup
-	slots := make(chan struct{}, concurrency)
-	defer planning.Wait()
-	for _, key := range keys {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case slots <- struct{}{}:
-		}
-		planning.Go(func() {
-			defer func() { <-slots }()
-			var plan Plan
-			err := guard.Call(func() (err error) {
-				plan, err = r.Plan(ctx, PlanRequest[T]{Key: key, Generator: generator})
-				return err
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			planned(key, plan, err)
+	workqueue.ParallelizeUntil(ctx, concurrency, len(keys), func(i int) {
+		var plan Plan
+		err := guard.Call(func() (err error) {
+			plan, err = r.Plan(ctx, PlanRequest[T]{Key: keys[i], Generator: generator})
+			return err
 		})
-	}
-	return nil
+		mu.Lock()
+		defer mu.Unlock()
+		planned(keys[i], plan, err)
+	})
+	return ctx.Err()
 }
 
 // defaultPlans is how many components are planned at the same time.
@@ -190,14 +188,11 @@ func (pl *planner) listKeys(ctx context.Context, namespace string) ([]client.Obj
 }
 
 // plan makes a plan. It goes the way of createOrUpdate and delete, on a copy of the component, and
-// leaves out the writes. The check may refuse the component before anything else is done.
-func (pl *planner) plan(ctx context.Context, request planRequest, check func(Component) error) (Plan, error) {
+// leaves out the writes.
+func (pl *planner) plan(ctx context.Context, request planRequest) (Plan, error) {
 	ctx = confidential.Start(ctx, false)
 	obj, incomplete, err := pl.planned(ctx, request)
 	if err != nil {
-		return Plan{}, err
-	}
-	if err := check(obj); err != nil {
 		return Plan{}, err
 	}
 	p := Plan{Kind: pl.self.Kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID()}
@@ -220,57 +215,25 @@ func (pl *planner) plan(ctx context.Context, request planRequest, check func(Com
 	return p, err
 }
 
-// planned returns a copy of the component to plan, and says why it may be incomplete.
-func (pl *planner) planned(ctx context.Context, request planRequest) (obj Component, incomplete string, err error) {
-	stored := pl.author.new()
-	err = pl.local.Get(ctx, request.Key, stored)
-	if request.Manifest != nil && client.IgnoreNotFound(err) == nil {
-		return pl.plannedManifest(ctx, request, stored, err == nil)
+// read reads a component. It is an error if the component does not have the uid; an empty one counts as any.
+func (pl *planner) read(ctx context.Context, key client.ObjectKey, uid apitypes.UID) (Component, error) {
+	obj := pl.author.new()
+	if err := pl.local.Get(ctx, key, obj); err != nil {
+		return obj, fmt.Errorf("read %s %s: %w", pl.self.Kind.Kind, key, err)
 	}
-	if renders.IsNil(request.Edited) || err != nil && !apierrors.IsNotFound(err) {
-		if err != nil {
-			err = fmt.Errorf("read %s %s: %w", pl.self.Kind.Kind, request.Key, err)
-		}
-		return stored, "", err
+	if uid != "" && obj.GetUID() != uid {
+		return obj, fmt.Errorf("%s %s was replaced by another one", pl.self.Kind.Kind, key)
 	}
-	edited, copyErr := identity.Copy(request.Edited)
-	if copyErr != nil {
-		return stored, "", copyErr
-	}
-	edited.SetNamespace(request.Key.Namespace)
-	edited.SetName(request.Key.Name)
-	if err != nil {
-		*edited.GetStatus() = Status{}
-		edited.SetResourceVersion("")
-		edited.SetUID("")
-		edited.SetGeneration(1)
-		incomplete, err = pl.completed(edited, pl.local.Create(ctx, edited, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner)))
-		edited.SetUID("") // each dry run has another one
-		return edited, incomplete, err
-	}
-	*edited.GetStatus() = *stored.GetStatus().DeepCopy()
-	edited.SetUID(stored.GetUID())
-	edited.SetGeneration(stored.GetGeneration() + 1)
-	edited.SetFinalizers(stored.GetFinalizers())
-	edited.SetDeletionTimestamp(stored.GetDeletionTimestamp())
-	asked := edited
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
-		if asked, err = identity.Copy(edited); err != nil {
-			return err
-		}
-		asked.SetResourceVersion(stored.GetResourceVersion())
-		err := pl.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
-		if apierrors.IsConflict(err) {
-			return errors.Join(err, pl.local.Get(ctx, request.Key, stored))
-		}
-		return err
-	})
-	incomplete, err = pl.completed(edited, err)
-	return asked, incomplete, err
+	return obj, nil
 }
 
-// plannedManifest is planned for an edited component as a file has it.
-func (pl *planner) plannedManifest(ctx context.Context, request planRequest, stored Component, exists bool) (obj Component, incomplete string, err error) {
+// planned returns the component to plan, and says why it may be incomplete.
+func (pl *planner) planned(ctx context.Context, request planRequest) (obj Component, incomplete string, err error) {
+	stored, err := pl.read(ctx, request.Key, request.uid)
+	exists := err == nil
+	if request.Manifest == nil || !exists && (request.uid != "" || !apierrors.IsNotFound(err)) {
+		return stored, "", err
+	}
 	if got := request.Manifest.GroupVersionKind(); got != pl.self.Kind {
 		return stored, "", fmt.Errorf("the edited object is a %s of %s, not a %s of %s", got.Kind, got.GroupVersion(), pl.self.Kind.Kind, pl.self.Kind.GroupVersion())
 	}
@@ -280,7 +243,7 @@ func (pl *planner) plannedManifest(ctx context.Context, request planRequest, sto
 	edited.SetName(request.Key.Name)
 	edited.SetManagedFields(nil)
 	edited.SetUID("")
-	whole := edited.GetResourceVersion() != ""
+	replacesMetadata := request.replacesMetadata || edited.GetResourceVersion() != ""
 	edited.SetResourceVersion("")
 	ask := func() (*unstructured.Unstructured, error) {
 		asked := edited.DeepCopy()
@@ -291,21 +254,22 @@ func (pl *planner) plannedManifest(ctx context.Context, request planRequest, sto
 		asked.SetResourceVersion(stored.GetResourceVersion())
 		asked.SetFinalizers(stored.GetFinalizers())
 		asked.SetOwnerReferences(stored.GetOwnerReferences())
-		if !whole {
-			asked.SetLabels(mergedMaps(stored.GetLabels(), asked.GetLabels()))
-			asked.SetAnnotations(mergedMaps(stored.GetAnnotations(), asked.GetAnnotations()))
+		if !replacesMetadata {
+			asked.SetLabels(labels.Merge(stored.GetLabels(), asked.GetLabels()))
+			asked.SetAnnotations(labels.Merge(stored.GetAnnotations(), asked.GetAnnotations()))
 		}
 		return asked, pl.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
 	}
 	var asked *unstructured.Unstructured
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
-		var err error
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // the status may be written meanwhile
 		if asked, err = ask(); apierrors.IsConflict(err) {
-			return errors.Join(err, pl.local.Get(ctx, request.Key, stored))
+			var unread error
+			stored, unread = pl.read(ctx, request.Key, request.uid)
+			return errors.Join(err, unread)
 		}
 		return err
 	})
-	if incomplete, err = pl.completed(stored, err); err != nil {
+	if incomplete, err = pl.completed(edited, err); err != nil {
 		return stored, "", err
 	}
 	if request.mustBeAdmitted && incomplete != "" {
@@ -317,29 +281,21 @@ func (pl *planner) plannedManifest(ctx context.Context, request planRequest, sto
 		return stored, "", fmt.Errorf("the edited %s %s: %w", pl.self.Kind.Kind, request.Key, err)
 	}
 	*obj.GetStatus() = *stored.GetStatus().DeepCopy()
-	if obj.SetGeneration(stored.GetGeneration() + 1); !exists {
+	switch {
+	case !exists:
 		obj.SetUID("") // each dry run has another one
 		obj.SetGeneration(1)
-	} else if incomplete != "" {
+	case incomplete != "":
+		obj.SetGeneration(stored.GetGeneration() + 1)
 		obj.SetDeletionTimestamp(stored.GetDeletionTimestamp())
 	}
 	return obj, incomplete, nil
 }
 
-// mergedMaps returns two maps as one, in which the second takes precedence.
-func mergedMaps(a, b map[string]string) map[string]string {
-	merged := maps.Clone(a)
-	if merged == nil {
-		return b
-	}
-	maps.Copy(merged, b)
-	return merged
-}
-
 // completed returns the result of the dry run by which the server completes and checks an edited
 // component. Without the right to that, or if a webhook allows no dry run, the component counts as
 // it is.
-func (pl *planner) completed(edited Component, err error) (incomplete string, _ error) {
+func (pl *planner) completed(edited metav1.Object, err error) (incomplete string, _ error) {
 	switch {
 	case err == nil:
 		return "", nil
@@ -423,7 +379,11 @@ func (pl *planner) planRendered(ctx context.Context, obj Component, t targets.Co
 	if p.Plan, err = t.Engine.Plan(ctx, request); err != nil {
 		return pl.aboutTarget(obj, err)
 	}
-	p.Hash = p.hash(obj.GetUID(), digests.Revision, pl.hashed(ctx, rendered.Digest))
+	key, err := pl.digestKey(ctx)
+	if err != nil {
+		return err
+	}
+	p.Hash = p.hash(obj.GetUID(), digests.Revision, digest.Hasher{Key: key}.Combine("plan", rendered.Digest)) // manifests may hold secrets
 	return nil
 }
 
@@ -541,16 +501,6 @@ const (
 	targetInterval = 50 * time.Millisecond
 	targetPatience = 30 * time.Second
 )
-
-// hashed returns the digest of manifests with the key of the operator: they may hold secrets. The key
-// was read before.
-func (pl *planner) hashed(ctx context.Context, digestOfManifests string) string {
-	key, err := pl.digestKey(ctx)
-	if err != nil {
-		return ""
-	}
-	return digest.Hasher{Key: key}.Combine("plan", digestOfManifests)
-}
 
 // hash returns the hash of the plan for a component, the digest of what its revision is rendered
 // from, and that of its manifests. The number of the revision is part of it, so that an approval counts once.

@@ -71,7 +71,7 @@ type previews struct {
 
 // previewsOf is what is known of the requests about one component.
 type previewsOf struct {
-	uid types.UID
+	owner preview.Owner
 	// asked is the annotation as it was seen last.
 	asked   string
 	waiting []previewRequest
@@ -114,34 +114,38 @@ func (p *previews) events() ctrlhandler.EventHandler {
 				p.see(ctx, e.ObjectNew, asked, false)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { p.forget(client.ObjectKeyFromObject(e.Object)) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.drop(client.ObjectKeyFromObject(e.Object)) // the garbage collector removes its Secrets
+		},
 	}
 }
 
 // see takes a request. One that the component has had since before this process may be old, or answered.
 func (p *previews) see(ctx context.Context, obj client.Object, asked string, before bool) {
+	key, log := client.ObjectKeyFromObject(obj), logf.FromContext(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	standsBy := false
 	select {
 	case <-p.leads:
 	default: // another process answers; what the annotation has when this one begins to lead may be left to it
 		standsBy, before = true, true
-		p.forget(client.ObjectKeyFromObject(obj))
+		p.drop(key)
 	}
 	if asked == "" {
 		return
 	}
-	key, log := client.ObjectKeyFromObject(obj), logf.FromContext(ctx)
 	request, err := preview.ParseRequest(asked)
 	if err != nil {
 		log.Info("ignored the annotation that asks for a preview", "namespace", key.Namespace, "name", key.Name, "error", err.Error())
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	of := p.about[key]
-	if of == nil || of.uid != obj.GetUID() {
+	if of == nil || of.owner.UID != obj.GetUID() {
 		p.drop(key)
-		of = &previewsOf{uid: obj.GetUID()}
+		of = &previewsOf{owner: p.ownerOf(obj)}
 		p.about[key] = of
 	}
 	of.asked, of.unknown = asked, of.unknown || before
@@ -156,13 +160,16 @@ func (p *previews) see(ctx context.Context, obj client.Object, asked string, bef
 	p.components.Add(key)
 }
 
-// forget drops what is known about a component that is gone. The garbage collector removes its Secrets.
-func (p *previews) forget(key client.ObjectKey) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drop(key)
+// ownerOf returns the component as the owner of its answers.
+func (p *previews) ownerOf(obj client.Object) preview.Owner {
+	apiVersion, kind := p.self.Kind.ToAPIVersionAndKind()
+	return preview.Owner{
+		Reconciler: p.self.Name, APIVersion: apiVersion, Kind: kind, Name: obj.GetName(), UID: obj.GetUID(),
+		Namespace: cmp.Or(obj.GetNamespace(), p.settings.operatorNamespace),
+	}
 }
 
+// drop drops what is known about a component.
 func (p *previews) drop(key client.ObjectKey) {
 	if of := p.about[key]; of != nil {
 		p.queued -= len(of.waiting)
@@ -201,32 +208,31 @@ func (p *previews) work(ctx context.Context, key client.ObjectKey) {
 		p.components.AddAfter(key, creating) // the process ends, or leads again
 		return
 	}
-	owner, request, unknown, ok := p.next(key)
-	if !ok {
+	of, request, unknown := p.next(key)
+	if of == nil {
 		return
 	}
 	if unknown {
-		p.takeOver(ctx, key, owner)
+		p.takeOver(ctx, key, of)
 	}
 	if request != nil {
-		kept, err := p.answer(ctx, key, owner, *request)
+		kept, err := p.answer(ctx, key, of.owner, *request)
 		if err != nil {
 			log.Error(err, "a request for a preview cannot be answered", "request", request.String())
 		}
 		if kept != nil {
-			p.keep(key, owner.UID, *kept)
+			p.keep(key, of, *kept)
 		}
 	}
-	p.deleteDue(ctx, key, owner)
+	p.deleteDue(ctx, key, of)
 }
 
 // next takes the next request about a component.
-func (p *previews) next(key client.ObjectKey) (owner preview.Owner, request *previewRequest, unknown, ok bool) {
+func (p *previews) next(key client.ObjectKey) (of *previewsOf, request *previewRequest, unknown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := p.about[key]
-	if of == nil {
-		return preview.Owner{}, nil, false, false
+	if of = p.about[key]; of == nil {
+		return nil, nil, false
 	}
 	unknown, of.unknown = of.unknown, false
 	if len(of.waiting) > 0 {
@@ -236,21 +242,13 @@ func (p *previews) next(key client.ObjectKey) (owner preview.Owner, request *pre
 	if len(of.waiting) > 0 {
 		p.components.Add(key)
 	}
-	apiVersion, kind := p.self.Kind.ToAPIVersionAndKind()
-	return preview.Owner{
-		Reconciler: p.self.Name, APIVersion: apiVersion, Kind: kind, Name: key.Name, UID: of.uid,
-		Namespace: cmp.Or(key.Namespace, p.settings.operatorNamespace),
-	}, request, unknown, true
+	return of, request, unknown
 }
 
 // keep has a Secret deleted when it is due. Beyond some of them, the oldest are due at once.
-func (p *previews) keep(key client.ObjectKey, uid types.UID, secrets ...keptPreview) {
+func (p *previews) keep(key client.ObjectKey, of *previewsOf, secrets ...keptPreview) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := p.about[key]
-	if of == nil || of.uid != uid {
-		return
-	}
 	now := p.now()
 	of.kept = append(of.kept, secrets...)
 	for i := range max(len(of.kept)-maxPreviews, 0) {
@@ -262,8 +260,8 @@ func (p *previews) keep(key client.ObjectKey, uid types.UID, secrets ...keptPrev
 }
 
 // takeOver finds the Secrets that the process before this one has left.
-func (p *previews) takeOver(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
-	list := &metav1.PartialObjectMetadataList{}
+func (p *previews) takeOver(ctx context.Context, key client.ObjectKey, of *previewsOf) {
+	list, owner := &metav1.PartialObjectMetadataList{}, of.owner
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := p.local.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels(owner.Labels()), client.MatchingFields{"type": string(owner.SecretType())}); err != nil {
 		logf.FromContext(ctx).Info("answers to requests for previews that an earlier process has left stay until the component is gone", "error", err.Error())
@@ -275,26 +273,26 @@ func (p *previews) takeOver(ctx context.Context, key client.ObjectKey, owner pre
 		}
 	}
 	slices.SortFunc(found, func(a, b keptPreview) int { return a.due.Compare(b.due) })
-	p.keep(key, owner.UID, found...)
+	p.keep(key, of, found...)
 }
 
 // deleteDue deletes the Secrets that are due, and the annotation if nothing is left that it is about.
-func (p *previews) deleteDue(ctx context.Context, key client.ObjectKey, owner preview.Owner) {
+func (p *previews) deleteDue(ctx context.Context, key client.ObjectKey, of *previewsOf) {
 	now, log := p.now(), logf.FromContext(ctx)
-	due := p.takeDue(key, owner.UID, now)
+	due := p.takeDue(of, now)
 	for _, secret := range due {
-		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: secret.name}}
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: of.owner.Namespace, Name: secret.name}}
 		err := p.local.Delete(ctx, object, client.Preconditions{UID: &secret.uid})
 		if client.IgnoreNotFound(err) == nil || apierrors.IsConflict(err) {
 			continue
 		}
 		log.Error(err, "an answer to a request for a preview cannot be deleted", "secret", secret.name)
 		if !apierrors.IsForbidden(err) { // otherwise it stays until the component is gone
-			p.keep(key, owner.UID, keptPreview{secret.name, secret.uid, now.Add(previewRetry)})
+			p.keep(key, of, keptPreview{secret.name, secret.uid, now.Add(previewRetry)})
 		}
 	}
-	if asked, done := p.finish(key, owner.UID, len(due) > 0, now); done {
-		if err := p.removeAnnotation(ctx, key, owner.UID, asked); err != nil {
+	if p.finish(key, of, len(due) > 0, now) {
+		if err := p.removeAnnotation(ctx, key, of); err != nil {
 			log.Error(err, "the annotation that asked for a preview cannot be removed")
 		}
 	}
@@ -304,13 +302,9 @@ func (p *previews) deleteDue(ctx context.Context, key client.ObjectKey, owner pr
 const previewRetry = time.Minute
 
 // takeDue returns the Secrets of a component that are due, and forgets them.
-func (p *previews) takeDue(key client.ObjectKey, uid types.UID, now time.Time) (due []keptPreview) {
+func (p *previews) takeDue(of *previewsOf, now time.Time) (due []keptPreview) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := p.about[key]
-	if of == nil || of.uid != uid {
-		return nil
-	}
 	of.kept = slices.DeleteFunc(of.kept, func(secret keptPreview) bool {
 		if now.Before(secret.due) {
 			return false
@@ -321,26 +315,25 @@ func (p *previews) takeDue(key client.ObjectKey, uid types.UID, now time.Time) (
 	return due
 }
 
-// finish forgets a component with nothing left to do, and returns the annotation to remove. If nothing was deleted
-// and the request is no old one, another operator has answered it.
-func (p *previews) finish(key client.ObjectKey, uid types.UID, deleted bool, now time.Time) (asked string, done bool) {
+// finish forgets a component with nothing left to do, and reports whether its annotation is to be removed. If nothing was
+// deleted and the request is no old one, another operator has answered it.
+func (p *previews) finish(key client.ObjectKey, of *previewsOf, deleted bool, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := p.about[key]
-	if of == nil || of.uid != uid || len(of.kept)+len(of.waiting) > 0 {
-		return "", false
+	if p.about[key] != of || len(of.kept)+len(of.waiting) > 0 {
+		return false
 	}
 	delete(p.about, key)
 	request, err := preview.ParseRequest(of.asked)
-	return of.asked, deleted || err == nil && request.IsExpired(now)
+	return deleted || err == nil && request.IsExpired(now)
 }
 
-// removeAnnotation removes the annotation of a component if it is still the one that is named.
-func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, uid types.UID, asked string) error {
+// removeAnnotation removes the annotation of a component if it is still the last one that was seen.
+func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, of *previewsOf) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(p.self.Name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": uid},
-		{"op": "test", "path": path, "value": asked},
+		{"op": "test", "path": "/metadata/uid", "value": of.owner.UID},
+		{"op": "test", "path": path, "value": of.asked},
 		{"op": "remove", "path": path},
 	})
 	if err != nil {
@@ -409,14 +402,8 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 	defer guard.Into(&err) // an edited component can be one that no code has met
 	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
-	check := func(obj Component) error {
-		if obj.GetUID() != owner.UID {
-			return fmt.Errorf("%s %s was replaced by another one", p.self.Kind.Kind, key)
-		}
-		return nil
-	}
 	if request.Action == preview.ActionDiff {
-		changes, beside, err := p.diffRevisions(ctx, key, request.From, request.To, check)
+		changes, beside, err := p.diffRevisions(ctx, key, owner.UID, request.From, request.To)
 		if err != nil {
 			return preview.Answer{}, err
 		}
@@ -424,7 +411,8 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 		text, err := json.Marshal(append([]report.PlannedChange{}, changes...)) // a list, also if nothing differs
 		return preview.Answer{Changes: text, Hidden: hidden}, err
 	}
-	asked := planRequest{PlanRequest: PlanRequest[Component]{Key: key, Delete: request.Action == preview.ActionDelete}, withManifests: request.Action == preview.ActionManifests}
+	asked := planRequest{uid: owner.UID, withManifests: request.Action == preview.ActionManifests}
+	asked.Key, asked.Delete = key, request.Action == preview.ActionDelete
 	if request.Action == preview.ActionEdited {
 		object, err := preview.EditedIn(secret)
 		if err != nil {
@@ -432,7 +420,7 @@ func (p *previews) compute(ctx context.Context, key client.ObjectKey, owner prev
 		}
 		asked.Manifest, asked.mustBeAdmitted = &unstructured.Unstructured{Object: object}, true
 	}
-	plan, err := p.plan(ctx, asked, check)
+	plan, err := p.plan(ctx, asked)
 	if err != nil {
 		return preview.Answer{}, err
 	}
@@ -463,12 +451,8 @@ func hideValues(changes []report.PlannedChange, beside func(report.Key) bool) (h
 			continue
 		}
 		hidden++
-		for j := range change.Fields {
-			for _, value := range []*string{&change.Fields[j].Old, &change.Fields[j].New} {
-				if *value != "" {
-					*value = difference.Masked
-				}
-			}
+		for j, field := range change.Fields {
+			change.Fields[j] = report.FieldChange(difference.Change(field).Mask())
 		}
 	}
 	return hidden
