@@ -28,7 +28,6 @@ import (
 // the settings of the reconciler, and valid.
 type resolvedConfig struct {
 	revision.Deployment
-	intervals    verdict.Intervals
 	policies     reconciler.Policies
 	managedTypes []reconciler.TypeInfo
 }
@@ -37,7 +36,6 @@ type resolvedConfig struct {
 func resolveConfig(c Component, s settings) (resolvedConfig, error) {
 	resolved := resolvedConfig{
 		Deployment: revision.Deployment{Namespace: c.GetNamespace(), Name: c.GetName()},
-		intervals:  intervalsOf(c),
 		policies:   policiesOf(c, s.policies),
 	}
 	if placement, ok := configurationOf[PlacementConfiguration](c); ok {

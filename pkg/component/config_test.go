@@ -50,7 +50,6 @@ func TestDirectives(t *testing.T) {
 	defaults := testSettings(t, ReconcilerOptions{UpdatePolicy: new(v1alpha1.UpdatePolicySsaMerge)})
 	plain := resolvedConfig{
 		Deployment: revision.Deployment{Namespace: "shop", Name: "main"},
-		intervals:  verdict.Intervals{Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute},
 		policies:   defaults.policies,
 	}
 	tests := []struct {
@@ -62,20 +61,9 @@ func TestDirectives(t *testing.T) {
 		err        string
 	}{
 		{name: "nothing said means the defaults of the reconciler", want: func(*resolvedConfig) {}},
-		{name: "zero is no interval of its own", spec: widgetSpec{RequeueSpec: RequeueSpec{duration("0s")}}, want: func(*resolvedConfig) {}},
 		{name: "placed elsewhere",
 			spec: widgetSpec{PlacementSpec: PlacementSpec{Namespace: "other", Name: "renamed"}},
 			want: func(d *resolvedConfig) { d.Namespace, d.Name = "other", "renamed" }},
-		{name: "retry and timeout follow the requeue interval",
-			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("5m")}},
-			want: func(d *resolvedConfig) {
-				d.intervals = verdict.Intervals{Requeue: 5 * time.Minute, Retry: 5 * time.Minute, Timeout: 5 * time.Minute}
-			}},
-		{name: "every interval by itself, none below a second, none negative",
-			spec: widgetSpec{RequeueSpec: RequeueSpec{duration("1ms")}, RetrySpec: RetrySpec{duration("2s")}, TimeoutSpec: TimeoutSpec{duration("-3s")}},
-			want: func(d *resolvedConfig) {
-				d.intervals = verdict.Intervals{Requeue: time.Second, Retry: 2 * time.Second, Timeout: time.Second}
-			}},
 		{name: "policies over those of the reconciler, the rest stays",
 			spec: widgetSpec{PolicySpec: PolicySpec{AdoptionPolicy: v1alpha1.AdoptionPolicyNever, DeletePolicy: v1alpha1.DeletePolicyOrphan}},
 			want: func(d *resolvedConfig) {
@@ -136,6 +124,27 @@ func checkMistakes(t *testing.T, err error, texts string) {
 	for text := range strings.SplitSeq(texts, "|") {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("error %q does not say %q", err, text)
+		}
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec widgetSpec
+		want verdict.Intervals
+	}{
+		"the default":                    {widgetSpec{}, verdict.Intervals{Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute}},
+		"zero is no interval of its own": {widgetSpec{RequeueSpec: RequeueSpec{duration("0s")}}, verdict.Intervals{Requeue: 10 * time.Minute, Retry: 10 * time.Minute, Timeout: 10 * time.Minute}},
+		"retry and timeout follow the requeue interval": {
+			widgetSpec{RequeueSpec: RequeueSpec{duration("5m")}}, verdict.Intervals{Requeue: 5 * time.Minute, Retry: 5 * time.Minute, Timeout: 5 * time.Minute},
+		},
+		"every interval by itself, none below a second, none negative": {
+			widgetSpec{RequeueSpec: RequeueSpec{duration("1ms")}, RetrySpec: RetrySpec{duration("2s")}, TimeoutSpec: TimeoutSpec{duration("-3s")}},
+			verdict.Intervals{Requeue: time.Second, Retry: 2 * time.Second, Timeout: time.Second},
+		},
+	} {
+		if got := intervalsOf(withSpec(test.spec)); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}
 }

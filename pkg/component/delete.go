@@ -4,6 +4,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,14 +51,11 @@ func (d *deleter) delete(ctx context.Context, obj Component, commit session.Comm
 	}
 	absent := d.loadReferences(ctx, obj)
 	if err := errors.Join(absent.Failed...); err != nil && !isEmpty(obj) {
-		return result.Empty, d.blocked(obj, d.self.About(obj, err).Error()+d.abandonHint(obj))
+		return result.Empty, d.blockedBy(obj, d.self.About(obj, err))
 	}
 	t, err := d.prepareDelete(ctx, obj, errors.Join(absent.Missing...))
-	if _, later := errors.AsType[*result.RequeueError](err); later {
-		return result.Empty, err
-	}
 	if err != nil {
-		return result.Empty, d.blocked(obj, err.Error()+d.abandonHint(obj))
+		return result.Empty, err
 	}
 	defer t.Release()
 	ctx = d.basicContext(ctx)
@@ -74,7 +72,7 @@ func (d *deleter) delete(ctx context.Context, obj Component, commit session.Comm
 		err = d.deleteDependents(ctx, obj, t, commit, managedTypes, digests)
 		if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); refused {
 			if !empty {
-				return result.Empty, d.blocked(obj, d.aboutTarget(obj, err).Error()+d.abandonHint(obj))
+				return result.Empty, d.blockedBy(obj, d.aboutTarget(obj, err))
 			}
 			err = nil // nothing was ever written there
 		}
@@ -130,19 +128,20 @@ func (d *deleter) forbiddenDeletion(ctx context.Context, obj Component, err erro
 // can go if nothing is left of it, and otherwise waits. The error says what is
 // missing to find out about the target.
 func (d *deleter) prepareDelete(ctx context.Context, obj Component, missing error) (t targets.Connection, err error) {
-	defer func() {
-		if isEmpty(obj) {
-			err = nil
-		}
-	}()
-	if missing != nil {
-		return targets.Connection{}, d.self.About(obj, missing)
-	}
 	access, err := accessOf(obj, d.settings)
-	if err != nil {
-		return targets.Connection{}, d.self.About(obj, err)
+	if err = cmp.Or(missing, err); err != nil {
+		err = d.self.About(obj, err)
+	} else {
+		t, err = d.connect(ctx, obj, access)
 	}
-	return d.connect(ctx, obj, access)
+	_, later := errors.AsType[*result.RequeueError](err)
+	switch {
+	case err == nil || isEmpty(obj):
+		return t, nil
+	case later:
+		return t, err
+	}
+	return t, d.blockedBy(obj, err)
 }
 
 // deleteDependents returns nil when nothing is left.
@@ -151,15 +150,11 @@ func (d *deleter) deleteDependents(ctx context.Context, obj Component, t targets
 	if err != nil {
 		return err
 	}
-	protected, err := d.protected(obj)
+	request, err := d.deleteRequest(obj, stored.Inventory(), managedTypes)
 	if err != nil {
 		return err
 	}
-	request := reconciler.DeleteRequest{
-		Owner: d.self.Owner(obj), Inventory: stored.Inventory(), ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected, Record: stored.Save,
-		SoleWriter: d.remembered(obj).soleWriter, Confirm: d.confirm(obj),
-		Policies: reconciler.Policies{AdoptOperator: d.self.FormerName(obj)},
-	}
+	request.Record, request.SoleWriter, request.Confirm = stored.Save, d.remembered(obj).soleWriter, d.confirm(obj)
 	var blockers []report.Blocker
 	if !isEmpty(obj) { // otherwise nothing is deleted that instances could need
 		if blockers, err = t.Engine.DeletionBlockers(ctx, request); err != nil {
@@ -189,11 +184,22 @@ func (d *deleter) deleteDependents(ctx context.Context, obj Component, t targets
 	return stored.SaveEmpty(ctx)
 }
 
+// deleteRequest returns the request to delete the dependent objects, without what only the execution needs.
+func (o *opener) deleteRequest(obj Component, inventory v1alpha1.Inventory, managedTypes []reconciler.TypeInfo) (reconciler.DeleteRequest, error) {
+	protected, err := o.protected(obj)
+	return reconciler.DeleteRequest{
+		Owner: o.self.Owner(obj), Inventory: inventory, ManagedTypes: managedTypes, Timeout: intervalsOf(obj).Timeout, Protected: protected,
+		Policies: reconciler.Policies{AdoptOperator: o.self.FormerName(obj)},
+	}, err
+}
+
 // openInventory opens the inventory of a component that is deleted. A lost part of it that cannot be rebuilt blocks the deletion.
 func (d *deleter) openInventory(ctx context.Context, obj Component, commit session.Commit, t targets.Connection, fastPath bool) (*record.Record, error) {
 	stored, err := d.records.Open(ctx, obj, commit, t.Engine, policiesOf(obj, d.settings.policies).Delete, fastPath)
 	if _, lost := errors.AsType[*record.LostError](err); lost && !verdict.IsForbidden(err) {
-		err = &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: d.self.About(obj, err).Error() + d.abandonHint(obj), Fallback: d.concluder.MemoryOf(obj).Delay()}, Cause: err}
+		blocked := d.blockedBy(obj, d.self.About(obj, err))
+		blocked.Cause = err
+		err = blocked
 	}
 	return stored, err
 }
@@ -201,23 +207,19 @@ func (d *deleter) openInventory(ctx context.Context, obj Component, commit sessi
 // startDeletion runs right before the first deletion: a hook must not undo what the
 // component still needs while something blocks its deletion.
 func (d *deleter) startDeletion(ctx context.Context, obj Component) error {
-	if err := d.checkFinalizers(obj); err != nil {
-		return err
+	if foreign := d.self.ForeignFinalizers(obj); foreign != "" { // their clients still need the dependents
+		return d.blocked(obj, d.self.Title(obj)+": "+foreign)
 	}
 	return d.runHooks(ctx, preDelete, obj)
 }
 
-// checkFinalizers lets the finalizers of other clients on the component block its deletion:
-// those clients still need its dependents.
-func (d *deleter) checkFinalizers(obj Component) error {
-	if foreign := d.self.ForeignFinalizers(obj); foreign != "" {
-		return d.blocked(obj, d.self.Title(obj)+": "+foreign)
-	}
-	return nil
+func (d *deleter) blocked(obj Component, message string) *verdict.UnfinishedError {
+	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: d.concluder.MemoryOf(obj).Delay()}}
 }
 
-func (d *deleter) blocked(obj Component, message string) error {
-	return &verdict.UnfinishedError{Facts: verdict.Facts{Blocked: message, Fallback: d.concluder.MemoryOf(obj).Delay()}}
+// blockedBy is for a deletion that cannot reach its target. Its message has the way out.
+func (d *deleter) blockedBy(obj Component, err error) *verdict.UnfinishedError {
+	return d.blocked(obj, err.Error()+d.abandonHint(obj))
 }
 
 // addDeleteHooks renders the objects that run before and after the deletion. That is done
@@ -275,7 +277,8 @@ func (d *deleter) finalize(ctx context.Context, obj Component, commit session.Co
 		return err
 	}
 	if err := errors.Join(errs...); err != nil {
-		d.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, unerasedText(err, d.self.Name))
+		d.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, fmt.Sprintf(
+			"Secrets that hold the inventory or the revisions stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, d.self.Name))
 	}
 	return nil
 }
@@ -320,19 +323,6 @@ func (d *deleter) reportAbandoned(ctx context.Context, obj Component) {
 	d.telemetry.Warn(obj, reasonAbandoned, telemetry.Delete, note)
 }
 
-// unerasedText says how to remove the Secrets that hold the inventory or the revisions.
-func unerasedText(err error, reconcilerName string) string {
-	return fmt.Sprintf("Secrets that hold the inventory or the revisions stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, reconcilerName)
-}
-
-func itemText(item v1alpha1.InventoryItem) string {
-	kind := schema.GroupKind{Group: item.Group, Kind: item.Kind}.String()
-	if item.Namespace == "" {
-		return kind + " " + item.Name
-	}
-	return kind + " " + item.Namespace + "/" + item.Name
-}
-
 // abandonHint is the way out of a deletion that cannot reach its target.
 func (d *deleter) abandonHint(obj Component) string {
 	what := "objects"
@@ -351,11 +341,8 @@ func (d *deleter) orphanDependents(ctx context.Context, obj Component, commit se
 	}
 	absent := d.loadReferences(ctx, obj)
 	t, err := d.prepareDelete(ctx, obj, errors.Join(slices.Concat(absent.Failed, absent.Missing)...))
-	if _, later := errors.AsType[*result.RequeueError](err); later {
-		return err
-	}
 	if err != nil {
-		return d.blocked(obj, err.Error()+d.abandonHint(obj))
+		return err
 	}
 	defer t.Release()
 	// Lost parts of the record are looked for, but nothing more is recorded, unless the whole record is lost.
@@ -494,7 +481,8 @@ func left(items []v1alpha1.InventoryItem) (left []v1alpha1.InventoryItem) {
 func namesOf(items []v1alpha1.InventoryItem, unread int) string {
 	var names []string
 	for _, item := range items[:min(len(items), verdict.MaxNamed)] {
-		names = append(names, itemText(item))
+		kind := schema.GroupKind{Group: item.Group, Kind: item.Kind}
+		names = append(names, report.Key{Kind: kind.String(), Namespace: item.Namespace, Name: item.Name}.String())
 	}
 	text := strings.Join(names, ", ")
 	if more := len(items) + unread - len(names); more > 0 && len(names) > 0 {

@@ -408,13 +408,9 @@ func (pl *planner) planDeletion(ctx context.Context, obj Component, p *Plan) err
 	if err != nil {
 		return err
 	}
-	protected, err := pl.protected(obj)
+	request, err := pl.deleteRequest(obj, inventory, resolved.managedTypes)
 	if err != nil {
 		return err
-	}
-	request := reconciler.DeleteRequest{
-		Owner: pl.self.Owner(obj), Inventory: inventory, ManagedTypes: resolved.managedTypes, Timeout: resolved.intervals.Timeout, Protected: protected,
-		Policies: reconciler.Policies{AdoptOperator: pl.self.FormerName(obj)},
 	}
 	if blocked, err := pl.blockedDeletion(ctx, obj, t, request); err != nil || len(blocked) > 0 {
 		p.Plan = report.Plan{Version: report.PlanVersion, Changes: blocked}
