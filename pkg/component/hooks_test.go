@@ -86,7 +86,7 @@ func TestHooksCannotHarmOurStatus(t *testing.T) {
 	obj.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionUnknown}}
 	want := obj.Status
 	want.Note = "mine"
-	want.Conditions = []metav1.Condition{{Type: "Backup", Status: metav1.ConditionTrue}, {Type: "Ready", Status: metav1.ConditionUnknown}}
+	want.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionUnknown}, {Type: "Backup", Status: metav1.ConditionTrue}}
 	check(t, h.runHooks(t.Context(), postRead, obj))
 	if diff := cmp.Diff(want, obj.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)

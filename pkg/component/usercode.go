@@ -8,12 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -103,7 +101,7 @@ func newUserCode(hooks map[hookPoint][]hook, managers client.Client, lock *Leade
 func callUserCode[R any](ctx context.Context, code *userCode, key client.ObjectKey, what string, timeout time.Duration, f func(context.Context) (R, error)) (R, error) {
 	var guarded any = key
 	if manifests.FromContext(ctx).Preview {
-		guarded = previewOf{key} // code that never returns in a preview does not stop reconciles
+		guarded = "preview of " + key.String() // code that never returns in a preview does not stop reconciles
 	}
 	returned, err := guard.Run(ctx, code.guard, guarded, what, timeout, f)
 	if err != nil {
@@ -111,9 +109,6 @@ func callUserCode[R any](ctx context.Context, code *userCode, key client.ObjectK
 	}
 	return returned, err
 }
-
-// previewOf is the key of calls for a preview of a component.
-type previewOf struct{ client.ObjectKey }
 
 func (c *userCode) runHooks(ctx context.Context, point hookPoint, obj Component) error {
 	for i, hook := range c.hooks[point] {
@@ -197,31 +192,16 @@ func takeOver(what string, obj, theirs Component) error {
 	if err := onlyStatusDiffers(obj, theirs); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	keepOurs(obj.GetStatus(), theirs.GetStatus())
+	status := *obj.GetStatus() // an inventory that was reset would lose objects
+	status.Conditions = conditions.Merge(status.Conditions, status.Conditions, theirs.GetStatus().Conditions, ownConditions)
+	*theirs.GetStatus() = status
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(theirs).Elem())
 	return nil
 }
 
-// keepOurs puts back what a hook must not change: an inventory that was
-// reset would lose objects. Conditions of other types than ours are the hook's.
-func keepOurs(ours, theirs *Status) {
-	conditions := slices.DeleteFunc(slices.Clone(theirs.Conditions), isOurs)
-	for _, condition := range ours.Conditions {
-		if isOurs(condition) {
-			conditions = append(conditions, condition)
-		}
-	}
-	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
-	*theirs = *ours
-	theirs.Conditions = conditions
-}
-
-func isOurs(condition metav1.Condition) bool {
-	switch condition.Type {
-	case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDrifted, v1alpha1.ConditionRolloutStopped:
-		return true
-	}
-	return false
+// ownConditions are the types of the conditions that a hook must not change.
+var ownConditions = []string{
+	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDrifted, v1alpha1.ConditionRolloutStopped,
 }
 
 // onlyStatusDiffers fails if anything else is different. The serialised forms are
