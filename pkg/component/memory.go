@@ -88,10 +88,8 @@ func (m *memory) entryLocked(key client.ObjectKey) *remembered {
 func (m *memory) deleteEntry(key client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.byKey[key]; ok {
-		m.rendered -= known.cache.size
-		delete(m.byKey, key)
-	}
+	m.dropRendered(m.entryLocked(key))
+	delete(m.byKey, key)
 }
 
 // maxRendered is how much memory the render caches of all components may take together, in
@@ -160,10 +158,7 @@ func (m *memory) keepRendered(key client.ObjectKey, p renderCache) {
 func (m *memory) takeRendered(key client.ObjectKey) renderCache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known, ok := m.byKey[key]
-	if !ok {
-		return renderCache{}
-	}
+	known := m.entryLocked(key)
 	cache := known.cache
 	m.dropRendered(known)
 	return cache
@@ -187,10 +182,7 @@ func (m *memory) renderedFor(c Component, now time.Time) (renderCache, bool) {
 func (m *memory) cacheOf(key client.ObjectKey) renderCache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.byKey[key]; ok {
-		return known.cache
-	}
-	return renderCache{}
+	return m.entryLocked(key).cache
 }
 
 // renderInputs is the part of a component that its dependents follow from, as it was read.

@@ -91,8 +91,11 @@ func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], s
 	if h.self.Former(obj) == "" {
 		obj.GetStatus().Reconciler = h.self.Name
 	}
-	if err := adoptInventory(ctx, obj, s.Commit); err != nil {
-		return result.Empty, err
+	// The rest of the status of a component that SAP component-operator-runtime has made means the same here, or is dropped by the definition.
+	if obj.GetStatus().Inventory.Adopt() {
+		if err := s.Commit(ctx); err != nil {
+			return result.Empty, err
+		}
 	}
 	h.noteLost(obj, s.Claiming())
 	h.concluder.WarnOfUnknownAnnotations(obj)
@@ -161,15 +164,6 @@ func (h *handler) report(ctx context.Context, obj Component, outcome session.Out
 		NextFull: h.memory.cacheOf(key).until, Notices: h.remembered(obj).rendering.Notices(), Turn: h.fleet.Turn(key), Dependents: h.records.Count(obj),
 		NoteTurn: func() { h.fleet.Report(ctx, obj, outcome.Phase == session.PhaseSkip) },
 	})
-}
-
-// adoptInventory gives the inventory of a component that SAP component-operator-runtime has made the form of this
-// package, before anything else is done. The rest of its status means the same here, or is dropped by the definition.
-func adoptInventory(ctx context.Context, obj Component, commit session.Commit) error {
-	if !obj.GetStatus().Inventory.Adopt() {
-		return nil
-	}
-	return commit(ctx)
 }
 
 // isClean reports whether nothing has failed in a reconcile that ended with this error.
