@@ -170,10 +170,7 @@ func (s *settings) rollsBack(obj identity.Component) bool {
 // its user is that of the kubeconfig or, in the local cluster, the reconciler's default
 // service account in the namespace of the component.
 func accessOf(c Component, s settings) (target.Access, error) {
-	var access target.Access
-	if own, ok := configurationOf[ClientConfiguration](c); ok {
-		access.Kubeconfig = own.GetKubeConfig()
-	}
+	access := target.Access{Kubeconfig: kubeConfigOf(c)}
 	if own, ok := configurationOf[ImpersonationConfiguration](c); ok {
 		access.User, access.Groups = own.GetImpersonationUser(), slices.Clone(own.GetImpersonationGroups())
 	}
@@ -184,6 +181,15 @@ func accessOf(c Component, s settings) (target.Access, error) {
 		access.User = targets.ServiceAccountUser("", s.serviceAccount)
 	}
 	return targets.CompleteUser(access, c.GetNamespace())
+}
+
+// kubeConfigOf returns the kubeconfig of a component; nil if its target is the local cluster.
+func kubeConfigOf(c Component) []byte {
+	own, ok := configurationOf[ClientConfiguration](c)
+	if !ok {
+		return nil
+	}
+	return own.GetKubeConfig()
 }
 
 // flagOf reads an annotation that is true or false; by default it is false.

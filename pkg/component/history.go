@@ -43,8 +43,7 @@ func (pl *planner) diffRevisions(ctx context.Context, key client.ObjectKey, uid 
 		sets[i] = stored
 	}
 	// References are not loaded, so a kubeconfig that comes from a Secret has no content.
-	own, ok := configurationOf[ClientConfiguration](obj)
-	remote := ok && own.GetKubeConfig() != nil
+	remote := kubeConfigOf(obj) != nil
 	return reconciler.Diff(ctx, sets[0].Objects, sets[1].Objects), pl.beside(key.Namespace, remote, sets[0].Namespace, sets[1].Namespace), nil
 }
 

@@ -228,10 +228,7 @@ func (o *opener) readReferences(ctx context.Context, obj Component) (references.
 // holdsSecret reports whether a reference has loaded a Secret. The kubeconfig of the component does not count: nothing of it
 // gets into manifests.
 func (o *opener) holdsSecret(obj Component, found []references.Found) bool {
-	var kubeConfig []byte
-	if own, ok := configurationOf[ClientConfiguration](obj); ok {
-		kubeConfig = own.GetKubeConfig()
-	}
+	kubeConfig := kubeConfigOf(obj)
 	return slices.ContainsFunc(found, func(reference references.Found) bool {
 		if key, ok := reference.Pointer.(*SecretKeyReference); ok && len(key.Value()) > 0 && len(kubeConfig) > 0 && &key.Value()[0] == &kubeConfig[0] {
 			return false

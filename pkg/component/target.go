@@ -72,14 +72,14 @@ func (o *opener) aboutTarget(obj Component, err error) error {
 	if _, refused := errors.AsType[*reconciler.UnidentifiedTargetError](err); !refused {
 		return err
 	}
-	own, ok := configurationOf[ClientConfiguration](obj)
-	if !ok || own.GetKubeConfig() == nil {
+	kubeConfig := kubeConfigOf(obj)
+	if kubeConfig == nil {
 		return o.self.About(obj, err)
 	}
 	name := "its kubeconfig"
 	found, _ := o.author.finder.Find(obj.GetSpec())
 	for _, reference := range found {
-		if secret, ok := reference.Pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), own.GetKubeConfig()) {
+		if secret, ok := reference.Pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), kubeConfig) {
 			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.Path)
 		}
 	}
@@ -129,7 +129,7 @@ var errNotSelected = superseded("its labels do not match the selector of the ope
 // protected returns the objects that the component, and its operator, cannot live without. In
 // another cluster objects of the same names are other objects.
 func (o *opener) protected(obj Component) ([]report.Key, error) {
-	if own, ok := configurationOf[ClientConfiguration](obj); ok && own.GetKubeConfig() != nil {
+	if kubeConfigOf(obj) != nil {
 		return nil, nil
 	}
 	mapping, err := o.mapper.RESTMapping(o.self.Kind.GroupKind())
