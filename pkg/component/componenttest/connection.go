@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -22,7 +23,7 @@ import (
 type record struct {
 	mu       sync.Mutex
 	requests []request
-	created  map[object]*creation
+	created  map[object]creation
 }
 
 // creation describes an object that was created.
@@ -56,14 +57,10 @@ func (r *record) note(q request, response *http.Response) error {
 	if made != nil {
 		q.name = made.Name
 		if r.created == nil {
-			r.created = map[object]*creation{}
+			r.created = map[object]creation{}
 		}
 		id := identify(made)
-		if r.created[id] == nil {
-			r.created[id] = &creation{}
-		}
-		r.created[id].times++
-		r.created[id].bookkeeping = id.Kind == "Secret" && len(made.OwnerReferences) > 0
+		r.created[id] = creation{times: r.created[id].times + 1, bookkeeping: id.Kind == "Secret" && len(made.OwnerReferences) > 0}
 	}
 	r.requests = append(r.requests, q)
 	return nil
@@ -100,11 +97,7 @@ func (r *record) writes(from int) []request {
 func (r *record) creations() map[object]creation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	created := map[object]creation{}
-	for o, c := range r.created {
-		created[o] = *c
-	}
-	return created
+	return maps.Clone(r.created)
 }
 
 // resources are the types that were written to.
@@ -160,10 +153,13 @@ func (c *connection) wrap(next http.RoundTripper) http.RoundTripper {
 			}
 			return response, err
 		}
-		if armed && c.faults != nil && !q.isBackground() {
-			send = c.faults.around(r, q, send)
+		var response *http.Response
+		var err error
+		if armed && c.faults != nil && !q.isBackground() && c.faults.strikes(q) {
+			response, err = c.faults.kind.fail(r, send)
+		} else {
+			response, err = send()
 		}
-		response, err := send()
 		if fatal {
 			c.crash()
 		}

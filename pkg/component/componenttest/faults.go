@@ -109,14 +109,6 @@ type faults struct {
 	last   request
 }
 
-// around returns a function that sends the request, or lets it fail.
-func (f *faults) around(r *http.Request, q request, send func() (*http.Response, error)) func() (*http.Response, error) {
-	if !f.strikes(q) {
-		return send
-	}
-	return func() (*http.Response, error) { return f.kind.fail(r, send) }
-}
-
 // nextStage lets requests that have failed before fail again.
 func (f *faults) nextStage() {
 	if f == nil {
