@@ -44,7 +44,7 @@ func BenchmarkNext(b *testing.B) {
 // benchDriver wants objects of a mixed component: ten kinds of things in ten
 // namespaces, in three waves.
 func benchDriver(size int) *driver {
-	d := newDriver(newWorld())
+	d := newDriver()
 	names := []string{"ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Job", "ClusterRole", "ConfigMap", "Deployment", "Foo"}
 	definition, _ := keyOf("CustomResourceDefinition", "foos.example.com")
 	d.desired = []Desired{desiredObject(definition, "1", defaultPolicies(), line{words: map[string]string{"defines": "Foo"}}.defines()...)}
@@ -66,7 +66,6 @@ func benchDriver(size int) *driver {
 func installed(b testing.TB, size int) *driver {
 	b.Helper()
 	d := benchDriver(size)
-	d.world.put(object{key: namespaceKey("shop")})
 	for range 30 {
 		d.world.progress()
 		d.world.now = d.world.now.Add(time.Minute)

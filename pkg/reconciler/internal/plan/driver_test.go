@@ -54,11 +54,11 @@ type driver struct {
 	observer func(p Plan, results []Result)
 }
 
-func newDriver(w *world) *driver {
-	return &driver{
-		world: w, missing: v1alpha1.MissingNamespacesPolicyCreate,
-		observer: func(Plan, []Result) {},
-	}
+// newDriver returns a driver in a world with the namespace of the component.
+func newDriver() *driver {
+	d := &driver{world: newWorld(), missing: v1alpha1.MissingNamespacesPolicyCreate, observer: func(Plan, []Result) {}}
+	d.world.put(object{key: namespaceKey(theOwner.Ref.Namespace)})
+	return d
 }
 
 // event counts what would be lost in a crash, and reports whether it comes now.

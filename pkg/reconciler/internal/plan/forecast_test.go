@@ -7,89 +7,49 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// foreseen answers the questions of a forecast about a world as a server answers dry runs
-// and guards read: from what the world is now, and from the steps before.
+// foreseen answers the questions of a forecast: a copy of the world executes the steps, and its controllers do their work in
+// between.
 func (w *world) foreseen() func(ForecastStep) Answer {
-	exists := maps.Clone(w.objects)
-	return func(s ForecastStep) (known Answer) {
-		o := exists[s.Key]
-		if s.Verb != VerbDelete || s.Key.isNamespace() || len(s.ItemAfter.Defines) > 0 {
-			known = w.foresee(s, o, exists)
+	copied := *w
+	copied.objects, copied.accepted, copied.lost, copied.left = map[Key]*object{}, map[Key]bool{}, nil, nil
+	for key, o := range w.objects {
+		same := *o
+		copied.objects[key] = &same
+	}
+	return func(s ForecastStep) Answer {
+		in := Input{Live: map[Key]Observation{}, Owner: theOwner, Now: w.now}
+		copied.progress()
+		if o := copied.objects[s.Key]; o != nil {
+			// The forecast assumes uids and versions that it does not know.
+			s.UID, s.ResourceVersion = o.uid, strconv.Itoa(o.version)
+			in.Live[s.Key] = o.observation(true)
 		}
+		r := copied.execute(s.Step)
 		switch {
-		case known.Failure != nil || s.Verb == VerbDryRun:
-		case s.Verb == VerbCreate:
-			exists[s.Key] = &object{key: s.Key, uid: assumed}
-		case s.Verb == VerbDelete && !known.Orphaned:
-			delete(exists, s.Key)
+		case r.Blocked != "":
+			return Answer{Failure: &Failure{Blocked: true, Message: "objects of others exist"}}
+		case r.Err != nil:
+			return Answer{Failure: &Failure{Immutable: errors.Is(r.Err, errImmutable), Message: r.Err.Error()}}
+		case s.Verb == VerbDelete || s.Verb == VerbDryRun:
+			return Answer{Orphaned: r.Orphaned}
 		}
+		known := Answer{Observation: in.assumedAfter(s)}
+		known.Observation.Status = r.Observation.Status
 		return known
 	}
 }
 
-func (w *world) foresee(s ForecastStep, o *object, exists map[Key]*object) (known Answer) {
-	among := func(in func(*object) bool) (found []*object) {
-		for _, other := range exists {
-			if in(other) && other.key != s.Key {
-				found = append(found, other)
-			}
-		}
-		return found
-	}
-	refuse := func(found []*object) Answer {
-		if len(found) > 0 && s.Guard.AllowsOrphan() {
-			return Answer{Orphaned: true}
-		} else if len(found) > 0 {
-			return Answer{Failure: &Failure{Blocked: true, Message: "objects of others exist"}}
-		}
-		return Answer{}
-	}
-	switch s.Verb {
-	case VerbDelete:
-		switch s.Guard {
-		case GuardNoInstances, GuardNoInstancesElseOrphan:
-			found := among(func(x *object) bool { return o.definesType(x.key.GroupKind()) })
-			if slices.ContainsFunc(found, func(x *object) bool { return !slices.Contains(s.ItemAfter.Kept, x.uid) }) {
-				s.Guard = GuardNoInstances
-			}
-			return refuse(found)
-		case GuardEmpty, GuardEmptyElseOrphan, GuardKnownEmptyElseOrphan:
-			return refuse(among(func(x *object) bool { return x.key.Namespace == s.Key.Name }))
-		}
-	case VerbCreate, VerbReplace, VerbMerge, VerbOverride:
-		if s.Verb == VerbCreate && s.Key.Namespace != "" && exists[namespaceKey(s.Key.Namespace)] == nil {
-			return Answer{Failure: &Failure{Message: errNoNamespace.Error()}}
-		}
-		in := Input{Live: map[Key]Observation{}, Owner: theOwner, Now: w.now}
-		changes := true
-		if s.Verb != VerbCreate && s.First {
-			in.Live[s.Key] = o.observation(true)
-			if w.frozen[s.Key] || w.immutable[s.Key] && o.value != valueOf(s.Step) {
-				return Answer{Failure: &Failure{Immutable: true, Message: errImmutable.Error()}}
-			}
-			after := *o // an object that loses only what others added stays ready
-			after.value, after.ownership.OwnerID, after.ownership.Ref = valueOf(s.Step), theOwner.ID, theOwner.Ref
-			changes = after.observation(true).ObservedHash != o.observation(true).ObservedHash
-		}
-		known.Observation = in.assumedAfter(s)
-		if known.Observation.Status = firstStatus(s.Key); !changes {
-			known.Observation.Status = o.status
-		}
-	}
-	return known
-}
-
-func forecast(s *story, _ []string, _ []line) (string, error) {
-	in := s.driver.input()
-	live, recorded := maps.Clone(in.Live), s.driver.load()
-	f, err := NewForecast(in, s.world.foreseen())
+func forecast(d *driver, _ []string, _ []line) (string, error) {
+	in := d.input()
+	live, recorded := maps.Clone(in.Live), d.load()
+	f, err := NewForecast(in, d.world.foreseen())
 	if err != nil {
 		return "error    " + err.Error() + "\n", nil
 	}

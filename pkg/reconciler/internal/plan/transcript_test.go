@@ -58,49 +58,37 @@ import (
 //	inventory, objects     show what is recorded, and what exists
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &story{}
-		s.reset()
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			command, known := commands[d.Cmd]
+		d := newDriver()
+		datadriven.RunTest(t, path, func(t *testing.T, test *datadriven.TestData) string {
+			command, known := commands[test.Cmd]
 			if !known {
-				d.Fatalf(t, "unknown command %s", d.Cmd)
+				test.Fatalf(t, "unknown command %s", test.Cmd)
 			}
-			lines, err := parseLines(d.Input)
+			lines, err := parseLines(test.Input)
 			if err != nil {
-				d.Fatalf(t, "%v", err)
+				test.Fatalf(t, "%v", err)
 			}
-			args := make([]string, len(d.CmdArgs))
-			for i, arg := range d.CmdArgs {
+			args := make([]string, len(test.CmdArgs))
+			for i, arg := range test.CmdArgs {
 				args[i] = arg.String()
 			}
-			output, err := command(s, args, lines)
+			output, err := command(d, args, lines)
 			if err != nil {
-				d.Fatalf(t, "%v", err)
+				test.Fatalf(t, "%v", err)
 			}
-			for _, violation := range s.world.violations {
-				t.Errorf("%s: %s", d.Pos, violation)
+			for _, violation := range d.world.violations {
+				t.Errorf("%s: %s", test.Pos, violation)
 			}
 			return output
 		})
 	})
 }
 
-// story is the state of a transcript.
-type story struct {
-	world  *world
-	driver *driver
-}
-
-func (s *story) reset() {
-	s.world = newWorld()
-	s.world.put(object{key: namespaceKey("shop")})
-	s.driver = newDriver(s.world)
-}
-
-type command func(s *story, args []string, lines []line) (string, error)
+// command changes the state of a transcript, or shows it.
+type command func(d *driver, args []string, lines []line) (string, error)
 
 var commands = map[string]command{
-	"new-world":          func(s *story, _ []string, _ []line) (string, error) { s.reset(); return "", nil },
+	"new-world":          func(d *driver, _ []string, _ []line) (string, error) { *d = *newDriver(); return "", nil },
 	"desired":            desire,
 	"managed":            manage,
 	"missing-namespaces": missingNamespaces,
@@ -109,14 +97,14 @@ var commands = map[string]command{
 	"forecast":           forecast,
 	"run":                run,
 	"watch":              watchObjects,
-	"delete":             func(s *story, _ []string, _ []line) (string, error) { s.driver.cause = Deleting; return "", nil },
-	"timed-out":          func(s *story, _ []string, _ []line) (string, error) { s.driver.timedOut = true; return "", nil },
-	"skip-hooks":         func(s *story, _ []string, _ []line) (string, error) { s.driver.skipHooks = true; return "", nil },
-	"rekey": func(s *story, _ []string, _ []line) (string, error) {
-		s.driver.durable = Rekeyed(s.driver.durable)
+	"delete":             func(d *driver, _ []string, _ []line) (string, error) { d.cause = Deleting; return "", nil },
+	"timed-out":          func(d *driver, _ []string, _ []line) (string, error) { d.timedOut = true; return "", nil },
+	"skip-hooks":         func(d *driver, _ []string, _ []line) (string, error) { d.skipHooks = true; return "", nil },
+	"rekey": func(d *driver, _ []string, _ []line) (string, error) {
+		d.durable = Rekeyed(d.durable)
 		return "", nil
 	},
-	"progress":     func(s *story, _ []string, _ []line) (string, error) { s.world.progress(); return "", nil },
+	"progress":     func(d *driver, _ []string, _ []line) (string, error) { d.world.progress(); return "", nil },
 	"clock":        clock,
 	"inventory":    inventory,
 	"objects":      objects,
@@ -159,14 +147,14 @@ var commands = map[string]command{
 
 // each makes a command that changes objects.
 func each(change func(o *object, l line)) command {
-	return func(s *story, _ []string, lines []line) (string, error) {
+	return func(d *driver, _ []string, lines []line) (string, error) {
 		for _, l := range lines {
-			o := s.world.objects[l.key]
+			o := d.world.objects[l.key]
 			if o == nil {
 				return "", fmt.Errorf("%s does not exist", l.key)
 			}
 			change(o, l)
-			s.world.touch(o)
+			d.world.touch(o)
 		}
 		return "", nil
 	}
@@ -174,67 +162,67 @@ func each(change func(o *object, l line)) command {
 
 // all makes a command that does something about keys.
 func all(do func(w *world, k Key)) command {
-	return func(s *story, _ []string, lines []line) (string, error) {
+	return func(d *driver, _ []string, lines []line) (string, error) {
 		for _, l := range lines {
-			do(s.world, l.key)
+			do(d.world, l.key)
 		}
 		return "", nil
 	}
 }
 
-func desire(s *story, _ []string, lines []line) (string, error) {
-	s.driver.desired, s.driver.hooks = nil, nil
+func desire(d *driver, _ []string, lines []line) (string, error) {
+	d.desired, d.hooks = nil, nil
 	for _, l := range lines {
-		d, err := l.desired()
+		desired, err := l.desired()
 		if err != nil {
 			return "", err
 		}
-		if d.Policies.RunOn == policy.RunOnApply {
-			s.driver.desired = append(s.driver.desired, d)
+		if desired.Policies.RunOn == policy.RunOnApply {
+			d.desired = append(d.desired, desired)
 		} else {
-			s.driver.hooks = append(s.driver.hooks, d)
+			d.hooks = append(d.hooks, desired)
 		}
 	}
 	return "", nil
 }
 
-func retain(s *story, _ []string, lines []line) (string, error) {
-	s.driver.retain = map[Key]bool{}
+func retain(d *driver, _ []string, lines []line) (string, error) {
+	d.retain = map[Key]bool{}
 	for _, l := range lines {
-		s.driver.retain[l.key] = true
+		d.retain[l.key] = true
 	}
 	return "", nil
 }
 
-func manage(s *story, args []string, _ []line) (string, error) {
-	s.driver.managed = nil
+func manage(d *driver, args []string, _ []line) (string, error) {
+	d.managed = nil
 	for _, arg := range args {
 		group, kind, _ := strings.Cut(arg, "/")
-		s.driver.managed = append(s.driver.managed, v1alpha1.TypeInfo{Group: group, Kind: kind})
+		d.managed = append(d.managed, v1alpha1.TypeInfo{Group: group, Kind: kind})
 	}
 	return "", nil
 }
 
-func missingNamespaces(s *story, args []string, _ []line) (string, error) {
+func missingNamespaces(d *driver, args []string, _ []line) (string, error) {
 	chosen, err := policy.ParseMissingNamespaces(v1alpha1.MissingNamespacesPolicy(strings.Join(args, " ")))
-	s.driver.missing = chosen
+	d.missing = chosen
 	return "", err
 }
 
-func clock(s *story, args []string, _ []line) (string, error) {
+func clock(d *driver, args []string, _ []line) (string, error) {
 	step, err := time.ParseDuration(strings.Join(args, " "))
-	s.world.now = s.world.now.Add(step)
+	d.world.now = d.world.now.Add(step)
 	return "", err
 }
 
-func existing(s *story, _ []string, lines []line) (string, error) {
+func existing(d *driver, _ []string, lines []line) (string, error) {
 	for _, l := range lines {
-		if s.world.objects[l.key] != nil {
+		if d.world.objects[l.key] != nil {
 			return "", fmt.Errorf("%s exists", l.key)
 		}
 		o := object{key: l.key, value: l.value("value"), defines: l.defines(), automatic: l.value("automatic")}
 		setOwner(&o, l.value("owner"))
-		s.world.put(o)
+		d.world.put(o)
 	}
 	return "", nil
 }
@@ -259,22 +247,22 @@ func setOwner(o *object, by string) {
 	}
 }
 
-func watchObjects(s *story, _ []string, _ []line) (string, error) {
-	s.driver.watches, s.world.left = true, map[types.UID]Finish{}
+func watchObjects(d *driver, _ []string, _ []line) (string, error) {
+	d.watches, d.world.left = true, map[types.UID]Finish{}
 	return "", nil
 }
 
-func next(s *story, _ []string, _ []line) (string, error) {
-	p, err := Next(s.driver.input())
+func next(d *driver, _ []string, _ []line) (string, error) {
+	p, err := Next(d.input())
 	if err != nil {
 		return "error    " + err.Error() + "\n", nil
 	}
 	return p.String(), nil
 }
 
-func run(s *story, args []string, _ []line) (string, error) {
+func run(d *driver, args []string, _ []line) (string, error) {
 	var b strings.Builder
-	s.driver.observer = func(p Plan, results []Result) {
+	d.observer = func(p Plan, results []Result) {
 		if len(p.Steps) == 0 {
 			b.WriteString(p.String())
 			return
@@ -294,13 +282,13 @@ func run(s *story, args []string, _ []line) (string, error) {
 			}
 		}
 	}
-	s.driver.events, s.driver.crashAt = 0, 0
+	d.events, d.crashAt = 0, 0
 	for _, arg := range args {
-		if _, err := fmt.Sscanf(arg, "crash=%d", &s.driver.crashAt); err != nil {
+		if _, err := fmt.Sscanf(arg, "crash=%d", &d.crashAt); err != nil {
 			return "", fmt.Errorf("argument %s: %w", arg, err)
 		}
 	}
-	_, err := s.driver.reconcile()
+	_, err := d.reconcile()
 	if errors.Is(err, errCrash) {
 		b.WriteString("crash\n")
 		return b.String(), nil
@@ -308,9 +296,9 @@ func run(s *story, args []string, _ []line) (string, error) {
 	return b.String(), err
 }
 
-func inventory(s *story, _ []string, _ []line) (string, error) {
+func inventory(d *driver, _ []string, _ []line) (string, error) {
 	var b strings.Builder
-	for _, item := range s.driver.durable {
+	for _, item := range d.durable {
 		words := []string{KeyOf(item).String(), string(item.Phase), string(item.UID), string(item.Origin)}
 		if item.Digest == "" {
 			words = append(words, "about to be applied")
@@ -323,30 +311,30 @@ func inventory(s *story, _ []string, _ []line) (string, error) {
 	return b.String(), nil
 }
 
-func driftPolicy(s *story, args []string, _ []line) (string, error) {
+func driftPolicy(d *driver, args []string, _ []line) (string, error) {
 	chosen, err := policy.ParseDrift(strings.Join(args, " "))
-	for i := range s.driver.desired {
-		s.driver.desired[i].Policies.Drift = chosen
+	for i := range d.desired {
+		d.desired[i].Policies.Drift = chosen
 	}
 	return "", err
 }
 
-func adoptFrom(s *story, args []string, _ []line) (string, error) {
-	for i := range s.driver.desired {
-		s.driver.desired[i].Policies.AdoptFrom = []string{strings.Join(args, " ")}
+func adoptFrom(d *driver, args []string, _ []line) (string, error) {
+	for i := range d.desired {
+		d.desired[i].Policies.AdoptFrom = []string{strings.Join(args, " ")}
 	}
 	return "", nil
 }
 
-func conflict(s *story, _ []string, lines []line) (string, error) {
-	s.driver.conflicts = map[Key]Conflict{}
+func conflict(d *driver, _ []string, lines []line) (string, error) {
+	d.conflicts = map[Key]Conflict{}
 	for _, l := range lines {
 		patience, err := time.ParseDuration(l.value("for"))
 		if err != nil {
 			return "", err
 		}
 		last := report.Drift{Fields: []string{"value"}, Manager: l.value("by"), Missing: l.value("by") == ""}
-		s.driver.conflicts[l.key] = Conflict{Until: s.world.now.Add(patience), Last: last}
+		d.conflicts[l.key] = Conflict{Until: d.world.now.Add(patience), Last: last}
 	}
 	return "", nil
 }
@@ -444,10 +432,10 @@ func (l line) defines() []v1alpha1.TypeInfo {
 }
 
 // objects shows what exists: the value, what others added, its true owner and what it shows.
-func objects(s *story, _ []string, _ []line) (string, error) {
+func objects(d *driver, _ []string, _ []line) (string, error) {
 	var b strings.Builder
-	for _, key := range s.world.keys() {
-		o := s.world.objects[key]
+	for _, key := range d.world.keys() {
+		o := d.world.objects[key]
 		if key == namespaceKey("shop") {
 			continue
 		}
