@@ -22,8 +22,7 @@ import (
 
 // cascades holds, by component, whether a deletion was begun with the propagation policy Orphan.
 type cascades struct {
-	mu    sync.Mutex
-	byKey map[client.ObjectKey]cascade
+	byKey sync.Map
 }
 
 type cascade struct {
@@ -48,9 +47,7 @@ func (c *cascades) noted() predicate.Predicate {
 			return true
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			delete(c.byKey, client.ObjectKeyFromObject(e.Object))
+			c.byKey.Delete(client.ObjectKeyFromObject(e.Object))
 			return true
 		},
 	}
@@ -61,18 +58,12 @@ func hasOrphanFinalizer(obj metav1.Object) bool {
 }
 
 func (c *cascades) note(obj client.Object, orphan bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byKey == nil {
-		c.byKey = map[client.ObjectKey]cascade{}
-	}
-	c.byKey[client.ObjectKeyFromObject(obj)] = cascade{obj.GetUID(), orphan}
+	c.byKey.Store(client.ObjectKeyFromObject(obj), cascade{obj.GetUID(), orphan})
 }
 
 // of returns how the deletion of the very component was begun.
 func (c *cascades) of(obj client.Object) (orphan, seen bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	noted := c.byKey[client.ObjectKeyFromObject(obj)]
+	value, _ := c.byKey.Load(client.ObjectKeyFromObject(obj))
+	noted, _ := value.(cascade)
 	return noted.orphan, noted.uid == obj.GetUID()
 }
