@@ -245,10 +245,11 @@ func (pl *planner) planned(ctx context.Context, request planRequest) (obj Compon
 	edited.SetUID("")
 	replacesMetadata := request.replacesMetadata || edited.GetResourceVersion() != ""
 	edited.SetResourceVersion("")
-	ask := func() (*unstructured.Unstructured, error) {
-		asked := edited.DeepCopy()
+	var asked *unstructured.Unstructured
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the status may be written meanwhile
+		asked = edited.DeepCopy()
 		if !exists {
-			return asked, pl.local.Create(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
+			return pl.local.Create(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
 		}
 		asked.SetUID(stored.GetUID())
 		asked.SetResourceVersion(stored.GetResourceVersion())
@@ -258,22 +259,23 @@ func (pl *planner) planned(ctx context.Context, request planRequest) (obj Compon
 			asked.SetLabels(labels.Merge(stored.GetLabels(), asked.GetLabels()))
 			asked.SetAnnotations(labels.Merge(stored.GetAnnotations(), asked.GetAnnotations()))
 		}
-		return asked, pl.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
-	}
-	var asked *unstructured.Unstructured
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // the status may be written meanwhile
-		if asked, err = ask(); apierrors.IsConflict(err) {
+		err := pl.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
+		if apierrors.IsConflict(err) {
 			var unread error
 			stored, unread = pl.read(ctx, request.Key, request.uid)
-			return errors.Join(err, unread)
+			err = errors.Join(err, unread)
 		}
 		return err
 	})
-	if incomplete, err = pl.completed(edited, err); err != nil {
-		return stored, "", err
-	}
-	if request.mustBeAdmitted && incomplete != "" {
-		return stored, "", pl.self.About(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
+	switch {
+	case err == nil:
+	case !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err):
+		return stored, "", pl.self.About(edited, fmt.Errorf("the server refuses the edited component: %w", err))
+	default: // the right to the dry run is missing, or a webhook allows none: the component counts as it is
+		incomplete = "the defaults and the rules of the definition of the component are not applied: " + err.Error()
+		if request.mustBeAdmitted {
+			return stored, "", pl.self.About(stored, fmt.Errorf("the edited component is not planned, because the server does not admit it: %s", incomplete))
+		}
 	}
 	obj = pl.author.new()
 	unstructured.RemoveNestedField(asked.Object, "status")
@@ -290,20 +292,6 @@ func (pl *planner) planned(ctx context.Context, request planRequest) (obj Compon
 		obj.SetDeletionTimestamp(stored.GetDeletionTimestamp())
 	}
 	return obj, incomplete, nil
-}
-
-// completed returns the result of the dry run by which the server completes and checks an edited
-// component. Without the right to that, or if a webhook allows no dry run, the component counts as
-// it is.
-func (pl *planner) completed(edited metav1.Object, err error) (incomplete string, _ error) {
-	switch {
-	case err == nil:
-		return "", nil
-	case apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
-		return "the defaults and the rules of the definition of the component are not applied: " + err.Error(), nil
-	default:
-		return "", pl.self.About(edited, fmt.Errorf("the server refuses the edited component: %w", err))
-	}
 }
 
 // planApply plans like createOrUpdate.
