@@ -1,15 +1,99 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check runs functions that report their findings to a test, and returns the findings.
+// Package check ends tests that meet an error, and runs functions that report their findings to a test.
 package check
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// NoError fails the test if there is an error, and ends it.
+func NoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Must returns the value of a call, or fails the test if the call returns an error.
+func Must[V any](value V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		NoError(t, err)
+		return value
+	}
+}
+
+// ErrorOf returns the error of a call.
+func ErrorOf[V any](_ V, err error) error { return err }
+
+// Fails expects an error with all parts.
+func Fails(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("got no error, want one with %q", parts)
+		return
+	}
+	Contains(t, err.Error(), parts...)
+}
+
+// Contains expects a text with all parts.
+func Contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in:\n%.2000s", part, text)
+		}
+	}
+}
+
+// Equal compares two values, and reports the difference as an error.
+func Equal(t testing.TB, want, got any, options ...cmp.Option) {
+	t.Helper()
+	EqualNamed(t, "it differs", want, got, options...)
+}
+
+// EqualNamed is Equal for one of several values, which the error names.
+func EqualNamed(t testing.TB, name string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// Same compares two values that can be compared by ==.
+func Same[V comparable](t testing.TB, want, got V) {
+	t.Helper()
+	SameNamed(t, "it differs", want, got)
+}
+
+// SameNamed is Same for one of several values, which the error names.
+func SameNamed[V comparable](t testing.TB, name string, want, got V) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", name, got, want)
+	}
+}
+
+// Golden compares a text with a file, or writes the file.
+func Golden(t testing.TB, file, got string, write bool) {
+	t.Helper()
+	if write {
+		NoError(t, os.WriteFile(file, []byte(got), 0o644))
+		return
+	}
+	want := Must(os.ReadFile(file))(t)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); if that is meant, run the test with -rewrite or -update:\n%s", file, diff)
+	}
+}
 
 // Report is a test that keeps its errors and log lines. It has no subtests.
 type Report struct {
@@ -64,21 +148,11 @@ func (r *Report) Wants(t testing.TB, parts ...string) {
 	if r.Failed() != (len(parts) > 0) {
 		t.Errorf("the errors are %q, want %q", r.Errors, parts)
 	}
-	wants(t, r.Errors, parts)
+	Contains(t, strings.Join(r.Errors, "\n"), parts...)
 }
 
 // WantsLogged expects log lines with all parts.
 func (r *Report) WantsLogged(t testing.TB, parts ...string) {
 	t.Helper()
-	wants(t, r.Logs, parts)
-}
-
-func wants(t testing.TB, lines, parts []string) {
-	t.Helper()
-	all := strings.Join(lines, "\n")
-	for _, part := range parts {
-		if !strings.Contains(all, part) {
-			t.Errorf("the test reports %q, want %q", all, part)
-		}
-	}
+	Contains(t, strings.Join(r.Logs, "\n"), parts...)
 }
