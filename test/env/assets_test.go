@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // writePrograms makes a folder with programs, of which none does anything.
@@ -20,25 +22,18 @@ func writePrograms(t *testing.T, folder string, programs ...string) {
 	for _, program := range programs {
 		err = errors.Join(err, os.WriteFile(filepath.Join(folder, program), nil, 0o700))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 func TestAssets(t *testing.T) {
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := check.Must(filepath.EvalSymlinks(t.TempDir()))(t)
 	own, partial, nested, ours := filepath.Join(root, "own"), filepath.Join(root, "partial"), filepath.Join(root, "checkout/nested"), filepath.Join(root, "checkout/bin/k8s")
 	writePrograms(t, own, programsFor(false)...)
 	writePrograms(t, partial, "etcd")
 	writePrograms(t, ours, programsFor(false)...)
 	writePrograms(t, nested)
 	for folder, module := range map[string]string{filepath.Dir(nested): modulePath, nested: modulePath + "/nested"} {
-		if err := os.WriteFile(filepath.Join(folder, "go.mod"), []byte("module "+module+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte("module "+module+"\n"), 0o600))
 	}
 	for name, test := range map[string]struct{ dir, variable, want, wantErr string }{
 		"a user's own folder is respected":                    {nested, own, own, ""},

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAFailedStartReportsTheReasonAndKeepsTheLogs(t *testing.T) {
@@ -35,10 +37,7 @@ func TestAFailedStartReportsTheReasonAndKeepsTheLogs(t *testing.T) {
 
 func TestAProgramThatDiesIsReported(t *testing.T) {
 	t.Parallel()
-	e, err := Start(t.Context(), Options{Logf: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := check.Must(Start(t.Context(), Options{Logf: t.Logf}))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(e.Dir()) })
 	e.etcd.kill()
 	if err := e.Stop(); err == nil || !strings.Contains(err.Error(), "etcd ended by itself") {

@@ -15,8 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // helperVariable makes the test binary a program that starts an environment
@@ -71,9 +70,7 @@ func TestNoProcessSurvivesItsParent(t *testing.T) {
 				if gone(report.Pids[:1]) == nil || gone(report.Pids[1:]) == nil {
 					t.Error("a process ended before its parent")
 				}
-				if err := helper.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, helper.Process.Kill())
 			}
 			_ = helper.Wait() // ends with an error, as the test asked
 			Until(t, "all processes end", func() error { return gone(report.Pids) })
@@ -90,13 +87,8 @@ func startHelper(t *testing.T, ending string) (*exec.Cmd, report) {
 	if ending == panicAtOnce {
 		helper.Stderr = nil // a stack that no reader needs
 	}
-	stdout, err := helper.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := helper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := check.Must(helper.StdoutPipe())(t)
+	check.NoError(t, helper.Start())
 	t.Cleanup(func() { _ = helper.Process.Kill() }) // mostly it is dead already
 	var r report
 	if err := json.NewDecoder(bufio.NewReader(stdout)).Decode(&r); err != nil {
@@ -109,10 +101,7 @@ func startHelper(t *testing.T, ending string) (*exec.Cmd, report) {
 // a name too long for a socket.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "env-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := check.Must(os.MkdirTemp("", "env-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -135,7 +124,6 @@ func TestMain(m *testing.M) {
 	if ending, ok := os.LookupEnv(helperVariable); ok {
 		runHelper(ending)
 	}
-	log.SetLogger(logr.Discard())
 	os.Exit(Main(m, Options{AuditLog: true, AuditBodies: true}))
 }
 

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // shared is the environment of a test binary; Main sets its options.
@@ -23,8 +26,9 @@ var shared struct {
 // Main runs the tests of a package and returns the exit code. The tests get one
 // environment in common by calling [Shared], which starts it when it is first
 // called: a run of tests that do not need it costs nothing. If a test fails, the
-// logs are kept.
+// logs are kept. Managers log nothing.
 func Main(m *testing.M, options Options) int {
+	log.SetLogger(logr.Discard())
 	shared.Lock()
 	shared.options = &options
 	shared.Unlock()
