@@ -119,7 +119,8 @@ func hostileTemplates() []hostile {
 	listOf := func(number any) map[string]any { return map[string]any{"a": map[string]any{"b": []any{number}}} }
 	const mega = `{{ $s := repeat 1000000 "x" }}`
 	brief := gotemplate.Options{Timeout: 200 * time.Millisecond}
-	// Each level keeps what it has parsed.
+	// Each level keeps what it has parsed, and would reach the greatest depth if that did not count.
+	small := templatesWith(gotemplate.Options{Limits: manifests.TemplateLimits{WorkBytes: 64 << 20}})
 	long := "{{ tpl .Values.long . }}{{ if false }}" + strings.Repeat("{{.}}", 5000) + "{{ end }}"
 	definitions := "{{ tpl .Values.definitions . }}"
 	for i := range 2500 {
@@ -189,8 +190,10 @@ func hostileTemplates() []hostile {
 		inTemplate("a dict in itself compared", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ eq $d $d }}`, "incompatible types for comparison: map[string]interface {} and map[string]interface {}"),
 		inTemplate("a dict in itself compared in a pipeline", `{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ if $d | ne $d }}x{{ end }}`, "incompatible types for comparison"),
 		inTemplate("a long argument of a method", mega+`{{ now.Format $s }}`, "an argument of a method takes more than 65536 bytes"),
-		inTemplate("recursion by tpl of a long text", `{{ tpl .Values.long . }}`, "functions and loops worked on more than 536870912 bytes").with(map[string]any{"long": long}),
-		inTemplate("recursion by tpl of many definitions", `{{ tpl .Values.definitions . }}`, "functions and loops worked on more than 536870912 bytes").with(map[string]any{"definitions": definitions}),
+		inTemplate("recursion by tpl of a long text", `{{ tpl .Values.long . }}`, "functions and loops worked on more than 67108864 bytes").
+			with(map[string]any{"long": long}).by(small),
+		inTemplate("recursion by tpl of many definitions", `{{ tpl .Values.definitions . }}`, "functions and loops worked on more than 67108864 bytes").
+			with(map[string]any{"definitions": definitions}).by(small),
 		inTemplate("output", mega+`{{ range until 100 }}{{ $s }}{{ end }}`, "the text would be longer than"),
 		inTemplate("work", `{{ range until 1000 }}{{ $_ := repeat 16000000 "x" }}{{ end }}`, "functions and loops worked on more than 536870912 bytes"),
 		inTemplate("nesting", strings.Repeat("{{ if true }}", 300)+strings.Repeat("{{ end }}", 300), "nested deeper than 120 levels"),
