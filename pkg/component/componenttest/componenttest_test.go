@@ -10,23 +10,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
 
-	"github.com/corbel-run/corbel/test/check"
-
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
@@ -39,6 +39,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -394,10 +395,7 @@ func TestTheShop(t *testing.T) {
 	t.Run("upgrade", func(t *testing.T) { o.TestUpgrade(t, o, shop()) })
 }
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{Cluster: true}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
 // Note is a component that is rendered into ConfigMaps and a Secret: its value text.
 type Note = widget.Widget
@@ -432,21 +430,23 @@ stringData: {text: {{ .Values.values.text | quote }}}
 
 type noteReconciler = component.Reconciler[*Note]
 
+// installing is held while the type of Notes is installed, which two tests cannot do at once.
+var installing sync.Mutex
+
 // notes is an operator for Notes with these templates. The hooks are added to its reconciler.
 func notes(t testing.TB, templates string, hooks ...func(*noteReconciler)) componenttest.Operator[*Note] {
 	t.Helper()
 	config := env.Shared(t).Config()
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "testdata", "crds")}}); err != nil {
-		t.Fatal(err)
-	}
-	generator, err := gotemplate.New(fstest.MapFS{"note.yaml": {Data: []byte(templates)}}, ".", gotemplate.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	installing.Lock()
+	defer installing.Unlock()
+	check.Must(envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "testdata", "crds")}}))(t)
+	generator := check.Must(gotemplate.New(fstest.MapFS{"note.yaml": {Data: []byte(templates)}}, ".", gotemplate.Options{}))(t)
 	return componenttest.Operator[*Note]{
 		Config: config, Scheme: noteScheme,
 		SetUp: func(mgr ctrl.Manager) error {
-			r := component.NewReconciler[*Note](noteOperator, generator, component.ReconcilerOptions{})
+			r := component.NewReconciler[*Note](noteOperator, generator, component.ReconcilerOptions{Controller: component.ControllerOptions{
+				RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Second), // many requests fail
+			}})
 			for _, hook := range hooks {
 				hook(r)
 			}
