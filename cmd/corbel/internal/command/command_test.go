@@ -17,10 +17,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corbel-run/corbel/cmd/corbel/internal/cli"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/command/remote"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
+
+// asCorbel is the variable that makes this program the command, which need not be built then.
+const asCorbel = "CORBEL_TEST_AS_CORBEL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCorbel) == "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(cli.Report(New().Execute(), os.Stderr))
+}
 
 // corbel runs the command, and returns what it prints.
 func corbel(t *testing.T, args ...string) (string, error) {
@@ -33,18 +45,10 @@ func corbel(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // shopChart is the chart of the example.
 func shopChart(t *testing.T) string {
 	t.Helper()
-	chart, err := filepath.Abs("../../../../examples/shop/chart")
-	check(t, err)
+	chart := check.Must(filepath.Abs("../../../../examples/shop/chart"))(t)
 	return chart
 }
 
@@ -74,14 +78,7 @@ func TestBadInputIsExplainedAndNothingIsWritten(t *testing.T) {
 			folder := t.TempDir()
 			t.Chdir(folder)
 			_, err := corbel(t, test.args...)
-			if err == nil {
-				t.Fatal("no error")
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("lacks %q: %v", want, err)
-				}
-			}
+			check.Fails(t, err, test.want...)
 			if entries, err := os.ReadDir(folder); err != nil || len(entries) > 0 {
 				t.Errorf("left: %v, %v", entries, err)
 			}
@@ -96,7 +93,7 @@ func TestAFetchedChartIsASource(t *testing.T) {
 	folder, progress := t.TempDir(), &bytes.Buffer{}
 	f := initFlags{chart: server.URL + "/shop-1.2.0.tgz?token=secret", remote: remote.Client{PlainHTTP: true}}
 	source, err := f.source()
-	check(t, err)
+	check.NoError(t, err)
 	if source, err = f.fetch(t.Context(), progress, source, folder); err != nil {
 		t.Fatal(err)
 	}
@@ -144,24 +141,19 @@ func TestTheReleaseIsTheVersionOfTheLibrary(t *testing.T) {
 		"a project with a checkout":          {debug.BuildInfo{Main: debug.Module{Path: "example.com/shop"}, Deps: []*debug.Module{{Path: libraryModule, Version: "v1.2.3", Replace: &debug.Module{Path: "../corbel"}}}}, ""},
 		"a program without the library":      {debug.BuildInfo{Main: debug.Module{Path: commandModule, Version: "v1.2.3", Sum: "h1:command"}, Deps: []*debug.Module{other}}, ""},
 	} {
-		if got := releaseIn(&test.info); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		check.SameNamed(t, name, test.want, releaseIn(&test.info))
 	}
 }
 
 func TestACheckoutIsTheRootModule(t *testing.T) {
-	root, err := filepath.Abs("../../../..")
-	check(t, err)
+	root := check.Must(filepath.Abs("../../../.."))(t)
 	for name, folder := range map[string]string{"by itself": "", "by name": root} {
 		library, err := findLibrary(folder)
 		if want := (scaffold.Corbel{Version: "v0.0.0", Folder: root}); err != nil || library != want {
 			t.Errorf("%s: got %v and the error %v, want %v", name, library, err, want)
 		}
 	}
-	if _, err := findLibrary(filepath.Join(root, "cmd/corbel")); err == nil || !strings.Contains(err.Error(), "is no checkout") {
-		t.Errorf("the module of the command is a checkout of the library: %v", err)
-	}
+	check.Fails(t, check.ErrorOf(findLibrary(filepath.Join(root, "cmd/corbel"))), "is no checkout")
 }
 
 // outputLine reports whether a line of a block is one that the command before it prints.
@@ -172,15 +164,11 @@ func TestTheTutorial(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
 	}
-	text, err := os.ReadFile("../../../../docs/tutorial.md")
-	check(t, err)
-	assets, err := env.Assets(programs...)
-	check(t, err)
+	text := check.Must(os.ReadFile("../../../../docs/tutorial.md"))(t)
+	assets := check.Must(env.Assets(programs...))(t)
 	work, bin := t.TempDir(), t.TempDir()
-	if output, err := exec.Command("go", "build", "-o", filepath.Join(bin, "corbel"), "../..").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	check(t, os.CopyFS(filepath.Join(work, "shop"), os.DirFS(shopChart(t))))
+	check.NoError(t, os.Symlink(check.Must(os.Executable())(t), filepath.Join(bin, "corbel")))
+	check.NoError(t, os.CopyFS(filepath.Join(work, "shop"), os.DirFS(shopChart(t))))
 	folder, printed, ran := work, "", 0
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {
@@ -199,7 +187,7 @@ func TestTheTutorial(t *testing.T) {
 			}
 			command := exec.CommandContext(t.Context(), "bash", "-c", shell)
 			command.Dir = folder
-			command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), env.AssetsVariable+"="+assets)
+			command.Env = append(os.Environ(), asCorbel+"=true", "PATH="+bin+":"+os.Getenv("PATH"), env.AssetsVariable+"="+assets)
 			output, err := command.CombinedOutput()
 			if printed = string(output); err != nil {
 				t.Fatalf("%s: %v\n%s", shell, err, printed)
