@@ -11,20 +11,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/gzipped"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // spilled returns a fixture with its inventory in Secrets.
 func spilled(t *testing.T) (*fixture, []v1alpha1.InventoryItem) {
 	t.Helper()
 	d, all := newFixture(t), items(0, 20)
-	d.check(d.process(nil).reconcile(t.Context(), all))
+	check.NoError(d, d.process(nil).reconcile(t.Context(), all))
 	return d, all
 }
 
@@ -47,16 +48,15 @@ func TestADamagedInventoryIsNoticedAndRebuilt(t *testing.T) {
 			for key := range s.Data {
 				s.Data[key] = content(d)
 			}
-			d.check(d.client.Update(d.Context(), s))
+			check.NoError(d, d.client.Update(d.Context(), s))
 		}
 	}
 	forged := func(forge func(head *v1alpha1.InventoryChunks)) func(d *fixture, s *corev1.Secret) {
 		return func(d *fixture, _ *corev1.Secret) {
 			c := d.process(nil)
-			stored, err := c.stored(d.Context())
-			d.check(err)
+			stored := check.Must(c.stored(d.Context()))(d)
 			forge(stored.Chunks)
-			d.check(c.commit(d.Context(), stored))
+			check.NoError(d, c.commit(d.Context(), stored))
 		}
 	}
 	type head = v1alpha1.InventoryChunks
@@ -67,17 +67,17 @@ func TestADamagedInventoryIsNoticedAndRebuilt(t *testing.T) {
 	}{
 		"deleted with its finalizer": {func(d *fixture, s *corev1.Secret) {
 			s.Finalizers = nil
-			d.check(d.client.Update(d.Context(), s))
-			d.check(d.client.Delete(d.Context(), s))
+			check.NoError(d, d.client.Update(d.Context(), s))
+			check.NoError(d, d.client.Delete(d.Context(), s))
 		}, "does not exist"},
 		"emptied": {func(d *fixture, s *corev1.Secret) {
 			s.Data = nil
-			d.check(d.client.Update(d.Context(), s))
+			check.NoError(d, d.client.Update(d.Context(), s))
 		}, "has no entry"},
 		"other bytes": {entry(func(*fixture) []byte { return []byte("nonsense") }), "not compressed"},
 		"other items": {entry(func(d *fixture) []byte {
 			encoded, _, err := encode(items(100, 101))
-			d.check(err)
+			check.NoError(d, err)
 			return gzipped.Pack(distribute(encoded, 1)[0].raw)
 		}), "hash"},
 		"a bomb":                {entry(func(*fixture) []byte { return gzipped.Pack(make([]byte, maxContent+1000)) }), "unpacks to more than"},
@@ -101,7 +101,7 @@ func TestADamagedInventoryIsNoticedAndRebuilt(t *testing.T) {
 			d, all := spilled(t)
 			damage.do(d, d.full())
 			c := d.process(nil)
-			d.check(c.open(t.Context()))
+			check.NoError(d, c.open(t.Context()))
 			losses := c.snapshot.Losses()
 			if len(losses) == 0 || damage.why != "" && (len(losses) != 1 || !strings.Contains(losses[0].String(), damage.why)) {
 				t.Fatalf("losses %v, want one with %q", losses, damage.why)
@@ -113,15 +113,11 @@ func TestADamagedInventoryIsNoticedAndRebuilt(t *testing.T) {
 			if err := c.snapshot.Save(t.Context(), c.snapshot.Inventory(), c.commit); err == nil {
 				t.Error("an inventory that lacks items was written")
 			}
-			d.check(c.open(t.Context()))
-			if diff := cmp.Diff([]v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}}, c.snapshot.Types()); diff != "" {
-				t.Errorf("types to look for (-want +got):\n%s", diff)
-			}
+			check.NoError(d, c.open(t.Context()))
+			check.EqualNamed(t, "types to look for", []v1alpha1.InventoryType{{Version: "v1", Kind: "ConfigMap"}}, c.snapshot.Types())
 			// What is found besides, and is known not to be in the inventory, is left out.
-			if restored := c.snapshot.Restore(all); restored != lost {
-				t.Errorf("%d items were restored, want %d", restored, lost)
-			}
-			d.check(c.snapshot.Save(t.Context(), c.snapshot.Inventory(), c.commit))
+			check.SameNamed(t, "items were restored", lost, c.snapshot.Restore(all))
+			check.NoError(d, c.snapshot.Save(t.Context(), c.snapshot.Inventory(), c.commit))
 			next := d.process(nil)
 			next.expect(all)
 			for _, s := range d.secrets() {
@@ -129,9 +125,8 @@ func TestADamagedInventoryIsNoticedAndRebuilt(t *testing.T) {
 					t.Errorf("Secret %s of the old set stays", s.Name)
 				}
 			}
-			stored, err := next.stored(t.Context())
-			d.check(err)
-			d.check(next.store.Erase(t.Context(), d.component, stored))
+			stored := check.Must(next.stored(t.Context()))(d)
+			check.NoError(d, next.store.Erase(t.Context(), d.component, stored))
 			d.nothingLeft()
 		})
 	}
@@ -141,9 +136,9 @@ func TestASecretThatLostItsProtectionGetsItBack(t *testing.T) {
 	d, all := spilled(t)
 	s := d.full()
 	s.Finalizers, s.Labels, s.OwnerReferences = nil, nil, nil
-	d.check(d.client.Update(t.Context(), s))
+	check.NoError(d, d.client.Update(t.Context(), s))
 	d.process(nil).expect(all)
-	d.check(d.client.Get(t.Context(), client.ObjectKeyFromObject(s), s))
+	check.NoError(d, d.client.Get(t.Context(), client.ObjectKeyFromObject(s), s))
 	if len(s.Finalizers) != 1 || len(s.Labels) != 1 || len(s.OwnerReferences) != 1 {
 		t.Errorf("metadata %+v", s.ObjectMeta)
 	}
@@ -151,9 +146,9 @@ func TestASecretThatLostItsProtectionGetsItBack(t *testing.T) {
 
 func TestASecretThatIsBeingDeletedIsReplaced(t *testing.T) {
 	d, all := spilled(t)
-	d.check(d.client.Delete(t.Context(), d.full()))
+	check.NoError(d, d.client.Delete(t.Context(), d.full()))
 	d.process(nil).expect(all)
-	d.check(d.process(nil).reconcile(t.Context(), all))
+	check.NoError(d, d.process(nil).reconcile(t.Context(), all))
 	d.process(nil).expect(all)
 	for _, s := range d.secrets() {
 		if s.DeletionTimestamp != nil {
@@ -201,14 +196,13 @@ func (c *process) live(ctx context.Context, from int) (reached int, err error) {
 // TestAfterACrashBetweenAnyTwoRequestsTheInventoryIsTheOldOrTheNewOne kills the
 // process before and after every request of a life.
 func TestAfterACrashBetweenAnyTwoRequestsTheInventoryIsTheOldOrTheNewOne(t *testing.T) {
-	count := &gate{}
+	count := &wire.Gate{}
 	whole := newFixture(t)
-	if _, err := whole.process(count.wrap).live(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(whole.process(count.Wrap).live(t.Context(), 0))(t)
 	whole.nothingLeft()
 	cases, ran, crashed := slice.FromEnvironment(t), 0, 0
-	for at := 1; at <= count.count; at++ {
+	requests := len(count.Requests())
+	for at := 1; at <= requests; at++ {
 		for i, after := range []bool{false, true} {
 			if !cases.Has(2*at + i) {
 				continue
@@ -216,18 +210,13 @@ func TestAfterACrashBetweenAnyTwoRequestsTheInventoryIsTheOldOrTheNewOne(t *test
 			ran++
 			t.Run(fmt.Sprintf("request %d, answered %t", at, after), func(t *testing.T) {
 				d := newFixture(t)
-				g := &gate{at: at}
-				if after {
-					g.after = g.die
-				} else {
-					g.before = g.die
-				}
-				state, err := d.process(g.wrap).live(t.Context(), 0)
-				if err == nil && g.hasCrashed() {
+				g := &wire.Gate{At: at, After: after}
+				state, err := d.process(g.Wrap).live(t.Context(), 0)
+				if err == nil && g.HasCrashed() {
 					// The failure of the fatal request is repaired later.
 					d.nothingLeftButStrays()
 				}
-				if g.hasCrashed() {
+				if g.HasCrashed() {
 					crashed++
 				}
 				next := d.process(nil)
@@ -236,14 +225,12 @@ func TestAfterACrashBetweenAnyTwoRequestsTheInventoryIsTheOldOrTheNewOne(t *test
 					before = nil
 				}
 				next.expect(before, life[min(state, len(life)-1)])
-				if _, err := next.live(t.Context(), min(state, len(life)-1)); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(next.live(t.Context(), min(state, len(life)-1)))(t)
 				d.nothingLeft()
 			})
 		}
 	}
-	t.Logf("%d requests, %d cases, %d of them crashed", count.count, ran, crashed)
+	t.Logf("%d requests, %d cases, %d of them crashed", requests, ran, crashed)
 	if crashed < ran*9/10 {
 		t.Errorf("only %d of %d cases crashed", crashed, ran)
 	}
@@ -290,13 +277,13 @@ func TestAProcessThatWasReplacedHarmsNothing(t *testing.T) {
 				}
 				paused = false
 				d := newFixture(t)
-				d.check(d.process(nil).reconcile(t.Context(), story.first))
+				check.NoError(d, d.process(nil).reconcile(t.Context(), story.first))
 				young := d.process(nil)
-				g := &gate{at: at, before: func() error {
+				g := &wire.Gate{At: at, Happens: func() error {
 					paused = true
 					return young.reconcile(t.Context(), story.young)
 				}}
-				oldErr := d.process(g.wrap).reconcile(t.Context(), story.old)
+				oldErr := d.process(g.Wrap).reconcile(t.Context(), story.old)
 				if !paused {
 					break
 				}
@@ -306,11 +293,10 @@ func TestAProcessThatWasReplacedHarmsNothing(t *testing.T) {
 				}
 				reader := d.process(nil)
 				reader.expect(possible...)
-				d.check(reader.snapshot.Save(t.Context(), inventoryOf(story.first), reader.commit))
+				check.NoError(d, reader.snapshot.Save(t.Context(), inventoryOf(story.first), reader.commit))
 				d.process(nil).expect(story.first)
-				stored, err := reader.stored(t.Context())
-				d.check(err)
-				d.check(reader.store.Erase(t.Context(), d.component, stored))
+				stored := check.Must(reader.stored(t.Context()))(d)
+				check.NoError(d, reader.store.Erase(t.Context(), d.component, stored))
 				d.nothingLeft()
 				if t.Failed() {
 					t.Fatalf("when the first process was stopped before request %d", at)

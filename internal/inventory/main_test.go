@@ -6,7 +6,6 @@ package inventory
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,25 +16,21 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 const (
 	reconcilerName = "inventory.corbel.run"
@@ -57,19 +52,12 @@ func newFixture(t *testing.T) *fixture {
 	d := &fixture{T: t}
 	d.client = d.clientVia(nil)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "inventory-"}}
-	d.check(d.client.Create(t.Context(), namespace))
+	check.NoError(d, d.client.Create(t.Context(), namespace))
 	d.key = client.ObjectKey{Namespace: namespace.Name, Name: "main"}
 	component := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: d.key.Name}}
-	d.check(d.client.Create(t.Context(), component))
+	check.NoError(d, d.client.Create(t.Context(), component))
 	d.component = Component{APIVersion: "v1", Kind: "ConfigMap", Namespace: d.key.Namespace, Name: d.key.Name, UID: component.UID}
 	return d
-}
-
-func (d *fixture) check(err error) {
-	d.Helper()
-	if err != nil {
-		d.Fatal(err)
-	}
 }
 
 // clientVia returns a client with requests that go through a wrapper.
@@ -80,8 +68,7 @@ func (d *fixture) clientVia(wrap func(http.RoundTripper) http.RoundTripper) clie
 	if wrap != nil {
 		config.Wrap(wrap)
 	}
-	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
-	d.check(err)
+	c := check.Must(client.New(config, client.Options{Scheme: clientgoscheme.Scheme}))(d)
 	return c
 }
 
@@ -161,7 +148,7 @@ func inventoryOf(items []v1alpha1.InventoryItem) v1alpha1.Inventory {
 // expect compares the inventory with one of several.
 func (c *process) expect(possible ...[]v1alpha1.InventoryItem) {
 	c.Helper()
-	c.check(c.open(c.Context()))
+	check.NoError(c, c.open(c.Context()))
 	if losses := c.snapshot.Losses(); len(losses) > 0 {
 		c.Fatalf("losses: %v", losses)
 	}
@@ -178,7 +165,7 @@ func (c *process) expect(possible ...[]v1alpha1.InventoryItem) {
 func (d *fixture) secrets() []corev1.Secret {
 	d.Helper()
 	list := &corev1.SecretList{}
-	d.check(d.client.List(d.Context(), list, client.InNamespace(d.key.Namespace)))
+	check.NoError(d, d.client.List(d.Context(), list, client.InNamespace(d.key.Namespace)))
 	return list.Items
 }
 
@@ -195,59 +182,6 @@ func items(from, to int, changed ...int) []v1alpha1.InventoryItem {
 		list = append(list, item)
 	}
 	return list
-}
-
-var errCrashed = errors.New("the process has crashed")
-
-// gate lets something happen at one request of a client.
-type gate struct {
-	at     int // counted from 1; 0 means never
-	before func() error
-	after  func() error
-
-	mu      sync.Mutex
-	count   int
-	crashed bool
-}
-
-func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		g.mu.Lock()
-		g.count++
-		here := g.count == g.at
-		crashed := g.crashed
-		g.mu.Unlock()
-		if crashed {
-			return nil, errCrashed
-		}
-		if here && g.before != nil {
-			if err := g.before(); err != nil {
-				return nil, err
-			}
-		}
-		response, err := next.RoundTrip(r)
-		if here && g.after != nil && err == nil {
-			if err := g.after(); err != nil {
-				_ = response.Body.Close()
-				return nil, err
-			}
-		}
-		return response, err
-	})
-}
-
-// die is what a gate does to kill the process.
-func (g *gate) die() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.crashed = true
-	return errCrashed
-}
-
-func (g *gate) hasCrashed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.crashed
 }
 
 var reasons = map[int]string{http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}

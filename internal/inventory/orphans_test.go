@@ -20,6 +20,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var configMaps = Kind{Kind: "ConfigMap", Namespaced: true}
@@ -43,7 +44,7 @@ func stored(t *testing.T) (*fixture, *process, *refuser) {
 	t.Helper()
 	d, server := newFixture(t), &refuser{}
 	c := d.process(server.wrap)
-	d.check(c.reconcile(t.Context(), items(0, 20)))
+	check.NoError(d, c.reconcile(t.Context(), items(0, 20)))
 	return d, c, server
 }
 
@@ -60,7 +61,7 @@ func (d *fixture) deleteSecrets() []corev1.Secret {
 	d.Helper()
 	secrets := d.secrets()
 	for _, s := range secrets {
-		d.check(d.client.Delete(d.Context(), &s))
+		check.NoError(d, d.client.Delete(d.Context(), &s))
 	}
 	return secrets
 }
@@ -78,23 +79,23 @@ func TestOrphansAreFoundByANewProcess(t *testing.T) {
 			return state, failure
 		}))
 	}
-	d.check(look("ConfigMap"))
+	check.NoError(d, look("ConfigMap"))
 	if len(asked) > 0 {
 		t.Error("the owner of a Secret that is not being deleted was read")
 	}
-	d.check(d.client.Delete(t.Context(), one))
-	d.check(look("Shop"))
+	check.NoError(d, d.client.Delete(t.Context(), one))
+	check.NoError(d, look("Shop"))
 	if len(asked) > 0 {
 		t.Error("a component of another kind was asked about")
 	}
-	d.check(look("ConfigMap"))
+	check.NoError(d, look("ConfigMap"))
 	failure = errors.New("the server does not answer")
 	if err := look("ConfigMap"); !errors.Is(err, failure) {
 		t.Errorf("error %v, want %v", err, failure)
 	}
 	before := len(d.secrets())
 	state, failure = StateGone, nil
-	d.check(look("ConfigMap"))
+	check.NoError(d, look("ConfigMap"))
 	if left := len(d.secrets()); len(asked) != 1 || left != before-1 {
 		t.Errorf("asked %d times; %d Secrets of %d are left", len(asked), left, before)
 	}
@@ -125,7 +126,7 @@ func TestOneSecretThatCannotBeRemovedBlocksNoOther(t *testing.T) {
 			d.onlyLeft(secrets[0].Name)
 			if test.again {
 				server.refuse(0, secrets[0].Name)
-				d.check(cleanUp())
+				check.NoError(d, cleanUp())
 				d.nothingLeft()
 			} else if tried := server.refused.Load(); tried != 1 || len(logged) != 1 || !strings.Contains(logged[0], secrets[0].Name) {
 				t.Errorf("it was tried %d times, and logged: %q", tried, logged)
@@ -136,10 +137,9 @@ func TestOneSecretThatCannotBeRemovedBlocksNoOther(t *testing.T) {
 
 func TestACachedEntryIsNotReplacedByThatOfAnOrphan(t *testing.T) {
 	d, c, _ := stored(t)
-	stored, err := c.stored(t.Context())
-	d.check(err)
+	stored := check.Must(c.stored(t.Context()))(d)
 	d.deleteSecrets()
-	d.check(c.store.Orphans().CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateWithoutFinalizer, nil })))
+	check.NoError(d, c.store.Orphans().CleanUp(t.Context(), configMaps, d.only(func(Component) (State, error) { return StateWithoutFinalizer, nil })))
 	if _, known := c.store.OpenCached(d.component, stored); !known {
 		t.Error("the inventory is not known any more")
 	}
@@ -171,19 +171,15 @@ func TestAnOwnerThatCannotExistIsNotRead(t *testing.T) {
 				d.component.Namespace = d.key.Namespace
 			}
 			l := d.process(nil).store
-			d.check(d.client.Create(t.Context(), l.newSecret(d.component, d.key.Namespace, l.naming(d.component).name(1, 0), 1, nil)))
+			check.NoError(d, d.client.Create(t.Context(), l.newSecret(d.component, d.key.Namespace, l.naming(d.component).name(1, 0), 1, nil)))
 			d.deleteSecrets()
 			asked := false
-			d.check(l.Orphans().CleanUp(t.Context(), Kind{Kind: "ConfigMap", Namespaced: tc.namespaced}, d.only(func(c Component) (State, error) {
+			check.NoError(d, l.Orphans().CleanUp(t.Context(), Kind{Kind: "ConfigMap", Namespaced: tc.namespaced}, d.only(func(c Component) (State, error) {
 				asked = true
-				if c != d.component {
-					t.Errorf("asked about %+v", c)
-				}
+				check.SameNamed(t, "asked about", d.component, c)
 				return StateElsewhere, nil
 			})))
-			if asked != tc.asked {
-				t.Errorf("asked: %t", asked)
-			}
+			check.SameNamed(t, "asked", tc.asked, asked)
 		})
 	}
 }
@@ -192,9 +188,9 @@ func TestAnOwnerThatCannotExistIsNotRead(t *testing.T) {
 func (d *fixture) replace() {
 	d.Helper()
 	component := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.key.Namespace, Name: d.key.Name}}
-	d.check(d.client.Delete(d.Context(), component))
+	check.NoError(d, d.client.Delete(d.Context(), component))
 	component.ResourceVersion, component.UID = "", ""
-	d.check(d.client.Create(d.Context(), component))
+	check.NoError(d, d.client.Create(d.Context(), component))
 	d.component.UID = component.UID
 }
 
@@ -203,14 +199,14 @@ func gone(context.Context, Component) (State, error) { return StateGone, nil }
 func TestSecretsDoNotOutliveAComponentThatIsRemovedByForce(t *testing.T) {
 	t.Run("the process knows it and sees its end", func(t *testing.T) {
 		d, c, _ := stored(t)
-		d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
+		check.NoError(d, c.store.CleanUpComponent(t.Context(), d.key, gone))
 		d.nothingLeft()
 	})
 	t.Run("the process knows it and meets its successor", func(t *testing.T) {
 		d, c, _ := stored(t)
 		d.replace()
 		c.component = d.component
-		d.check(c.reconcile(t.Context(), items(0, 3)))
+		check.NoError(d, c.reconcile(t.Context(), items(0, 3)))
 		d.nothingLeft()
 		c.expect(items(0, 3))
 	})
@@ -245,7 +241,7 @@ func TestTheCacheOfAComponentIsKeptUntilItIsGone(t *testing.T) {
 			if now := len(d.secrets()); now != before {
 				t.Errorf("%d Secrets of %d are left while it exists", now, before)
 			}
-			d.check(left(StateGone, nil))
+			check.NoError(d, left(StateGone, nil))
 			if test.kept {
 				d.nothingLeft()
 			} else if now := len(d.secrets()); now != before {
@@ -271,10 +267,10 @@ func TestASuccessorWaitsUntilTheSecretsOfItsPredecessorAreRemoved(t *testing.T) 
 			t.Errorf("%d commits; %d Secrets of %d are left", c.commits, left, before)
 		}
 		// The end of the successor must not drop what is cached of its predecessor.
-		d.check(c.store.Erase(t.Context(), c.component, v1alpha1.Inventory{Chunks: &v1alpha1.InventoryChunks{}}))
+		check.NoError(d, c.store.Erase(t.Context(), c.component, v1alpha1.Inventory{Chunks: &v1alpha1.InventoryChunks{}}))
 	}
 	server.refuse(0, "")
-	d.check(c.reconcile(t.Context(), items(0, 3)))
+	check.NoError(d, c.reconcile(t.Context(), items(0, 3)))
 	d.nothingLeft()
 	c.expect(items(0, 3))
 }
@@ -285,13 +281,13 @@ func TestSecretsThatMustNotBeRemovedHoldUpNoSuccessor(t *testing.T) {
 	d.replace()
 	c.component = d.component
 	server.refuse(http.StatusForbidden, "")
-	d.check(c.reconcile(t.Context(), items(0, 3)))
+	check.NoError(d, c.reconcile(t.Context(), items(0, 3)))
 	c.expect(items(0, 3))
 	if left := len(d.secrets()); left != len(before) {
 		t.Fatalf("%d Secrets of %d are left", left, len(before))
 	}
 	tried := server.refused.Load()
-	d.check(c.reconcile(t.Context(), items(0, 4)))
+	check.NoError(d, c.reconcile(t.Context(), items(0, 4)))
 	if now := server.refused.Load(); now != tried {
 		t.Errorf("it was tried again %d times", now-tried)
 	}
@@ -303,10 +299,8 @@ func TestOnlyIfAllIsDeniedItIsGivenUp(t *testing.T) {
 	secrets := d.secrets()
 	server.refuse(http.StatusForbidden, secrets[0].Name)
 	server.refuse(http.StatusTooManyRequests, secrets[1].Name)
-	if err := c.store.CleanUpComponent(t.Context(), d.key, gone); err == nil || !strings.Contains(err.Error(), secrets[1].Name) {
-		t.Errorf("error %v", err)
-	}
+	check.Fails(t, c.store.CleanUpComponent(t.Context(), d.key, gone), secrets[1].Name)
 	server.refuse(0, secrets[1].Name)
-	d.check(c.store.CleanUpComponent(t.Context(), d.key, gone))
+	check.NoError(d, c.store.CleanUpComponent(t.Context(), d.key, gone))
 	d.onlyLeft(secrets[0].Name)
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/gzipped"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -31,7 +32,7 @@ func TestTheInventoryOfAComponentWithoutANamespaceFollowsTheOperator(t *testing.
 	d := newFixture(t)
 	d.component.Namespace, d.component.Kind = "", "ClusterShop"
 	second := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "inventory-"}}
-	d.check(d.client.Create(t.Context(), second))
+	check.NoError(d, d.client.Create(t.Context(), second))
 	at := func(namespace string) *process {
 		c := d.process(nil)
 		c.store.options.Namespace = namespace
@@ -39,28 +40,27 @@ func TestTheInventoryOfAComponentWithoutANamespaceFollowsTheOperator(t *testing.
 	}
 	count := func(namespace string) int {
 		list := &corev1.SecretList{}
-		d.check(d.client.List(t.Context(), list, client.InNamespace(namespace)))
+		check.NoError(d, d.client.List(t.Context(), list, client.InNamespace(namespace)))
 		return len(list.Items)
 	}
 	first := d.key.Namespace
-	d.check(at(first).reconcile(t.Context(), items(0, 12)))
+	check.NoError(d, at(first).reconcile(t.Context(), items(0, 12)))
 	before := count(first)
 
-	d.check(at(second.Name).reconcile(t.Context(), items(0, 12, 3)))
+	check.NoError(d, at(second.Name).reconcile(t.Context(), items(0, 12, 3)))
 	if count(first) != before || count(second.Name) > 0 {
 		t.Errorf("%d of %d Secrets are where they were, %d in the new namespace", count(first), before, count(second.Name))
 	}
 	at(second.Name).expect(items(0, 12, 3))
 
-	d.check(at(second.Name).reconcile(t.Context(), items(0, 40)))
+	check.NoError(d, at(second.Name).reconcile(t.Context(), items(0, 40)))
 	if count(first) > 0 || count(second.Name) == 0 {
 		t.Errorf("%d Secrets are where they were, %d in the new namespace", count(first), count(second.Name))
 	}
 	c := at(second.Name)
 	c.expect(items(0, 40))
-	stored, err := c.stored(t.Context())
-	d.check(err)
-	d.check(c.store.Erase(t.Context(), d.component, stored))
+	stored := check.Must(c.stored(t.Context()))(d)
+	check.NoError(d, c.store.Erase(t.Context(), d.component, stored))
 	if left := count(first) + count(second.Name); left > 0 {
 		t.Errorf("%d Secrets are left", left)
 	}
@@ -97,9 +97,8 @@ func TestWithoutRightsOnSecretsTheInventoryStaysInTheStatusAsLongAsItMay(t *test
 			rights.refuse(http.StatusForbidden, "")
 			c := d.process(rights.wrap)
 			for n := range 3 {
-				d.check(c.reconcile(t.Context(), items(0, 12, n)))
-				stored, err := c.stored(t.Context())
-				d.check(err)
+				check.NoError(d, c.reconcile(t.Context(), items(0, 12, n)))
+				stored := check.Must(c.stored(t.Context()))(d)
 				if diff := cmp.Diff(v1alpha1.InventoryItems(items(0, 12, n)), stored.Items); diff != "" || stored.Chunks != nil {
 					t.Fatalf("the inventory is not in the status alone: %+v", stored)
 				}
@@ -115,7 +114,7 @@ func TestWithoutRightsOnSecretsTheInventoryStaysInTheStatusAsLongAsItMay(t *test
 				t.Errorf("an inventory that is too large for any status: %v", err)
 			}
 			granted := d.process(nil)
-			d.check(granted.reconcile(t.Context(), items(0, 60)))
+			check.NoError(d, granted.reconcile(t.Context(), items(0, 60)))
 			if stored, err := granted.stored(t.Context()); err != nil || stored.Count() != 60 || len(stored.Items) > 0 {
 				t.Errorf("with the rights: %+v, %v", stored, err)
 			}
@@ -127,9 +126,8 @@ func TestACachedInventoryIsOpenedWithoutARequest(t *testing.T) {
 	d := newFixture(t)
 	requests := &refuser{}
 	c := d.process(requests.wrap)
-	d.check(c.reconcile(t.Context(), items(0, 12)))
-	stored, err := c.stored(t.Context())
-	d.check(err)
+	check.NoError(d, c.reconcile(t.Context(), items(0, 12)))
+	stored := check.Must(c.stored(t.Context()))(d)
 	before := requests.requests.Load()
 	snapshot, known := c.store.OpenCached(d.component, stored)
 	if !known || requests.requests.Load() != before {
@@ -141,7 +139,7 @@ func TestACachedInventoryIsOpenedWithoutARequest(t *testing.T) {
 	// Another client changes a Secret. The next write notices it, and the reconcile after it repairs it.
 	for _, secret := range d.secrets() {
 		secret.Annotations["spoilt"] = "yes"
-		d.check(d.client.Update(t.Context(), &secret))
+		check.NoError(d, d.client.Update(t.Context(), &secret))
 	}
 	if err := snapshot.Save(t.Context(), inventoryOf(items(0, 12, 3)), c.commit); !apierrors.IsConflict(err) {
 		t.Errorf("a Secret that another client has changed is written: %v", err)
@@ -149,11 +147,10 @@ func TestACachedInventoryIsOpenedWithoutARequest(t *testing.T) {
 	if _, known := c.store.OpenCached(d.component, stored); known {
 		t.Error("after a write that failed, the inventory is known")
 	}
-	d.check(c.reconcile(t.Context(), items(0, 12, 3)))
+	check.NoError(d, c.reconcile(t.Context(), items(0, 12, 3)))
 	successor := d.component
 	successor.UID = "another"
-	now, err := c.stored(t.Context())
-	d.check(err)
+	now := check.Must(c.stored(t.Context()))(d)
 	for name, recall := range map[string]func() bool{
 		"an older head":            func() bool { _, known := c.store.OpenCached(d.component, stored); return known },
 		"another component":        func() bool { _, known := c.store.OpenCached(successor, now); return known },
@@ -170,15 +167,10 @@ func TestACachedInventoryIsOpenedWithoutARequest(t *testing.T) {
 func TestAWriteOfAPartSendsWhatItIsBasedOn(t *testing.T) {
 	held := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "shop", "name": "part"}}}
 	recorder := wire.NewRecorder(held)
-	c, err := client.New(recorder.Config(), client.Options{Scheme: clientgoscheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(client.New(recorder.Config(), client.Options{Scheme: clientgoscheme.Scheme}))(t)
 	l := NewStore(Options{Client: c, Name: reconcilerName, FieldOwner: reconcilerName, Namespace: "default"})
 	s := secret{namespace: "shop", name: "part", uid: "u", resourceVersion: "7"}
-	if _, err := l.patchSecret(t.Context(), s, map[string]any{"data": map[string]any{"entry": "eA=="}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(l.patchSecret(t.Context(), s, map[string]any{"data": map[string]any{"entry": "eA=="}}))(t)
 	sent := recorder.Sent(http.MethodPatch)
 	if len(sent) != 1 || sent[0].Field("metadata", "uid") != "u" || sent[0].Field("metadata", "resourceVersion") != "7" {
 		t.Errorf("sent %v", sent)
@@ -195,7 +187,7 @@ func TestInATerminatingNamespaceTheInventoryShrinksInPlace(t *testing.T) {
 	d.component.Deleting = true
 	c := d.process(nil)
 	for _, left := range []int{19, 8, 3, 1, 0} {
-		d.check(c.reconcile(t.Context(), items(0, left)))
+		check.NoError(d, c.reconcile(t.Context(), items(0, left)))
 		d.process(nil).expect(items(0, left))
 	}
 	for _, s := range d.secrets() {
@@ -203,9 +195,8 @@ func TestInATerminatingNamespaceTheInventoryShrinksInPlace(t *testing.T) {
 			t.Errorf("Secret %s was created", s.Name)
 		}
 	}
-	stored, err := c.stored(t.Context())
-	d.check(err)
-	d.check(c.store.Erase(t.Context(), d.component, stored))
+	stored := check.Must(c.stored(t.Context()))(d)
+	check.NoError(d, c.store.Erase(t.Context(), d.component, stored))
 	d.nothingLeft()
 }
 
@@ -214,7 +205,7 @@ func TestInATerminatingNamespaceALostPartIsRebuiltWithoutASecret(t *testing.T) {
 	d.terminateAndLose()
 	for left := len(all); left >= 0; left -= 5 {
 		c := d.process(nil)
-		d.check(c.open(t.Context()))
+		check.NoError(d, c.open(t.Context()))
 		c.snapshot.Restore(items(0, left))
 		got := c.snapshot.Inventory()
 		if len(got.Items) != left {
@@ -223,11 +214,10 @@ func TestInATerminatingNamespaceALostPartIsRebuiltWithoutASecret(t *testing.T) {
 		if left == 0 {
 			break
 		}
-		stored, err := c.snapshot.SaveSecrets(t.Context(), inventoryOf(items(0, left-5)), c.commit)
-		d.check(err)
-		d.check(c.commit(t.Context(), stored))
+		stored := check.Must(c.snapshot.SaveSecrets(t.Context(), inventoryOf(items(0, left-5)), c.commit))(d)
+		check.NoError(d, c.commit(t.Context(), stored))
 		// A process that goes on knows what it found.
-		d.check(c.open(t.Context()))
+		check.NoError(d, c.open(t.Context()))
 		if losses := c.snapshot.Losses(); len(losses) > 0 {
 			t.Errorf("the same process found the losses %v again", losses)
 		}
@@ -236,9 +226,8 @@ func TestInATerminatingNamespaceALostPartIsRebuiltWithoutASecret(t *testing.T) {
 		}
 	}
 	c := d.process(nil)
-	stored, err := c.stored(t.Context())
-	d.check(err)
-	d.check(c.store.Erase(t.Context(), d.component, stored))
+	stored := check.Must(c.stored(t.Context()))(d)
+	check.NoError(d, c.store.Erase(t.Context(), d.component, stored))
 	d.nothingLeft()
 }
 
@@ -246,7 +235,7 @@ func TestNothingIsRecordedAnewWhereItCannotBeKept(t *testing.T) {
 	d, all := spilled(t)
 	d.terminateAndLose()
 	c := d.process(nil)
-	d.check(c.open(t.Context()))
+	check.NoError(d, c.open(t.Context()))
 	c.snapshot.Restore(all)
 	err := c.snapshot.Save(t.Context(), inventoryOf(items(0, 25)), c.commit)
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -259,9 +248,9 @@ func (d *fixture) terminateAndLose() {
 	d.Helper()
 	lost := d.full()
 	d.terminate()
-	d.check(d.client.Get(d.Context(), client.ObjectKeyFromObject(lost), lost))
+	check.NoError(d, d.client.Get(d.Context(), client.ObjectKeyFromObject(lost), lost))
 	lost.Finalizers = nil
-	d.check(d.client.Update(d.Context(), lost))
+	check.NoError(d, d.client.Update(d.Context(), lost))
 	d.component.Deleting = true
 }
 
@@ -269,9 +258,9 @@ func (d *fixture) terminateAndLose() {
 func (d *fixture) terminate() {
 	d.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.key.Namespace}}
-	d.check(d.client.Delete(d.Context(), namespace))
+	check.NoError(d, d.client.Delete(d.Context(), namespace))
 	for _, s := range d.secrets() {
-		d.check(d.client.Delete(d.Context(), &s))
+		check.NoError(d, d.client.Delete(d.Context(), &s))
 	}
 }
 
@@ -298,9 +287,7 @@ func TestTheNumberOfChunksDoesNotFlip(t *testing.T) {
 			if got != test.want {
 				t.Errorf("%d bytes in %d chunks move to %d, want %d", test.size, test.now, got, test.want)
 			}
-			if again := l.chunks(test.size, got); again != got {
-				t.Errorf("then they move on to %d", again)
-			}
+			check.SameNamed(t, "then they move on to", got, l.chunks(test.size, got))
 		})
 	}
 }
@@ -337,10 +324,7 @@ func TestWhatTheStatusHoldsIsSmall(t *testing.T) {
 	for range maxTypes {
 		head.Types = append(head.Types, v1alpha1.InventoryType{Group: "some-quite-long-group.of.an-operator.example.com", Version: "v1beta1", Kind: "SomeKindWithALongName"})
 	}
-	raw, err := json.Marshal(withHead(v1alpha1.Inventory{}, head))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := check.Must(json.Marshal(withHead(v1alpha1.Inventory{}, head)))(t)
 	if len(raw) > 512<<10 {
 		t.Errorf("the largest head has %d bytes", len(raw))
 	}
@@ -348,18 +332,11 @@ func TestWhatTheStatusHoldsIsSmall(t *testing.T) {
 
 func TestUnknownFieldsOfItemsSurvive(t *testing.T) {
 	var before []v1alpha1.InventoryItem
-	if err := json.Unmarshal([]byte(`[{"version":"v1","kind":"ConfigMap","name":"a","future":{"x":[1,2]}}]`), &before); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(`[{"version":"v1","kind":"ConfigMap","name":"a","future":{"x":[1,2]}}]`), &before))
 	encoded, _, err := encode(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	raw := distribute(encoded, 1)[0].raw
-	after, err := unpack(gzipped.Pack(raw), v1alpha1.InventoryChunk{Count: 1, Hash: hashOf(raw)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := check.Must(unpack(gzipped.Pack(raw), v1alpha1.InventoryChunk{Count: 1, Hash: hashOf(raw)}))(t)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}

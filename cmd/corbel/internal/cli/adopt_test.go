@@ -19,7 +19,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +37,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -74,9 +74,7 @@ func TestTheValuesOfAReleaseFindTheirPlaces(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			spec, unmapped := specOf(test.values, apiextensionsv1.JSONSchemaProps{Properties: test.fields})
-			if diff := cmp.Diff([]any{test.want, test.unmapped}, []any{spec, unmapped}); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, []any{test.want, test.unmapped}, []any{spec, unmapped})
 		})
 	}
 }
@@ -106,9 +104,7 @@ func TestWhatIsMoreThanOwnership(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, beyondOwnership(report.Plan{Changes: []report.PlannedChange{test.change}})); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, beyondOwnership(report.Plan{Changes: []report.PlannedChange{test.change}}))
 		})
 	}
 }
@@ -116,11 +112,9 @@ func TestWhatIsMoreThanOwnership(t *testing.T) {
 // helmInstalls makes the objects and the record of a release of the chart of the shops, as Helm does, and returns the objects.
 func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.Unstructured) {
 	b.Helper()
-	generator, err := helm.New(os.DirFS("../../../../examples/shop"), "chart", helm.Options{})
-	check(b, err)
+	generator := check.Must(helm.New(os.DirFS("../../../../examples/shop"), "chart", helm.Options{}))(b)
 	ctx := manifests.Context{ReconcilerName: operatorName, Revision: int64(revision), Upgrade: true}.In(b.ctx)
-	rendered, err := manifests.Generate(ctx, generator, market, name, shops.New(name).GetSpec())
-	check(b, err)
+	rendered := check.Must(manifests.Generate(ctx, generator, market, name, shops.New(name).GetSpec()))(b)
 	var manifest strings.Builder
 	for _, object := range rendered {
 		u := object.(*unstructured.Unstructured)
@@ -133,8 +127,7 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 		}
 		u.SetAnnotations(annotations)
 		if u.GetKind() != "CustomResourceDefinition" { // which belongs to no release, and to no component
-			text, err := yaml.Marshal(u.Object)
-			check(b, err)
+			text := check.Must(yaml.Marshal(u.Object))(b)
 			fmt.Fprintf(&manifest, "---\n%s", text)
 			marks := map[string]string{"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": market}
 			maps.Copy(marks, annotations)
@@ -158,7 +151,7 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 	}
 	var values map[string]any
 	text, err := json.Marshal(shops.New(name).Spec)
-	check(b, errors.Join(err, json.Unmarshal(text, &values)))
+	check.NoError(b, errors.Join(err, json.Unmarshal(text, &values)))
 	b.helmRecords(name, "deployed", revision, manifest.String(), values)
 	return objects
 }
@@ -170,12 +163,12 @@ func (b *bed) helmRecords(name, status string, revision int, manifest string, va
 		"name": name, "namespace": market, "version": revision, "manifest": manifest, "config": values,
 		"info": map[string]any{"status": status}, "chart": map[string]any{"metadata": map[string]any{"name": "shop", "version": "1.0.0"}},
 	})
-	check(b, err)
+	check.NoError(b, err)
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, err = w.Write(content)
-	check(b, errors.Join(err, w.Close()))
-	check(b, b.client.Create(b.ctx, &corev1.Secret{
+	check.NoError(b, errors.Join(err, w.Close()))
+	check.NoError(b, b.client.Create(b.ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: market, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision),
 			Labels: map[string]string{"owner": "helm", "name": name, "version": fmt.Sprint(revision), "status": status},
@@ -201,7 +194,7 @@ func (b *bed) learnsThePromotion(name string) {
 	b.Helper()
 	probe := shops.New(name)
 	probe.Name, probe.Annotations = name+"-probe", map[string]string{operatorName + "/suspend": "true"}
-	check(b, b.client.Create(b.ctx, probe))
+	check.NoError(b, b.client.Create(b.ctx, probe))
 	env.Until(b, "the operator has seen "+probe.Name, func() error { return b.stateIs(probe.Name, v1alpha1.StateSuspended) })
 	if a := b.untilServed(func() answer { return b.run("plan", "shop/"+probe.Name) }); a.code != 0 {
 		b.Log(a.text())
@@ -218,7 +211,7 @@ func (b *bed) adopts(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "kiosk-settings"}}
 	pods := func() string {
 		list := &corev1.PodList{}
-		check(b, b.client.List(b.ctx, list, client.InNamespace(market)))
+		check.NoError(b, b.client.List(b.ctx, list, client.InNamespace(market)))
 		var names []string
 		for _, pod := range list.Items {
 			if strings.HasPrefix(pod.Name, "kiosk-") {
@@ -394,9 +387,7 @@ func (b *bed) uids(objects []*unstructured.Unstructured) map[string]string {
 
 func TestAPlanThatLeavesSomethingOutIsNotTaken(t *testing.T) {
 	plan := report.Plan{Incomplete: []string{"a hook"}, MissingRights: "rules: []", Waiting: []report.Wait{{Key: report.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}, Message: "cannot be read"}}}
-	if diff := cmp.Diff([]string{"a hook", "the operator lacks rights", "ConfigMap market/a: cannot be read"}, beyondOwnership(plan)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, []string{"a hook", "the operator lacks rights", "ConfigMap market/a: cannot be read"}, beyondOwnership(plan))
 	object := func(kind, name string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}
 	}
@@ -406,9 +397,7 @@ func TestAPlanThatLeavesSomethingOutIsNotTaken(t *testing.T) {
 		{Key: report.Key{Kind: "ConfigMap", Namespace: "market", Name: "a"}}, {Key: report.Key{Kind: "ConfigMap", Namespace: "other", Name: "b"}},
 		{Key: report.Key{Kind: "Namespace", Name: "c"}},
 	}
-	if diff := cmp.Diff([]string{"ConfigMap b is an object of the release, and none of the component"}, leftOut(changes, release)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, []string{"ConfigMap b is an object of the release, and none of the component"}, leftOut(changes, release))
 	if left := leftOut(nil, &helmrelease.Release{}); len(left) != 1 {
 		t.Errorf("of an empty release: %q", left)
 	}
@@ -421,9 +410,7 @@ func TestAReleaseThatFluxDeliversIsTakenOverWhileFluxIsSuspended(t *testing.T) {
 	type get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error
 	found := func(spec map[string]any) get {
 		return func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-			if want := (client.ObjectKey{Namespace: "flux-system", Name: "shop"}); key != want {
-				t.Errorf("it reads %s", key)
-			}
+			check.SameNamed(t, "it reads", client.ObjectKey{Namespace: "flux-system", Name: "shop"}, key)
 			into.(*unstructured.Unstructured).Object["spec"] = spec
 			return nil
 		}

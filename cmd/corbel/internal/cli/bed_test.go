@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -54,32 +54,22 @@ type bed struct {
 func openBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, env: env.Shared(t), ctx: context.WithoutCancel(t.Context())}
-	var err error
-	b.client, err = shops.Client(b.env)
-	check(b, err)
+	b.client = check.Must(shops.Client(b.env))(b)
 	return b
 }
 
 // in returns the bed for a part of a test.
 func (b *bed) in(t *testing.T) *bed { return &bed{T: t, env: b.env, ctx: b.ctx, client: b.client} }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (b *bed) untilReady(name string) {
 	b.Helper()
-	_, err := shops.AwaitReady(b.ctx, b.client, name)
-	check(b, err)
+	check.Must(shops.AwaitReady(b.ctx, b.client, name))(b)
 }
 
 // patch changes an object by a merge patch.
 func (b *bed) patch(object client.Object, text string) {
 	b.Helper()
-	check(b, b.client.Patch(b.ctx, object, client.RawPatch(types.MergePatchType, []byte(text))))
+	check.NoError(b, b.client.Patch(b.ctx, object, client.RawPatch(types.MergePatchType, []byte(text))))
 }
 
 // answer is what a command printed.
@@ -152,14 +142,5 @@ var masks = []struct {
 // golden compares an answer with a file of testdata.
 func golden(t *testing.T, name string, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
-	if *rewrite {
-		check(t, os.WriteFile(file, []byte(got), 0o644))
-		return
-	}
-	want, err := os.ReadFile(file)
-	check(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; write it again with -rewrite):\n%s", file, diff)
-	}
+	check.Golden(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden"), got, *rewrite)
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
 )
@@ -36,10 +37,9 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 		golden(t, "no types check", b.run("check").text())
 		golden(t, "no types name", b.run("tree", "corner").text())
 	})
-	manager, err := shops.Operator(b.ctx, b.env, b.client, "../../../..")
-	check(b, err)
+	manager := check.Must(shops.Operator(b.ctx, b.env, b.client, "../../../.."))(b)
 	env.Run(t, manager)
-	check(b, shops.Create(b.ctx, b.client, "corner"))
+	check.NoError(b, shops.Create(b.ctx, b.client, "corner"))
 	for name, arguments := range map[string][]string{
 		"get":            {"get"},
 		"get all":        {"get", "-A"},
@@ -111,7 +111,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 func (b *bed) ownerOfAPod(t *testing.T) {
 	b = b.in(t)
 	pods := &corev1.PodList{}
-	check(b, b.client.List(b.ctx, pods, client.InNamespace(market)))
+	check.NoError(b, b.client.List(b.ctx, pods, client.InNamespace(market)))
 	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(p.Name, "corner-web-") })
 	golden(t, "owner pod", b.run("owner", "pod", pods.Items[i].Name).text())
 }
@@ -122,11 +122,7 @@ func (b *bed) eventsOfAll(t *testing.T) {
 	if got.code != 0 || got.err != "" {
 		t.Fatal(got)
 	}
-	for _, want := range []string{"LAST SEEN", "Shop market/corner", "Deployment market/corner-web", "Pod market/corner-web-", "ReplicaSet market/"} {
-		if !strings.Contains(got.out, want) {
-			t.Errorf("lacks %q:\n%s", want, got.out)
-		}
-	}
+	check.Contains(t, got.out, "LAST SEEN", "Shop market/corner", "Deployment market/corner-web", "Pod market/corner-web-", "ReplicaSet market/")
 	var list eventList
 	if err := json.Unmarshal([]byte(b.run("events", "corner", "-o", "json").out), &list); err != nil || len(list.Items) == 0 || list.Kind != "EventList" {
 		t.Errorf("%v: %v", err, list)
@@ -150,9 +146,9 @@ func (b *bed) showsDrift(t *testing.T) {
 	b.patch(s, `{"metadata":{"annotations":{"shop.example.com/suspend":"true"}}}`)
 	env.Until(b, "the Shop is suspended", func() error { return b.stateIs("corner", v1alpha1.StateSuspended) })
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-web"}}
-	check(b, b.client.Patch(b.ctx, deployment, client.RawPatch("application/strategic-merge-patch+json",
+	check.NoError(b, b.client.Patch(b.ctx, deployment, client.RawPatch("application/strategic-merge-patch+json",
 		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"registry.example.com/shop:9.9"}]}}}}`)), client.FieldOwner("kubectl-edit")))
-	check(b, b.client.Delete(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}))
+	check.NoError(b, b.client.Delete(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}))
 	env.Until(b, "the Deployment is rolled out", func() error {
 		if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return err
@@ -179,14 +175,14 @@ func (b *bed) explainsRights(t *testing.T) {
 	golden(t, "forbidden all", b.runUser(t, "nobody", "get", "-A").text())
 	golden(t, "forbidden tree", b.runUser(t, "nobody", "tree", "shop/corner").text())
 	golden(t, "forbidden check", b.runUser(t, "nobody", "check").text())
-	check(b, b.client.Create(b.ctx, &rbacv1.Role{
+	check.NoError(b, b.client.Create(b.ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "reader"},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"shop.example.com"}, Resources: []string{"shops"}, Verbs: []string{"get", "list"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
 		},
 	}))
-	check(b, b.client.Create(b.ctx, &rbacv1.RoleBinding{
+	check.NoError(b, b.client.Create(b.ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "reader"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
@@ -204,10 +200,9 @@ func (b *bed) explainsRights(t *testing.T) {
 
 // runUser runs a command as a user of its own.
 func (b *bed) runUser(t *testing.T, user string, arguments ...string) answer {
-	config, err := b.env.ConfigFor(user)
-	check(b, err)
+	config := check.Must(b.env.ConfigFor(user))(b)
 	file := t.TempDir() + "/kubeconfig"
-	check(b, clientcmd.WriteToFile(kubeconfigOf(config), file))
+	check.NoError(b, clientcmd.WriteToFile(kubeconfigOf(config), file))
 	return runAs(t.Context(), nil, append(arguments, "--kubeconfig", file, "--namespace", market)...)
 }
 
@@ -287,11 +282,11 @@ func (b *bed) losesTheServer(t *testing.T) {
 		done <- runAs(t.Context(), signals(begun), "get", "-w", "--kubeconfig", b.env.Kubeconfig(), "--namespace", market)
 	}()
 	<-begun
-	check(b, b.env.KillAPIServer())
+	check.NoError(b, b.env.KillAPIServer())
 	got := <-done
 	if got.code != CodeNo || !strings.Contains(got.err, "the API server cannot be reached") {
 		t.Errorf("a watch: %v", got)
 	}
 	golden(t, "no server", b.run("get", "shops").text())
-	check(b, b.env.RestartAPIServer(b.ctx))
+	check.NoError(b, b.env.RestartAPIServer(b.ctx))
 }

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // fleet is a server with many components. It answers lists page by page.
@@ -94,7 +95,7 @@ var shopResource = metav1.APIResource{
 func offline(t *testing.T, server client.WithWatch, kinds discovery.DiscoveryInterface, change func(*frame), arguments ...string) answer {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	check(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
+	check.NoError(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
 	return runAs(t.Context(), func(f *frame) {
 		reader := &inspect.Reader{Client: server, Mapper: apimeta.NewDefaultRESTMapper(nil), Discovery: kinds}
 		f.connection = &connection{config: &rest.Config{Host: "localhost"}, client: server, reader: reader}
@@ -121,9 +122,7 @@ func TestALargeFleetIsListedPageByPage(t *testing.T) {
 	if lines := strings.Count(got.out, "\n"); got.code != 0 || lines != 10_001 {
 		t.Errorf("code %d, %d lines: %.300s", got.code, lines, got.err)
 	}
-	if server.pages != 20 {
-		t.Errorf("%d requests", server.pages)
-	}
+	check.SameNamed(t, "requests", 20, server.pages)
 	const limit = 200 << 20 // all of them at once would be more than 400 MiB
 	if used := int64(peak) - int64(before.HeapAlloc); used > limit {
 		t.Errorf("%d MiB are used", used>>20)

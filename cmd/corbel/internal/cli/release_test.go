@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +28,7 @@ import (
 	"github.com/corbel-run/corbel/internal/helmrelease"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
 	"github.com/corbel-run/corbel/test/wire"
@@ -57,7 +57,7 @@ func (b *bed) live(object *unstructured.Unstructured) *unstructured.Unstructured
 	b.Helper()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
-	check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(object), live))
+	check.NoError(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(object), live))
 	return live
 }
 
@@ -85,13 +85,11 @@ func (b *bed) ownedByHelm(name string, objects []*unstructured.Unstructured) {
 // recordsOf returns the revisions of a release with their status.
 func (b *bed) recordsOf(name string) (found []string) {
 	b.Helper()
-	records, err := helmrecord.Records(b.ctx, b.client, market, name)
-	check(b, err)
+	records := check.Must(helmrecord.Records(b.ctx, b.client, market, name))(b)
 	for _, record := range records {
 		secret := &corev1.Secret{}
-		check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(&record), secret))
-		release, err := helmrelease.Decode(secret.Data["release"])
-		check(b, err)
+		check.NoError(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(&record), secret))
+		release := check.Must(helmrelease.Decode(secret.Data["release"]))(b)
 		if release.Status != record.Labels["status"] || release.Revision != helmrecord.RevisionOf(record) {
 			b.Errorf("%s: labels %v, content %s %s", record.Name, record.Labels, release.Reference, release.Status)
 		}
@@ -104,9 +102,9 @@ func (b *bed) recordsOf(name string) (found []string) {
 func (b *bed) removes(name string, objects []*unstructured.Unstructured) {
 	b.Helper()
 	for _, object := range objects {
-		check(b, client.IgnoreNotFound(b.client.Delete(b.ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))))
+		check.NoError(b, client.IgnoreNotFound(b.client.Delete(b.ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	}
-	check(b, b.client.DeleteAllOf(b.ctx, &corev1.Secret{}, client.InNamespace(market), client.MatchingLabels{"owner": "helm", "name": name}))
+	check.NoError(b, b.client.DeleteAllOf(b.ctx, &corev1.Secret{}, client.InNamespace(market), client.MatchingLabels{"owner": "helm", "name": name}))
 }
 
 // releases plays how an administrator makes a component a Helm release again.
@@ -164,12 +162,9 @@ func (b *bed) releases(t *testing.T) {
 		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
 	}
 	b.ownedByHelm("booth", objects)
-	if diff := cmp.Diff([]string{"3 superseded", "4 deployed"}, b.recordsOf("booth")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, []string{"3 superseded", "4 deployed"}, b.recordsOf("booth"))
 	reference := helmrelease.Reference{Namespace: market, Name: "booth", Revision: 4}
-	release, err := helmrelease.Read(b.ctx, b.client, reference)
-	check(b, err)
+	release := check.Must(helmrelease.Read(b.ctx, b.client, reference))(b)
 	if release.Chart != "shop" || release.Values["greeting"] != "Welcome" || release.Values["replicas"] != int64(2) {
 		t.Errorf("%+v", release)
 	}
@@ -198,7 +193,7 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 		b.Errorf("helm list:\n%s", list)
 	}
 	chart := b.TempDir()
-	check(b, os.CopyFS(chart, os.DirFS("../../../../examples/shop/chart")))
+	check.NoError(b, os.CopyFS(chart, os.DirFS("../../../../examples/shop/chart")))
 	manifest := helm("get", "manifest", "booth")
 	rendered := helm("template", "booth", chart, "--is-upgrade", "--no-hooks", "-f", b.file("values.yaml", helm("get", "values", "booth", "-o", "yaml")))
 	if got, want := strings.Count(manifest, "# Source: "), strings.Count(rendered, "# Source: "); got != want {
@@ -213,7 +208,7 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 	for _, server := range []string{"--server-side=false", "--server-side=true"} {
 		helm("upgrade", "booth", chart, "--no-hooks", "--reuse-values", "--set", "greeting=Hello"+server, server)
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "booth-settings"}}
-		check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(settings), settings))
+		check.NoError(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(settings), settings))
 		if got := settings.Data["GREETING"]; got != "Hello"+server {
 			b.Errorf("after helm upgrade %s: %s", server, got)
 		}
@@ -235,7 +230,7 @@ func (b *bed) helmGoesOn(objects []*unstructured.Unstructured, before map[string
 func (b *bed) file(name, text string) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), name)
-	check(b, os.WriteFile(path, []byte(text), 0o600))
+	check.NoError(b, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -251,54 +246,14 @@ func (b *bed) stateIs(name string, want v1alpha1.State) error {
 	return nil
 }
 
-// mortal is the network of a command that is killed at one of its requests: from then on nothing leaves, and no answer arrives.
-type mortal struct {
-	// at is the request, counted from 1; 0 means never. After: it is served, and only its answer is lost.
-	at    int
-	after bool
-	kill  context.CancelFunc
-
-	mu    sync.Mutex
-	count int
-	dead  bool
-}
-
-var errKilled = errors.New("the process was killed")
-
-func (m *mortal) wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		m.mu.Lock()
-		m.count++
-		dies := m.count == m.at
-		dead := m.dead || dies && !m.after
-		m.dead = m.dead || dies
-		m.mu.Unlock()
-		if dies && dead {
-			m.kill()
-		}
-		if dead {
-			return nil, errKilled
-		}
-		response, err := next.RoundTrip(r)
-		if dies {
-			m.kill()
-			if err == nil {
-				_ = response.Body.Close()
-			}
-			return nil, errKilled
-		}
-		return response, err
-	})
-}
-
 // runKilled runs a command that is killed at a request, and returns how many it sent.
 func (b *bed) runKilled(at int, after bool, arguments ...string) (requests int, killed bool, a answer) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	m := &mortal{at: at, after: after, kill: cancel}
-	a = b.runThrough(ctx, m.wrap, arguments...)
-	return m.count, m.dead, a
+	g := &wire.Gate{At: at, After: after, Happens: func() error { cancel(); return wire.ErrCrashed }}
+	a = b.runThrough(ctx, g.Wrap, arguments...)
+	return len(g.Requests()), g.HasCrashed(), a
 }
 
 // survivesCrashes kills adopt and release at each of their requests, and runs them again.
@@ -441,9 +396,7 @@ func TestHiddenValuesAreThoseOfTheLiveObject(t *testing.T) {
 	manifest := object{"rules": []any{object{"verbs": []any{nil, nil}}}, "gone": nil, "data": object{"a": nil}, "list": []any{nil}, "none": object{}}
 	live := object{"rules": []any{object{"verbs": []any{"get", "list"}, "more": "set by the server"}}, "data": object{"a": "1", "b": "2"}, "list": []any{"x", "y"}, "status": object{}, "none": object{"z": "1"}}
 	want := object{"rules": []any{object{"verbs": []any{"get", "list"}}}, "data": object{"a": "1"}, "list": []any{"x", "y"}, "none": object{}}
-	if diff := cmp.Diff(any(want), fill(manifest, live)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, any(want), fill(manifest, live))
 }
 
 func TestAHookRunsWhenItsObjectDoes(t *testing.T) {

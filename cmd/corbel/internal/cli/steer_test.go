@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -41,7 +42,7 @@ func (b *bed) steers(t *testing.T) {
 	edited.Spec.Replicas = 3
 	file := b.manifest(t, edited)
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	check(b, os.WriteFile(bad, []byte("kind: [Shop"), 0o600))
+	check.NoError(b, os.WriteFile(bad, []byte("kind: [Shop"), 0o600))
 
 	golden(t, "reconcile", result("reconcile", "shop/corner", "--wait"))
 	golden(t, "suspend", result("suspend", "shop/corner", "--until", "2h", "--reason", "incident 7"))
@@ -52,9 +53,7 @@ func (b *bed) steers(t *testing.T) {
 	golden(t, "rollout pin", result("rollout", "pin", "shop/corner"))
 	golden(t, "rollout promote", result("rollout", "promote", "shop/corner"))
 	golden(t, "rollout ignore", result("rollout", "ignore", "shop/corner"))
-	if got := b.shop("corner").Annotations["shop.example.com/rollout"]; got != "ignore" {
-		t.Errorf("the annotation is %q", got)
-	}
+	check.SameNamed(t, "the annotation", "ignore", b.shop("corner").Annotations["shop.example.com/rollout"])
 	golden(t, "rollout clear", result("rollout", "clear", "shop/corner"))
 	golden(t, "rollout clear again", result("rollout", "clear", "shop/corner"))
 	golden(t, "wait", result("wait", "shop/corner"))
@@ -164,14 +163,14 @@ func (a answer) conclusion() string {
 func (b *bed) shop(name string) *shopv1alpha1.Shop {
 	b.Helper()
 	s := shops.New(name)
-	check(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s))
+	check.NoError(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(s), s))
 	return s
 }
 
 // patchShop changes the Shop as its user would.
 func (b *bed) patchShop(patch string) {
 	b.Helper()
-	check(b, b.client.Patch(b.ctx, shops.New("corner"), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
+	check.NoError(b, b.client.Patch(b.ctx, shops.New("corner"), client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-edit")))
 }
 
 // manifest writes a Shop into a file.
@@ -181,9 +180,9 @@ func (b *bed) manifest(t *testing.T, s *shopv1alpha1.Shop) string {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": s.APIVersion, "kind": s.Kind, "metadata": map[string]any{"name": s.Name, "namespace": s.Namespace}, "spec": s.Spec,
 	})
-	check(b, err)
+	check.NoError(b, err)
 	file := filepath.Join(t.TempDir(), fmt.Sprintf("%s.yaml", s.Name))
-	check(b, os.WriteFile(file, text, 0o600))
+	check.NoError(b, os.WriteFile(file, text, 0o600))
 	return file
 }
 
@@ -198,10 +197,8 @@ func TestProgressIsShownBeforeWhatWasAskedForHasBegun(t *testing.T) {
 	} {
 		c := inspect.Component{Object: &unstructured.Unstructured{}}
 		c.Status.State, c.Status.Conditions = v1alpha1.StateProcessing, []metav1.Condition{said}
-		check(t, w.look(inspect.Event{Component: c}))
+		check.NoError(t, w.look(inspect.Event{Component: c}))
 	}
 	const want = "12:00:00 not begun yet\n12:00:00 Processing: Deployment market/corner-web: 1 of 2 replicas ready\n"
-	if out.String() != want {
-		t.Errorf("%s", out.String())
-	}
+	check.Same(t, want, out.String())
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -23,7 +24,7 @@ func startPage(t *testing.T, change func(*frame)) (address string, end func() an
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	const text = `{"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"here","context":{"cluster":"c"}}],"current-context":"here"}`
-	check(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
+	check.NoError(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	done := make(chan answer, 1)
@@ -31,8 +32,7 @@ func startPage(t *testing.T, change func(*frame)) (address string, end func() an
 		done <- runAs(ctx, func(f *frame) { f.Out = in; change(f) }, "ui", "--kubeconfig", kubeconfig, "--namespace", market)
 	}()
 	line := make([]byte, 1000)
-	n, err := out.Read(line)
-	check(t, err)
+	n := check.Must(out.Read(line))(t)
 	return strings.TrimSpace(string(line[:n])), sync.OnceValue(func() answer { cancel(); return <-done })
 }
 
@@ -66,7 +66,7 @@ func TestTheBrowserIsGivenAFileThatLeadsToThePage(t *testing.T) {
 			programs, temporary := t.TempDir(), t.TempDir()
 			given := filepath.Join(programs, "given")
 			script := "#!/bin/sh\nprintf %s \"$*\" > " + given + ".new && mv " + given + ".new " + given + "\n"
-			check(t, os.WriteFile(filepath.Join(programs, "xdg-open"), []byte(script), 0o700))
+			check.NoError(t, os.WriteFile(filepath.Join(programs, "xdg-open"), []byte(script), 0o700))
 			t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 			t.Setenv("TMPDIR", temporary)
 			address, end := startPage(t, func(f *frame) { f.width = func() int { return 80 } })
@@ -99,14 +99,11 @@ func TestTheBrowserIsGivenAFileThatLeadsToThePage(t *testing.T) {
 
 func fetch(t *testing.T, url, token string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	check(t, err)
+	r := check.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	r.Header.Set("X-Corbel-Token", token)
-	response, err := http.DefaultClient.Do(r)
-	check(t, err)
+	response := check.Must(http.DefaultClient.Do(r))(t)
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	check(t, err)
+	text := check.Must(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(text)
 }
 
