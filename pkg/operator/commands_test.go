@@ -25,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -93,12 +94,8 @@ func TestTheCommandsThatNeedNoCluster(t *testing.T) {
 	if strings.Contains(rendered, "correct-horse") || !strings.Contains(rendered, "password: '***'") {
 		t.Errorf("a value of a Secret is shown:\n%s", rendered)
 	}
-	if again := run("kind: Deployment", "render", "-f", "-"); again != rendered {
-		t.Error("two renderings differ")
-	}
-	if text := run("", "images", "-f", "-"); text != "registry.example.com/main:2\nregistry.example.com/prepare:9\n" {
-		t.Errorf("the images are %q", text)
-	}
+	check.SameNamed(t, "two renderings differ", rendered, run("kind: Deployment", "render", "-f", "-"))
+	check.SameNamed(t, "the images are", "registry.example.com/main:2\nregistry.example.com/prepare:9\n", run("", "images", "-f", "-"))
 	run(`apiGroups: ["apps"], resources: ["deployments"]`, "rbac", "-f", "-")
 	run(`apiGroups: ["test.corbel.run"], resources: ["widgets"]`, "rbac", "-f", "-", "-n", "widgets-system")
 	confined := templated()
@@ -111,9 +108,7 @@ func TestTheCommandsThatNeedNoCluster(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"one", "two"} {
 		text := strings.ReplaceAll(sample, "corner", name)
-		if err := os.WriteFile(filepath.Join(folder, name+".yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(folder, name+".yaml"), []byte(text), 0o600))
 	}
 	if text := run("name: one", "render", "-f", folder); !strings.Contains(text, "name: two") {
 		t.Error("the second component of a folder is not rendered")
@@ -127,9 +122,7 @@ func TestTheCommandsThatNeedNoCluster(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := execute(t.Context(), widgets(), "", "crd"); err == nil || !strings.Contains(err.Error(), "the option CRDs") {
-		t.Errorf("without definitions: %v", err)
-	}
+	check.Fails(t, check.ErrorOf(execute(t.Context(), widgets(), "", "crd")), "the option CRDs")
 }
 
 func TestDefaultsOfTheDefinitionAreAdded(t *testing.T) {
@@ -157,9 +150,7 @@ spec:
 		t.Fatalf("%d definitions, error %v", len(definitions), err)
 	}
 	object := map[string]any{"spec": map[string]any{"list": []any{map[string]any{}, map[string]any{"b": false}}}}
-	if err := setDefaults(object, definitions[0], widget.GroupVersion.WithKind("Widget")); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, setDefaults(object, definitions[0], widget.GroupVersion.WithKind("Widget")))
 	got, err := json.Marshal(object)
 	if want := `{"spec":{"list":[{"b":true},{"b":false}],"values":{"tag":"7"}}}`; err != nil || string(got) != want {
 		t.Errorf("got %s, error %v, want %s", got, err, want)
@@ -170,9 +161,7 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 	config, c := connect(t)
 	kubeconfig := env.Shared(t).Kubeconfig()
 	for _, namespace := range []string{"planned", "planned-operator"} {
-		if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}
 	o := widgets()
 	o.Name = "planned.example.com"
@@ -184,19 +173,13 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 		if err != nil && !coded || int(got) != code {
 			t.Errorf("%q: exit code %d, error %v, want %d", args, got, err, code)
 		}
-		for _, want := range wants[1:] {
-			if !strings.Contains(text, want) {
-				t.Errorf("%q: no %q in:\n%s", args, want, text)
-			}
-		}
+		check.Contains(t, text, wants[1:]...)
 		return text
 	}
 	manifest := "{apiVersion: test.corbel.run/v1, kind: Widget, metadata: {name: main}}"
 	plan(manifest, 2, "-f -", "Widget planned/main: revision 1, operator planned.example.com", "+ ConfigMap  main", "1 write: 1 created. Nothing was written.")
 	keys := &corev1.SecretList{}
-	if err := c.List(t.Context(), keys); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.List(t.Context(), keys))
 	for _, secret := range keys.Items {
 		if strings.Contains(secret.Name, o.Name) {
 			t.Errorf("the plan has created Secret %s/%s", secret.Namespace, secret.Name)
@@ -209,22 +192,15 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reconciler, err := running.SetUp(manager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	reconciler := check.Must(running.SetUp(manager))(t)
 	w := named("planned", "main")
-	if err := c.Create(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the component to be ready", func(ctx context.Context) error {
-		if _, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)}); err != nil {
+	check.NoError(t, c.Create(t.Context(), w))
+	env.Until(t, "the component to be ready", func() error {
+		if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)}); err != nil {
 			return err
 		}
-		return isReady(ctx, c, w)
+		return isReady(t.Context(), c, w)
 	})
 	plan("", 0, "main", "Widget planned/main: revision 1", "Nothing changes.")
 	plan("", 3, "main --delete", "- ConfigMap  main", "1 write: 1 deleted")
@@ -252,12 +228,10 @@ func TestPlanPrintsWhatTheOperatorWouldDo(t *testing.T) {
 			t.Errorf("%q: no error", args)
 		}
 	}
-	if err := c.Delete(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the component to be gone", func(ctx context.Context) error {
-		_, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
-		if found := c.Get(ctx, client.ObjectKeyFromObject(w), w); client.IgnoreNotFound(found) == nil && found != nil {
+	check.NoError(t, c.Delete(t.Context(), w))
+	env.Until(t, "the component to be gone", func() error {
+		_, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
+		if found := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); client.IgnoreNotFound(found) == nil && found != nil {
 			return nil
 		}
 		return errors.Join(err, errors.New("it is still there at "+time.Now().String()))

@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -44,17 +45,13 @@ func widgets() Options[*widget.Widget] {
 func TestMistakesInOptionsAndArguments(t *testing.T) {
 	without := widgets()
 	without.Generator = nil
-	if _, err := without.SetUp(nil); err == nil || !strings.Contains(err.Error(), "the option Generator is missing") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, check.ErrorOf(without.SetUp(nil)), "the option Generator is missing")
 	broken := widgets()
 	broken.Generator = func() (manifests.Generator, error) { return nil, errors.New("the chart is broken") }
 	if _, err := broken.SetUp(nil); err == nil || err.Error() != "the chart is broken" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (Options[*widget.Widget]{}).Scheme(); err == nil || !strings.Contains(err.Error(), "the option SchemeBuilder is missing") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, check.ErrorOf((Options[*widget.Widget]{}).Scheme()), "the option SchemeBuilder is missing")
 	for _, args := range [][]string{{"start"}, {"--leader"}, {"run", "now"}, {"uninstall", "--timeout=soon"}} {
 		command := widgets().Command()
 		command.SetArgs(args)
@@ -68,10 +65,7 @@ func TestMistakesInOptionsAndArguments(t *testing.T) {
 
 func newFake(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
-	scheme, err := widgets().Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := check.Must(widgets().Scheme())(t)
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
@@ -82,27 +76,21 @@ func named(namespace, name string, finalizers ...string) *widget.Widget {
 }
 
 func TestUninstallDeletesAllComponents(t *testing.T) {
-	c, out := newFake(t, named("a", "one"), named("b", "two")), &bytes.Buffer{}
-	if err := widgets().uninstall(t.Context(), c, nil, out); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.String(); got != "deleting Widget a/one\ndeleting Widget b/two\n" {
-		t.Errorf("got %q", got)
-	}
-	list := &widget.WidgetList{}
-	if err := c.List(t.Context(), list); err != nil || len(list.Items) > 0 {
-		t.Errorf("left: %v, %v", list.Items, err)
-	}
-}
-
-func TestUninstallIsLimitedToNamespaces(t *testing.T) {
-	c := newFake(t, named("a", "one"), named("b", "two"))
-	if err := widgets().uninstall(t.Context(), c, []string{"b"}, &bytes.Buffer{}); err != nil {
-		t.Fatal(err)
-	}
-	list := &widget.WidgetList{}
-	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "one" {
-		t.Errorf("left: %v, %v", list.Items, err)
+	for name, test := range map[string]struct {
+		namespaces []string
+		says       string
+		left       int
+	}{
+		"of all namespaces": {nil, "deleting Widget a/one\ndeleting Widget b/two\n", 0},
+		"of one namespace":  {[]string{"b"}, "deleting Widget b/two\n", 1},
+	} {
+		c, out := newFake(t, named("a", "one"), named("b", "two")), &bytes.Buffer{}
+		check.NoError(t, widgets().uninstall(t.Context(), c, test.namespaces, out))
+		list := &widget.WidgetList{}
+		check.NoError(t, c.List(t.Context(), list))
+		if out.String() != test.says || len(list.Items) != test.left {
+			t.Errorf("%s: it says %q, and leaves %v", name, out, list.Items)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@
 package operator
 
 import (
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // installed returns the operator of widgets, with the rules that are generated for it, as its chart installs it.
@@ -29,10 +29,7 @@ func installed(t *testing.T, name string, o rbacrules.Operator, reconciler compo
 	config, c := connect(t)
 	namespace := name + "-system"
 	o.Account, o.Namespace, o.Group, o.Resource = name, "{{ .Release.Namespace }}", "test.corbel.run", "widgets"
-	text, err := o.YAML([]rbacrules.Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(o.YAML([]rbacrules.Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}}))(t)
 	as, granted := componenttest.Deploy(t, config, fstest.MapFS{
 		"Chart.yaml":          {Data: []byte("{apiVersion: v2, name: " + name + ", version: 1.0.0}")},
 		"values.yaml":         {Data: []byte("{optionalRights: true, deployers: []}")},
@@ -81,9 +78,7 @@ func TestAnOperatorOfOneNamespaceNeedsRolesOnly(t *testing.T) {
 			// There is no binding in the cluster.
 			bindings := &rbacv1.ClusterRoleBindingList{}
 			_, c := connect(t)
-			if err := c.List(t.Context(), bindings); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, c.List(t.Context(), bindings))
 			for _, binding := range bindings.Items {
 				for _, subject := range binding.Subjects {
 					if subject.Namespace == name+"-system" {
@@ -110,9 +105,7 @@ func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 
 	_, admin := connect(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "acting-"}}
-	if err := admin.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, admin.Create(t.Context(), namespace))
 	tenant := namespace.Name
 	// Both accounts may do more than the operator.
 	more := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + "-more"}, Rules: []rbacv1.PolicyRule{
@@ -120,25 +113,18 @@ func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 	}}
 	objects := append(deployerIn(tenant, "deployer", name+"-deployer", more.Name), deployerIn(tenant, "other", name+"-deployer", more.Name)...)
 	for _, object := range append(objects, more) {
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, admin.Create(t.Context(), object))
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name + "-system", Name: name}}
 	request := &authenticationv1.TokenRequest{}
-	if err := admin.SubResource("token").Create(t.Context(), account, request); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, admin.SubResource("token").Create(t.Context(), account, request))
 	as := func(account string) client.Client {
 		config := rest.AnonymousClientConfig(operator.Config)
 		config.BearerToken = request.Status.Token
 		if account != "" {
 			config.Impersonate.UserName = "system:serviceaccount:" + tenant + ":" + account
 		}
-		c, err := client.New(config, client.Options{Scheme: operator.Scheme, Mapper: admin.RESTMapper()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := check.Must(client.New(config, client.Options{Scheme: operator.Scheme, Mapper: admin.RESTMapper()}))(t)
 		return c
 	}
 	object := func() *corev1.ConfigMap {
@@ -169,8 +155,6 @@ func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 		}
 	}
 	err := as("other").Create(t.Context(), object())
-	if err == nil || !strings.Contains(err.Error(), "impersonate") {
-		t.Errorf("the server says %v", err)
-	}
+	check.Fails(t, err, "impersonate")
 	t.Logf("the server says: %v; %v", err, deployer.List(t.Context(), &corev1.SecretList{}, client.InNamespace(tenant)))
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,43 +24,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
-
-// until repeats a check until it succeeds.
-func until(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
 
 // connect returns the server with the type of the widgets, and a client.
 func connect(t *testing.T) (*rest.Config, client.Client) {
 	t.Helper()
 	config := env.Shared(t).Config()
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}); err != nil {
-		t.Fatal(err)
-	}
-	scheme, err := widgets().Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../component/testdata/crds"}}))(t)
+	scheme := check.Must(widgets().Scheme())(t)
+	c := check.Must(client.New(config, client.Options{Scheme: scheme}))(t)
 	return config, c
 }
 
@@ -80,10 +54,7 @@ func isReady(ctx context.Context, c client.Client, w *widget.Widget) error {
 // freeAddress returns an address that nothing listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -104,8 +75,8 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 	}()
 
 	for _, address := range []string{s.probes + "/healthz", s.probes + "/readyz", s.metrics + "/metrics"} {
-		until(t, address, func(ctx context.Context) error {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+		env.Until(t, address, func() error {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
 			if err != nil {
 				return err
 			}
@@ -120,20 +91,18 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 			return nil
 		})
 	}
-	until(t, "the lease", func(ctx context.Context) error {
-		return c.Get(ctx, client.ObjectKey{Namespace: "kube-public", Name: widgets().Name}, &coordinationv1.Lease{})
+	env.Until(t, "the lease", func() error {
+		return c.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: widgets().Name}, &coordinationv1.Lease{})
 	})
 	watched, other := named("default", "watched"), named("kube-node-lease", "other")
 	for _, w := range []client.Object{other, watched} {
-		if err := c.Create(t.Context(), w); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Create(t.Context(), w))
 	}
-	until(t, "the component to be ready", func(ctx context.Context) error {
-		if err := isReady(ctx, c, watched); err != nil {
+	env.Until(t, "the component to be ready", func() error {
+		if err := isReady(t.Context(), c, watched); err != nil {
 			return err
 		}
-		return c.Get(ctx, client.ObjectKeyFromObject(watched), &corev1.ConfigMap{})
+		return c.Get(t.Context(), client.ObjectKeyFromObject(watched), &corev1.ConfigMap{})
 	})
 	if len(watched.Finalizers) != 1 || watched.Finalizers[0] != "widgets.example.com/operator" {
 		t.Errorf("the finalizers are %q", watched.Finalizers)
@@ -153,9 +122,7 @@ func TestOperatorsWithOtherSelectorsElectOtherLeaders(t *testing.T) {
 	leases := map[string]bool{}
 	for _, selector := range []string{"", "shard=a", "shard notin (a)", "shard in (b,c)"} {
 		o, lease, err := widgets().selected(selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if selector == "" != (o.Reconciler.Controller.LabelSelector == nil) || !strings.HasPrefix(lease, o.Name) || leases[lease] {
 			t.Errorf("%q: selector %v, lease %s", selector, o.Reconciler.Controller.LabelSelector, lease)
 		}
@@ -189,10 +156,7 @@ func TestAHookThatReadsASecretSendsOneGetAndWatchesNothing(t *testing.T) {
 		}
 		options := managerOptions(scheme.Scheme)
 		options.Metrics.BindAddress = "0"
-		manager, err := ctrl.NewManager(recorder.Config(), options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		manager := check.Must(ctrl.NewManager(recorder.Config(), options))(t)
 		if err := manager.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, object); err != nil {
 			t.Errorf("%T: %v", object, err)
 		}

@@ -5,7 +5,6 @@ package operator
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,15 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/check"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 // TestUninstallDeletesSharedTypesWithoutInstances has a definition with an instance, one without, and one of another operator.
 func TestUninstallDeletesSharedTypesWithoutInstances(t *testing.T) {
 	_, c := connect(t)
 	// For the definitions of this test; an operator needs no such types.
-	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, apiextensionsv1.AddToScheme(c.Scheme()))
 	crd := func(plural, kind, label string) *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".uninstall.corbel.run", Labels: map[string]string{label: "true"}},
@@ -38,29 +38,25 @@ func TestUninstallDeletesSharedTypesWithoutInstances(t *testing.T) {
 	}
 	used, unused, others := crd("cups", "Cup", widgets().Name+"/shared"), crd("jars", "Jar", widgets().Name+"/shared"), crd("pots", "Pot", "other.example.com/shared")
 	for _, object := range []client.Object{used, unused, others} {
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Create(t.Context(), object))
 	}
-	until(t, "an instance", func(ctx context.Context) error {
-		return c.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	env.Until(t, "an instance", func() error {
+		return c.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "uninstall.corbel.run/v1", "kind": "Cup", "metadata": map[string]any{"namespace": "default", "name": "tea"},
 		}})
 	})
-	until(t, "the other type", func(ctx context.Context) error {
+	env.Until(t, "the other type", func() error {
 		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "uninstall.corbel.run/v1", "kind": "JarList"}}
-		return c.List(ctx, list)
+		return c.List(t.Context(), list)
 	})
 	out := &bytes.Buffer{}
 	err := widgets().deleteSharedTypes(t.Context(), c, out)
 	if err == nil || !strings.Contains(err.Error(), "cups.uninstall.corbel.run: it has instances, such as default/tea: delete them first") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
 	}
-	if got := out.String(); got != "deleting CustomResourceDefinition jars.uninstall.corbel.run\n" {
-		t.Errorf("output %q", got)
-	}
-	until(t, "the end of the definition", func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(unused), unused); !apierrors.IsNotFound(err) {
+	check.SameNamed(t, "output", "deleting CustomResourceDefinition jars.uninstall.corbel.run\n", out.String())
+	env.Until(t, "the end of the definition", func() error {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(unused), unused); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %v", err)
 		}
 		return nil
