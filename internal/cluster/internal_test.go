@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // A refusal is not for ever: the right to read the uid is granted, or the server has just
@@ -30,10 +31,7 @@ func TestAClusterThatIsKnownByItsAddressIsAskedForItsUIDAgain(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	}))
 	defer server.Close()
-	made, err := New(&rest.Config{Host: server.URL}, Options{ByAddress: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := check.Must(New(&rest.Config{Host: server.URL}, Options{ByAddress: true}))(t)
 	defer made.Close()
 	ask := func(want string, asked int64) {
 		t.Helper()
@@ -58,7 +56,5 @@ func TestKindsOfAnAPIThatIsDownAreRemembered(t *testing.T) {
 		memory = memory.renewed("v1", map[string][]string{"m/v1": nil, "never/v1": nil})
 	}
 	want := []string{"m/v1", "m/v1/Node", "m/v1/Pod", "never/v1"}
-	if diff := cmp.Diff(want, memory.answer.APIVersions); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, memory.answer.APIVersions)
 }

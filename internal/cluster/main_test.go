@@ -5,11 +5,11 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 // real returns a target on the package's API server.
 func real(t *testing.T) cluster.Target {
 	t.Helper()
-	target := must(cluster.New(env.Shared(t).Config(), cluster.Options{}))(t)
+	target := check.Must(cluster.New(env.Shared(t).Config(), cluster.Options{}))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -39,14 +40,14 @@ func unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, counter.
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	check(t, yaml.Unmarshal([]byte(text), &object.Object))
+	check.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
 	return object
 }
 
 // resolve resolves the type of an object.
 func resolve(t *testing.T, target cluster.Target, gvk schema.GroupVersionKind) cluster.Resource {
 	t.Helper()
-	resource := must(target.Types().Resolve(t.Context(), gvk))(t)
+	resource := check.Must(target.Types().Resolve(t.Context(), gvk))(t)
 	return resource
 }
 
@@ -55,7 +56,7 @@ func create(t *testing.T, target cluster.Target, text string) (*unstructured.Uns
 	t.Helper()
 	object := parse(t, text)
 	resource := resolve(t, target, object.GroupVersionKind())
-	created := must(target.Objects().Create(t.Context(), resource, object, "test"))(t)
+	created := check.Must(target.Objects().Create(t.Context(), resource, object, "test"))(t)
 	if !resource.Namespaced {
 		t.Cleanup(func() {
 			ctx := context.WithoutCancel(t.Context())
@@ -79,13 +80,12 @@ func newNamespace(t *testing.T, target cluster.Target) string {
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 30 seconds", what)
+	env.Until(t, what, func() error {
+		if !holds() {
+			return errors.New("it is not so")
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // definition returns a CustomResourceDefinition of kind Foo in a group of its own.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func configMap(namespace, name, value string) string {
@@ -84,11 +85,9 @@ func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
 			object := parse(t, tc.object)
 			object.SetNamespace(namespace)
 			resource := resolve(t, target, object.GroupVersionKind())
-			created := must(objects.Create(ctx, resource, object, "test"))(t)
+			created := check.Must(objects.Create(ctx, resource, object, "test"))(t)
 			gone, live, err := objects.Delete(ctx, resource, namespace, object.GetName(), created.GetUID(), "", metav1.DeletePropagationBackground)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			_, err = objects.Get(ctx, resource, namespace, object.GetName())
 			absent := cluster.IsNotFound(err, resource, object.GetName())
 			if gone && !absent {
@@ -103,7 +102,7 @@ func TestADeletionTellsWhetherTheObjectIsGone(t *testing.T) {
 		})
 	}
 	namespaces := resolve(t, target, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	object := must(objects.Get(ctx, namespaces, "", namespace))(t)
+	object := check.Must(objects.Get(ctx, namespaces, "", namespace))(t)
 	if gone, live, err := objects.Delete(ctx, namespaces, "", namespace, object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground); gone || live == nil || err != nil {
 		t.Errorf("deletion of a namespace: got %v, %v, %v", gone, live, err)
 	}

@@ -9,20 +9,20 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
 // recorded returns a target that sends its requests to the recorder.
 func recorded(t *testing.T, recorder *wire.Recorder) cluster.Target {
 	t.Helper()
-	target := must(cluster.New(recorder.Config(), cluster.Options{}))(t)
+	target := check.Must(cluster.New(recorder.Config(), cluster.Options{}))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -45,12 +45,8 @@ func TestADeletionSaysWhatItIsAbout(t *testing.T) {
 			if len(sent) != 1 || sent[0].Method != http.MethodDelete {
 				t.Fatalf("sent %v", sent)
 			}
-			if diff := cmp.Diff(tc.want, sent[0].Body["preconditions"]); diff != "" {
-				t.Errorf("preconditions (-want +got):\n%s", diff)
-			}
-			if got := sent[0].Field("propagationPolicy"); got != string(metav1.DeletePropagationOrphan) {
-				t.Errorf("the propagation policy is %q", got)
-			}
+			check.EqualNamed(t, "preconditions", tc.want, sent[0].Body["preconditions"])
+			check.SameNamed(t, "the propagation policy", string(metav1.DeletePropagationOrphan), sent[0].Field("propagationPolicy"))
 		})
 	}
 	recorder := wire.NewRecorder()
@@ -154,9 +150,7 @@ func TestAWriteSendsThePreconditionsOfTheObject(t *testing.T) {
 		if method == http.MethodPatch {
 			write = objects.Apply
 		}
-		if _, err := write(t.Context(), configMaps, parse(t, text), "test"); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(write(t.Context(), configMaps, parse(t, text), "test"))(t)
 		sent := recorder.Sent()[0]
 		if sent.Method != method || sent.Field("metadata", "uid") != "u" || sent.Field("metadata", "resourceVersion") != "7" || sent.Query.Get("fieldManager") != "test" {
 			t.Errorf("sent %v %v %v", sent, sent.Body, sent.Query)
@@ -189,7 +183,7 @@ func TestEveryWriteOfADryRunIsOne(t *testing.T) {
 		_, _, deletion := objects.Delete(t.Context(), configMaps, "shop", "settings", "u", "", metav1.DeletePropagationBackground)
 		return []error{create, update, apply, patch, deletion}
 	}
-	check(t, errors.Join(write()...))
+	check.NoError(t, errors.Join(write()...))
 	sent := recorder.Writes()
 	for _, s := range sent {
 		options, _ := s.Body["dryRun"].([]any)

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var configMaps = cluster.Resource{
@@ -41,7 +42,7 @@ func serve(t *testing.T, options cluster.Options, handler http.HandlerFunc) clus
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	target := must(cluster.New(&rest.Config{Host: server.URL}, options))(t)
+	target := check.Must(cluster.New(&rest.Config{Host: server.URL}, options))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -158,7 +159,7 @@ func TestDiscoveryThatIsNotToBeTrustedProvesNothing(t *testing.T) {
 func watched(t *testing.T, answer http.HandlerFunc) watch.Decoder {
 	t.Helper()
 	target := serve(t, cluster.Options{RequestTimeout: 200 * time.Millisecond}, answer)
-	events := must(target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{}))(t)
+	events := check.Must(target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{}))(t)
 	t.Cleanup(events.Close)
 	return events
 }
@@ -187,9 +188,7 @@ func TestAServerThatAnswersSomethingElseToAWatch(t *testing.T) {
 	target := serve(t, cluster.Options{}, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"apiVersion":"v1","kind":"SecretList","items":[]}`)
 	})
-	if _, err := target.Objects().List(t.Context(), configMaps, "", metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "instead of a list of configmaps") {
-		t.Error(err)
-	}
+	check.Fails(t, check.ErrorOf(target.Objects().List(t.Context(), configMaps, "", metav1.ListOptions{})), "instead of a list of configmaps")
 }
 
 func TestManyEventsOfAWatchAreNotBounded(t *testing.T) {
@@ -221,7 +220,7 @@ func TestASlowOrEndlessServerHoldsUpNoCallerForLong(t *testing.T) {
 		return err
 	}
 	nextEvent := func(t *testing.T, target cluster.Target) error {
-		events := must(target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))}))(t)
+		events := check.Must(target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))}))(t)
 		defer events.Close()
 		_, _, err := events.Decode()
 		return err
@@ -263,12 +262,10 @@ func TestASlowOrEndlessServerHoldsUpNoCallerForLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := secureServer(t, tc.handler)
-			target := must(cluster.New(config, cluster.Options{DialPolicy: allow, RequestTimeout: tc.timeout, MaxResponseBytes: 1 << 20}))(t)
+			target := check.Must(cluster.New(config, cluster.Options{DialPolicy: allow, RequestTimeout: tc.timeout, MaxResponseBytes: 1 << 20}))(t)
 			defer target.Close()
 			err := tc.ask(t, target)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v", err)
-			}
+			check.Fails(t, err, tc.want)
 			if _, ok := errors.AsType[*cluster.ProtocolError](err); ok != tc.protocol {
 				t.Errorf("got %T", err)
 			}
@@ -318,7 +315,7 @@ func allow(context.Context, string, netip.AddrPort) error { return nil }
 
 func confined(t *testing.T, config *rest.Config, policy cluster.DialPolicy) cluster.Target {
 	t.Helper()
-	target := must(cluster.New(config, cluster.Options{DialPolicy: policy}))(t)
+	target := check.Must(cluster.New(config, cluster.Options{DialPolicy: policy}))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -334,7 +331,7 @@ func TestThePolicyIsAskedBeforeAnythingIsSent(t *testing.T) {
 		if !ok || !denied.Address.Addr().IsLoopback() || !strings.Contains(err.Error(), "are not allowed: it is the machine that the operator runs on") {
 			t.Errorf("%s: got %v", config.Host, err)
 		}
-		other := must(rest.HTTPClientFor(target.Config()))(t)
+		other := check.Must(rest.HTTPClientFor(target.Config()))(t)
 		if _, err := other.Get(config.Host); err == nil {
 			t.Error("a client of the target's configuration is not held to the policy")
 		}
@@ -353,9 +350,7 @@ func TestThePolicyIsAskedAgainWhenANameMeansAnotherAddress(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(target.Objects().Get(t.Context(), configMaps, "shop", "settings"))(t)
 	target.Close()
 	_, err := target.Objects().Get(t.Context(), configMaps, "shop", "settings")
 	if _, ok := errors.AsType[*cluster.AddressDeniedError](err); !ok {
@@ -388,11 +383,9 @@ func TestAPolicyThatCannotHoldIsAMistake(t *testing.T) {
 func authority(t *testing.T) []byte {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true}
-	certificate := must(x509.CreateCertificate(rand.Reader, template, template, public, private))(t)
+	certificate := check.Must(x509.CreateCertificate(rand.Reader, template, template, public, private))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 }
 
@@ -406,7 +399,7 @@ func TestAnAddressIsTheServerAndItsAuthorities(t *testing.T) {
 		return c
 	}
 	address := func(c *rest.Config) string {
-		target := must(cluster.New(c, cluster.Options{ByAddress: true}))(t)
+		target := check.Must(cluster.New(c, cluster.Options{ByAddress: true}))(t)
 		defer target.Close()
 		return string(target.Address())
 	}
@@ -463,21 +456,5 @@ func TestAClusterWithAnUnreadableUIDIsIdentifiedByItsAddressIfThatIsAllowed(t *t
 				t.Errorf("got %q, %v", uid, err)
 			}
 		})
-	}
-}
-
-// must returns the value of a call, or fails the test.
-func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		check(t, err)
-		return value
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

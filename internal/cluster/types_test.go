@@ -22,6 +22,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const oneVersion = `[{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]`
@@ -194,19 +195,13 @@ func TestAPatternCoversTheTypesThatAreServedNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			group, kind, _ := strings.Cut(tc.pattern, "/")
 			found, unknown, err := target.Types().Matching(t.Context(), v1alpha1.TypeInfo{Group: group, Kind: kind})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			var names []string
 			for _, resource := range found {
 				names = append(names, resource.GVR.GroupResource().String())
 			}
-			if got := strings.Join(names, " "); got != tc.matching {
-				t.Errorf("got %q, want %q", got, tc.matching)
-			}
-			if got := strings.Trim(fmt.Sprint(unknown), "[]"); got != tc.unknown {
-				t.Errorf("unknown: got %q, want %q", got, tc.unknown)
-			}
+			check.Same(t, tc.matching, strings.Join(names, " "))
+			check.SameNamed(t, "unknown", tc.unknown, strings.Trim(fmt.Sprint(unknown), "[]"))
 		})
 	}
 	everything, _, err := target.Types().Matching(t.Context(), v1alpha1.TypeInfo{Group: "*", Kind: "*"})
@@ -233,7 +228,7 @@ func TestServedIsAskedForKindByKindWhereItHasTo(t *testing.T) {
 		_, _ = w.Write([]byte(answer))
 	}))
 	defer server.Close()
-	target := must(cluster.New(&rest.Config{Host: server.URL}, cluster.Options{}))(t)
+	target := check.Must(cluster.New(&rest.Config{Host: server.URL}, cluster.Options{}))(t)
 	got, err := target.Types().Served(t.Context())
 	want := cluster.Served{Version: "v1.25.0", APIVersions: []string{"a.example.com/v1", "a.example.com/v1/Foo", "broken.example.com/v1", "v1", "v1/Pod"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var nowhere = &rest.Config{Host: "http://127.0.0.1:1"}
@@ -33,10 +34,7 @@ func TestAUserHasOneTarget(t *testing.T) {
 	defer pool.Close()
 	get := func(user string, groups ...string) cluster.Target {
 		t.Helper()
-		lease, err := pool.Acquire(Access{User: user, Groups: groups}, component("one"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := check.Must(pool.Acquire(Access{User: user, Groups: groups}, component("one")))(t)
 		defer lease.Release()
 		return lease.Target
 	}
@@ -55,9 +53,7 @@ func TestAUserHasOneTarget(t *testing.T) {
 	for _, access := range []Access{{}, {Kubeconfig: []byte{}}, {Kubeconfig: []byte("x")}, {User: "x"}, {User: "kubeconfig"}, {Kubeconfig: []byte("x"), User: "x"}} {
 		keys[access.key()] = true
 	}
-	if len(keys) != 6 {
-		t.Error("two accesses share a key")
-	}
+	check.SameNamed(t, "two accesses share a key", 6, len(keys))
 }
 
 // userServer answers with the user of the request, as the uid of a cluster.
@@ -86,23 +82,23 @@ func TestTheUserIsSent(t *testing.T) {
 		}
 		lease.Release()
 	}
-	if config.Impersonate.UserName != "" {
-		t.Error("the configuration was changed")
-	}
+	check.SameNamed(t, "the configuration was changed", "", config.Impersonate.UserName)
 }
 
-// patiently enters as soon as it is possible.
-func patiently(t *testing.T, pool *Pool, access Access) *Lease {
+// settled asks for a lease until the pool is not busy.
+func settled(t *testing.T, pool *Pool, access Access) (*Lease, error) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		lease, err := pool.Acquire(access, component("one"))
-		if err == nil {
-			return lease
-		}
 		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
-			t.Fatal(err)
+			return lease, err
 		}
 	}
+}
+
+func patiently(t *testing.T, pool *Pool, access Access) *Lease {
+	t.Helper()
+	return check.Must(settled(t, pool, access))(t)
 }
 
 func TestMistakesAreErrorsAndNeverTheLocalUser(t *testing.T) {
@@ -131,23 +127,9 @@ func TestWithoutAPolicyInternalAddressesAreRefused(t *testing.T) {
 	there := kubeconfigOf(secure(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }))
 	pool := New(nowhere, Options{})
 	defer pool.Close()
-	untilError(t, pool, Access{Kubeconfig: there}, func(err error) bool {
-		_, denied := errors.AsType[*cluster.AddressDeniedError](err)
-		return denied
-	})
-}
-
-// untilError enters until the pool is not busy, and checks the error then, which may be nil.
-func untilError(t *testing.T, pool *Pool, access Access, wanted func(error) bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		_, err := pool.Acquire(access, component("one"))
-		if wanted(err) {
-			return
-		}
-		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
-			t.Fatalf("got %v", err)
-		}
+	_, err := settled(t, pool, Access{Kubeconfig: there})
+	if _, denied := errors.AsType[*cluster.AddressDeniedError](err); !denied {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -483,9 +465,7 @@ func (w *testPool) busy(t *testing.T, cluster, name string) {
 // requeues compares the components that were requeued since it was last called.
 func (w *testPool) requeues(t *testing.T, want string) {
 	t.Helper()
-	if got := w.drainRequeued(); got != want {
-		t.Errorf("requeued: %q, want %q", got, want)
-	}
+	check.SameNamed(t, "requeued", want, w.drainRequeued())
 }
 
 // says is a cluster that answers always the same.
@@ -512,9 +492,6 @@ func remote(name string) Access {
 // enter returns a lease or fails the test.
 func (w *testPool) acquire(t *testing.T, access Access, name string) *Lease {
 	t.Helper()
-	lease, err := w.Acquire(access, component(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := check.Must(w.Acquire(access, component(name)))(t)
 	return lease
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAClusterIsUsedOnlyAfterItAnswered(t *testing.T) {
@@ -41,9 +42,7 @@ func TestAClusterIsUsedOnlyAfterItAnswered(t *testing.T) {
 			t.Error(err)
 		}
 		lease.Release()
-		if n := w.requests(); n != 2 {
-			t.Errorf("%d requests", n)
-		}
+		check.SameNamed(t, "requests", 2, w.requests())
 		time.Sleep(verifiedFor)
 		w.busy(t, "a", "one")
 	})
@@ -232,7 +231,9 @@ func TestTheLocalClusterIsNoTargetOfAKubeconfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pool := New(tc.local, Options{DialPolicy: loopbackToo, LocalUID: tc.option})
 			defer pool.Close()
-			untilError(t, pool, Access{Kubeconfig: kubeconfigOf(tc.there)}, func(err error) bool { return errors.Is(err, tc.want) })
+			if _, err := settled(t, pool, Access{Kubeconfig: kubeconfigOf(tc.there)}); !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
 		})
 	}
 }
@@ -305,10 +306,7 @@ func TestNothingIsWrittenWhereTheNextWatchMayBeAboutAnotherCluster(t *testing.T)
 	if err != nil || recorded != "recorded" {
 		t.Fatalf("%q, %v", recorded, err)
 	}
-	events, err := before.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := check.Must(before.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{}))(t)
 	defer events.Close()
 	lease.Release()
 	switched.Store(true)
@@ -387,10 +385,7 @@ func TestAnEndOfWatchesCostsOneProbeUnlessItIsAWishOfOurOwn(t *testing.T) {
 				for range 3 {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					events, err := target.Objects().Watch(ctx, configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))})
-					if err != nil {
-						t.Fatal(err)
-					}
+					events := check.Must(target.Objects().Watch(ctx, configMaps, "", metav1.ListOptions{TimeoutSeconds: new(int64(1))}))(t)
 					go func() {
 						_, _, _ = events.Decode()
 						events.Close()
@@ -420,9 +415,7 @@ func TestAnEndOfWatchesCostsOneProbeUnlessItIsAWishOfOurOwn(t *testing.T) {
 				}
 				close(answer)
 				synctest.Wait()
-				if n := w.requests(); n != tc.probes {
-					t.Errorf("%d requests, want %d", n, tc.probes)
-				}
+				check.SameNamed(t, "requests", tc.probes, w.requests())
 				if again := w.acquire(t, remote("a"), "two"); again.Target != target || len(w.evicted) > 0 {
 					t.Error("the target was evicted")
 				}
@@ -450,10 +443,7 @@ func TestAProbeProvesNothingIfAWatchEndsMeanwhile(t *testing.T) {
 		w.answers(watchable(end, says(200, kubeSystem("there"))))
 		w.probe("a", "one")
 		lease := w.acquire(t, remote("a"), "one")
-		events, err := lease.Target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := check.Must(lease.Target.Objects().Watch(t.Context(), configMaps, "", metav1.ListOptions{}))(t)
 		defer events.Close()
 		lease.Release()
 		time.Sleep(verifiedFor)
@@ -499,9 +489,7 @@ func TestATargetIsKeptOnlyWhileTheClusterReturnsTheUIDThatItRemembers(t *testing
 				w.answers(tc.after)
 				time.Sleep(verifiedFor)
 				w.probe("a", "one")
-				if kept := len(w.evicted) == 0; kept != tc.kept {
-					t.Errorf("kept: %v", kept)
-				}
+				check.SameNamed(t, "kept", tc.kept, len(w.evicted) == 0)
 			})
 		})
 	}

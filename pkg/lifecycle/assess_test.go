@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -69,10 +70,7 @@ func newAssessing(t *testing.T, h *handler, change func(*widget.Widget)) (*bench
 			return result.Success, nil
 		},
 	}
-	var err error
-	if j.sessions, err = session.New(b.options); err != nil {
-		t.Fatal(err)
-	}
+	j.sessions = check.Must(session.New(b.options))(t)
 	b.loop = j
 	return b, j
 }
@@ -85,9 +83,7 @@ func TestAssessDecidesOnConditionsAndResult(t *testing.T) {
 	}
 	b.wantCalls("CreateOrUpdate", "Assess Claim")
 	b.wantReady(yes, "AllWell", "as assessed")
-	if b.read().Status.Phase != "Assessed" {
-		t.Error("the status of the assessment is not written")
-	}
+	check.SameNamed(t, "the status of the assessment is not written", "Assessed", b.read().Status.Phase)
 
 	j.apply = returns(result.Success, errors.New("refused"))
 	j.assess = func(w *widget.Widget, outcome session.Outcome) (result.Result, error) {

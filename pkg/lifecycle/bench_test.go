@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -20,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -122,10 +122,7 @@ func (b *bench) use(h lifecycle.Handler[*widget.Widget]) {
 
 func (b *bench) rebuild(h lifecycle.Handler[*widget.Widget]) {
 	b.Helper()
-	var err error
-	if b.loop, err = lifecycle.NewReconcilerOf(h, b.options); err != nil {
-		b.Fatal(err)
-	}
+	b.loop = check.Must(lifecycle.NewReconcilerOf(h, b.options))(b)
 }
 
 // reconcile runs one reconcile and checks the conditions after it.
@@ -136,10 +133,7 @@ func (b *bench) reconcile() (reconcile.Result, error) {
 
 func (b *bench) mustReconcile() time.Duration {
 	b.Helper()
-	out, err := b.reconcile()
-	if err != nil {
-		b.Fatal(err)
-	}
+	out := check.Must(b.reconcile())(b)
 	return out.RequeueAfter
 }
 
@@ -172,30 +166,22 @@ func (b *bench) update(change func(*widget.Widget)) {
 	b.Helper()
 	w := b.read()
 	change(w)
-	if err := b.server.Direct.Update(b.Context(), w); err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, b.server.Direct.Update(b.Context(), w))
 }
 
 func (b *bench) delete() {
 	b.Helper()
-	if err := b.server.Direct.Delete(b.Context(), b.read()); err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, b.server.Direct.Delete(b.Context(), b.read()))
 }
 
 func (b *bench) wantCalls(want ...string) {
 	b.Helper()
-	if d := cmp.Diff(want, b.handler.calls, cmpopts.EquateEmpty()); d != "" {
-		b.Errorf("calls (-want +got):\n%s", d)
-	}
+	check.EqualNamed(b, "calls", want, b.handler.calls, cmpopts.EquateEmpty())
 }
 
 func (b *bench) wantRequests(want ...string) {
 	b.Helper()
-	if d := cmp.Diff(want, b.server.Requests(), cmpopts.EquateEmpty()); d != "" {
-		b.Errorf("requests (-want +got):\n%s", d)
-	}
+	check.EqualNamed(b, "requests", want, b.server.Requests(), cmpopts.EquateEmpty())
 }
 
 func (b *bench) wantReady(status metav1.ConditionStatus, reason, message string) {

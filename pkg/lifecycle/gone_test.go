@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // unreadable answers every read with an error, as long as it has one.
@@ -74,23 +75,17 @@ func TestATypeThatIsNotServedIsAskedForLessAndLessOften(t *testing.T) {
 	waits := func(reconciles int) (waits []time.Duration) {
 		for range reconciles {
 			out, err := b.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			waits = append(waits, out.RequeueAfter/time.Second)
 		}
 		return waits
 	}
-	if diff := cmp.Diff([]time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600}, waits(12)); diff != "" {
-		t.Errorf("seconds between reconciles (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "seconds between reconciles", []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600}, waits(12))
 	proof := down.err
 	down.err = nil
 	if waits(1); b.read() == nil || len(b.read().Finalizers) == 0 {
 		t.Error("nothing was done for the object when its type was served again")
 	}
 	down.err = proof
-	if diff := cmp.Diff([]time.Duration{1}, waits(1)); diff != "" {
-		t.Errorf("seconds after it was served (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "seconds after it was served", []time.Duration{1}, waits(1))
 }

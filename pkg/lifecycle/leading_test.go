@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -71,10 +72,7 @@ func TestTheOptionLeadingStopsAReconciler(t *testing.T) {
 	h := &handler{}
 	b := newBench(t, h, claimed)
 	options := lifecycle.Options[*widget.Widget]{Client: b.server, Finalizer: finalizer, Leading: func() error { return errors.New("another client leads") }}
-	loop, err := lifecycle.NewReconciler(h, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loop := check.Must(lifecycle.NewReconciler(h, options))(t)
 	b.loop = loop
 	if out, err := b.reconcile(); err != nil || out.RequeueAfter != 5*time.Second || len(h.calls) > 0 {
 		t.Errorf("returned %v, %v after calls of %v", out, err, h.calls)

@@ -5,7 +5,6 @@ package lifecycle_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -33,7 +33,7 @@ func TestWiringMistakesAreErrors(t *testing.T) {
 	type options = lifecycle.Options[*widget.Widget]
 	server := widget.NewServer()
 	with := func(handler lifecycle.Handler[*widget.Widget], o options) error {
-		return second(lifecycle.NewReconciler(handler, o))
+		return check.ErrorOf(lifecycle.NewReconciler(handler, o))
 	}
 	// mistaken adds what is right of the options.
 	mistaken := func(o options) func() error {
@@ -60,13 +60,13 @@ func TestWiringMistakesAreErrors(t *testing.T) {
 		{"a namespace without a name", mistaken(options{OperatorNamespace: "one"}), []string{"option Name is missing"}},
 		{"namespaces without a name", mistaken(options{Namespaces: &namespaces{}}), []string{"need it"}},
 		{"no conditions", func() error {
-			return second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer}))
+			return check.ErrorOf(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{Client: server, Finalizer: finalizer}))
 		}, []string{"option Conditions is missing"}},
 		{"an interface as type", func() error {
-			return second(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer}))
+			return check.ErrorOf(lifecycle.NewReconciler(of[client.Object]{}, lifecycle.Options[client.Object]{Client: server, Finalizer: finalizer}))
 		}, []string{"option New is missing"}},
 		{"a type that the scheme does not know", func() error {
-			return second(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
+			return check.ErrorOf(lifecycle.NewReconciler(of[*corev1.ConfigMap]{}, lifecycle.Options[*corev1.ConfigMap]{
 				Client: server, Finalizer: finalizer, Conditions: func(c *corev1.ConfigMap) conditions.Setter { return conditions.For(c, nil) },
 			}))
 		}, []string{"no kind"}},
@@ -77,19 +77,13 @@ func TestWiringMistakesAreErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.do()
-			for _, want := range tc.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("want an error that says %q, got %v", want, err)
-				}
-			}
+			check.Fails(t, err, tc.want...)
 		})
 	}
 	if err := with(&handler{}, options{Client: server, Finalizer: "my-operator"}); err != nil {
 		t.Errorf("a finalizer without a slash: %v", err)
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 func TestTheSpecBelongsToTheUser(t *testing.T) {
 	h := &handler{apply: func(_ context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {

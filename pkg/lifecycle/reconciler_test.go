@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -64,9 +65,7 @@ func TestAFailingClaimStopsTheReconcile(t *testing.T) {
 	}
 	b.wantCalls("Claim")
 	b.wantReady(no, "Error", "no owner")
-	if len(b.read().Finalizers) != 0 {
-		t.Error("the finalizer is there although nothing was claimed")
-	}
+	check.SameNamed(t, "the finalizer is there although nothing was claimed", 0, len(b.read().Finalizers))
 }
 
 func TestDeletion(t *testing.T) {
@@ -186,9 +185,7 @@ func TestOutcomesShowInTheConditions(t *testing.T) {
 				t.Error(err)
 			}
 			b.wantRequests("get")
-			if n := len(b.recorder.Events); n != 1 {
-				t.Errorf("%d events for one transition", n)
-			}
+			check.SameNamed(t, "events for one transition", 1, len(b.recorder.Events))
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,15 +24,13 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
 	"github.com/corbel-run/corbel/test/widget/installed"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 // steady is a handler of a running manager. It counts deletions.
 type steady struct{ deleted atomic.Int32 }
@@ -57,58 +54,35 @@ func operate(t *testing.T, h lifecycle.Handler[*widget.Widget], options lifecycl
 	installed.On(t, e, nil)
 	cfg := e.Config()
 	scheme := widget.Scheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, clientgoscheme.AddToScheme(scheme))
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lifecycle.SetupWithManager(mgr, h, options); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	user, err := client.New(e.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.NoError(t, lifecycle.SetupWithManager(mgr, h, options))
+	env.Run(t, mgr)
+	user := check.Must(client.New(e.Config(), client.Options{Scheme: scheme}))(t)
 	return user
 }
 
-// until polls the widget.
-func until(t *testing.T, c client.Client, key client.ObjectKey, what string, is func(*widget.Widget) bool) *widget.Widget {
+// until polls the widget, which is nil when it is gone.
+func until(t *testing.T, c client.Client, key client.ObjectKey, what string, is func(*widget.Widget) bool) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
+	env.Until(t, what, func() error {
 		w := &widget.Widget{}
 		err := c.Get(t.Context(), key, w)
 		if apierrors.IsNotFound(err) {
 			w, err = nil, nil
 		}
-		if err != nil {
-			t.Fatal(err)
+		check.NoError(t, err)
+		if !is(w) {
+			return fmt.Errorf("it is %+v", w)
 		}
-		if is(w) {
-			if w != nil {
-				conditionstest.Check(t, w)
-			}
-			return w
+		if w != nil {
+			conditionstest.Check(t, w)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for %s in vain: %+v", what, w)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func readyFor(reason string) func(*widget.Widget) bool {
@@ -121,32 +95,24 @@ func readyFor(reason string) func(*widget.Widget) bool {
 // setAnnotation changes an annotation of any object; empty means to remove it.
 func setAnnotation(t *testing.T, c client.Client, obj client.Object, annotation, value string) {
 	t.Helper()
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 	var quoted string
 	if quoted = "null"; value != "" {
 		quoted = fmt.Sprintf("%q", value)
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, annotation, quoted)
-	if err := c.Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", patch)))
 }
 
 func TestServerRequeuesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *testing.T) {
 	h := &steady{}
 	c := operate(t, h, lifecycle.Options[*widget.Widget]{Name: name, RequeueInterval: time.Hour})
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lifecycle-", Annotations: map[string]string{policyMark: "skip"}}}
-	if err := c.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Create(t.Context(), namespace))
 	follows := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "follows"}}
 	decides := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "decides", Annotations: map[string]string{policyMark: "manage"}}}
 	for _, w := range []*widget.Widget{follows, decides} {
-		if err := c.Create(t.Context(), w); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Create(t.Context(), w))
 	}
 	key := client.ObjectKeyFromObject(follows)
 	until(t, c, key, "rest", readyFor("Suspended"))
@@ -155,19 +121,11 @@ func TestServerRequeuesTheObjectsOfANamespaceWhoseManagementPolicyChanges(t *tes
 		setAnnotation(t, c, namespace, policyMark, change.policy)
 		until(t, c, key, "what follows from the policy "+change.policy, readyFor(change.reason))
 	}
-	if err := c.Delete(t.Context(), follows); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Delete(t.Context(), follows))
 	until(t, c, key, "the end", func(w *widget.Widget) bool { return w == nil })
-	if h.deleted.Load() != 0 {
-		t.Error("it was deleted although it was to be orphaned")
-	}
+	check.SameNamed(t, "it was deleted although it was to be orphaned", 0, h.deleted.Load())
 	setAnnotation(t, c, namespace, policyMark, "")
-	if err := c.Delete(t.Context(), decides); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Delete(t.Context(), decides))
 	until(t, c, client.ObjectKeyFromObject(decides), "the end", func(w *widget.Widget) bool { return w == nil })
-	if n := h.deleted.Load(); n != 1 {
-		t.Errorf("%d deletions", n)
-	}
+	check.SameNamed(t, "deletions", 1, h.deleted.Load())
 }

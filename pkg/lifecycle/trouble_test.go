@@ -19,6 +19,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -41,9 +42,7 @@ func TestPanicsAreContained(t *testing.T) {
 			if tc.deleting {
 				b.delete()
 			}
-			if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "boom") {
-				t.Errorf("error: %v", err)
-			}
+			check.Fails(t, check.ErrorOf(b.reconcile()), "boom")
 			b.wantReady(no, "Error", "the handler panicked: boom")
 		})
 	}
@@ -144,9 +143,7 @@ func TestAHandlerThatGetsNowhereIsSlowedDown(t *testing.T) {
 		}
 		last = out.RequeueAfter
 	}
-	if last != 10*time.Second {
-		t.Errorf("in the end it comes after %s", last)
-	}
+	check.SameNamed(t, "in the end it comes after", 10*time.Second, last)
 	h.apply = func(_ context.Context, w *widget.Widget, _ lifecycle.Commit) (result.Result, error) {
 		n++
 		w.Status.Phase = strings.Repeat("x", n)
@@ -173,9 +170,7 @@ func TestAShutdownIsNoStatus(t *testing.T) {
 		t.Errorf("error: %v", err)
 	}
 	b.wantReady(yes, "Ready", "everything is as it should be")
-	if len(b.read().Status.Record) != 1 {
-		t.Error("what was done is not on record")
-	}
+	check.SameNamed(t, "what was done is not on record", 1, len(b.read().Status.Record))
 }
 
 func TestAnOutdatedDefinitionStallsTheObject(t *testing.T) {
@@ -203,7 +198,5 @@ func TestAnOutdatedDefinitionStallsTheObject(t *testing.T) {
 		t.Error("the handler acted although nothing was on record")
 	}
 	b.wantReady(no, "CRDOutdated", "commit Widget ns/a: its type has no status subresource: enable it in the CustomResourceDefinition")
-	if n := len(b.recorder.Events); n != 1 {
-		t.Errorf("%d events in two reconciles", n)
-	}
+	check.SameNamed(t, "events in two reconciles", 1, len(b.recorder.Events))
 }

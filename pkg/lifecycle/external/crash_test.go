@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -21,9 +22,7 @@ func enumerate(t *testing.T, twice bool, run func(t *testing.T, forgetful bool, 
 	for _, forgetful := range []bool{false, true} {
 		whole, cases, met := &wire.Gate{}, 0, 0
 		synctest.Test(t, func(t *testing.T) {
-			if err := newStory(t, forgetful).start(whole).live(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, newStory(t, forgetful).start(whole).live())
 		})
 		for i, request := range whole.Requests() {
 			for _, after := range []bool{false, true} {
@@ -55,9 +54,7 @@ func TestServerAndBankSeeOneRoomIfTheProcessStopsAtAnyRequest(t *testing.T) {
 		if err := s.start(g).live(); err == nil {
 			return g.HasCrashed()
 		}
-		if err := s.start(&wire.Gate{}).live(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.start(&wire.Gate{}).live())
 		return true
 	})
 }
@@ -68,9 +65,7 @@ func TestServerAndBankSeeOneRoomIfAnyRequestFails(t *testing.T) {
 	enumerate(t, true, func(t *testing.T, forgetful bool, at int, after bool) bool {
 		met := false
 		g := &wire.Gate{At: at, After: after, Happens: func() error { met = true; return errLost }}
-		if err := newStory(t, forgetful).start(g).live(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, newStory(t, forgetful).start(g).live())
 		return met
 	})
 }
@@ -91,9 +86,7 @@ func TestServerAndBankSeeOneRoomIfAnotherClientInterferesAtAnyRequest(t *testing
 			enumerate(t, false, func(t *testing.T, forgetful bool, at int, _ bool) bool {
 				s, met := newStory(t, forgetful), false
 				g := &wire.Gate{At: at, Happens: func() error { met = true; interfere(s); return nil }}
-				if err := s.start(g).live(); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, s.start(g).live())
 				return met
 			})
 		})
@@ -135,16 +128,12 @@ func TestServerSeesOneStatusWriteForEachReconcileBesideTheIntent(t *testing.T) {
 		{"get", "observe", "delete", "observe", "patch"},
 	} {
 		s.act()
-		if err := p.work(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, p.work())
 		expect("at work", want...)
 		if s.part == 3 {
 			return
 		}
-		if err := p.step(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, p.step())
 		expect("at rest", "get", "observe")
 	}
 }

@@ -5,6 +5,8 @@ package external
 
 import (
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // TestDecide is the whole truth table: what is not said in a row is false.
@@ -50,9 +52,7 @@ func TestDecide(t *testing.T) {
 		{"gone, and another Create may be under way", facts{deleting: true, phase: created}, actWait},
 		{"gone, not idempotent", facts{deleting: true, phase: created, expired: true, notIdempotent: true}, actNothing},
 	} {
-		if got := decide(tc.facts); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
+		check.SameNamed(t, tc.name, tc.want, decide(tc.facts))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // town is a server in memory with a vault, or without one, and a bank.
@@ -62,9 +63,7 @@ func (w *town) change(how func(*vault)) {
 	if v.Spec != spec {
 		v.Generation++
 	}
-	if err := w.server.Update(w.Context(), v); err != nil {
-		w.Fatal(err)
-	}
+	check.NoError(w, w.server.Update(w.Context(), v))
 }
 
 // changeStatus changes the status of the vault as another client, if it is there.
@@ -75,9 +74,7 @@ func (w *town) changeStatus(how func(*vault)) *vault {
 		return nil
 	}
 	how(v)
-	if err := w.server.Status().Update(w.Context(), v); err != nil {
-		w.Fatal(err)
-	}
+	check.NoError(w, w.server.Status().Update(w.Context(), v))
 	return v
 }
 
@@ -85,18 +82,14 @@ func (w *town) changeStatus(how func(*vault)) *vault {
 func (w *town) delete() {
 	w.Helper()
 	if v := w.get(); v != nil {
-		if err := w.server.Delete(w.Context(), v); err != nil {
-			w.Fatal(err)
-		}
+		check.NoError(w, w.server.Delete(w.Context(), v))
 	}
 }
 
 func (w *town) operator(api external.Client[*vault], options external.Options, c client.Client) *lifecycle.Reconciler[*vault] {
 	w.Helper()
 	loop, err := lifecycle.NewReconciler(external.New(api, options), lifecycle.Options[*vault]{Name: "test.corbel.run", Client: c, Jitter: -1})
-	if err != nil {
-		w.Fatal(err)
-	}
+	check.NoError(w, err)
 	return loop
 }
 

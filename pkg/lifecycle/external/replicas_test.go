@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -54,19 +55,13 @@ func standStill(t *testing.T, forgetful bool, at int, after bool, rest func(*pro
 	select {
 	case <-stands:
 	case err := <-ended:
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return false
 	}
-	if err := rest(s.start(&wire.Gate{})); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, rest(s.start(&wire.Gate{})))
 	s.check()
 	resume()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, <-ended)
 	s.check()
 	return true
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/lifecycle"
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -51,9 +52,7 @@ func (s *story) act() {
 	s.Helper()
 	switch s.part {
 	case 0:
-		if err := s.server.Create(s.Context(), newVault()); err != nil {
-			s.Fatal(err)
-		}
+		check.NoError(s, s.server.Create(s.Context(), newVault()))
 	case 1:
 		s.change(func(v *vault) { v.Spec.Size = 2 })
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/lifecycle/external"
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // clumsy is a Client with some methods that do something else.
@@ -63,9 +64,7 @@ func TestAfterARefusedCreateNothingIsWaitedFor(t *testing.T) {
 	b.change(func(v *vault) { v.Spec.Size = -1 })
 	v, _, err := b.reconcile()
 	b.want(v, "Error", "", 0, 0)
-	if err == nil || !strings.Contains(err.Error(), "a room cannot be smaller than nothing") {
-		t.Errorf("error %v", err)
-	}
+	check.Fails(t, err, "a room cannot be smaller than nothing")
 	b.delete()
 	if v, _, err := b.reconcile(); v != nil || err != nil {
 		t.Errorf("it is not gone: %+v, %v", v, err)
