@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,14 +24,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corbel-run/corbel/pkg/changes"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 const (
 	finalizer = "changes.example.com/notified"
@@ -49,13 +46,10 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	c, err := client.New(env.Shared(t).Config(), client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(client.New(env.Shared(t).Config(), client.Options{Scheme: newScheme(t)}))(t)
 	b := &bed{T: t, client: c}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "changes-"}}
-	b.check(c.Create(t.Context(), namespace))
+	check.NoError(b, c.Create(t.Context(), namespace))
 	b.namespace = namespace.Name
 	return b
 }
@@ -64,18 +58,9 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, widget.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, add(scheme))
 	}
 	return scheme
-}
-
-func (b *bed) check(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // until waits for a condition, which may describe what it sees.
@@ -98,7 +83,7 @@ func (b *bed) create(name, value string, change ...func(*corev1.ConfigMap)) *cor
 	for _, f := range change {
 		f(obj)
 	}
-	b.check(b.client.Create(b.Context(), obj))
+	check.NoError(b, b.client.Create(b.Context(), obj))
 	return obj
 }
 
@@ -110,7 +95,7 @@ func (b *bed) get(name string) *corev1.ConfigMap {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	b.check(err)
+	check.NoError(b, err)
 	return obj
 }
 
@@ -128,7 +113,7 @@ func (b *bed) edit(name string, change func(*corev1.ConfigMap)) bool {
 			return false
 		}
 		if !apierrors.IsConflict(err) {
-			b.check(err)
+			check.NoError(b, err)
 			return true
 		}
 	}
@@ -136,7 +121,7 @@ func (b *bed) edit(name string, change func(*corev1.ConfigMap)) bool {
 
 func (b *bed) delete(name string) {
 	b.Helper()
-	b.check(client.IgnoreNotFound(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}})))
+	check.NoError(b, client.IgnoreNotFound(b.client.Delete(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}})))
 }
 
 func (b *bed) untilGone(name string) {
@@ -160,7 +145,7 @@ func (b *bed) newManager(wrap func(http.RoundTripper) http.RoundTripper) ctrl.Ma
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	b.check(err)
+	check.NoError(b, err)
 	return mgr
 }
 
@@ -169,7 +154,7 @@ func (b *bed) newManager(wrap func(http.RoundTripper) http.RoundTripper) ctrl.Ma
 func (b *bed) start(wrap func(http.RoundTripper) http.RoundTripper, kind client.Object, r changes.Reconciler, options changes.Options) (stop func()) {
 	b.Helper()
 	mgr := b.newManager(wrap)
-	b.check(changes.NewController(strings.ToLower(b.namespace), kind, r, options).SetupWithManager(mgr))
+	check.NoError(b, changes.NewController(strings.ToLower(b.namespace), kind, r, options).SetupWithManager(mgr))
 	return b.run(mgr)
 }
 

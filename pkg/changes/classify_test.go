@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestWhichActionForWhichState(t *testing.T) {
@@ -82,9 +84,7 @@ func TestWhichActionForWhichState(t *testing.T) {
 		{"plain: given up", facts{called: true, gaveUp: true}, step{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := classify(tc.facts); got != tc.want {
-				t.Errorf("%+v, want %+v", got, tc.want)
-			}
+			check.Same(t, tc.want, classify(tc.facts))
 		})
 	}
 }
@@ -121,9 +121,7 @@ func TestRulesOfClassificationHoldForEveryState(t *testing.T) {
 			}
 		}
 	}
-	if states != 2048 {
-		t.Errorf("%d states", states)
-	}
+	check.SameNamed(t, "states", 2048, states)
 }
 
 func TestWhatIsAChangeOfContent(t *testing.T) {
@@ -163,9 +161,7 @@ func TestWhatIsAChangeOfContent(t *testing.T) {
 		{"unexported fields: no change", &shy{Spec: inner{1}}, &shy{Spec: inner{1}}, false},
 		{"another type", &corev1.ConfigMap{}, &corev1.Secret{}, true},
 	} {
-		if got := ContentChanged(tc.old, tc.new); got != tc.want {
-			t.Errorf("%s: %t", tc.name, got)
-		}
+		check.SameNamed(t, tc.name, tc.want, ContentChanged(tc.old, tc.new))
 	}
 }
 

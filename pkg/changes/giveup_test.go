@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func isTerminal(err error) bool { return errors.Is(err, reconcile.TerminalError(nil)) }
@@ -109,12 +110,8 @@ func TestADeletionThatWasGivenUpIsTriedOnceMoreBeforeTheSuccessorIsReported(t *t
 				more, _, _ := s.reconcile()
 				actions = append(actions, more...)
 			}
-			if diff := cmp.Diff(want, actions); diff != "" {
-				t.Errorf("actions (-want +got):\n%s", diff)
-			}
-			if valueOf(s.last().Object) != "b" {
-				t.Errorf("notified of %q", valueOf(s.last().Object))
-			}
+			check.EqualNamed(t, "actions", want, actions)
+			check.SameNamed(t, "notified of", "b", valueOf(s.last().Object))
 		})
 	}
 }
@@ -131,21 +128,15 @@ func TestAnObjectWithNewFinalizersOfAnotherProcessIsDeletedAgain(t *testing.T) {
 	}
 	get := func() *corev1.ConfigMap {
 		t.Helper()
-		if err := s.finalizers.client.Get(t.Context(), testKey, obj); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.finalizers.client.Get(t.Context(), testKey, obj))
 		return obj.DeepCopy()
 	}
 	if finalizers := get().Finalizers; len(finalizers) != 0 {
 		t.Fatalf("finalizers %v", finalizers)
 	}
 	obj.Finalizers = []string{testFinalizer} // by the other process
-	if err := s.finalizers.client.Update(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.finalizers.client.Delete(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.finalizers.client.Update(t.Context(), obj))
+	check.NoError(t, s.finalizers.client.Delete(t.Context(), obj))
 	s.memory.appeared(get())
 	if actions, _, err := s.reconcile(); len(actions) != 1 || actions[0] != ReconcileActionDeleted || err != nil {
 		t.Errorf("%v, %v", actions, err)

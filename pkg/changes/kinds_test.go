@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/changes"
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
 	"github.com/corbel-run/corbel/test/widget/installed"
@@ -48,15 +48,15 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 	})
 	mgr := b.newManager(g.Wrap)
 	store = mgr.GetClient()
-	b.check(changes.NewController(b.namespace, &widget.Widget{}, r, changes.Options{}).SetupWithManager(mgr))
+	check.NoError(b, changes.NewController(b.namespace, &widget.Widget{}, r, changes.Options{}).SetupWithManager(mgr))
 	b.run(mgr)
 
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "w"}, Spec: widget.Spec{Size: 1}}
-	b.check(b.client.Create(t.Context(), w))
+	check.NoError(b, b.client.Create(t.Context(), w))
 	converged := func(size int64) {
 		t.Helper()
 		b.until("the widget has converged", func() (bool, string) {
-			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w))
+			check.NoError(b, b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w))
 			return w.Status.ObservedGeneration == w.Generation && w.Spec.Size == size && slices.Equal(w.Finalizers, []string{finalizer}), ""
 		})
 		conditionstest.Check(t, w)
@@ -67,19 +67,15 @@ func TestAReconcilerThatWritesItsStatusIsNotCalledForIt(t *testing.T) {
 		for len(calls) > 0 {
 			got = append(got, <-calls)
 		}
-		if diff := cmp.Diff(wantCalls, got); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(wantWrites, written(g)); diff != "" {
-			t.Errorf("writes (-want +got):\n%s", diff)
-		}
+		check.EqualNamed(t, "calls", wantCalls, got)
+		check.EqualNamed(t, "writes", wantWrites, written(g))
 	}
 	converged(1)
 	expect([]string{"Created"}, []string{"PATCH w", "PUT status", "PATCH w"})
 	w.Spec.Size = 2
-	b.check(b.client.Update(t.Context(), w))
+	check.NoError(b, b.client.Update(t.Context(), w))
 	converged(2)
-	b.check(b.client.Delete(t.Context(), w))
+	check.NoError(b, b.client.Delete(t.Context(), w))
 	b.until("the widget is gone", func() (bool, string) {
 		return apierrors.IsNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w)), ""
 	})

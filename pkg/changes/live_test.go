@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/corbel-run/corbel/pkg/changes"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // untilNotified waits until the calls are these.
@@ -55,14 +56,10 @@ func TestAfterARestartAnOpinionatedWatcherDistinguishesNewFromHandledAndMissesNo
 	calls := w.calls()
 	slices.Sort(calls)
 	want := []string{"add new=1", "delete removed=1", "sync changed=2", "sync kept=1"}
-	if diff := cmp.Diff(want, calls); diff != "" {
-		t.Errorf("calls after the restart (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "calls after the restart", want, calls)
 	writes := written(g)
 	slices.Sort(writes)
-	if diff := cmp.Diff([]string{"PATCH new", "PATCH new", "PATCH removed"}, writes); diff != "" {
-		t.Errorf("writes after the restart (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "writes after the restart", []string{"PATCH new", "PATCH new", "PATCH removed"}, writes)
 }
 
 func TestAPlainWatcherWritesNothingAndGetsEveryChangeWhileItRuns(t *testing.T) {

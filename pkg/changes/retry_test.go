@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var errRefused = errors.New("refused")
@@ -34,9 +35,7 @@ func TestPolicies(t *testing.T) {
 		"none":        {NoRetryPolicy(), []string{"false 0s", "false 0s", "false 0s", "false 0s", "false 0s"}},
 		"default":     {DefaultRetryPolicy, []string{"true 200ms", "true 400ms", "true 800ms", "true 1.6s", "true 3.2s"}},
 	} {
-		if diff := cmp.Diff(tc.want, delays(tc.policy)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.EqualNamed(t, name, tc.want, delays(tc.policy))
 	}
 }
 
@@ -76,9 +75,7 @@ func TestARetryHasTheNewestObjectAndTheStateOfTheLastAttempt(t *testing.T) {
 			t.Errorf("reconcile %d: after %s, %v, version %s, state %v, actions %v", i, after, err, last.Object.GetResourceVersion(), last.State, actions)
 		}
 	}
-	if diff := cmp.Diff([]int{0, 1, 2, 0, 1}, attempts); diff != "" {
-		t.Errorf("attempts (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "attempts", []int{0, 1, 2, 0, 1}, attempts)
 	s.answer = func(ReconcileRequest) (ReconcileResult, error) {
 		return ReconcileResult{State: map[string]any{"n": 9}}, nil
 	}
@@ -150,9 +147,7 @@ func TestWhatIsNotRetriedRestsUntilSomethingChangesOrAResyncIsDue(t *testing.T) 
 	s.interval = 0
 	s.clock = s.clock.Add(time.Hour)
 	calls(1, true)
-	if len(s.memory.records) != 0 {
-		t.Error("what is gone and given up is kept in memory")
-	}
+	check.SameNamed(t, "what is gone and given up is kept in memory", 0, len(s.memory.records))
 }
 
 func TestResyncsComeWhenTheyAreDueAndNotBefore(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAnObjectThatWasCreatedAnewIsDeletedFirst(t *testing.T) {
@@ -49,9 +50,7 @@ func TestAnObjectThatWasCreatedAnewIsDeletedFirst(t *testing.T) {
 			for _, call := range s.calls[before:] {
 				got = append(got, fmt.Sprint(call.Action, " ", call.Object.GetUID(), " ", valueOf(call.Object)))
 			}
-			if diff := cmp.Diff([]string{"Deleted 1 a", "Created 2 b"}, got); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "calls", []string{"Deleted 1 a", "Created 2 b"}, got)
 		})
 	}
 }
@@ -113,9 +112,7 @@ func TestNothingIsCalledBeforeTheFinalizersAreOnTheServer(t *testing.T) {
 	if err := s.finalizers.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{"other.example.com/x", testFinalizer}) {
 		t.Errorf("finalizers %v, %v", stored.Finalizers, err)
 	}
-	if delay := s.activity.Next(testKey); delay != writeRetryInitial {
-		t.Errorf("after success the next conflict would wait for %s", delay)
-	}
+	check.SameNamed(t, "after success the next conflict would wait for", writeRetryInitial, s.activity.Next(testKey))
 	// The cache does not know yet.
 	s.version = ""
 	withFinalizers := configMap(string(stored.UID), "1", "b", "other.example.com/x", testFinalizer, testFinalizer+pendingSuffix)
@@ -141,9 +138,7 @@ func TestTenThousandObjectsLeaveNothingInMemory(t *testing.T) {
 		}
 		s.answer = func(ReconcileRequest) (ReconcileResult, error) { return ReconcileResult{}, nil }
 		s.memory.disappeared(obj)
-		if _, err := s.runner.Reconcile(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(s.runner.Reconcile(t.Context(), request))(t)
 	}
 	if len(s.memory.records) != 0 || len(s.limiter.delays) != 0 {
 		t.Errorf("%d records, %d delays", len(s.memory.records), len(s.limiter.delays))

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/changes"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // idleManager returns a manager that has no server and is not started.
@@ -30,9 +31,7 @@ func idleManager(t *testing.T) ctrl.Manager {
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "127.0.0.1:1"}, ctrl.Options{
 		Scheme: newScheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return mgr
 }
 
@@ -67,15 +66,9 @@ func TestAllMistakesOfASetupAreOneError(t *testing.T) {
 		{"an unknown kind", changes.NewController("a", &MyKind{}, watching[*MyKind](finalizer), changes.Options{}), []string{"the scheme of the manager does not know the kind"}},
 	} {
 		err := tc.controller.SetupWithManager(idleManager(t))
-		for _, want := range tc.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: the error lacks %q:\n%v", tc.name, want, err)
-			}
-		}
+		check.Fails(t, err, tc.want...)
 	}
-	if err := changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap](finalizer), changes.Options{}).SetupWithManager(nil); err == nil || !strings.Contains(err.Error(), "the manager is nil") {
-		t.Error(err)
-	}
+	check.Fails(t, changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap](finalizer), changes.Options{}).SetupWithManager(nil), "the manager is nil")
 }
 
 func TestASecondVersionOfAKindIsRefused(t *testing.T) {
@@ -84,13 +77,9 @@ func TestASecondVersionOfAKindIsRefused(t *testing.T) {
 		return changes.NewController(name, &autoscalingv1.HorizontalPodAutoscaler{}, watching[*autoscalingv1.HorizontalPodAutoscaler](finalizer), changes.Options{})
 	}
 	v2 := changes.NewController("third", &autoscalingv2.HorizontalPodAutoscaler{}, watching[*autoscalingv2.HorizontalPodAutoscaler]("example.com/third"), changes.Options{})
-	if err := v1("first", "example.com/first").SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, v1("first", "example.com/first").SetupWithManager(mgr))
 	err := v2.SetupWithManager(mgr)
-	if err == nil || !strings.Contains(err.Error(), "it watches version v2 of HorizontalPodAutoscaler.autoscaling, and controller first watches version v1") {
-		t.Errorf("a second version: %v", err)
-	}
+	check.Fails(t, err, "it watches version v2 of HorizontalPodAutoscaler.autoscaling, and controller first watches version v1")
 	for _, taken := range []string{"example.com/first", "example.com/first-pending"} {
 		err = v1("second", taken).SetupWithManager(mgr)
 		if err == nil || !strings.Contains(err.Error(), "is one of controller first") {

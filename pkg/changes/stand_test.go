@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const testFinalizer = "example.com/notified"
@@ -88,9 +89,7 @@ func configMap(uid, version, value string, finalizers ...string) *corev1.ConfigM
 func (s *stand) stored(obj *corev1.ConfigMap) *corev1.ConfigMap {
 	s.Helper()
 	obj.ResourceVersion = ""
-	if err := s.finalizers.client.Create(s.Context(), obj); err != nil {
-		s.Fatal(err)
-	}
+	check.NoError(s, s.finalizers.client.Create(s.Context(), obj))
 	return obj
 }
 

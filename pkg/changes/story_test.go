@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/changes"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -122,8 +123,7 @@ func (p *play) operator(name string, g *wire.Gate) (stop func()) {
 	}
 	options := changes.Options{}
 	if p.story.selector != "" {
-		selector, err := labels.Parse(p.story.selector)
-		p.check(err)
+		selector := check.Must(labels.Parse(p.story.selector))(p)
 		options.CacheOptions = &cache.Options{
 			ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Label: selector}}, DefaultNamespaces: map[string]cache.Config{p.namespace: {}},
 		}

@@ -10,12 +10,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // object is a config map with conditions beside it.
@@ -42,9 +42,7 @@ func TestSetStampsGenerationAndTime(t *testing.T) {
 			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Fine", Message: "2 of 2", ObservedGeneration: 7,
 			LastTransitionTime: metav1.NewTime(start),
 		}}
-		if d := cmp.Diff(want, obj.GetConditions()); d != "" {
-			t.Error(d)
-		}
+		check.Equal(t, want, obj.GetConditions())
 	})
 }
 
@@ -91,9 +89,7 @@ func TestSetDoesNotChangeCopiesOfTheSlice(t *testing.T) {
 	conditions.MarkTrue(obj, "Ready", "Fine", "")
 	before := obj.GetConditions()
 	conditions.MarkFalse(obj, "Ready", "Broken", "")
-	if before[0].Status != metav1.ConditionTrue {
-		t.Error("the slice that was read before was changed")
-	}
+	check.SameNamed(t, "the slice that was read before was changed", metav1.ConditionTrue, before[0].Status)
 }
 
 func TestMessagesAreBounded(t *testing.T) {
@@ -137,9 +133,7 @@ func TestReasonsAreMadeAcceptable(t *testing.T) {
 	} {
 		obj := object(1)
 		conditions.Set(obj, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: reason})
-		if got := conditions.Get(obj, "Ready").Reason; got != want {
-			t.Errorf("%q became %q, want %q", reason, got, want)
-		}
+		check.SameNamed(t, reason, want, conditions.Get(obj, "Ready").Reason)
 	}
 }
 
@@ -180,9 +174,7 @@ func TestConditionsOfOtherWritersAreCompleted(t *testing.T) {
 			test.change(&given)
 			test.want(&want)
 		}
-		if diff := cmp.Diff(want, conditions.Complete(given, later)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.EqualNamed(t, name, want, conditions.Complete(given, later))
 	}
 	long := whole
 	long.Message = strings.Repeat("m", 32769)
@@ -196,9 +188,7 @@ func TestDelete(t *testing.T) {
 	conditions.MarkTrue(obj, "A", "R", "")
 	conditions.MarkTrue(obj, "B", "R", "")
 	conditions.Delete(obj, "B", "C")
-	if d := cmp.Diff([]string{"A"}, types(obj)); d != "" {
-		t.Error(d)
-	}
+	check.Equal(t, []string{"A"}, types(obj))
 }
 
 func TestAdapterGivesTheObjectBack(t *testing.T) {

@@ -6,10 +6,10 @@ package conditions_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/pkg/conditions"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func condition(conditionType string, status metav1.ConditionStatus) metav1.Condition {
@@ -46,9 +46,7 @@ func TestSummary(t *testing.T) {
 			if tc.status != "" {
 				want = new(metav1.Condition{Type: "Ready", Status: tc.status, Reason: tc.from + "Reason", Message: tc.from + " message"})
 			}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Error(d)
-			}
+			check.Equal(t, want, got)
 		})
 	}
 }
@@ -56,9 +54,7 @@ func TestSummary(t *testing.T) {
 func TestSummaryOfANegativeTargetIsInverted(t *testing.T) {
 	got := conditions.Summary(object(1, condition("Good", metav1.ConditionTrue)), "Broken",
 		conditions.WithConditions("Good"), conditions.WithNegativePolarityConditions("Broken"))
-	if got.Status != metav1.ConditionFalse {
-		t.Errorf("status %s", got.Status)
-	}
+	check.SameNamed(t, "status", metav1.ConditionFalse, got.Status)
 }
 
 func TestSetSummaryDoesNotChangeTheTargetWithoutScope(t *testing.T) {
@@ -92,9 +88,7 @@ func TestMerge(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := conditions.Merge(tc.base, tc.ours, tc.theirs, []string{"Own"})
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Error(d)
-			}
+			check.Equal(t, tc.want, got)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -19,22 +20,16 @@ func TestCommitMakesMetadataAndStatusDurable(t *testing.T) {
 	w.Finalizers = []string{"a.b/c"}
 	w.Spec.Loaded = "from elsewhere"
 	w.Status.Record = []widget.Item{{Name: "x", UID: "1"}}
-	if err := h.Commit(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, h.Commit(t.Context(), w))
 	wantRequests(t, s, "patch", "patch status")
 	server := read(t, s.Direct)
 	if len(server.Finalizers) != 1 || len(server.Status.Record) != 1 || server.ResourceVersion != w.ResourceVersion {
 		t.Errorf("on the server: %+v", server)
 	}
-	if w.Spec.Loaded != "from elsewhere" {
-		t.Error("the loaded value did not survive")
-	}
+	check.SameNamed(t, "the loaded value did not survive", "from elsewhere", w.Spec.Loaded)
 	// One Commit after the other, on top of it.
 	w.Status.Record = append(w.Status.Record, widget.Item{Name: "y"})
-	if err := h.Commit(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, h.Commit(t.Context(), w))
 	wantRequests(t, s, "patch status")
 }
 
@@ -45,21 +40,15 @@ func TestCommitWithoutChangesLooksIfTheLastLookIsOld(t *testing.T) {
 		t.Helper()
 		return h.Commit(t.Context(), w)
 	}
-	if err := commit(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, commit())
 	wantRequests(t, s)
 	h.Age(6 * time.Second)
-	if err := errors.Join(commit(), commit()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, errors.Join(commit(), commit()))
 	wantRequests(t, s, "get")
 
 	server := read(t, s.Direct)
 	server.Generation++
-	if err := s.Direct.Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Direct.Update(t.Context(), server))
 	h.Age(6 * time.Second)
 	if err := commit(); !errors.Is(err, patch.ErrConflict) {
 		t.Errorf("another generation: %v", err)
@@ -74,12 +63,8 @@ func TestWithoutAStatusSubresource(t *testing.T) {
 	if err := h.Commit(t.Context(), w); !errors.As(err, &missing) {
 		t.Fatalf("error: %v", err)
 	}
-	if missing.Object != "Widget ns/a" {
-		t.Errorf("object %q", missing.Object)
-	}
-	if got := read(t, s.Direct).Status.Phase; got != "Old" {
-		t.Errorf("Commit wrote the phase %q", got)
-	}
+	check.SameNamed(t, "object", "Widget ns/a", missing.Object)
+	check.SameNamed(t, "Commit wrote the phase", "Old", read(t, s.Direct).Status.Phase)
 
 	// At the end of the reconcile the conditions are written nevertheless, once, and
 	// nothing else: it must not look durable.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -120,14 +121,10 @@ func TestBeforeAnActAnotherAnnotationIsAConflict(t *testing.T) {
 			w, h := start(t, s)
 			server := read(t, s.Direct)
 			server.Annotations = map[string]string{"x.y/policy": "skip"}
-			if err := s.Direct.Update(t.Context(), server); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, s.Direct.Update(t.Context(), server))
 			if what == "a status that an earlier attempt wrote" {
 				server.Status.Phase = "Arrived"
-				if err := s.Direct.Status().Update(t.Context(), server); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, s.Direct.Status().Update(t.Context(), server))
 			}
 			prepare(w, h)
 			if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
@@ -159,9 +156,7 @@ func TestAnObjectThatIsGoneIsConflictAndNotFound(t *testing.T) {
 	} {
 		s := widget.NewServer(stored())
 		w, h := start(t, s)
-		if err := s.Direct.Delete(t.Context(), stored()); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.Direct.Delete(t.Context(), stored()))
 		change(w)
 		if err := h.Patch(t.Context(), w); !errors.Is(err, patch.ErrConflict) || !apierrors.IsNotFound(err) {
 			t.Errorf("error: %v", err)
@@ -203,9 +198,7 @@ func TestAttemptsAreLimited(t *testing.T) {
 	if writes != 6 {
 		t.Errorf("%d writes, want one and five more", writes)
 	}
-	if h.Writes() != 0 {
-		t.Errorf("%d writes counted", h.Writes())
-	}
+	check.SameNamed(t, "writes counted", 0, h.Writes())
 }
 
 func TestOtherErrorsAreReturned(t *testing.T) {
@@ -223,9 +216,7 @@ func TestOtherErrorsAreReturned(t *testing.T) {
 	if err := h.Patch(t.Context(), w); !errors.Is(err, refused) || errors.Is(err, patch.ErrConflict) {
 		t.Errorf("error: %v", err)
 	}
-	if read(t, s.Direct).Status.Phase != "New" {
-		t.Error("the status is not written although only the metadata was refused")
-	}
+	check.SameNamed(t, "the status is not written although only the metadata was refused", "New", read(t, s.Direct).Status.Phase)
 }
 
 var _ client.Reader = (*widget.Server)(nil)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 type m = map[string]any
@@ -108,8 +110,6 @@ func TestUntouched(t *testing.T) {
 		{"the same thing changed", m{"metadata": m{"finalizers": []any{"a", "c"}}}, false},
 		{"it is gone", m{}, false},
 	} {
-		if got := untouched(patch, before, tc.server); got != tc.want {
-			t.Errorf("%s: %t", tc.name, got)
-		}
+		check.SameNamed(t, tc.name, tc.want, untouched(patch, before, tc.server))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -31,9 +31,7 @@ func stored() *widget.Widget {
 func read(t *testing.T, c client.Reader) *widget.Widget {
 	t.Helper()
 	w := &widget.Widget{}
-	if err := c.Get(t.Context(), key, w); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Get(t.Context(), key, w))
 	return w
 }
 
@@ -41,18 +39,13 @@ func read(t *testing.T, c client.Reader) *widget.Widget {
 func start(t *testing.T, s *widget.Server, options ...patch.HelperOption) (*widget.Widget, *patch.Helper) {
 	t.Helper()
 	w := read(t, s.Direct)
-	h, err := patch.NewHelper(w, s, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := check.Must(patch.NewHelper(w, s, options...))(t)
 	return w, h
 }
 
 func wantRequests(t *testing.T, s *widget.Server, want ...string) {
 	t.Helper()
-	if d := cmp.Diff(want, s.Requests(), cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("requests (-want +got):\n%s", d)
-	}
+	check.EqualNamed(t, "requests", want, s.Requests(), cmpopts.EquateEmpty())
 }
 
 func TestPatchSendsOnlyWhatChanged(t *testing.T) {
@@ -79,27 +72,17 @@ func TestPatchSendsOnlyWhatChanged(t *testing.T) {
 			w, h := start(t, s, tc.options...)
 			tc.change(w)
 			spec := w.Spec
-			if err := h.Patch(t.Context(), w); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, h.Patch(t.Context(), w))
 			wantRequests(t, s, tc.requests...)
-			if h.Writes() != len(tc.requests) {
-				t.Errorf("%d writes counted", h.Writes())
-			}
-			if w.Spec != spec {
-				t.Errorf("the spec in memory became %v", w.Spec)
-			}
+			check.SameNamed(t, "writes counted", len(tc.requests), h.Writes())
+			check.SameNamed(t, "the spec in memory became", spec, w.Spec)
 			server := read(t, s.Direct)
 			if w.ResourceVersion != server.ResourceVersion {
 				t.Errorf("resourceVersion %s, the server has %s", w.ResourceVersion, server.ResourceVersion)
 			}
-			if d := cmp.Diff(server.Status, w.Status); d != "" {
-				t.Error(d)
-			}
+			check.Equal(t, server.Status, w.Status)
 			// At rest: the same once more is nothing.
-			if err := h.Patch(t.Context(), w); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, h.Patch(t.Context(), w))
 			wantRequests(t, s)
 		})
 	}
@@ -109,14 +92,9 @@ func TestAdaptersAreUnwrapped(t *testing.T) {
 	s := widget.NewServer(stored())
 	w := read(t, s.Direct)
 	adapted := conditions.For(w, &w.Status.Conditions)
-	h, err := patch.NewHelper(adapted, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := check.Must(patch.NewHelper(adapted, s))(t)
 	conditions.MarkTrue(adapted, "Ready", "Ready", "")
-	if err := h.Patch(t.Context(), adapted); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, h.Patch(t.Context(), adapted))
 	if !conditions.IsReady(read(t, s.Direct)) {
 		t.Error("the condition is not on the server")
 	}
@@ -129,15 +107,11 @@ func TestOneWriteRemovesTheLastFinalizer(t *testing.T) {
 	w := stored()
 	w.Finalizers = []string{"a.b/c"}
 	s := widget.NewServer(w)
-	if err := s.Direct.Delete(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.Direct.Delete(t.Context(), w))
 	obj, h := start(t, s)
 	obj.Finalizers = nil
 	obj.Status.Phase = "Gone"
-	if err := h.Patch(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, h.Patch(t.Context(), obj))
 	wantRequests(t, s, "patch")
 	if err := s.Direct.Get(t.Context(), key, &widget.Widget{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the object is still there: %v", err)

@@ -8,12 +8,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/patch"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/widget"
 	"github.com/corbel-run/corbel/test/widget/installed"
@@ -26,14 +26,9 @@ func create(t *testing.T, c client.Client) (*widget.Widget, *patch.Helper) {
 	t.Helper()
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	w.Spec.Size = 3
-	if err := c.Create(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Create(t.Context(), w))
 	w.Spec.Loaded = "from elsewhere"
-	h, err := patch.NewHelper(w, c, patch.WithFieldOwner("corbel-test"), patch.WithoutSpec())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := check.Must(patch.NewHelper(w, c, patch.WithFieldOwner("corbel-test"), patch.WithoutSpec()))(t)
 	return w, h
 }
 
@@ -41,9 +36,7 @@ func create(t *testing.T, c client.Client) (*widget.Widget, *patch.Helper) {
 func get(t *testing.T, c client.Client, w *widget.Widget) *widget.Widget {
 	t.Helper()
 	server := &widget.Widget{}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), server); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(w), server))
 	return server
 }
 
@@ -52,9 +45,7 @@ func TestServerAnswersConflicts(t *testing.T) {
 	w, h := create(t, c)
 	server := get(t, c, w)
 	server.Labels = map[string]string{"x": "y"}
-	if err := c.Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Update(t.Context(), server))
 	w.Status.Phase = "Working"
 	if err := h.Commit(t.Context(), w); err != nil {
 		t.Fatalf("a label is no reason to give up: %v", err)
@@ -64,9 +55,7 @@ func TestServerAnswersConflicts(t *testing.T) {
 		t.Errorf("after both: %+v", server)
 	}
 	server.Spec.Size = 4
-	if err := c.Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Update(t.Context(), server))
 	w.Status.Phase = "Done"
 	if err := h.Commit(t.Context(), w); !errors.Is(err, patch.ErrConflict) {
 		t.Fatalf("another generation: %v", err)
@@ -88,9 +77,7 @@ func TestServerPrunesWhatTheDefinitionLacks(t *testing.T) {
 		t.Fatalf("error: %v", err)
 	}
 	want := &patch.PrunedError{Object: "Widget default/a", Fields: []string{"status.phase", "status.record[].uid"}}
-	if d := cmp.Diff(want, pruned); d != "" {
-		t.Error(d)
-	}
+	check.Equal(t, want, pruned)
 	// The object in memory is what the server has; what the schema knows can be written.
 	w.Status.Record = []widget.Item{{Name: "pump"}}
 	if err := h.Patch(t.Context(), w); err != nil {

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // calls is a builder that keeps what it is asked.
@@ -43,8 +43,6 @@ func TestWhenABuilderIsCalled(t *testing.T) {
 	} {
 		var got calls
 		result.Compute(tc.res, tc.err, &got)
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.EqualNamed(t, name, tc.want, got)
 	}
 }

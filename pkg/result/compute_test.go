@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const (
@@ -91,9 +92,7 @@ func TestCompute(t *testing.T) {
 					want.Err = tc.err
 				}
 				got := result.Compute(res, tc.err, result.AlwaysRequeueResultBuilder{RequeueAfter: interval})
-				if d := cmp.Diff(want, got, sameError); d != "" {
-					t.Error(d)
-				}
+				check.Equal(t, want, got, sameError)
 			})
 		}
 	}

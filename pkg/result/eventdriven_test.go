@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/result"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestEventDrivenResultBuilder(t *testing.T) {
@@ -42,9 +43,7 @@ func TestEventDrivenResultBuilder(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			builder := result.EventDrivenResultBuilder{RetryAfter: tc.retry}
 			want := reconcile.Result{RequeueAfter: tc.after}
-			if got := builder.BuildRuntimeResult(tc.res, tc.err); got != want {
-				t.Errorf("built %v, want %v", got, want)
-			}
+			check.SameNamed(t, "built", want, builder.BuildRuntimeResult(tc.res, tc.err))
 			if got := result.Compute(tc.res, tc.err, builder); got.Result != want || got.Outcome != tc.outcome {
 				t.Errorf("computed %s, %v, want %s, %v", got.Outcome, got.Result, tc.outcome, want)
 			}

@@ -3,7 +3,11 @@
 
 package status
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
+)
 
 func TestDeclaresConditions(t *testing.T) {
 	const with = `schema: {openAPIV3Schema: {properties: {status: {properties: {conditions: {type: array}}}}}}`
@@ -21,9 +25,7 @@ func TestDeclaresConditions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		crd := object(t, `apiextensions.k8s.io/v1 CustomResourceDefinition `+tt.crd)
-		if got := DeclaresConditions(crd.Object, "v1"); got != tt.want {
-			t.Errorf("%s: got %t", tt.name, got)
-		}
+		check.SameNamed(t, tt.name, tt.want, DeclaresConditions(crd.Object, "v1"))
 	}
 	if DeclaresConditions(nil, "v1") {
 		t.Error("nothing declares conditions")

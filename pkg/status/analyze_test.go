@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // object reads an object from YAML, or from a type and YAML that follows:
@@ -42,9 +44,7 @@ func (a analysis) check(t *testing.T) {
 		obj := object(t, a.object)
 		before := obj.DeepCopy()
 		got := Analyze(obj, a.options)
-		if diff := cmp.Diff(a.want, got); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, a.want, got)
 		if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
 			t.Error("the object was changed:", diff)
 		}
@@ -115,9 +115,7 @@ func TestOddShapesAreNotReady(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			obj := &unstructured.Unstructured{}
 			head, content, _ := strings.Cut(tt.object, "{")
-			if err := yaml.Unmarshal([]byte("{"+content), &obj.Object); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, yaml.Unmarshal([]byte("{"+content), &obj.Object))
 			version, kind, _ := strings.Cut(strings.TrimSpace(head), " ")
 			obj.Object["apiVersion"], obj.Object["kind"] = version, kind
 			got := Analyze(obj, tt.options)

@@ -8,15 +8,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // when compiles an expression that must be right.
 func when(t *testing.T, expression string) Options {
 	t.Helper()
-	program, err := CompileReadyWhen(expression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := check.Must(CompileReadyWhen(expression))(t)
 	return Options{ReadyWhen: program, DeclaresConditions: true}
 }
 
@@ -97,9 +96,7 @@ func TestReadyWhenShowsNothingOfSecrets(t *testing.T) {
 			t.Errorf("%s: got %v", expression, got)
 		}
 	}
-	if obj.Object["data"].(map[string]any)["pin"] != "aHVudGVyMg" {
-		t.Error("the object was changed")
-	}
+	check.SameNamed(t, "the object was changed", "aHVudGVyMg", obj.Object["data"].(map[string]any)["pin"])
 	other := object(t, `example.com/v1 Secret {metadata: {name: a}, data: {pin: aHVudGVyMg}}`)
 	if got := Analyze(other, when(t, `self.data.pin.startsWith("aH")`)); got.Readiness != Ready {
 		t.Errorf("an object of another group: %v", got)
@@ -133,10 +130,7 @@ func TestCompilerIsBoundedAndSafeForConcurrentUse(t *testing.T) {
 
 func TestCompilerRemembersProgramsAndMistakes(t *testing.T) {
 	var compiler Compiler
-	first, err := compiler.Compile("self.a == 1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := check.Must(compiler.Compile("self.a == 1"))(t)
 	if again, _ := compiler.Compile("self.a == 1"); again != first {
 		t.Error("compiled twice")
 	}
@@ -151,7 +145,5 @@ func TestCompilerRemembersProgramsAndMistakes(t *testing.T) {
 	if program, err := none.Compile("true"); err != nil || program.String() != "true" {
 		t.Errorf("a nil compiler gives %v, %v", program, err)
 	}
-	if text := (*Program)(nil).String(); text != "" {
-		t.Errorf("no program prints as %q", text)
-	}
+	check.SameNamed(t, "no program prints as", "", (*Program)(nil).String())
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var now = time.Unix(10_000, 0).UTC()
@@ -103,9 +105,7 @@ func TestAdmission(t *testing.T) {
 			if got.decision != tc.want {
 				t.Fatalf("decided to %s, want %s", got.decision, tc.want)
 			}
-			if d := cmp.Diff(tc.before, got.before); d != "" {
-				t.Errorf("the task sees (-want +got):\n%s", d)
-			}
+			check.EqualNamed(t, "the task sees", tc.before, got.before)
 			if d := cmp.Diff(stored, tc.stored); d != "" {
 				t.Errorf("the argument was changed: %s", d)
 			}
@@ -146,8 +146,6 @@ func checkAdmission(t *testing.T, r request, got admission, retry time.Duration)
 			t.Errorf("another process: %s", next.decision)
 		}
 		again.now = r.now.Add(lease)
-		if d := cmp.Diff(got.before, admit(again).before); d != "" {
-			t.Errorf("after a takeover the task sees (-want +got):\n%s", d)
-		}
+		check.EqualNamed(t, "after a takeover the task sees", got.before, admit(again).before)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -88,8 +89,6 @@ func stored(conditions ...steps.Condition) *Bucket {
 func read(t testing.TB, c client.Reader) *Bucket {
 	t.Helper()
 	b := &Bucket{}
-	if err := c.Get(context.WithoutCancel(t.Context()), key, b); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Get(context.WithoutCancel(t.Context()), key, b))
 	return b
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func at(seconds int64) metav1.Time { return metav1.Unix(seconds, 0) }
@@ -77,9 +78,7 @@ func TestSetConditionStampsTheTransition(t *testing.T) {
 			shared := list
 			tc.set.Type = "a"
 			start := time.Now().Add(-time.Second)
-			if err := list.SetCondition(tc.set); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, list.SetCondition(tc.set))
 			got := list.FindType("a")
 			if got.Status != tc.set.Status || got.Reason != tc.set.Reason {
 				t.Errorf("stored %+v", got)
@@ -106,9 +105,7 @@ func TestSetConditionRefusesWhatTheServerWould(t *testing.T) {
 		}
 	}
 	var list steps.Conditions
-	if err := list.SetCondition(steps.Condition{Type: "example.com/Bucket", Status: "X", Reason: strings.Repeat("ä", 2000)}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, list.SetCondition(steps.Condition{Type: "example.com/Bucket", Status: "X", Reason: strings.Repeat("ä", 2000)}))
 	if n := len([]rune(list[0].Reason)); n != 1024 {
 		t.Errorf("the reason has %d characters", n)
 	}
@@ -132,9 +129,7 @@ func TestRemoveConditionWith(t *testing.T) {
 	if !list.RemoveConditionWith("b") || list.RemoveConditionWith("b") || len(list) != 2 || list[1].Type != "c" {
 		t.Errorf("%+v", list)
 	}
-	if shared[1].Type != "b" {
-		t.Error("a list that is shared was changed")
-	}
+	check.SameNamed(t, "a list that is shared was changed", "b", shared[1].Type)
 	if (*steps.Conditions)(nil).RemoveConditionWith("a") {
 		t.Error("removed from nothing")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -197,9 +198,7 @@ func standStill(t *testing.T, at int) {
 	select {
 	case <-stopped:
 	case err := <-end: // at rest before its point, which is in the deletion
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		s.delete()
 		start()
 		<-stopped

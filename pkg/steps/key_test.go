@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -35,10 +36,7 @@ func (a *attempts) make(task steps.Task) error {
 	throttled := func(err error) bool { return err.Error() == "throttled" }
 	options := []steps.LockOption{steps.WithHolder("pod"), steps.WithProcess(steps.NewProcess()), steps.WithTransient(throttled)}
 	if a.commit {
-		helper, err := patch.NewHelper(b, a.server)
-		if err != nil {
-			a.Fatal(err)
-		}
+		helper := check.Must(patch.NewHelper(b, a.server))(a)
 		options = append(options, steps.WithCommit(func(ctx context.Context) error { return helper.Commit(ctx, b) }))
 	}
 	lock := steps.NewLock(b, a.server, step, options...)

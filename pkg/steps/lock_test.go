@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -46,9 +47,7 @@ func TestALockIsOneWriteBeforeAndOneAfterTheTask(t *testing.T) {
 		s := newServer(stored())
 		b := read(t, s.Direct)
 		helper, err := patch.NewHelper(b, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		var options []steps.LockOption
 		if commits {
 			options = append(options, steps.WithCommit(func(ctx context.Context) error { return helper.Commit(ctx, b) }))
@@ -68,12 +67,8 @@ func TestALockIsOneWriteBeforeAndOneAfterTheTask(t *testing.T) {
 			}
 			return makeBucket(b)(c)
 		}
-		if err := lock.Execute(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff([]string{"patch status", "patch status"}, s.Requests()); d != "" {
-			t.Errorf("requests (-want +got):\n%s", d)
-		}
+		check.NoError(t, lock.Execute(t.Context(), task))
+		check.EqualNamed(t, "requests", []string{"patch status", "patch status"}, s.Requests())
 		after := wantStep(t, s, steps.ConditionCreated, "Bucket Created")
 		if after.Status.BucketName != "b-1" {
 			t.Errorf("what the task changed is not written: %+v", after.Status)
@@ -103,21 +98,15 @@ func TestAStaleObjectFailsBeforeTheTask(t *testing.T) {
 	}{
 		{"the step is done", func(t *testing.T, s *wire.Server) {
 			fresh := read(t, s.Direct)
-			if err := steps.NewLock(fresh, s.Direct, step).Execute(t.Context(), makeBucket(fresh)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, steps.NewLock(fresh, s.Direct, step).Execute(t.Context(), makeBucket(fresh)))
 		}},
 		{"only a label is new", func(t *testing.T, s *wire.Server) {
 			fresh := read(t, s.Direct)
 			fresh.Labels = map[string]string{"a": "b"}
-			if err := s.Direct.Update(t.Context(), fresh); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, s.Direct.Update(t.Context(), fresh))
 		}},
 		{"it is gone", func(t *testing.T, s *wire.Server) {
-			if err := s.Direct.Delete(t.Context(), read(t, s.Direct)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, s.Direct.Delete(t.Context(), read(t, s.Direct)))
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -150,9 +139,7 @@ func TestTheContextOfATaskEndsBeforeTheLease(t *testing.T) {
 		}
 		return makeBucket(b)(c)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 func TestErrorsOfTaskAndServerAreJoined(t *testing.T) {
@@ -215,9 +202,7 @@ func TestALockThatIsHeld(t *testing.T) {
 		}
 		return makeBucket(b)(c)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	after := wantStep(t, s, steps.ConditionCreated, "")
 	if !after.Status.Steps.TypeHasStatus("Other", steps.ConditionCompleted) || after.Status.BucketName != "b-1" {
 		t.Errorf("after both: %+v", after.Status)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // TestReleaseTransitions is the table of transitions out of a lock.
@@ -103,9 +105,7 @@ func TestStanding(t *testing.T) {
 		{"the end of another holder", with(final.DeepCopy(), func(c *Condition) { c.Reason = "made by another" }), *lockedBy("me", "p1", 0), lost},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := standingOf(released{stored: tc.stored, token: "old", before: before, left: tc.left, final: final}); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			check.Same(t, tc.want, standingOf(released{stored: tc.stored, token: "old", before: before, left: tc.left, final: final}))
 		})
 	}
 }

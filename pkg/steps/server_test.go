@@ -9,12 +9,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -23,39 +21,27 @@ import (
 	"github.com/corbel-run/corbel/examples/bucket/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 // TestAServerWithTheGeneratedDefinitionKeepsALock takes a lock and releases it on a real API server.
 func TestAServerWithTheGeneratedDefinitionKeepsALock(t *testing.T) {
 	config := env.Shared(t).Config()
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../examples/bucket/config/crd"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../examples/bucket/config/crd"}}))(t)
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.SchemeBuilder.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, v1alpha1.SchemeBuilder.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	b := &v1alpha1.Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: v1alpha1.BucketSpec{Quota: 1}}
-	if err := c.Create(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Create(t.Context(), b))
 	// compare compares the step on the server with the one in memory.
 	compare := func(status steps.ConditionStatus) *v1alpha1.Bucket {
 		t.Helper()
 		stored := &v1alpha1.Bucket{}
-		if err := c.Get(t.Context(), key, stored); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Get(t.Context(), key, stored))
 		diff := cmp.Diff(stored.Status, b.Status)
 		if diff != "" || stored.ResourceVersion != b.ResourceVersion || !stored.Status.Steps.TypeHasStatus(step, status) {
 			t.Errorf("want %s, versions %s and %s (-server +memory):\n%s", status, stored.ResourceVersion, b.ResourceVersion, diff)
@@ -68,9 +54,7 @@ func TestAServerWithTheGeneratedDefinitionKeepsALock(t *testing.T) {
 		condition.Status, condition.Reason = steps.ConditionCreated, "Bucket Created"
 		return condition, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if after := compare(steps.ConditionCreated); after.Status.Quota != 1 || after.Status.Steps.FindType(step).Lock != nil {
 		t.Errorf("after the release: %+v", after.Status)
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/steps"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -45,9 +46,7 @@ func (s *story) bucket() *Bucket {
 
 func (s *story) delete() {
 	s.Helper()
-	if err := s.server.Delete(s.Context(), s.bucket()); err != nil {
-		s.Fatal(err)
-	}
+	check.NoError(s, s.server.Delete(s.Context(), s.bucket()))
 }
 
 // live lets the operators run all steps, one after the other: the next one starts
@@ -60,9 +59,7 @@ func (s *story) live(longest time.Duration, operators ...*operator) {
 	drive := func() {
 		s.Helper()
 		for {
-			if err := operators[current].drive(ctx, longest); err != nil {
-				s.Fatal(err)
-			}
+			check.NoError(s, operators[current].drive(ctx, longest))
 			if !operators[current].gate.HasCrashed() || current == len(operators)-1 {
 				return
 			}

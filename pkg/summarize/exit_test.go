@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/summarize"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -31,9 +32,7 @@ func TestAConflictEndsQuietly(t *testing.T) {
 	b := newBench(t, nil)
 	server := b.obj.DeepCopyObject().(*widget.Widget)
 	server.Generation++
-	if err := b.server.Direct.Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, b.server.Direct.Update(t.Context(), server))
 	out, err := b.end(t, success()...)
 	if err != nil || out != (reconcile.Result{RequeueAfter: result.RequeueDelay}) {
 		t.Errorf("returned %v, %v", out, err)
@@ -48,15 +47,11 @@ func TestAConflictEndsQuietly(t *testing.T) {
 
 func TestAnObjectThatIsGoneIsIgnoredOnRequest(t *testing.T) {
 	b := newBench(t, func(w *widget.Widget) { w.Finalizers = []string{"a.b/c"} })
-	if err := b.server.Direct.Delete(t.Context(), b.obj); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, b.server.Direct.Delete(t.Context(), b.obj))
 	b.load(t)
 	server := b.obj.DeepCopyObject().(*widget.Widget)
 	server.Finalizers = nil
-	if err := b.server.Direct.Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, b.server.Direct.Update(t.Context(), server))
 	out, err := b.end(t, append(success(), summarize.WithIgnoreNotFound())...)
 	if err != nil || out != (reconcile.Result{RequeueAfter: interval}) {
 		t.Errorf("returned %v, %v", out, err)
@@ -66,9 +61,7 @@ func TestAnObjectThatIsGoneIsIgnoredOnRequest(t *testing.T) {
 func TestAnObjectThatIsGoneWithoutADeletionIsAConflict(t *testing.T) {
 	for _, options := range [][]summarize.Option{success(), append(success(), summarize.WithIgnoreNotFound())} {
 		b := newBench(t, nil)
-		if err := b.server.Direct.Delete(t.Context(), b.obj.DeepCopyObject().(*widget.Widget)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, b.server.Direct.Delete(t.Context(), b.obj.DeepCopyObject().(*widget.Widget)))
 		// The next reconcile finds out that there is nothing to do.
 		out, err := b.end(t, options...)
 		if err != nil || out != (reconcile.Result{RequeueAfter: result.RequeueDelay}) || len(b.recorder.Events) != 0 {
@@ -122,12 +115,8 @@ func TestEventsOfADeletionAreWarningsIfSomethingFailed(t *testing.T) {
 			w.DeletionTimestamp, w.Finalizers = new(metav1.Now()), []string{"example.com/a"}
 		})
 		conditions.MarkFalse(b.obj, "Ready", tc.reason, "because")
-		if _, err := b.end(t, summarize.WithTransitionEvents()); err != nil {
-			t.Fatal(err)
-		}
-		if got := <-b.recorder.Events; got != tc.want+" "+tc.reason+" because" {
-			t.Errorf("event %q", got)
-		}
+		check.Must(b.end(t, summarize.WithTransitionEvents()))(t)
+		check.SameNamed(t, "event", tc.want+" "+tc.reason+" because", <-b.recorder.Events)
 	}
 }
 

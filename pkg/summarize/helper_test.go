@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/summarize"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -56,13 +57,8 @@ func newBench(t *testing.T, change func(*widget.Widget)) *bench {
 func (b *bench) load(t *testing.T) {
 	t.Helper()
 	b.obj = &widget.Widget{}
-	if err := b.server.Direct.Get(t.Context(), key, b.obj); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if b.patcher, err = patch.NewHelper(b.obj, b.server); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, b.server.Direct.Get(t.Context(), key, b.obj))
+	b.patcher = check.Must(patch.NewHelper(b.obj, b.server))(t)
 }
 
 func (b *bench) end(t *testing.T, options ...summarize.Option) (reconcile.Result, error) {
@@ -132,12 +128,8 @@ func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 			if c := conditions.Get(b.obj, "Reconciling"); c != nil {
 				working = c.Reason
 			}
-			if working != tc.working {
-				t.Errorf("the reason of Reconciling is %q, want %q", working, tc.working)
-			}
-			if b.obj.Status.ObservedGeneration != tc.observed {
-				t.Errorf("observedGeneration %d, want %d", b.obj.Status.ObservedGeneration, tc.observed)
-			}
+			check.SameNamed(t, "the reason of Reconciling", tc.working, working)
+			check.SameNamed(t, "observedGeneration", tc.observed, b.obj.Status.ObservedGeneration)
 			b.wantRequests(t, "patch status")
 		})
 	}
@@ -145,9 +137,7 @@ func TestReadyAgreesWithWhatIsReturned(t *testing.T) {
 
 func TestWithoutOptionsItOnlyWrites(t *testing.T) {
 	b := newBench(t, nil)
-	if _, err := b.end(t); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(b.end(t))(t)
 	b.wantRequests(t)
 	b.obj.Status.Phase = "Half-way"
 	if _, err := b.end(t, summarize.WithReconcileError(errAny)); err != nil {
@@ -172,9 +162,7 @@ func TestProcessorsSeeTheRawResultFirst(t *testing.T) {
 		t.Errorf("error: %v", err)
 	}
 	b.load(t)
-	if b.obj.Status.Phase != "Processed" {
-		t.Error("what the processor changed is not written")
-	}
+	check.SameNamed(t, "what the processor changed is not written", "Processed", b.obj.Status.Phase)
 }
 
 func TestObservedGeneration(t *testing.T) {

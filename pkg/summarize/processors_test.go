@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/summarize"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -66,9 +67,7 @@ func TestRecordReconcileReq(t *testing.T) {
 func TestTheOlderRecorder(t *testing.T) {
 	older := record.NewFakeRecorder(1)
 	summarize.RecordContextualError(t.Context(), summarize.FromRecorder(older), &widget.Widget{}, result.Empty, result.NewStalling(errAny, "Invalid"))
-	if event := <-older.Events; event != "Warning Invalid connection refused" {
-		t.Errorf("event %q", event)
-	}
+	check.SameNamed(t, "event", "Warning Invalid connection refused", <-older.Events)
 	if summarize.FromRecorder(nil) != nil {
 		t.Error("no recorder is one")
 	}

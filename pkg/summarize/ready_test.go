@@ -12,6 +12,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/summarize"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -46,9 +47,7 @@ func TestBiPolarity(t *testing.T) {
 			}
 			_, err := b.end(t, summarize.WithConditions(fetched), summarize.WithResultBuilder(builder),
 				summarize.WithReconcileResult(tc.res), summarize.WithBiPolarityConditionTypes(tc.types...))
-			if got := message(err); got != tc.returned {
-				t.Errorf("returned %q, want %q", got, tc.returned)
-			}
+			check.SameNamed(t, "returned", tc.returned, message(err))
 			ready := conditions.Get(b.obj, "Ready")
 			if ready == nil || ready.Status != tc.status || ready.Reason != tc.reason {
 				t.Errorf("Ready is %+v", ready)

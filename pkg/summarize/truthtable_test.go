@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/summarize"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -103,15 +104,11 @@ func TestTheTruthTable(t *testing.T) {
 				}
 			}
 			reconciling := func(w *widget.Widget) { conditions.MarkReconciling(w, "NewGeneration", "") }
-			if d := cmp.Diff(want, endOf(t, reconciling, row.res, row.err)); d != "" {
-				t.Errorf("the end (-want +got):\n%s", d)
-			}
+			check.EqualNamed(t, "the end", want, endOf(t, reconciling, row.res, row.err))
 			// Of an object that was Stalled before, all but a stall ends the stall.
 			want.Reconciling = false
 			stalled := func(w *widget.Widget) { conditions.MarkStalled(w, "Invalid", "old") }
-			if d := cmp.Diff(want, endOf(t, stalled, row.res, row.err)); d != "" {
-				t.Errorf("the end of what was stalled (-want +got):\n%s", d)
-			}
+			check.EqualNamed(t, "the end of what was stalled", want, endOf(t, stalled, row.res, row.err))
 		})
 	}
 }

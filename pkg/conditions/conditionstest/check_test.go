@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/widget"
 )
 
@@ -79,9 +80,7 @@ func TestErrors(t *testing.T) {
 func TestCheckFailsTheTest(t *testing.T) {
 	probe := &recorder{TB: t}
 	conditionstest.Check(probe, &widget.Widget{})
-	if probe.errors != 1 {
-		t.Errorf("%d errors", probe.errors)
-	}
+	check.SameNamed(t, "errors", 1, probe.errors)
 }
 
 // recorder counts errors in place of failing.
