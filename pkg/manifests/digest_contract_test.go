@@ -30,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/manifests/transform"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // contract is a generator, and others that render something else.
@@ -89,7 +90,7 @@ func contracts(t *testing.T) map[string]contract {
 	script := func(text string) string {
 		// Its path is another one in each process.
 		path := filepath.Join(t.TempDir(), "function")
-		check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
+		check.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
 		return path
 	}
 	first, second := script("1"), script("2")
@@ -232,7 +233,7 @@ func TestDigestsAreTheSameInEachProcess(t *testing.T) {
 		}
 	}
 	if path := os.Getenv(digestsVariable); path != "" {
-		check(t, os.WriteFile(path, made(json.Marshal(sums)), 0o600))
+		check.NoError(t, os.WriteFile(path, made(json.Marshal(sums)), 0o600))
 		return
 	}
 	path := filepath.Join(t.TempDir(), "digests")
@@ -242,7 +243,7 @@ func TestDigestsAreTheSameInEachProcess(t *testing.T) {
 		t.Fatalf("%v: %s", err, output)
 	}
 	theirs := map[string]string{}
-	check(t, json.Unmarshal(made(os.ReadFile(path)), &theirs))
+	check.NoError(t, json.Unmarshal(made(os.ReadFile(path)), &theirs))
 	if diff := cmp.Diff(sums, theirs); diff != "" {
 		t.Errorf("-this process +another one:\n%s", diff)
 	}
@@ -267,9 +268,7 @@ func TestWhatHasNoDigestIsNamed(t *testing.T) {
 		"all of it":                     {manifests.WithDigest(manifests.Transform(code, own), "1"), false},
 		"nil":                           {nil, true},
 	} {
-		if got := renders.LacksDigest(test.g); got != test.lacks {
-			t.Errorf("%s: %t", name, got)
-		}
+		check.SameNamed(t, name, test.lacks, renders.LacksDigest(test.g))
 	}
 }
 

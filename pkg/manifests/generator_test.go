@@ -30,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 type generator = manifests.GeneratorFunc
@@ -159,10 +160,8 @@ func TestGenerateConvertsMistakesToErrors(t *testing.T) {
 }
 
 func TestJoinKeepsTheOrder(t *testing.T) {
-	objects := must(manifests.Join(serving("b", "a"), manifests.Join(), manifests.Join(serving("d"), serving("c"))).Generate(t.Context(), "", "", nil))(t)
-	if diff := cmp.Diff([]string{"b", "a", "d", "c"}, namesOf(objects)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	objects := check.Must(manifests.Join(serving("b", "a"), manifests.Join(), manifests.Join(serving("d"), serving("c"))).Generate(t.Context(), "", "", nil))(t)
+	check.Equal(t, []string{"b", "a", "d", "c"}, namesOf(objects))
 }
 
 func TestValidateLooksInside(t *testing.T) {
@@ -191,7 +190,7 @@ func (s schemeGenerator) AddToScheme(scheme *apiruntime.Scheme) error {
 func TestAddToSchemeIsForwarded(t *testing.T) {
 	scheme := apiruntime.NewScheme()
 	g := manifests.Transform(manifests.Join(serving(), schemeGenerator{Generator: serving()}))
-	check(t, renders.AddToScheme(g, scheme))
+	check.NoError(t, renders.AddToScheme(g, scheme))
 	if !scheme.Recognizes(corev1.SchemeGroupVersion.WithKind("Pod")) {
 		t.Error("the scheme does not know pods")
 	}
@@ -199,9 +198,7 @@ func TestAddToSchemeIsForwarded(t *testing.T) {
 		t.Errorf("a generator without types: %v", err)
 	}
 	err := renders.AddToScheme(manifests.Join(schemeGenerator{err: errors.New("broken")}, nil), scheme)
-	if err == nil || !strings.Contains(err.Error(), "generator 1 of 2: broken") || !strings.Contains(err.Error(), "generator 2 of 2: the generator is nil") {
-		t.Errorf("got the error %v", err)
-	}
+	check.Fails(t, err, "generator 1 of 2: broken", "generator 2 of 2: the generator is nil")
 }
 
 func adding(key, value string) manifests.Transformer {
@@ -228,13 +225,9 @@ func TestTransformRunsInOrder(t *testing.T) {
 	g := generator(func(_ context.Context, _, _ string, p types.Unstructurable) ([]client.Object, error) {
 		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: p.ToUnstructured()["x"].(string)}}}, nil
 	})
-	objects := must(manifests.Transform(g, suffixing("a"), adding("x", "1"), suffixing("b"), adding("x", "2")).Generate(t.Context(), "N", "M", parameters))(t)
-	if diff := cmp.Diff([]string{"2NMaNMbNM"}, namesOf(objects)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if parameters["x"] != "0" {
-		t.Error("the parameters were changed")
-	}
+	objects := check.Must(manifests.Transform(g, suffixing("a"), adding("x", "1"), suffixing("b"), adding("x", "2")).Generate(t.Context(), "N", "M", parameters))(t)
+	check.Equal(t, []string{"2NMaNMbNM"}, namesOf(objects))
+	check.SameNamed(t, "the parameters were changed", "0", parameters["x"])
 }
 
 // Generators that are isolated render in this program, started once more.
@@ -265,9 +258,7 @@ func TestRenderingsAtTheSameTimeDoNotSeeEachOther(t *testing.T) {
 						return
 					}
 					got, _, _ := unstructured.NestedString(objects[0].(*unstructured.Unstructured).Object, "data", "v")
-					if want := fmt.Sprintf(`{"m":{"k":%q},"name":"x%s"}`, app, app); got != want {
-						t.Errorf("got %s, want %s", got, want)
-					}
+					check.Same(t, fmt.Sprintf(`{"m":{"k":%q},"name":"x%s"}`, app, app), got)
 				})
 			}
 			group.Wait()
@@ -309,21 +300,17 @@ func TestFromFSReadsTheFilesInOrder(t *testing.T) {
 		{"the whole file system", "", []manifests.FSOption{manifests.Exclude("other/*")}, []string{"a", "b1", "b2", "c", "d", "e"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := must(manifests.FromFS(fsys, test.root, test.options...))(t)
-			objects := must(manifests.Generate(t.Context(), g, "", "", nil))(t)
-			if diff := cmp.Diff(test.want, namesOf(objects)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			g := check.Must(manifests.FromFS(fsys, test.root, test.options...))(t)
+			objects := check.Must(manifests.Generate(t.Context(), g, "", "", nil))(t)
+			check.Equal(t, test.want, namesOf(objects))
 		})
 	}
 }
 
 func TestFromFSServesCopies(t *testing.T) {
-	g := must(manifests.FromFS(folder(map[string]string{"a.yaml": configMap + "data:\n  k: v\n"}), "."))(t)
+	g := check.Must(manifests.FromFS(folder(map[string]string{"a.yaml": configMap + "data:\n  k: v\n"}), "."))(t)
 	c := manifeststest.Case{Generator: g}
-	if got := c.Render(t)[0].Object["data"].(map[string]any)["k"]; got != "v" {
-		t.Errorf("got %v", got)
-	}
+	check.Same(t, "v", c.Render(t)[0].Object["data"].(map[string]any)["k"])
 	c.Deterministic(t)
 }
 
@@ -339,9 +326,7 @@ func TestFromFSReportsAllMistakesAtOnceAndAgain(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, strings.Split(err.Error(), "\n"))
 	if _, again := manifests.Generate(t.Context(), g, "", "", nil); again == nil || again.Error() != err.Error() {
 		t.Errorf("the generator returns the error %v", again)
 	}
@@ -382,37 +367,19 @@ func TestFromFSFollowsLinksOnlyIfConfigured(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "secret.yaml")
 	for path, text := range map[string]string{outside: named("outside"), filepath.Join(dir, "..data.yaml"): named("hidden")} {
-		check(t, os.WriteFile(path, []byte(text), 0o600))
+		check.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	check(t, os.Symlink("..data.yaml", filepath.Join(dir, "a.yaml")))
-	if _, err := manifests.FromFS(os.DirFS(dir), "."); err == nil || !strings.Contains(err.Error(), "a.yaml: it is a symbolic link") {
-		t.Errorf("got the error %v", err)
-	}
-	root := must(os.OpenRoot(dir))(t)
+	check.NoError(t, os.Symlink("..data.yaml", filepath.Join(dir, "a.yaml")))
+	check.Fails(t, check.ErrorOf(manifests.FromFS(os.DirFS(dir), ".")), "a.yaml: it is a symbolic link")
+	root := check.Must(os.OpenRoot(dir))(t)
 	defer root.Close()
-	g := must(manifests.FromFS(root.FS(), ".", manifests.FollowSymlinks()))(t)
+	g := check.Must(manifests.FromFS(root.FS(), ".", manifests.FollowSymlinks()))(t)
 	objects, err := g.Generate(t.Context(), "", "", nil)
 	if diff := cmp.Diff([]string{"hidden"}, namesOf(objects)); err != nil || diff != "" {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}
-	check(t, os.Symlink(outside, filepath.Join(dir, "b.yaml")))
+	check.NoError(t, os.Symlink(outside, filepath.Join(dir, "b.yaml")))
 	if _, err := manifests.FromFS(root.FS(), ".", manifests.FollowSymlinks()); err == nil {
 		t.Error("a link that leads out of the root was followed")
-	}
-}
-
-// must returns the value of a call, or fails the test.
-func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		check(t, err)
-		return value
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

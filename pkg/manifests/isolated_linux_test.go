@@ -31,6 +31,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAnIsolatedGeneratorRendersTheSame(t *testing.T) {
@@ -57,9 +58,7 @@ func TestAnIsolatedGeneratorRendersTheSame(t *testing.T) {
 func TestAnIsolatedGeneratorCannotLookUp(t *testing.T) {
 	ctx := manifests.Context{Client: fake.NewClientBuilder().Build()}.In(t.Context())
 	_, err := templated.Generate(ctx, "ns", "app", types.UnstructurableMap{"lookup": true})
-	if err == nil || !strings.Contains(err.Error(), `isolated generator "generator": `) || !strings.Contains(err.Error(), "the context holds no client of the target cluster") {
-		t.Errorf("got the error %v", err)
-	}
+	check.Fails(t, err, `isolated generator "generator": `, "the context holds no client of the target cluster")
 }
 
 func TestWhatAnIsolatedGeneratorDoesHarmsOnlyItsProcess(t *testing.T) {
@@ -98,9 +97,7 @@ func TestAnIsolatedGeneratorThatNeverEndsIsKilledWithItsProcesses(t *testing.T) 
 	if err != nil {
 		t.Fatalf("it did not start within its time: %v", err)
 	}
-	if _, err := fmt.Sscan(string(text), &pids[0], &pids[1]); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(fmt.Sscan(string(text), &pids[0], &pids[1]))(t)
 	for deadline := time.Now().Add(2 * time.Minute); isRunning(pids[0]) || isRunning(pids[1]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("processes %v are still there", pids)
@@ -139,7 +136,7 @@ func TestAnIsolatedGeneratorHasNeitherTheEnvironmentNorTheFilesOfTheOperator(t *
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	open := filepath.Join(t.TempDir(), "open")
 	// As a file that a library in C has opened: not closed by exec.
-	descriptor := must(syscall.Open(open, syscall.O_CREAT|syscall.O_RDWR, 0o600))(t)
+	descriptor := check.Must(syscall.Open(open, syscall.O_CREAT|syscall.O_RDWR, 0o600))(t)
 	defer func() { _ = syscall.Close(descriptor) }()
 	c := manifeststest.Case{Generator: misbehaving, Parameters: do("look")}
 	data := c.Render(t)[0].Object["data"].(map[string]any)

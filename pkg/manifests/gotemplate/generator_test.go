@@ -13,7 +13,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +26,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestNewReportsAllMistakesAtOnceAndAgain(t *testing.T) {
@@ -44,9 +44,7 @@ func TestNewReportsAllMistakesAtOnceAndAgain(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, strings.Split(err.Error(), "\n"))
 	if _, again := manifests.Generate(t.Context(), g, "", "", nil); again == nil || again.Error() != err.Error() {
 		t.Errorf("the generator returns the error %v", again)
 	}
@@ -74,14 +72,14 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g, err := gotemplate.New(fsys, test.root, test.options)
-			wantError(t, err, test.want)
+			check.Fails(t, err, test.want)
 			if _, err := g.Generate(t.Context(), "", "", nil); err == nil {
 				t.Error("the generator returns no error")
 			}
 		})
 	}
 	_, err := gotemplate.New(nil, ".", gotemplate.Options{})
-	wantError(t, err, "the file system is nil")
+	check.Fails(t, err, "the file system is nil")
 }
 
 func TestGenerateReportsMistakesInRenderedManifests(t *testing.T) {
@@ -90,9 +88,7 @@ func TestGenerateReportsMistakesInRenderedManifests(t *testing.T) {
 		"t/d.yaml": "kind: A\nkind: B\n", "t/e.yaml": strings.ReplaceAll(manifest("x"), "\n", "\r\n"), "t/f.yaml": "\ufeff" + manifest("x"),
 		"t/g.yaml": `{{ include "h" . }}`, "t/_h.tpl": "{{ define \"h\" }}\n{{ required \"no image\" .Values.image }}{{ end }}",
 	}), "t", gotemplate.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, err = manifests.Generate(t.Context(), g, "", "", nil)
 	want := []string{
 		"t/a.yaml (rendered): document 1, line 3: mapping values are not allowed in this context",
@@ -104,9 +100,7 @@ func TestGenerateReportsMistakesInRenderedManifests(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, strings.Split(err.Error(), "\n"))
 }
 
 func TestStrictRefusesMissingKeys(t *testing.T) {
@@ -114,9 +108,9 @@ func TestStrictRefusesMissingKeys(t *testing.T) {
 		t.Errorf("got %q and the error %v", got, err)
 	}
 	_, err := evaluate(t.Context(), "[{{ .Values.a }}]", nil, gotemplate.Options{Strict: true})
-	wantError(t, err, `t/a.yaml:7:15: executing "t/a.yaml" at <.Values.a>: map has no entry for key "a"`)
+	check.Fails(t, err, `t/a.yaml:7:15: executing "t/a.yaml" at <.Values.a>: map has no entry for key "a"`)
 	_, err = evaluate(t.Context(), `{{ tpl "{{ .Values.b }}" . }}`, nil, gotemplate.Options{Strict: true})
-	wantError(t, err, `tpl:1:10: executing "tpl" at <.Values.b>: map has no entry for key "b" (called from t/a.yaml:7:7)`)
+	check.Fails(t, err, `tpl:1:10: executing "tpl" at <.Values.b>: map has no entry for key "b" (called from t/a.yaml:7:7)`)
 }
 
 func TestDelimiters(t *testing.T) {
@@ -128,24 +122,18 @@ func TestDelimiters(t *testing.T) {
 
 func TestParametersAreNeitherTrustedNorChanged(t *testing.T) {
 	g, err := gotemplate.New(folder(map[string]string{"a.yaml": `{{ $_ := set .Values.m "k" "changed" }}{{ $_ := unset .Values "x" }}` + manifest("{{ toJson .Values }}")}), ".", gotemplate.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	values := map[string]any{"m": map[string]any{"k": "v"}, "x": []any{1}}
 	for range 2 {
-		if _, err := g.Generate(t.Context(), "", "", types.UnstructurableMap(values)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(g.Generate(t.Context(), "", "", types.UnstructurableMap(values)))(t)
 	}
-	if diff := cmp.Diff(map[string]any{"m": map[string]any{"k": "v"}, "x": []any{1}}, values); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, map[string]any{"m": map[string]any{"k": "v"}, "x": []any{1}}, values)
 	circle := map[string]any{}
 	circle["m"] = circle
 	_, err = g.Generate(t.Context(), "", "", types.UnstructurableMap(circle))
-	wantError(t, err, "parameters: they are nested deeper than 1000 levels, or contain themselves")
+	check.Fails(t, err, "parameters: they are nested deeper than 1000 levels, or contain themselves")
 	_, err = g.Generate(t.Context(), "", "", types.UnstructurableMap{"f": func() {}})
-	wantError(t, err, "parameters: json: unsupported type")
+	check.Fails(t, err, "parameters: json: unsupported type")
 }
 
 func folder(files map[string]string) fstest.MapFS {
@@ -175,15 +163,6 @@ func evaluate(ctx context.Context, action string, values map[string]any, options
 	return text, err
 }
 
-func wantError(t *testing.T, err error, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("got the error %v, want it to contain %q", err, part)
-		}
-	}
-}
-
 var shopValues = types.UnstructurableMap{
 	"image":  map[string]any{"repository": "registry.example.com/shop", "tag": 1.5},
 	"labels": map[string]any{"team": "b", "cost-center": "a"},
@@ -197,10 +176,7 @@ var shopValues = types.UnstructurableMap{
 
 func shop(t *testing.T) manifests.Generator {
 	t.Helper()
-	g, err := gotemplate.New(os.DirFS("testdata"), "shop", gotemplate.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := check.Must(gotemplate.New(os.DirFS("testdata"), "shop", gotemplate.Options{}))(t)
 	return g
 }
 
@@ -246,10 +222,8 @@ func TestWhatLookupMayNotReturnIsNotRead(t *testing.T) {
 		},
 	})
 	_, err := evaluate(manifests.Context{Client: target}.In(t.Context()), `{{ lookup "v1" "Secret" "ns" "" | len }}`, nil, gotemplate.Options{Limits: manifests.TemplateLimits{WorkBytes: 1_500_000}})
-	wantError(t, err, "error calling lookup: Secret ns/: the objects take more bytes than functions may work on in one rendering")
-	if pages != 2 {
-		t.Errorf("%d pages were read", pages)
-	}
+	check.Fails(t, err, "error calling lookup: Secret ns/: the objects take more bytes than functions may work on in one rendering")
+	check.SameNamed(t, "pages were read", 2, pages)
 }
 
 func TestFunctions(t *testing.T) {
@@ -343,13 +317,8 @@ func TestFunctions(t *testing.T) {
 	options := gotemplate.Options{Functions: template.FuncMap{"shout": func(s string) string { return "A!" }}}
 	for _, test := range tests {
 		t.Run(test.action, func(t *testing.T) {
-			got, err := evaluate(known.In(t.Context()), test.action, values, options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			got := check.Must(evaluate(known.In(t.Context()), test.action, values, options))(t)
+			check.Same(t, test.want, got)
 		})
 	}
 	known.Upgrade = false
@@ -360,7 +329,7 @@ func TestFunctions(t *testing.T) {
 		t.Errorf("without a component: got %q and the error %v", got, err)
 	}
 	_, err := evaluate(known.In(t.Context()), `{{ lookup "v1" "Secret" "ns" "a" }}`, nil, gotemplate.Options{DisableLookup: true})
-	wantError(t, err, "lookup is not available: it is switched off")
+	check.Fails(t, err, "lookup is not available: it is switched off")
 }
 
 // FuzzGenerate renders whatever it is given. It must end in time, without a
@@ -408,7 +377,7 @@ func TestLimitsAreOptions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := evaluate(t.Context(), test.action, nil, gotemplate.Options{Limits: test.limits})
-			wantError(t, err, test.want)
+			check.Fails(t, err, test.want)
 			var limit *excess.Error
 			if !errors.As(err, &limit) {
 				t.Errorf("the error %v holds no excess.Error", err)
@@ -426,9 +395,7 @@ func TestEndlessLoopsEndInTime(t *testing.T) {
 	} {
 		t.Run(action, func(t *testing.T) {
 			g, err := gotemplate.New(folder(map[string]string{"a.yaml": action}), ".", gotemplate.Options{Timeout: 50 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			// On a busy machine a rendering may notice its end too late to report
 			// where it was; but the next one must find that it has ended.
 			deadline := time.Now().Add(time.Minute)

@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // Users set a size; the generator wants numbers.
@@ -63,8 +64,8 @@ func TestParametersFromATemplate(t *testing.T) {
 		"{{ lookup \"v1\" \"Secret\" \"a\" \"b\" }}": "lookup is not available", "{{ nonsense }}": "p.yaml:1: ",
 	} {
 		_, err := transform("p.yaml", text)
-		wantError(t, err, want)
+		check.Fails(t, err, want)
 	}
 	_, err := gotemplate.NewParameters(folder(map[string]string{"d/p.yaml": ""}), "d", gotemplate.Options{})
-	wantError(t, err, "d: it is a folder, want a file")
+	check.Fails(t, err, "d: it is a folder, want a file")
 }

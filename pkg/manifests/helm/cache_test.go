@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func small(text string) fstest.MapFS {
@@ -28,10 +29,7 @@ func small(text string) fstest.MapFS {
 func generated(t *testing.T, g manifests.Generator, size int) ([]client.Object, map[string]string) {
 	t.Helper()
 	ctx, origins := renders.WithOrigins(manifests.Context{ReconcilerName: "app.example.com"}.In(t.Context()))
-	objects, err := manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap{"size": size})
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := check.Must(manifests.Generate(ctx, g, "ns", "app", types.UnstructurableMap{"size": size}))(t)
 	from := map[string]string{}
 	for _, object := range objects {
 		from[object.GetName()] = origins.Of(object)
@@ -40,10 +38,7 @@ func generated(t *testing.T, g manifests.Generator, size int) ([]client.Object, 
 }
 
 func TestATextIsParsedOnceForAllRenderings(t *testing.T) {
-	g, err := New(small("x"), "web", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := check.Must(New(small("x"), "web", Options{}))(t)
 	first, from := generated(t, g, 1)
 	want, _ := generated(t, g, 1)
 	for _, object := range first {
@@ -54,9 +49,7 @@ func TestATextIsParsedOnceForAllRenderings(t *testing.T) {
 	if diff := cmp.Diff(want, again); diff != "" {
 		t.Errorf("what was kept was changed, -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "web/templates/a.yaml", "job": "web/templates/job.yaml", "c": "web/crds/c.yaml"}, from); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, map[string]string{"a": "web/templates/a.yaml", "job": "web/templates/job.yaml", "c": "web/crds/c.yaml"}, from)
 	if diff := cmp.Diff(from, fromAgain); diff != "" {
 		t.Errorf("-first +again:\n%s", diff)
 	}
@@ -78,10 +71,7 @@ func TestATextIsParsedOnceForAllRenderings(t *testing.T) {
 func TestChartsWithTheSameFilesAreParsedOnce(t *testing.T) {
 	load := func(fsys fstest.MapFS) loaded {
 		t.Helper()
-		g, err := New(fsys, "web", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := check.Must(New(fsys, "web", Options{}))(t)
 		generated(t, g, 1)
 		return g.(*generator).loaded
 	}

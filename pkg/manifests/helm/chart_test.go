@@ -20,7 +20,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,12 +30,13 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/trap"
 )
 
 func TestAPackedChartHasTheDigestOfItsFolder(t *testing.T) {
 	archive := archived(t, regular("web/Chart.yaml", chartFile), regular("web/templates/a.yaml", manifest("x")))
-	packed := must(helm.New(fstest.MapFS{"web": {Data: archive}}, "web", helm.Options{}))(t)
+	packed := check.Must(helm.New(fstest.MapFS{"web": {Data: archive}}, "web", helm.Options{}))(t)
 	unpacked, err := helm.New(folder(map[string]string{"web/templates/a.yaml": manifest("x")}), "web", helm.Options{})
 	if err != nil || renders.Digest(packed) == "" || renders.Digest(packed) != renders.Digest(unpacked) {
 		t.Errorf("got %q and %q, %v", renders.Digest(packed), renders.Digest(unpacked), err)
@@ -73,7 +73,7 @@ func TestWhatIsNoChartIsRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g, err := helm.New(test.fsys, test.root, helm.Options{})
-			wantError(t, err, test.want)
+			check.Fails(t, err, test.want)
 			if _, again := g.Generate(t.Context(), "ns", "app", nil); again == nil || again.Error() != err.Error() {
 				t.Errorf("then got %v", again)
 			}
@@ -83,14 +83,14 @@ func TestWhatIsNoChartIsRefused(t *testing.T) {
 
 // Links are followed as Helm does, but not out of the file system.
 func TestLinksInAChartAreFollowed(t *testing.T) {
-	root := must(os.OpenRoot(t.TempDir()))(t)
+	root := check.Must(os.OpenRoot(t.TempDir()))(t)
 	defer func() { _ = root.Close() }()
 	write := func(name, text string) {
 		t.Helper()
-		check(t, errors.Join(root.MkdirAll(path.Dir(name), 0o700), root.WriteFile(name, []byte(text), 0o600)))
+		check.NoError(t, errors.Join(root.MkdirAll(path.Dir(name), 0o700), root.WriteFile(name, []byte(text), 0o600)))
 	}
 	outside := filepath.Join(t.TempDir(), "outside")
-	check(t, os.WriteFile(outside, []byte("outside"), 0o600))
+	check.NoError(t, os.WriteFile(outside, []byte("outside"), 0o600))
 	write("web/Chart.yaml", chartFile)
 	write("web/.helmignore", "templates/ignored\n")
 	write("web/templates/b.yaml", manifest(`{{ .Files.Get "LICENSE" }}{{ .Files.Get "files/x.txt" }}{{ .Files.Get "out.txt" }}{{ .Files.Get "gone.txt" }}`))
@@ -103,7 +103,7 @@ func TestLinksInAChartAreFollowed(t *testing.T) {
 		"web/gone.txt": "nowhere", "web/templates/gone.yaml": "nowhere", "web/out.txt": outside, "web/templates/ignored": outside,
 		"common/files/again": "../files/x.txt",
 	} {
-		check(t, root.Symlink(target, link))
+		check.NoError(t, root.Symlink(target, link))
 	}
 	for name, fsys := range map[string]fs.FS{"a folder": os.DirFS(root.Name()), "a root": root.FS()} {
 		g, err := helm.New(fsys, "web", helm.Options{})
@@ -120,9 +120,7 @@ func TestLinksInAChartAreFollowed(t *testing.T) {
 			text, _, _ := unstructured.NestedString(object.(*unstructured.Unstructured).Object, "data", "v")
 			got = append(got, text)
 		}
-		if diff := cmp.Diff([]string{"free text", "1"}, got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
-		}
+		check.EqualNamed(t, name, []string{"free text", "1"}, got)
 	}
 }
 
@@ -146,7 +144,7 @@ func TestAFileSystemThatHangsIsAbandoned(t *testing.T) {
 
 func TestWrongOptionsAreRefused(t *testing.T) {
 	_, err := helm.New(folder(nil), "web", helm.Options{CRDs: "sometimes", KubeVersion: "x"})
-	wantError(t, err, `option CRDs: "sometimes" is not one of apply, once, never`, "option KubeVersion")
+	check.Fails(t, err, `option CRDs: "sometimes" is not one of apply, once, never`, "option KubeVersion")
 }
 
 // Helm installs the items of a list one by one, and looks for hooks in the list.
@@ -157,9 +155,7 @@ func TestListsAreSplitIntoTheirItems(t *testing.T) {
 		"apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: pre-install}}\nitems: [" + item("d") + "]\n---\n" +
 		"apiVersion: v1\nkind: Service\nmetadata: {name: e}\n"
 	got := ownAnnotations(t, text, 1, helm.Options{})
-	if diff := cmp.Diff([]string{"e", "c", "a", "b", "d apply-order=-20000"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, []string{"e", "c", "a", "b", "d apply-order=-20000"}, got)
 	crds := folder(map[string]string{"web/crds/a.yaml": "apiVersion: v1\nkind: List\nitems: [" + item("a") + ", " + item("b") + "]\n"})
 	objects, err := render(t.Context(), crds, nil, helm.Options{})
 	if err != nil || len(objects) != 2 {
@@ -181,11 +177,9 @@ func TestTheReleaseIsTheDeployment(t *testing.T) {
 }
 
 func TestTheDefaultsOfAChartAreItsValues(t *testing.T) {
-	g := must(helm.New(folder(map[string]string{"web/Chart.yaml": chartFile, "web/values.yaml": "a: {b: 1}\n"}), "web", helm.Options{}))(t)
+	g := check.Must(helm.New(folder(map[string]string{"web/Chart.yaml": chartFile, "web/values.yaml": "a: {b: 1}\n"}), "web", helm.Options{}))(t)
 	for _, g := range []manifests.Generator{g, manifests.Transform(g)} {
-		if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": int64(1)}}, renders.DefaultValues(g)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, map[string]any{"a": map[string]any{"b": int64(1)}}, renders.DefaultValues(g))
 	}
 }
 
@@ -196,7 +190,7 @@ func TestTheOptionsFixTheCapabilities(t *testing.T) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	_, err = render(t.Context(), folder(map[string]string{"web/Chart.yaml": chartFile + "kubeVersion: '>=1.40.0'\n"}), nil, helm.Options{KubeVersion: "1.31.2"})
-	wantError(t, err, "chart web requires Kubernetes >=1.40.0, and the target has v1.31.2")
+	check.Fails(t, err, "chart web requires Kubernetes >=1.40.0, and the target has v1.31.2")
 }
 
 const chartFile = "apiVersion: v2\nname: web\nversion: 1.2.3\n"
@@ -241,15 +235,6 @@ func evaluate(ctx context.Context, action string, values map[string]any, options
 	return text, err
 }
 
-func wantError(t *testing.T, err error, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("got the error %v, want it to contain %q", err, part)
-		}
-	}
-}
-
 func reconciling(ctx context.Context, revision int64) context.Context {
 	return manifests.Context{ReconcilerName: "app.example.com", Revision: revision, Upgrade: revision > 1}.In(ctx)
 }
@@ -268,7 +253,7 @@ func data(t *testing.T, object any) string {
 func archived(t *testing.T, entries ...tar.Header) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
-	zipped := must(gzip.NewWriterLevel(&buffer, gzip.BestSpeed))(t) // some archives are large
+	zipped := check.Must(gzip.NewWriterLevel(&buffer, gzip.BestSpeed))(t) // some archives are large
 	archive := tar.NewWriter(zipped)
 	for _, entry := range entries {
 		content := entry.PAXRecords["content"]
@@ -280,11 +265,9 @@ func archived(t *testing.T, entries ...tar.Header) []byte {
 		if err == nil && entry.Typeflag == tar.TypeReg {
 			_, err = archive.Write([]byte(content))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
-	check(t, errors.Join(archive.Close(), zipped.Close()))
+	check.NoError(t, errors.Join(archive.Close(), zipped.Close()))
 	return buffer.Bytes()
 }
 
@@ -318,13 +301,13 @@ func TestBadArchivesAreOneClearError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := render(t.Context(), fstest.MapFS{"web": {Data: test.data}}, nil, helm.Options{})
-			wantError(t, err, test.want)
+			check.Fails(t, err, test.want)
 			traps.Check(t, fmt.Sprint(objects, err))
 		})
 	}
 	t.Run("Z11 a packed sub-chart that was changed", func(t *testing.T) {
 		_, err := render(t.Context(), folder(map[string]string{"web/charts/web.tgz": string(changed)}), nil, helm.Options{})
-		wantError(t, err, "charts/web.tgz: it is no packed chart: gzip: invalid checksum")
+		check.Fails(t, err, "charts/web.tgz: it is no packed chart: gzip: invalid checksum")
 	})
 	// The library limits each archive, not all of them together.
 	nested := func(levels, filler int) string {
@@ -342,12 +325,12 @@ func TestBadArchivesAreOneClearError(t *testing.T) {
 	} {
 		t.Run("Z25 packed sub-charts in each other "+name, func(t *testing.T) {
 			_, err := render(t.Context(), files, nil, helm.Options{})
-			wantError(t, err, "packed sub-charts, at all levels together, are larger than 104857600 bytes")
+			check.Fails(t, err, "packed sub-charts, at all levels together, are larger than 104857600 bytes")
 		})
 	}
 	t.Run("Z25 packed sub-charts without end", func(t *testing.T) {
 		_, err := render(t.Context(), folder(map[string]string{"web/charts/web.tgz": nested(60, 1)}), nil, helm.Options{})
-		wantError(t, err, "sub-charts are nested deeper than 50 levels")
+		check.Fails(t, err, "sub-charts are nested deeper than 50 levels")
 		if err != nil && len(err.Error()) > 4096 {
 			t.Errorf("the error has %d bytes", len(err.Error()))
 		}
@@ -362,7 +345,7 @@ func TestBadArchivesAreOneClearError(t *testing.T) {
 	})
 	t.Run("Z25 a folder of 100 MiB", func(t *testing.T) {
 		_, err := render(t.Context(), folder(map[string]string{"web/x": strings.Repeat("x", 60<<20), "web/y": strings.Repeat("x", 60<<20)}), nil, helm.Options{})
-		wantError(t, err, "web/y: the chart is larger than 104857600 bytes")
+		check.Fails(t, err, "web/y: the chart is larger than 104857600 bytes")
 	})
 }
 
@@ -374,7 +357,7 @@ var withAll embed.FS
 
 func TestAChartThatWasEmbeddedWithoutAllIsRefusedByNew(t *testing.T) {
 	_, err := helm.New(withoutAll, "testdata/embedded", helm.Options{})
-	wantError(t, err, `web/templates/a.yaml:4:`, `there is no template "web.fullname"`, `embed it with the prefix "all:"`)
+	check.Fails(t, err, `web/templates/a.yaml:4:`, `there is no template "web.fullname"`, `embed it with the prefix "all:"`)
 	if _, err := helm.New(withAll, "testdata/embedded", helm.Options{}); err != nil {
 		t.Error(err)
 	}
@@ -398,7 +381,7 @@ func TestAChartThatCallsAMissingTemplateOnConditionIsNotRefusedByNew(t *testing.
 	}
 	chart := map[string]string{"web/templates/a.yaml": manifest(`{{ if .Values.x }}{{ include "nope" . }}{{ end }}`)}
 	_, err := render(t.Context(), folder(chart), map[string]any{"x": "x"}, helm.Options{})
-	wantError(t, err, `web/templates/a.yaml:`, `there is no template "nope"`, `embed it with the prefix "all:"`)
+	check.Fails(t, err, `web/templates/a.yaml:`, `there is no template "nope"`, `embed it with the prefix "all:"`)
 	chart["web/templates/_helpers.tpl"] = ""
 	if _, err = render(t.Context(), folder(chart), map[string]any{"x": "x"}, helm.Options{}); err == nil || len(err.Error()) > 200 {
 		t.Errorf("got the error %v, want one without the hint", err)
@@ -412,15 +395,13 @@ func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
 		"web/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "web/charts/db/templates/b.yaml": manifest("y"),
 	})
 	ctx, origins := renders.WithOrigins(reconciling(t.Context(), 1))
-	objects := must(render(ctx, fsys, nil, helm.Options{}))(t)
+	objects := check.Must(render(ctx, fsys, nil, helm.Options{}))(t)
 	var got []string
 	for _, object := range objects {
 		got = append(got, origins.Of(object))
 	}
 	want := []string{"web/crds/c.yaml", "web/charts/db/templates/b.yaml", "web/templates/a.yaml", "web/templates/hook.yaml"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, got)
 }
 
 func TestLookupReadsTheTarget(t *testing.T) {
@@ -431,21 +412,5 @@ func TestLookupReadsTheTarget(t *testing.T) {
 		if got, err := evaluate(ctx, action, nil, helm.Options{DisableLookup: disabled}); got != want || err != nil {
 			t.Errorf("switched off %t: got %q, %v, want %q", disabled, got, err, want)
 		}
-	}
-}
-
-// must returns the value of a call, or fails the test.
-func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		check(t, err)
-		return value
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

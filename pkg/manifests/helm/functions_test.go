@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // wrapped makes any text a line of YAML.
@@ -127,7 +128,7 @@ func TestPatternsThatWouldTakeVeryLongAreRefused(t *testing.T) {
 		if want == "" && err != nil {
 			t.Errorf("%.30s: %v", pattern, err)
 		} else if want != "" {
-			wantError(t, err, want)
+			check.Fails(t, err, want)
 		}
 		if took := time.Since(started); took > 10*time.Second {
 			t.Errorf("%.30s: it took %s", pattern, took)
@@ -156,7 +157,7 @@ func TestValuesThatDoNotFitTheSchemaAreListedWithoutTheirText(t *testing.T) {
 	schema := `{"type":"object","properties":{"password":{"type":"string","pattern":"^[a-z]+$"},"port":{"type":"integer"}},"required":["host"]}`
 	_, err := render(t.Context(), folder(map[string]string{"web/values.schema.json": schema}),
 		map[string]any{"password": "S3cret", "port": "x"}, helm.Options{})
-	wantError(t, err, "values of chart web", "at '/password': it does not match", "at '/port': got string, want integer", "missing property 'host'")
+	check.Fails(t, err, "values of chart web", "at '/password': it does not match", "at '/port': got string, want integer", "missing property 'host'")
 	if strings.Contains(err.Error(), "S3cret") {
 		t.Errorf("the error shows the value: %v", err)
 	}
@@ -179,6 +180,6 @@ func TestTextsWithAliasesAreLimited(t *testing.T) {
 		"charts/db.tgz: it is no packed chart: values.yaml: " + want: {"web/charts/db.tgz": string(archived(t, regular("db/Chart.yaml", "apiVersion: v2\nname: db\nversion: 1.0.0\n"), regular("db/values.yaml", bomb)))},
 	} {
 		_, err := render(t.Context(), folder(files), map[string]any{"text": bomb}, helm.Options{})
-		wantError(t, err, name)
+		check.Fails(t, err, name)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // hook is a manifest that is a hook for the events.
@@ -38,7 +39,7 @@ func weight(w int) string { return fmt.Sprintf("    helm.sh/hook-weight: %q\n", 
 // ownAnnotations returns, for each object, the annotations that are ours.
 func ownAnnotations(t *testing.T, text string, revision int64, options helm.Options) []string {
 	t.Helper()
-	objects := must(render(reconciling(t.Context(), revision), folder(map[string]string{"web/templates/a.yaml": text}), nil, options))(t)
+	objects := check.Must(render(reconciling(t.Context(), revision), folder(map[string]string{"web/templates/a.yaml": text}), nil, options))(t)
 	var all []string
 	for _, object := range objects {
 		line := object.GetName()
@@ -112,7 +113,7 @@ func TestHooksOfARollbackAreIncludedIfTheCallerKeepsThem(t *testing.T) {
 		hook("Job", long, "pre-upgrade,pre-rollback", "")
 	chart := folder(map[string]string{"web/templates/a.yaml": text})
 	named := func(ctx context.Context) (lines []string) {
-		objects := must(render(ctx, chart, nil, helm.Options{}))(t)
+		objects := check.Must(render(ctx, chart, nil, helm.Options{}))(t)
 		for _, object := range objects {
 			annotations := object.GetAnnotations()
 			lines = append(lines, strings.TrimSpace(object.GetName()+" "+annotations["app.example.com/apply-order"]+" "+annotations["app.example.com/run-on"]))
@@ -138,7 +139,7 @@ func TestARevisionAfterAFailedInstallationIsAnInstallation(t *testing.T) {
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{ .Release.IsInstall }}-{{ .Release.IsUpgrade }}-{{ .Release.Revision }}\n"
 	for installation, want := range map[bool][]string{true: {"c-true-false-2", "a"}, false: {"c-false-true-2", "b"}} {
 		ctx := manifests.Context{ReconcilerName: "app.example.com", Revision: 2, Upgrade: !installation}.In(t.Context())
-		objects := must(render(ctx, folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{}))(t)
+		objects := check.Must(render(ctx, folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{}))(t)
 		var got []string
 		for _, object := range objects {
 			got = append(got, object.GetName())
@@ -199,12 +200,12 @@ func TestJobsRunAtEachOfTheirMomentsOneAfterTheOther(t *testing.T) {
 func TestANameThatIsTooLongForSeveralRunsIsRefused(t *testing.T) {
 	name := strings.Repeat("n", 60)
 	_, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": hook("Job", name, "pre-install,post-install", "")}), nil, helm.Options{})
-	wantError(t, err, "web/templates/a.yaml: hook Job "+name+" runs at several moments ([pre-install post-install])", name+"-post; that is longer than 63 characters")
+	check.Fails(t, err, "web/templates/a.yaml: hook Job "+name+" runs at several moments ([pre-install post-install])", name+"-post; that is longer than 63 characters")
 }
 
 func TestHooksNeedAReconciler(t *testing.T) {
 	_, err := render(t.Context(), folder(map[string]string{"web/templates/a.yaml": hook("Job", "a", "pre-install", "")}), nil, helm.Options{})
-	wantError(t, err, "the chart has hooks: the context holds no reconciler name")
+	check.Fails(t, err, "the chart has hooks: the context holds no reconciler name")
 }
 
 func TestTheFolderOfCRDsComesFirst(t *testing.T) {
@@ -222,14 +223,12 @@ func TestTheFolderOfCRDsComesFirst(t *testing.T) {
 		{helm.CRDsOnce, []string{"a once", "c once", "a"}},
 		{helm.CRDsNever, []string{"a"}},
 	} {
-		objects := must(render(reconciling(t.Context(), 1), fsys, nil, helm.Options{CRDs: test.policy}))(t)
+		objects := check.Must(render(reconciling(t.Context(), 1), fsys, nil, helm.Options{CRDs: test.policy}))(t)
 		var got []string
 		for _, object := range objects {
 			got = append(got, strings.TrimSpace(object.GetName()+" "+object.GetAnnotations()["app.example.com/reconcile-policy"]))
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", test.policy, diff)
-		}
+		check.EqualNamed(t, string(test.policy), test.want, got)
 	}
 }
 
@@ -241,7 +240,7 @@ func TestTheFolderOfCRDsHasTheSharedTypes(t *testing.T) {
 		"web/charts/db/crds/c.yaml": fmt.Sprintf(crd, "c") + "---\n" + fmt.Sprintf(crd, "a"), "web/templates/m.yaml": fmt.Sprintf(crd, "templated"),
 	}
 	for _, policy := range []helm.CRDPolicy{helm.CRDsApply, helm.CRDsOnce, helm.CRDsNever} {
-		generator := must(helm.New(folder(files), "web", helm.Options{CRDs: policy}))(t)
+		generator := check.Must(helm.New(folder(files), "web", helm.Options{CRDs: policy}))(t)
 		var got []string
 		for _, shared := range renders.SharedTypes(generator) {
 			got = append(got, shared.Name+" "+shared.Version+" "+shared.Definition.GetName())
@@ -375,7 +374,7 @@ func TestResourceGroupsAndSubchartsAreAppliedInTheirOrder(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, logged, err := waves(t, test.files, test.values)
 			if test.err != "" {
-				wantError(t, err, test.err)
+				check.Fails(t, err, test.err)
 				return
 			}
 			if err != nil || got != test.want {
@@ -495,7 +494,7 @@ func TestAnUnknownHookIsAnErrorThatDoesNotHoldItsValue(t *testing.T) {
 	heard := listen(t)
 	text := manifest("one") + "---\n" + hook("Job", "b", "'pre-install,canary-77'", "") + hook("ConfigMap", "c", "pre-install", "") + hook("Job", "d", "pre-instal", "")
 	_, err := render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{})
-	wantError(t, err, "web/templates/a.yaml: Job b: annotation helm.sh/hook has a value that Helm does not know", "Job d: annotation",
+	check.Fails(t, err, "web/templates/a.yaml: Job b: annotation helm.sh/hook has a value that Helm does not know", "Job d: annotation",
 		"allowed are pre-install, post-install, pre-delete, post-delete, pre-upgrade, post-upgrade, pre-rollback, post-rollback, test")
 	if logged := heard.text.String() + fmt.Sprint(err); strings.Contains(logged, "canary") {
 		t.Errorf("the value is shown: %s", logged)
@@ -504,7 +503,7 @@ func TestAnUnknownHookIsAnErrorThatDoesNotHoldItsValue(t *testing.T) {
 
 func TestHooksOfHelm2AreLeftOut(t *testing.T) {
 	text := "# first\n" + manifest("one") + "---\n" + hook("Job", "b", "crd-install", "") + hook("ConfigMap", "c", "pre-install", "") + manifest("two")
-	objects := must(render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{}))(t)
+	objects := check.Must(render(reconciling(t.Context(), 1), folder(map[string]string{"web/templates/a.yaml": text}), nil, helm.Options{}))(t)
 	if len(objects) != 3 || data(t, objects[0]) != "one" || data(t, objects[1]) != "two" || objects[2].GetName() != "c" {
 		t.Errorf("got %v", objects)
 	}

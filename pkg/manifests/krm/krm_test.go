@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/krm"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // sh is a function written in sh.
@@ -41,18 +41,14 @@ func generate(ctx context.Context, f krm.Function, values map[string]any) ([]cli
 func TestAFunctionSeesNoEnvironment(t *testing.T) {
 	t.Setenv("CORBEL_SECRET", "from the environment")
 	file := filepath.Join(t.TempDir(), "environment")
-	if _, err := generate(t.Context(), sh("/usr/bin/env > "+file+"\n"+empty), nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(generate(t.Context(), sh("/usr/bin/env > "+file+"\n"+empty), nil))(t)
 	data, err := os.ReadFile(file)
 	if err != nil || strings.Contains(string(data), "CORBEL") || strings.Contains(string(data), "HOME=") {
 		t.Errorf("got %q, %v", data, err)
 	}
 	function := sh("echo \"$GIVEN\" > " + file + "\n" + empty)
 	function.Environment = []string{"GIVEN=yes"}
-	if _, err := generate(t.Context(), function, nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(generate(t.Context(), function, nil))(t)
 	if data, err := os.ReadFile(file); err != nil || string(data) != "yes\n" {
 		t.Errorf("got %q, %v", data, err)
 	}
@@ -72,14 +68,8 @@ func TestAFunctionThatTakesTooLongIsEndedWithItsProcesses(t *testing.T) {
 			if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "function /bin/sh") {
 				t.Fatalf("got the error %v", err)
 			}
-			data, err := os.ReadFile(pid)
-			if err != nil {
-				t.Fatal(err)
-			}
-			child, err := strconv.Atoi(strings.TrimSpace(string(data)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := check.Must(os.ReadFile(pid))(t)
+			child := check.Must(strconv.Atoi(strings.TrimSpace(string(data))))(t)
 			waitUntilGone(t, child)
 		})
 	}
@@ -148,12 +138,8 @@ func TestOtherResultsAreHandedOver(t *testing.T) {
 			seen = append(seen, namespace+"/"+name+" "+r)
 		}
 	}
-	if _, err := generate(t.Context(), function, nil); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"ns/app warning: old", "ns/app info: made"}, seen); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Must(generate(t.Context(), function, nil))(t)
+	check.Equal(t, []string{"ns/app warning: old", "ns/app info: made"}, seen)
 }
 
 func TestMistakesInAFunctionAreReportedAtOnceAndAgain(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/renders"
@@ -26,19 +25,18 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
 	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAFolderWithoutAKustomizationGetsOne(t *testing.T) {
-	objects := must(generate(t.Context(), map[string]string{
+	objects := check.Must(generate(t.Context(), map[string]string{
 		"root/b.yaml": configMap("b"), "root/sub/a.yml": configMap("a"), "root/readme.md": "x", "root/.hidden.yaml": configMap("hidden"),
 		"root/own/kustomization.yaml": "resources: [x.yaml]\nnamePrefix: own-", "root/own/x.yaml": configMap("x"), "root/own/deep/y.yaml": configMap("y"),
 		"root/empty.yaml": "---\n# nothing\n", "root/tests/t.yaml": configMap("t"), "root/skip.yaml": configMap("skip"), "root/kept-skip.yaml": configMap("kept"),
 		"elsewhere.yaml": configMap("elsewhere"),
 		".corbelignore":  "# comment\n*skip.yaml\n!kept-*\n/root/**/tests/\n",
 	}, "root", kustomize.Options{}, nil))(t)
-	if diff := cmp.Diff("a b kept own-x", names(objects)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, "a b kept own-x", names(objects))
 }
 
 func TestTemplatesAreRenderedBeforeTheBuild(t *testing.T) {
@@ -57,11 +55,9 @@ func TestTemplatesAreRenderedBeforeTheBuild(t *testing.T) {
 	}
 	files["kustomization.yaml.tmpl"] = files["kustomization.yaml"]
 	delete(files, "kustomization.yaml")
-	objects := must(generate(t.Context(), files, ".", options, map[string]any{"labels": map[string]any{"team": "x"}}))(t)
+	objects := check.Must(generate(t.Context(), files, ".", options, map[string]any{"labels": map[string]any{"team": "x"}}))(t)
 	want := map[string]any{"plain": "{{ .not }} a template", "file": "<< not a template >>", "exists": "false", "list": "[\"data/x.txt\"]"}
-	if diff := cmp.Diff(want, contentOf(objects[0])["data"]); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, contentOf(objects[0])["data"])
 	if objects[0].GetName() != "app-a" || objects[0].GetLabels()["team"] != "x" {
 		t.Errorf("got %s, labels %v", objects[0].GetName(), objects[0].GetLabels())
 	}
@@ -72,13 +68,11 @@ func contentOf(object client.Object) map[string]any {
 }
 
 func TestIgnoredFilesAreNoTemplates(t *testing.T) {
-	objects := must(generate(t.Context(), map[string]string{
+	objects := check.Must(generate(t.Context(), map[string]string{
 		"ignored.txt": "dashboards/\n", "kustomization.yaml": "configMapGenerator: [{name: a, files: [dashboards/d.json], options: {disableNameSuffixHash: true}}]",
 		"dashboards/d.json": "{{ nonsense }}",
 	}, ".", kustomize.Options{IgnoreFile: "ignored.txt", Templates: &kustomize.Templates{}}, nil))(t)
-	if diff := cmp.Diff(map[string]any{"d.json": "{{ nonsense }}"}, contentOf(objects[0])["data"]); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, map[string]any{"d.json": "{{ nonsense }}"}, contentOf(objects[0])["data"])
 }
 
 // A build that brings a schema merges lists by name; one that does not, and runs
@@ -95,7 +89,7 @@ func TestBuildsDoNotDisturbEachOther(t *testing.T) {
 	}
 	var wait sync.WaitGroup
 	for root, want := range map[string]int{"plain": 1, "schema": 2} {
-		g := must(kustomize.New(folder(files), root, kustomize.Options{Templates: &kustomize.Templates{}}))(t)
+		g := check.Must(kustomize.New(folder(files), root, kustomize.Options{Templates: &kustomize.Templates{}}))(t)
 		for i := range 5 {
 			wait.Go(func() {
 				objects, err := manifests.Generate(t.Context(), g, "", "", types.UnstructurableMap{"item": fmt.Sprintf("a%d", i)})
@@ -158,31 +152,25 @@ func TestObjectsAreKnownByTheirTemplates(t *testing.T) {
 		}},
 	} {
 		ctx, origins := renders.WithOrigins(t.Context())
-		objects := must(generate(ctx, files, ".", kustomize.Options{Templates: test.templates}, nil))(t)
+		objects := check.Must(generate(ctx, files, ".", kustomize.Options{Templates: test.templates}, nil))(t)
 		got := map[string]string{}
 		for _, object := range objects {
 			got[object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName()] = origins.Of(object)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Equal(t, test.want, got)
 	}
 }
 
 func TestALinkThatLeavesTheRootIsNotFollowed(t *testing.T) {
 	root, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret.yaml")
-	if err := errors.Join(
+	check.NoError(t, errors.Join(
 		os.WriteFile(secret, []byte(configMap("secret")), 0o600),
 		os.WriteFile(filepath.Join(root, "kustomization.yaml"), []byte("resources: [link.yaml]"), 0o600),
 		os.Symlink(secret, filepath.Join(root, "link.yaml")),
-	); err != nil {
-		t.Fatal(err)
-	}
-	osRoot := must(os.OpenRoot(root))(t)
+	))
+	osRoot := check.Must(os.OpenRoot(root))(t)
 	defer func() { _ = osRoot.Close() }()
-	if _, err := kustomize.New(osRoot.FS(), ".", kustomize.Options{FollowSymlinks: true}); err == nil || !strings.Contains(err.Error(), "link.yaml") {
-		t.Errorf("got the error %v", err)
-	}
+	check.Fails(t, check.ErrorOf(kustomize.New(osRoot.FS(), ".", kustomize.Options{FollowSymlinks: true})), "link.yaml")
 }
 
 func TestLinksThatNothingRefersToRefuseNothing(t *testing.T) {
@@ -252,16 +240,5 @@ func TestADecryptorThatHangsIsAbandoned(t *testing.T) {
 	}
 	if _, again := manifests.Generate(t.Context(), g, "ns", "app", nil); !errors.Is(again, late) {
 		t.Errorf("got the error %v", again)
-	}
-}
-
-// must returns the value of a call, or fails the test.
-func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
 	}
 }

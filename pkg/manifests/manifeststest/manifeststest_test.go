@@ -96,9 +96,7 @@ func updating(t *testing.T, f func()) {
 	t.Helper()
 	before := flag.Lookup("update").Value.String()
 	defer func() { _ = flag.Set("update", before) }()
-	if err := flag.Set("update", "true"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, flag.Set("update", "true"))
 	f()
 }
 
@@ -188,9 +186,7 @@ func helmThatPrints(t *testing.T, text string) {
 [ -z "$HELM_PLUGINS" ] || { echo "the settings of the user count" >&2; exit 1; }
 cat <<'END'
 ` + text + "\nEND\n"
-	if err := os.WriteFile(filepath.Join(dir, "helm"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(filepath.Join(dir, "helm"), []byte(script), 0o755))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("HELM_PLUGINS", "/somewhere")
 }
@@ -292,10 +288,7 @@ items:
 
 func fromText(t *testing.T, text string) manifests.Generator {
 	t.Helper()
-	g, err := manifests.FromFS(fstest.MapFS{"a.yaml": {Data: []byte(text)}}, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := check.Must(manifests.FromFS(fstest.MapFS{"a.yaml": {Data: []byte(text)}}, "."))(t)
 	return g
 }
 
@@ -308,15 +301,11 @@ func TestTheServerIsAskedWhetherItWouldAcceptTheObjects(t *testing.T) {
 	if len(report.Errors) != 4 {
 		t.Errorf("%d errors: %q", len(report.Errors), report.Errors)
 	}
-	if logged := strings.Join(report.Logs, "\n"); logged != "Thing a: not checked, because its type comes with the objects" {
-		t.Errorf("it logs %q", logged)
-	}
+	check.SameNamed(t, "it logs", "Thing a: not checked, because its type comes with the objects", strings.Join(report.Logs, "\n"))
 	anywhere := manifeststest.Case{Generator: fromText(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: in-no-namespace}\n")}
 	check.Run(t, func(t testing.TB) { anywhere.Valid(t, config) }).Wants(t)
 	server, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	err = server.Get(t.Context(), client.ObjectKey{Name: "not-there-yet"}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{}})
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the objects were really created: %v", err)

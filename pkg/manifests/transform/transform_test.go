@@ -28,6 +28,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/transform"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestMistakesInPatchesAreFoundAtOnce(t *testing.T) {
@@ -75,7 +76,7 @@ func TestNoPatchMakesAnotherObjectOfOne(t *testing.T) {
 		{Target: thing, Patch: "{apiVersion: v2, kind: Other, metadata: {name: other, namespace: kube-system}}"},
 		{Target: thing, Patch: "[{op: replace, path: /metadata/name, value: t}, {op: add, path: /metadata/namespace, value: default}]"},
 	} {
-		objects := must(patched(t, []v1alpha1.Patch{same}, nil))(t)
+		objects := check.Must(patched(t, []v1alpha1.Patch{same}, nil))(t)
 		metadata, _ := objects["Thing"].(map[string]any)["metadata"].(map[string]any)
 		if namespace, there := metadata["namespace"]; metadata["name"] != "t" || there && namespace != "default" {
 			t.Errorf("%s leaves %v", same.Patch, objects)
@@ -84,8 +85,8 @@ func TestNoPatchMakesAnotherObjectOfOne(t *testing.T) {
 }
 
 func TestPatchesDoNotShareValuesBetweenObjects(t *testing.T) {
-	transformer := must(transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "metadata: {annotations: {a: b}}"}}, nil))(t)
-	objects := must(transformer.TransformObjects("default", "app", []client.Object{
+	transformer := check.Must(transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "metadata: {annotations: {a: b}}"}}, nil))(t)
+	objects := check.Must(transformer.TransformObjects("default", "app", []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, decode(t, resources)[2],
 	}))(t)
 	objects[0].SetAnnotations(map[string]string{"a": "changed"})
@@ -114,7 +115,7 @@ func TestExpressionsChangeObjects(t *testing.T) {
 		{name: "much work", expression: "{'a': [" + strings.Repeat("1,", 999) + "1].map(a, [" + strings.Repeat("1,", 999) + "1].map(b, [1, 2, 3].map(c, c)))}", err: "the expression takes too long"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			expression := must(transform.CEL(test.expression, &v1alpha1.PatchTarget{Kind: "Thing"}))(t)
+			expression := check.Must(transform.CEL(test.expression, &v1alpha1.PatchTarget{Kind: "Thing"}))(t)
 			objects, err := expression.TransformObjects("default", "app", decode(t, resources))
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
@@ -122,12 +123,8 @@ func TestExpressionsChangeObjects(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, contentOf(objects[2])["spec"]); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.NoError(t, err)
+			check.Equal(t, test.want, contentOf(objects[2])["spec"])
 		})
 	}
 }
@@ -141,14 +138,12 @@ func TestMistakesInExpressionsAreFoundAtOnce(t *testing.T) {
 }
 
 func TestParametersAreNotChangedInPlace(t *testing.T) {
-	operations := must(transform.JSONPatch("[{op: add, path: /a/b, value: 2}, {op: add, path: /c, value: x}]"))(t)
-	expression := must(transform.CEL(`{"a": {"b": 2}, "c": "x"}`, nil))(t)
+	operations := check.Must(transform.JSONPatch("[{op: add, path: /a/b, value: 2}, {op: add, path: /c, value: x}]"))(t)
+	expression := check.Must(transform.CEL(`{"a": {"b": 2}, "c": "x"}`, nil))(t)
 	for name, transformer := range map[string]manifests.ParameterTransformer{"operations": operations, "expression": expression} {
 		given := types.UnstructurableMap{"a": map[string]any{"b": 1}}
-		changed := must(transformer.TransformParameters("default", "app", given))(t)
-		if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": int64(2)}, "c": "x"}, changed.ToUnstructured()); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
-		}
+		changed := check.Must(transformer.TransformParameters("default", "app", given))(t)
+		check.EqualNamed(t, name, map[string]any{"a": map[string]any{"b": int64(2)}, "c": "x"}, changed.ToUnstructured())
 		if diff := cmp.Diff(types.UnstructurableMap{"a": map[string]any{"b": 1}}, given); diff != "" {
 			t.Errorf("%s: -given before +after:\n%s", name, diff)
 		}
@@ -156,16 +151,14 @@ func TestParametersAreNotChangedInPlace(t *testing.T) {
 }
 
 func TestSubstitutionCannotChangeTheStructure(t *testing.T) {
-	transformer := must(transform.Substitute(map[string]string{"A": "1\nb: 2", "N": "new"}, nil))(t)
+	transformer := check.Must(transform.Substitute(map[string]string{"A": "1\nb: 2", "N": "new"}, nil))(t)
 	given := decode(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${N}\", labels: {\"${N}\": \"${N}\"}}\ndata: {a: \"x ${A}\", other: \"${B} $N ${N:-x} $${N}\"}\n")
-	objects := must(transformer.TransformObjects("default", "app", given))(t)
+	objects := check.Must(transformer.TransformObjects("default", "app", given))(t)
 	want := map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "${N}", "labels": map[string]any{"${N}": "new"}},
 		"data": map[string]any{"a": "x 1\nb: 2", "other": "${B} $N ${N:-x} ${N}"},
 	}
-	if diff := cmp.Diff(want, contentOf(objects[0])); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, contentOf(objects[0]))
 	if _, err := transform.Substitute(map[string]string{"a-b": ""}, nil); err == nil {
 		t.Error("a name that cannot occur is accepted")
 	}
@@ -316,7 +309,7 @@ func patched(t *testing.T, patches []v1alpha1.Patch, images []v1alpha1.Image) (m
 
 func decode(t *testing.T, text string) []client.Object {
 	t.Helper()
-	decoded := must(document.Decode("resources", []byte(text)))(t)
+	decoded := check.Must(document.Decode("resources", []byte(text)))(t)
 	objects := make([]client.Object, len(decoded))
 	for i := range decoded {
 		objects[i] = decoded[i]
@@ -343,10 +336,10 @@ func contentOf(object client.Object) map[string]any {
 
 func withKustomize(t *testing.T, patches []v1alpha1.Patch, images []v1alpha1.Image) (map[string]any, error) {
 	t.Helper()
-	kustomization := must(json.Marshal(map[string]any{"resources": []string{"r.yaml"}, "patches": patches, "images": images}))(t)
+	kustomization := check.Must(json.Marshal(map[string]any{"resources": []string{"r.yaml"}, "patches": patches, "images": images}))(t)
 	fsys := filesys.MakeFsInMemory()
 	for name, data := range map[string][]byte{"/kustomization.yaml": kustomization, "/r.yaml": []byte(resources)} {
-		check(t, fsys.WriteFile(name, data))
+		check.NoError(t, fsys.WriteFile(name, data))
 	}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/")
 	if err != nil {
@@ -448,8 +441,8 @@ func deepening(count int) string {
 func TestPatchesEndWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	patches := must(transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "spec: {a: b}"}}, nil))(t)
-	expression := must(transform.CEL(`{"a": "b"}`, nil))(t)
+	patches := check.Must(transform.Patches([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{}, Patch: "spec: {a: b}"}}, nil))(t)
+	expression := check.Must(transform.CEL(`{"a": "b"}`, nil))(t)
 	for name, transformer := range map[string]manifests.ObjectTransformer{"patches": patches, "an expression": expression} {
 		if _, err := manifests.TransformObjects(ctx, transformer, "ns", "app", things(1)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got the error %v", name, err)
@@ -459,15 +452,11 @@ func TestPatchesEndWhenTheContextEnds(t *testing.T) {
 
 func TestSubstitutedValuesAreLimited(t *testing.T) {
 	substitute, err := transform.Substitute(map[string]string{"A": strings.Repeat("x", 1<<20)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	objects := things(1)
 	objects[0].(*unstructured.Unstructured).Object["spec"] = strings.Repeat("${A}", 100_000)
 	_, err = manifests.TransformObjects(t.Context(), substitute, "ns", "app", objects)
-	if err == nil || !strings.Contains(err.Error(), "Thing t0: the values make it larger than 3145728 bytes") {
-		t.Errorf("got the error %v", err)
-	}
+	check.Fails(t, err, "Thing t0: the values make it larger than 3145728 bytes")
 }
 
 func TestTheResultOfAnExpressionIsLimited(t *testing.T) {
@@ -476,7 +465,7 @@ func TestTheResultOfAnExpressionIsLimited(t *testing.T) {
 		`{"a": self.many.map(x, self.text)}`,
 		`[{"op": "add", "path": "/a", "value": self.many.map(x, self.text)}]`,
 	} {
-		expression := must(transform.CEL(text, nil))(t)
+		expression := check.Must(transform.CEL(text, nil))(t)
 		if _, err := expression.TransformParameters("ns", "app", values); err == nil || !strings.Contains(err.Error(), "it is larger than 3145728 bytes") {
 			t.Errorf("%s: got the error %v", text, err)
 		}
@@ -485,9 +474,7 @@ func TestTheResultOfAnExpressionIsLimited(t *testing.T) {
 
 func TestLongNamesOfImagesAreRefused(t *testing.T) {
 	_, err := transform.Patches(nil, []v1alpha1.Image{{Name: "a", NewName: strings.Repeat("x", 2000)}})
-	if err == nil || !strings.Contains(err.Error(), "image 1 of 1: it is longer than 1024 bytes") {
-		t.Errorf("got the error %v", err)
-	}
+	check.Fails(t, err, "image 1 of 1: it is longer than 1024 bytes")
 }
 
 // The memory that is allocated shows the cost, and is the same on a busy machine.
@@ -502,12 +489,10 @@ func TestPatchesOfAnObjectCostNoMoreThanTheirNumber(t *testing.T) {
 			for i := range count {
 				patches = append(patches, v1alpha1.Patch{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: fmt.Sprintf(patch, i)})
 			}
-			transformer := must(transform.Patches(patches, nil))(t)
+			transformer := check.Must(transform.Patches(patches, nil))(t)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			if _, err := manifests.TransformObjects(t.Context(), transformer, "ns", "app", things(1)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(manifests.TransformObjects(t.Context(), transformer, "ns", "app", things(1)))(t)
 			runtime.ReadMemStats(&after)
 			return after.TotalAlloc - before.TotalAlloc
 		}
@@ -518,28 +503,8 @@ func TestPatchesOfAnObjectCostNoMoreThanTheirNumber(t *testing.T) {
 }
 
 func TestPatchesSayWhatTheyWorkOn(t *testing.T) {
-	transformer := must(transform.Patches(slices.Repeat([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: "spec: {a: b}"}}, 2), nil))(t)
+	transformer := check.Must(transform.Patches(slices.Repeat([]v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Thing"}, Patch: "spec: {a: b}"}}, 2), nil))(t)
 	ctx, at := renders.WithProgress(t.Context())
-	if _, err := manifests.TransformObjects(ctx, transformer, "ns", "app", things(3)); err != nil {
-		t.Fatal(err)
-	}
-	if at() != "patch 2 of 2, Thing t2" {
-		t.Errorf("at %q", at())
-	}
-}
-
-// must returns the value of a call, or fails the test.
-func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		check(t, err)
-		return value
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(manifests.TransformObjects(ctx, transformer, "ns", "app", things(3)))(t)
+	check.SameNamed(t, "at", "patch 2 of 2, Thing t2", at())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func key(name string) cache.Key { return cache.KeyOf(map[string]string{"": name}) }
@@ -29,9 +30,7 @@ func TestWhatWasNotUsedForTheLongestTimeGoes(t *testing.T) {
 	for _, k := range []string{"a", "b", "c"} {
 		c.Put(key(k), k, 10)
 	}
-	if got := there(c, "a"); got != "a" {
-		t.Errorf("got %q", got)
-	}
+	check.Same(t, "a", there(c, "a"))
 	c.Put(key("d"), "d", 10)
 	if got := there(c, "a", "b", "c", "d"); got != "acd" {
 		t.Errorf("too many: %q are kept", got)

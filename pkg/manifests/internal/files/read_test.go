@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestReadGivesPathsWithAndWithoutTheRoot(t *testing.T) {
@@ -24,17 +25,12 @@ func TestReadGivesPathsWithAndWithoutTheRoot(t *testing.T) {
 		".":         {"a/b/x.txt a/b/x.txt 1", "a/y.TXT a/y.TXT 2"},
 		"a/b/x.txt": {"a/b/x.txt x.txt 1"},
 	} {
-		read, err := files.Read(fsys, root, files.Selection{Extensions: []string{".txt"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := check.Must(files.Read(fsys, root, files.Selection{Extensions: []string{".txt"}}))(t)
 		var got []string
 		for _, file := range read {
 			got = append(got, file.Path+" "+file.Below+" "+string(file.Data))
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", root, diff)
-		}
+		check.EqualNamed(t, root, want, got)
 	}
 }
 
@@ -64,10 +60,7 @@ func TestReadGoesOnAfterAFileThatCannotBeRead(t *testing.T) {
 func TestReadReadsHiddenFilesOnRequest(t *testing.T) {
 	fsys := fstest.MapFS{".env": {}, ".git/config": {}, "..data/a": {}, "b": {}, ".x/c": {}}
 	for hidden, want := range map[bool]string{false: "b", true: ".env .x/c b"} {
-		read, err := files.Read(fsys, ".", files.Selection{Hidden: hidden})
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := check.Must(files.Read(fsys, ".", files.Selection{Hidden: hidden}))(t)
 		var got []string
 		for _, file := range read {
 			got = append(got, file.Path)
@@ -96,18 +89,14 @@ func (s swapping) Open(name string) (fs.File, error) {
 func TestAFileThatIsReplacedByALinkIsNotRead(t *testing.T) {
 	secret, folder := filepath.Join(t.TempDir(), "secret"), t.TempDir()
 	for name, text := range map[string]string{secret: "hunter2", filepath.Join(folder, "a.txt"): "a", filepath.Join(folder, "b.txt"): "b"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	link := filepath.Join(folder, "b.txt")
 	fsys := swapping{ReadLinkFS: os.DirFS(folder).(fs.ReadLinkFS), swap: func() error {
 		return errors.Join(os.Remove(link), os.Symlink(secret, link))
 	}}
 	read, err := files.Read(fsys, ".", files.Selection{})
-	if err == nil || !strings.Contains(err.Error(), "b.txt: it was replaced while it was read") {
-		t.Errorf("got the error %v", err)
-	}
+	check.Fails(t, err, "b.txt: it was replaced while it was read")
 	if len(read) != 1 || string(read[0].Data) != "a" {
 		t.Errorf("got %v", read)
 	}
