@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var _ workqueue.TypedRateLimiter[reconcile.Request] = (*RateLimiter)(nil)
@@ -52,9 +53,7 @@ func TestRateLimiter(t *testing.T) {
 		got = append(got, l.When(a))
 	}
 	want := []time.Duration{200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 51200 * ms, 102400 * ms, errorCeiling, errorCeiling}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	check.Equal(t, want, got)
 	if l.NumRequeues(a) != 12 || l.When(b) != 200*ms {
 		t.Error("requests are not counted apart")
 	}
@@ -104,29 +103,19 @@ func TestActivity(t *testing.T) {
 		got = append(got, a.Next("x"))
 	}
 	want := []time.Duration{50 * ms, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 10 * time.Second, 10 * time.Second}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	if a.Next("y") != 50*ms {
-		t.Error("keys are not counted apart")
-	}
+	check.Equal(t, want, got)
+	check.SameNamed(t, "keys are not counted apart", 50*ms, a.Next("y"))
 	a.Reset("x")
-	if a.Next("x") != 50*ms {
-		t.Error("progress does not make the delay short again")
-	}
+	check.SameNamed(t, "progress does not make the delay short again", 50*ms, a.Next("x"))
 	a.Reset("x")
 	a.Reset("y")
-	if len(a.attempts) != 0 {
-		t.Error("something is kept about a key that was reset")
-	}
+	check.SameNamed(t, "something is kept about a key that was reset", 0, len(a.attempts))
 }
 
 func TestAStreakGetsSlowerUntilItEnds(t *testing.T) {
 	var s Streak
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second} {
-		if got := s.Next(time.Second, 3*time.Second); got != want {
-			t.Errorf("delay %s, want %s", got, want)
-		}
+		check.SameNamed(t, "delay", want, s.Next(time.Second, 3*time.Second))
 	}
 	s.Reset()
 	if first, second := s.Idle(), s.Idle(); first != idleBase || second != 2*idleBase {
@@ -194,9 +183,7 @@ func TestAThrottleKeepsNothingForever(t *testing.T) {
 	throttle.Count("first", 1, "", noon)
 	throttle.Count("second", 1, "", noon)
 	throttle.Count("third", 1, "", noon.Add(3*time.Minute))
-	if len(throttle.byOwner) != 1 {
-		t.Errorf("%d owners are kept", len(throttle.byOwner))
-	}
+	check.SameNamed(t, "owners are kept", 1, len(throttle.byOwner))
 	if throttle.ForgetOwner("third"); len(throttle.byOwner) != 0 {
 		t.Error("a forgotten owner is kept")
 	}

@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestCredentialsAreRemovedByTheirForm(t *testing.T) {
@@ -42,9 +44,7 @@ func TestCredentialsAreRemovedByTheirForm(t *testing.T) {
 		"https://host:6443/api?timeout=30s, mail jane@x.org":                           "https://host:6443/api?timeout=30s, mail jane@x.org",
 	} {
 		got := Filter(text)
-		if got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		check.SameNamed(t, text, want, got)
 		if again := Filter(got); again != got {
 			t.Errorf("%q became %q the second time", got, again)
 		}
@@ -75,9 +75,7 @@ func TestOfAnAnswerReasonFieldsAndTypesOfCausesStay(t *testing.T) {
 		"the answer of the server cannot be read":                                                                                       fmt.Errorf("a: %w", runtime.NewMissingKindErr(`{"data":"hunter2"}`)),
 		"the server does not answer":                                                                                                    errors.New("the server does not answer"),
 	} {
-		if got := Describe(err); got != want {
-			t.Errorf("got %s\nwant %s", got, want)
-		}
+		check.Same(t, want, Describe(err))
 		hidden := Answer(t.Context(), schema.GroupKind{Kind: "Secret"}, err)
 		if got := fmt.Sprintf("%v %+v %#v %s %q", hidden, hidden, hidden, hidden, hidden); strings.Contains(got, "hunter2") || !errors.Is(hidden, err) {
 			t.Errorf("got %s", got)
@@ -193,10 +191,7 @@ func TestTheLogHasNoBodyOfASecret(t *testing.T) {
 		for verbosity := 8; verbosity <= 10; verbosity++ {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(test.body)) }))
 			config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()}}
-			c, err := rest.UnversionedRESTClientFor(config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := check.Must(rest.UnversionedRESTClientFor(config))(t)
 			var log strings.Builder
 			ctx := logf.IntoContext(t.Context(), funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{Verbosity: verbosity}))
 			ctx = logf.IntoContext(Start(ctx, test.confidential), logf.FromContext(Start(ctx, test.confidential)).WithName("n").WithValues("k", "v"))

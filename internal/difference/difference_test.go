@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func object(name string, data any) client.Object {
@@ -49,9 +49,7 @@ func TestBetween(t *testing.T) {
 			for _, place := range difference.Between(test.first, test.second, 3) {
 				got = append(got, place.String())
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, got)
 		})
 	}
 }
@@ -111,9 +109,7 @@ func TestFields(t *testing.T) {
 			if more > 0 {
 				got = append(got, string(rune('0'+more))+" more")
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, got)
 		})
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // parse reads JSON the way clients of Kubernetes do: integers become int64.
@@ -72,9 +74,7 @@ func TestManifestDependsOnContentOnly(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, h := range []Hasher{{}, {Key: []byte("key")}} {
-				if same := h.Manifest(tt.a) == h.Manifest(tt.b); same != tt.same {
-					t.Errorf("same is %t", same)
-				}
+				check.SameNamed(t, "same", tt.same, h.Manifest(tt.a) == h.Manifest(tt.b))
 			}
 		})
 	}
@@ -96,9 +96,7 @@ func TestDigestsStayTheSame(t *testing.T) {
 		"combined": {Combine("a", "b"), "-ko1D1kGAh4nssrxlAkxng"},
 		"owner":    {OwnerID("uid", "example.com", "Shop", "shop", "main"), "lllr6ue5bxf7bvwub2bwmeviwxfxt4ka"},
 	} {
-		if pair[0] != pair[1] {
-			t.Errorf("%s: %s, want %s", name, pair[0], pair[1])
-		}
+		check.SameNamed(t, name, pair[1], pair[0])
 	}
 }
 
@@ -161,9 +159,7 @@ func TestObservedHashCoversEverythingButStatusAndServerKeptFields(t *testing.T) 
 		{"another annotation beside it", `{"metadata":{"name":"a","uid":"1","labels":{"a":"b"},"annotations":{"deployment.kubernetes.io/revision":"2","x":"y"}},"spec":{"a":1}}`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if same := (Hasher{}).ObservedHash(parse(t, before)) == (Hasher{}).ObservedHash(parse(t, tt.after)); same != tt.same {
-				t.Errorf("same is %t", same)
-			}
+			check.SameNamed(t, "same", tt.same, (Hasher{}).ObservedHash(parse(t, before)) == (Hasher{}).ObservedHash(parse(t, tt.after)))
 		})
 	}
 	if (Hasher{}).ObservedHash(nil) == (Hasher{}).ObservedHash(parse(t, before)) {
@@ -255,9 +251,7 @@ func TestAcceptedCoversWhatTheManifestSets(t *testing.T) {
 			manifest := parse(t, tt.manifest)
 			before := Hasher{}.AppliedHash(parse(t, tt.before), manifest, tt.ignore)
 			after := Hasher{}.AppliedHash(parse(t, tt.after), manifest, tt.ignore)
-			if drifted := before != after; drifted != tt.drifted {
-				t.Errorf("drifted is %t, want %t", drifted, tt.drifted)
-			}
+			check.SameNamed(t, "drifted", tt.drifted, before != after)
 		})
 	}
 }
@@ -273,9 +267,7 @@ func TestAcceptedAssociatesLongListsWhateverTheirOrder(t *testing.T) {
 	manifest := map[string]any{"env": wanted}
 	accepted := func(list []any) string { return Hasher{}.AppliedHash(map[string]any{"env": list}, manifest, nil) }
 
-	if accepted(wanted) != accepted(live) {
-		t.Error("foreign elements count")
-	}
+	check.SameNamed(t, "foreign elements count", accepted(live), accepted(wanted))
 	live[2*777] = element(777, 0)
 	if accepted(wanted) == accepted(live) {
 		t.Error("the change of an element was not noticed")
@@ -305,8 +297,6 @@ func TestAnEarlierAppliedHashIsMadeAsItWasRecorded(t *testing.T) {
 		}
 	}
 	for _, none := range []string{"", Hasher{}.AppliedHash(manifest, manifest, nil)} {
-		if got := (Hasher{}).EarlierAppliedHash(none, manifest, manifest, nil); got != "" {
-			t.Errorf("%q: got %q, though the record has no hash of an earlier version", none, got)
-		}
+		check.SameNamed(t, none, "", (Hasher{}).EarlierAppliedHash(none, manifest, manifest, nil))
 	}
 }

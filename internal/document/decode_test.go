@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
@@ -30,17 +30,12 @@ func TestDecodeReturnsTheObjects(t *testing.T) {
 		{"a generated name, which is checked later", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: a-\n", []string{"v1 ConfigMap "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			objects, err := Decode("a.yaml", []byte(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			objects := check.Must(Decode("a.yaml", []byte(test.text)))(t)
 			var got []string
 			for _, o := range objects {
 				got = append(got, fmt.Sprintf("%s %s %s", o.GetAPIVersion(), o.GetKind(), o.GetName()))
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, got)
 		})
 	}
 }
@@ -83,9 +78,7 @@ func TestDecodeNamesFileDocumentAndLine(t *testing.T) {
 			if err == nil {
 				t.Fatalf("got %d objects, want an error", len(objects))
 			}
-			if diff := cmp.Diff(test.want, strings.Split(err.Error(), "\n")); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, strings.Split(err.Error(), "\n"))
 			var one *DecodeError
 			if !errors.As(err, &one) || one.File != "a.yaml" {
 				t.Errorf("the error holds no DecodeError of the file: %#v", err)
@@ -153,9 +146,7 @@ func TestParseFindsTheDocuments(t *testing.T) {
 			for _, d := range documents {
 				got = append(got, fmt.Sprintf("%d@%d=%v", d.Number, d.Line, d.Value))
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, got)
 		})
 	}
 }
@@ -201,9 +192,7 @@ func TestParseNamesTheLine(t *testing.T) {
 			for _, err := range errs {
 				got = append(got, err.Error())
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, got)
 		})
 	}
 }

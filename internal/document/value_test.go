@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // reference is what kubectl and client-go make of a document.
@@ -52,9 +53,7 @@ func TestValuesAreWhatKubectlMakesOfThem(t *testing.T) {
 			if err != nil {
 				t.Fatalf("got the error %v, want %#v", err, want)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, want, got)
 		})
 	}
 }
@@ -104,14 +103,9 @@ func TestValueRefuses(t *testing.T) {
 }
 
 func TestMergedKeysNeverWin(t *testing.T) {
-	got, err := Value([]byte("x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz:\n  b: 0\n  <<: [*x, *y]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := check.Must(Value([]byte("x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz:\n  b: 0\n  <<: [*x, *y]\n")))(t)
 	want := map[string]any{"a": int64(1), "b": int64(0), "c": int64(2)}
-	if diff := cmp.Diff(want, got.(map[string]any)["z"]); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, got.(map[string]any)["z"])
 }
 
 // A text that stands for many is shared by all of them, until the value is encoded.
@@ -155,20 +149,12 @@ func TestWhatAnotherParserReadsIsMeasuredFirst(t *testing.T) {
 // A text that the common encoder writes without quotes stays a text.
 func TestTextsThatLookLikeNumbersAreQuoted(t *testing.T) {
 	value := map[string]any{"sha": "123e456", "1e400": []any{"-1.5e999", "12e34", "1e4567 x", "text\n1e400\n"}, "n": int64(5)}
-	data, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := check.Must(yaml.Marshal(value))(t)
 	if _, err := Value(data); !errors.Is(err, ErrNumber) {
 		t.Errorf("got the error %v without quotes", err)
 	}
-	got, err := Value(Quoted(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(any(value), got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	got := check.Must(Value(Quoted(data)))(t)
+	check.Equal(t, any(value), got)
 	for _, text := range []string{"a: 1e5\n", "a: .inf\nb: 1e300\n", "a: [\n"} {
 		if quoted := Quoted([]byte(text)); string(quoted) != text {
 			t.Errorf("got %q for %q", quoted, text)
@@ -177,10 +163,7 @@ func TestTextsThatLookLikeNumbersAreQuoted(t *testing.T) {
 }
 
 func TestAliasesShareNothing(t *testing.T) {
-	value, err := Value([]byte("a: &x {k: v}\nb: *x\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := check.Must(Value([]byte("a: &x {k: v}\nb: *x\n")))(t)
 	m := value.(map[string]any)
 	m["a"].(map[string]any)["k"] = "changed"
 	data, _ := json.Marshal(m["b"])

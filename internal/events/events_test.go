@@ -9,9 +9,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // notebook is a recorder that keeps the events that it gets.
@@ -61,9 +62,7 @@ func TestSend(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var recorded notebook
 			Send(Bounded(&recorded), &corev1.ConfigMap{}, test.limit, test.events...)
-			if diff := cmp.Diff(test.want, recorded.lines); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "events", test.want, recorded.lines)
 		})
 	}
 }
@@ -99,9 +98,7 @@ func TestControllerNameLeavesRoomForTheHost(t *testing.T) {
 		{"a cut name does not end in a dot", strings.Repeat("a", 63) + ".example.com", strings.Repeat("h", 63), strings.Repeat("a", 63)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := controllerName(test.controller, test.host); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			check.Same(t, test.want, controllerName(test.controller, test.host))
 		})
 	}
 }

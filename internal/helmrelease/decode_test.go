@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/internal/gzipped"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // canary stands for what must be in no message.
@@ -46,33 +46,23 @@ func recordWith(t *testing.T, changes map[string]any) []byte {
 		"hooks":    []any{map[string]any{"path": "templates/job.yaml", "manifest": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migration}\n"}},
 	}
 	maps.Copy(content, changes)
-	text, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(json.Marshal(content))(t)
 	return packed(text)
 }
 
 func TestARecordIsRead(t *testing.T) {
-	release, err := Decode(recordWith(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := check.Must(Decode(recordWith(t, nil)))(t)
 	var names []string
 	for _, object := range append(release.Objects, release.HookObjects...) {
 		names = append(names, object.GetKind()+" "+object.GetName())
 	}
-	if diff := cmp.Diff([]string{"ConfigMap a", "Secret b", "Job migration"}, names); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, []string{"ConfigMap a", "Secret b", "Job migration"}, names)
 	release.Objects, release.HookObjects = nil, nil
 	want := &Release{
 		Reference: Reference{"market", "corner", 7}, Status: "deployed", Chart: "shop", ChartVersion: "1.2.3",
 		DeployedAt: time.Date(2026, 5, 4, 8, 22, 31, 5e8, time.UTC), Values: map[string]any{"replicas": int64(3), "password": canary},
 	}
-	if diff := cmp.Diff(want, release); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, release)
 	// Versions before compressed nothing.
 	plain, err := Decode([]byte(base64.StdEncoding.EncodeToString([]byte(`{"name":"a","namespace":"b","version":1,"info":{"status":"failed","last_deployed":""}}`))))
 	if err != nil || plain.Status != "failed" || !plain.DeployedAt.IsZero() {
@@ -90,13 +80,8 @@ func TestTheReleaseOfFluxIsRead(t *testing.T) {
 		"of an object":   {map[string]any{"manifest": ofFlux}, "flux-system/shop"},
 		"of a hook only": {map[string]any{"manifest": "", "hooks": []any{map[string]any{"path": "a", "manifest": ofFlux}}}, "flux-system/shop"},
 	} {
-		release, err := Decode(recordWith(t, test.changes))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := release.Flux().String(); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		release := check.Must(Decode(recordWith(t, test.changes)))(t)
+		check.SameNamed(t, name, test.want, release.Flux().String())
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -66,14 +67,11 @@ var me = types.NamespacedName{Name: "me"}
 func newStage(t *testing.T) *stage {
 	e := env.Shared(t)
 	s := &stage{T: t, env: e, user: "manager-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), notified: make(chan types.NamespacedName, 100)}
-	var err error
-	s.client, err = client.New(e.Config(), client.Options{})
-	s.check(err)
+	s.client = check.Must(client.New(e.Config(), client.Options{}))(s)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	s.check(s.client.Create(t.Context(), namespace))
+	check.NoError(s, s.client.Create(t.Context(), namespace))
 	s.namespace = namespace.Name
-	config, err := e.ConfigFor(s.user)
-	s.check(err)
+	config := check.Must(e.ConfigFor(s.user))(s)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return wire.Through(next, func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
@@ -86,28 +84,20 @@ func newStage(t *testing.T) *stage {
 			return response, err
 		})
 	})
-	target, err := cluster.New(config, cluster.Options{})
-	s.check(err)
+	target := check.Must(cluster.New(config, cluster.Options{}))(s)
 	s.manager = newManager(Options{Notify: func(owner types.NamespacedName) { s.notified <- owner }}, runner(target.Objects(), 100*time.Millisecond))
 	t.Cleanup(s.manager.Close)
 	return s
 }
 
-func (s *stage) check(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
 // grant allows to watch Secrets: those of the names, or all.
 func (s *stage) grant(names ...string) {
 	s.Helper()
-	s.check(s.client.Create(s.Context(), &rbacv1.Role{
+	check.NoError(s, s.client.Create(s.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "manager"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}, ResourceNames: names}},
 	}))
-	s.check(s.client.Create(s.Context(), &rbacv1.RoleBinding{
+	check.NoError(s, s.client.Create(s.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "manager"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "manager"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.user}},
@@ -121,7 +111,7 @@ func (s *stage) secret(name string) *corev1.Secret {
 func (s *stage) create(name string) string {
 	s.Helper()
 	secret := s.secret(name)
-	s.check(s.client.Create(s.Context(), secret))
+	check.NoError(s, s.client.Create(s.Context(), secret))
 	return secret.ResourceVersion
 }
 
@@ -129,7 +119,7 @@ func (s *stage) update(name, text string) string {
 	s.Helper()
 	secret := s.secret(name)
 	secret.StringData["more"] = text
-	s.check(s.client.Update(s.Context(), secret))
+	check.NoError(s, s.client.Update(s.Context(), secret))
 	return secret.ResourceVersion
 }
 
@@ -179,7 +169,7 @@ func TestASecretIsWatchedByItsNameAloneAndItsDataStaysOnTheServer(t *testing.T) 
 	s.set(map[string]string{"creds": observed, "missing": ""}) // what a slow reconcile saw
 	s.expectWake("an update")
 	s.set(map[string]string{"creds": s.update("creds", "2"), "missing": s.create("missing")})
-	s.check(s.client.Delete(t.Context(), s.secret("creds")))
+	check.NoError(s, s.client.Delete(t.Context(), s.secret("creds")))
 	s.expectWake("a deletion")
 	if text := s.received.String(); strings.Contains(text, canary) || !strings.Contains(text, "creds") {
 		t.Errorf("received %d bytes; the data is in it: %t", len(text), strings.Contains(text, canary))

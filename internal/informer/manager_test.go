@@ -16,9 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAnOwnerIsNotifiedOnceOfEachChangeAndNotOfWhatItSaw(t *testing.T) {
@@ -137,17 +138,11 @@ func TestAWideWatchThatIsRefusedDoesNotEndTheNarrowOnes(t *testing.T) {
 	inBubble(t, Options{PerNamespace: 2}, func(w *fakeServer) {
 		w.set("me", reference("a/1", ""), reference("a/2", ""), reference("a/3", ""))
 		w.informer("a/*").unsync()
-		if got := w.watches(); got != "a/* a/1 a/2" {
-			t.Errorf("never allowed: %s", got)
-		}
+		check.SameNamed(t, "never allowed", "a/* a/1 a/2", w.watches())
 		w.list("a/*")
-		if got := w.watches(); got != "a/*" {
-			t.Errorf("allowed: %s", got)
-		}
+		check.SameNamed(t, "allowed", "a/*", w.watches())
 		w.informer("a/*").unsync()
-		if got := w.watches(); got != "a/* a/1 a/2" {
-			t.Errorf("not allowed any more: %s", got)
-		}
+		check.SameNamed(t, "not allowed any more", "a/* a/1 a/2", w.watches())
 	})
 }
 
@@ -548,9 +543,7 @@ func TestWiderWatchesReplaceManyNarrowOnesOnlyWhenTheyShowSomething(t *testing.T
 			}) {
 				got = append(got, written(at))
 			}
-			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, test.want, strings.Join(got, " "))
 		})
 	}
 }
@@ -575,9 +568,7 @@ func TestWhatIsNewsToAnOwner(t *testing.T) {
 		"gone, with a progress of some kind": {observed: "5", progress: "x", want: true},
 	} {
 		mine := &subscription{observed: test.observed, deletionOnly: test.deletionOnly}
-		if got := mine.isNews(test.version, test.progress); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		check.SameNamed(t, name, test.want, mine.isNews(test.version, test.progress))
 		if mine.isNews(test.version, test.progress) {
 			t.Errorf("%s: news twice", name)
 		}

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // history is a server with the objects of one type. It notes the requests, and what a
@@ -141,9 +143,7 @@ func reflected(t *testing.T, test func(*testing.T, *history)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { NewReflector(h, h, metav1.ListOptions{}).Run(ctx) })
-		if got := h.drain(); got != "watch all, all 1 at 7, streaming true" {
-			t.Errorf("in the beginning: %s", got)
-		}
+		check.SameNamed(t, "in the beginning", "watch all, all 1 at 7, streaming true", h.drain())
 		test(t, h)
 		cancel()
 		running.Wait()
@@ -158,9 +158,7 @@ func TestAReflectorHandlesEventsAndGoesOnAfterTheEndOfAWatch(t *testing.T) {
 		h.current.Delete(objectOf(a, "10"))
 		time.Sleep(stable)
 		h.current.Stop()
-		if got := h.drain(); got != "set a at 8, progress 9, delete a at 10, watch from 10" {
-			t.Errorf("got: %s", got)
-		}
+		check.Same(t, "set a at 8, progress 9, delete a at 10, watch from 10", h.drain())
 		if len(h.attempts) > 0 {
 			t.Error("the end in good order is a failure")
 		}
@@ -184,17 +182,11 @@ func TestOnlyAServerThatIsBusyIsWatchedFromTheSameVersion(t *testing.T) {
 				time.Sleep(stable)
 				h.refuse(test.err)
 				h.current.Stop()
-				if got := h.drain(); got != "watch from 7" {
-					t.Errorf("after the end of the watch: %s", got)
-				}
+				check.SameNamed(t, "after the end of the watch", "watch from 7", h.drain())
 				h.refuse(nil)
 				time.Sleep(time.Second)
-				if got := h.drain(); got != test.next {
-					t.Errorf("after the refusal: %s, want %s", got, test.next)
-				}
-				if diff := cmp.Diff([]int{0}, h.attempts); diff != "" {
-					t.Errorf("failed attempts (-want +got):\n%s", diff)
-				}
+				check.SameNamed(t, "after the refusal", test.next, h.drain())
+				check.EqualNamed(t, "failed attempts", []int{0}, h.attempts)
 			})
 		})
 	}
@@ -211,12 +203,8 @@ func TestAWatchThatEndsWithAnErrorStartsAgainWithAllObjectsUnlessTheServerIsBusy
 				h.objects, h.version = nil, 9
 				h.current.Error(&metav1.Status{Status: metav1.StatusFailure, Reason: reason})
 				time.Sleep(time.Second)
-				if got := h.drain(); got != next {
-					t.Errorf("got: %s, want %s", got, next)
-				}
-				if diff := cmp.Diff([]int{0}, h.attempts); diff != "" {
-					t.Errorf("failed attempts (-want +got):\n%s", diff)
-				}
+				check.Same(t, next, h.drain())
+				check.EqualNamed(t, "failed attempts", []int{0}, h.attempts)
 			})
 		})
 	}
@@ -234,9 +222,7 @@ func TestAWatchThatNeverSaysThatAllObjectsWereSentIsGivenUpAlsoIfTheTypeIsBusy(t
 			synctest.Wait()
 			h.current.Modify(objectOf(a, "8"))
 		}
-		if got := h.drain(); got != "watch all, list, all 1 at 7, streaming false, watch from 7" {
-			t.Errorf("got: %s", got)
-		}
+		check.Same(t, "watch all, list, all 1 at 7, streaming false, watch from 7", h.drain())
 		cancel()
 		running.Wait()
 	})
@@ -295,8 +281,6 @@ func TestAReflectorEndsWhenItsHandlerSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &history{refusal: apierrors.NewInternalError(syscall.EIO)}
 		NewReflector(h, h, metav1.ListOptions{}).Run(t.Context())
-		if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5}, h.attempts); diff != "" {
-			t.Errorf("failed attempts (-want +got):\n%s", diff)
-		}
+		check.EqualNamed(t, "failed attempts", []int{0, 1, 2, 3, 4, 5}, h.attempts)
 	})
 }

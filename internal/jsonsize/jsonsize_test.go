@@ -11,6 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestTheSizeIsThatOfTheEncodedValue(t *testing.T) {
@@ -23,10 +25,7 @@ func TestTheSizeIsThatOfTheEncodedValue(t *testing.T) {
 		0.0, 1.5, -1e-7, 1e21, 1e300, 5e-324, 0.1, 123456789.125, map[string]any{}, []any{},
 		map[string]any{"a": int64(1), "b": []any{"x", nil, 2.5, map[string]any{"c": []any{[]any{}, map[string]any{}}}}, "<": "\n"},
 	} {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := check.Must(json.Marshal(value))(t)
 		if got := Of(value, 1<<20); got != len(encoded) {
 			t.Errorf("%s: got %d, want %d", encoded, got, len(encoded))
 		}

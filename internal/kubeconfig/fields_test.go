@@ -14,6 +14,7 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // A field that a later client-go adds is decided about: this test names it.
@@ -40,7 +41,5 @@ func TestAnUnknownFieldIsForbidden(t *testing.T) {
 		Unset  *int   `json:"unset"`
 	}{Token: "x", Plugin: "x"}))
 	want := []Problem{{Reason: vocabulary.ReasonKubeconfigForbiddenField, Path: "users[0].user.plugin", Text: "is not allowed, because the operator does not know its meaning"}}
-	if diff := cmp.Diff(want, v.problems); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, v.problems)
 }

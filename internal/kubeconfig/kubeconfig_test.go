@@ -26,6 +26,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/kubeconfig"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // canary is in all credentials of the tests and must be in no error.
@@ -103,16 +104,11 @@ func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]b
 
 func TestGoodKubeconfigsAreUnderstood(t *testing.T) {
 	certificate, key := certificates()
-	asJSON, err := yaml.YAMLToJSON([]byte(plain))
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON := check.Must(yaml.YAMLToJSON([]byte(plain)))(t)
 	var indented strings.Builder
 	encoder := json.NewEncoder(&indented)
 	encoder.SetIndent("", "\t")
-	if err := encoder.Encode(json.RawMessage(asJSON)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, encoder.Encode(json.RawMessage(asJSON)))
 	simple := kubeconfig.Access{Server: "https://api.example.com:6443", Token: canary}
 	changed := func(change func(*kubeconfig.Access)) kubeconfig.Access {
 		access := simple
@@ -145,18 +141,10 @@ func TestGoodKubeconfigsAreUnderstood(t *testing.T) {
 			kubeconfig.Access{Server: simple.Server, Authorities: decoded(t, certificate), Certificate: decoded(t, certificate), Key: decoded(t, key)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := kubeconfig.Parse([]byte(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			got := check.Must(kubeconfig.Parse([]byte(test.text)))(t)
+			check.Equal(t, test.want, got)
 			// An ordinary client reaches the same server with the file.
-			config, err := clientcmd.RESTConfigFromKubeConfig([]byte(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := check.Must(clientcmd.RESTConfigFromKubeConfig([]byte(test.text)))(t)
 			theirs := kubeconfig.Access{
 				Server: config.Host, ServerName: config.ServerName, Authorities: config.CAData,
 				Certificate: config.CertData, Key: config.KeyData, Token: config.BearerToken, DisableCompression: config.DisableCompression,
@@ -171,18 +159,14 @@ func TestGoodKubeconfigsAreUnderstood(t *testing.T) {
 func decoded(t *testing.T, text string) []byte {
 	t.Helper()
 	var content []byte
-	if err := json.Unmarshal([]byte(`"`+text+`"`), &content); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(`"`+text+`"`), &content))
 	return content
 }
 
 // Opening a pipe without a writer would never return.
 func TestNoFileIsOpened(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, text := range []string{
 		user(t, "tokenFile: "+pipe), user(t, "client-certificate: "+pipe), user(t, "client-key: "+pipe),
 		cluster(t, "certificate-authority: "+pipe), user(t, "exec: {command: "+pipe+"}"),
@@ -332,11 +316,9 @@ func TestBadKubeconfigsAreRefused(t *testing.T) {
 			if strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), base64Of(canary)) {
 				t.Errorf("a secret is in the error: %s", err)
 			}
-			if again := second(kubeconfig.Parse([]byte(test.text))); again.Error() != err.Error() {
+			if again := check.ErrorOf(kubeconfig.Parse([]byte(test.text))); again.Error() != err.Error() {
 				t.Errorf("the second time the error is %s", again)
 			}
 		})
 	}
 }
-
-func second[A, B any](_ A, b B) B { return b }

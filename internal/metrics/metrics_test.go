@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestEveryMetricIsRegisteredUnderItsName(t *testing.T) {
@@ -33,10 +34,7 @@ func TestEveryMetricIsRegisteredUnderItsName(t *testing.T) {
 // expect compares a metric with lines such as `corbel_x{a="b"} 1`.
 func expect(t *testing.T, name string, lines ...string) {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := check.Must(metrics.Registry.Gather())(t)
 	for _, family := range families {
 		if family.GetName() != name {
 			continue
@@ -52,9 +50,7 @@ func expect(t *testing.T, name string, lines ...string) {
 		}
 		slices.Sort(lines)
 		slices.Sort(got)
-		if d := cmp.Diff(lines, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", name, d)
-		}
+		check.EqualNamed(t, name, lines, got)
 		return
 	}
 	t.Errorf("there is no metric %s", name)
@@ -81,9 +77,7 @@ func TestARemovedComponentIsSubtracted(t *testing.T) {
 func TestReasonsAreBounded(t *testing.T) {
 	reasons := reasonSet{known: map[string]bool{}}
 	for _, reason := range []string{"", "shop-api", "my reason", "X", "Reason1", strings.Repeat("A", 65)} {
-		if got := reasons.label(reason); got != other {
-			t.Errorf("%q became the label %q", reason, got)
-		}
+		check.SameNamed(t, reason, other, reasons.label(reason))
 	}
 	for i := range maxReasons {
 		reason := "Reason" + strings.Repeat("A", i%26) + string(rune('A'+i/26))
@@ -91,9 +85,7 @@ func TestReasonsAreBounded(t *testing.T) {
 			t.Fatalf("reason %d became %q", i, got)
 		}
 	}
-	if got := reasons.label("OneMore"); got != other {
-		t.Errorf("got %q", got)
-	}
+	check.Same(t, other, reasons.label("OneMore"))
 }
 
 // answering is a server.
@@ -113,10 +105,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	requests.Reset()
 	send := func(method, address, contentType string, server answering) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := check.Must(http.NewRequestWithContext(t.Context(), method, address, nil))(t)
 		request.Header.Set("Content-Type", contentType)
 		if response, err := CountRequests(server).RoundTrip(request); err == nil {
 			_ = response.Body.Close()
@@ -141,12 +130,8 @@ func TestRequestsAreCounted(t *testing.T) {
 
 func TestReconcilesAreCounted(t *testing.T) {
 	ctx := WithController(t.Context(), "widgets")
-	if got := ControllerOf(ctx, "x"); got != "widgets" {
-		t.Errorf("controller %q", got)
-	}
-	if got := ControllerOf(t.Context(), "engine"); got != "engine" {
-		t.Errorf("controller %q", got)
-	}
+	check.SameNamed(t, "controller", "widgets", ControllerOf(ctx, "x"))
+	check.SameNamed(t, "controller", "engine", ControllerOf(t.Context(), "engine"))
 	Reconciled("widgets", ResultReady, time.Second)
 	ObservePhase("widgets", PhaseRender, time.Millisecond)
 	Wrote("widgets", "create", "missing")
@@ -164,10 +149,7 @@ func TestReconcilesAreCounted(t *testing.T) {
 }
 
 func TestTheMetricsAreWellFormed(t *testing.T) {
-	problems, err := testutil.GatherAndLint(metrics.Registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := check.Must(testutil.GatherAndLint(metrics.Registry))(t)
 	for _, problem := range problems {
 		if strings.HasPrefix(problem.Metric, "corbel_") {
 			t.Errorf("%s: %s", problem.Metric, problem.Text)

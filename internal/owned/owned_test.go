@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestFieldsHaveTheirOwnerByDesign(t *testing.T) {
@@ -27,9 +29,7 @@ func TestFieldsHaveTheirOwnerByDesign(t *testing.T) {
 		{"batch/Job", `{}`, "[]", "map[]"},
 	} {
 		var manifest map[string]any
-		if err := yaml.Unmarshal([]byte(tt.manifest), &manifest); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, yaml.Unmarshal([]byte(tt.manifest), &manifest))
 		group, name, _ := strings.Cut(tt.kind, "/")
 		kind := schema.GroupKind{Group: group, Kind: name}
 		if got := fmt.Sprint(Paths(kind, manifest)); got != tt.paths {

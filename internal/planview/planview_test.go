@@ -6,7 +6,6 @@ package planview
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func key(kind, name string) report.Key {
@@ -60,19 +60,7 @@ func upgrade() View {
 // golden compares a text with a file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
-	if manifeststest.Update() {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); if that is meant, run the test with -update:\n%s", file, diff)
-	}
+	check.Golden(t, filepath.Join("testdata", name), got, manifeststest.Update())
 }
 
 func TestPlansAreShownAsText(t *testing.T) {
@@ -103,20 +91,11 @@ func TestPlansOfAllComponentsAreATable(t *testing.T) {
 		{Component: "stage/test", View: nothing},
 	}
 	for format, file := range map[string]string{"text": "all.txt", "json": "all.json"} {
-		text, err := FormatAll(format, "Shop", rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := check.Must(FormatAll(format, "Shop", rows))(t)
 		golden(t, file, text)
 	}
-	asYAML, err := upgrade().Format("yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asJSON, err := upgrade().Format("json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	asYAML := check.Must(upgrade().Format("yaml"))(t)
+	asJSON := check.Must(upgrade().Format("json"))(t)
 	var fromYAML, fromJSON any
 	if err := errors.Join(yaml.Unmarshal([]byte(asYAML), &fromYAML), json.Unmarshal([]byte(asJSON), &fromJSON)); err != nil || !cmp.Equal(fromYAML, fromJSON) {
 		t.Errorf("YAML and JSON differ, error %v:\n%s", err, asYAML)

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func pod(name string, change func(*corev1.Pod)) corev1.Pod {
@@ -92,9 +94,7 @@ func TestTheWorstFindingIsReturned(t *testing.T) {
 			if worst, found := Worst(test.pods); found {
 				got = worst.String()
 			}
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			check.Same(t, test.want, got)
 		})
 	}
 }

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestRequestsAreReadAsTheyAreWritten(t *testing.T) {
@@ -51,21 +53,15 @@ func TestRequestsAreReadAsTheyAreWritten(t *testing.T) {
 func TestLargeContentIsRefused(t *testing.T) {
 	owner := Owner{Reconciler: "shop.example.com", Namespace: "market", Name: "corner", UID: "1"}
 	secret := owner.Secret(NewRequest(ActionEdited, time.Now()))
-	if err := SetEdited(secret, map[string]any{"text": strings.Repeat("x", MaxEdited)}); err == nil || !strings.Contains(err.Error(), "at most 524288") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, SetEdited(secret, map[string]any{"text": strings.Repeat("x", MaxEdited)}), "at most 524288")
 	secret.Data[entryEdited] = make([]byte, MaxEdited+1)
-	if _, err := EditedIn(secret); err == nil || !strings.Contains(err.Error(), "at most 524288") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, check.ErrorOf(EditedIn(secret)), "at most 524288")
 	random, source := make([]byte, 2*maxAnswer), rand.New(rand.NewPCG(1, 2))
 	for i := range random {
 		random[i] = byte('a' + source.IntN(26))
 	}
 	text, _ := json.Marshal(string(random))
-	if err := SetAnswer(secret, Answer{Request: "x", Plan: text}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, SetAnswer(secret, Answer{Request: "x", Plan: text}))
 	answer, err := AnswerIn(secret)
 	if err != nil || answer.Plan != nil || !strings.Contains(answer.Error, "use the command plan of the operator's own program") || answer.Request != "x" {
 		t.Errorf("got %+v, error %v", answer, err)
@@ -143,9 +139,7 @@ func TestAUserLearnsWhyThereIsNoAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				scheme := runtime.NewScheme()
-				if err := clientgoscheme.AddToScheme(scheme); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, clientgoscheme.AddToScheme(scheme))
 				c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), test.funcs)
 				if test.prepare != nil {
 					test.prepare(c)

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 
 	"github.com/corbel-run/corbel/internal/gzipped"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -29,9 +29,7 @@ func scanned(t *testing.T, files map[string]string) (kinds, unknown []string) {
 		tree["chart/"+name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	found, unknown, err := ScanChart(tree, "chart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return texts(found), unknown
 }
 
@@ -247,12 +245,8 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, unknown := scanned(t, test.files)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("kinds (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.unknown, unknown, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("unknown (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "kinds", test.want, got)
+			check.EqualNamed(t, "unknown", test.unknown, unknown, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -263,16 +257,10 @@ func packed(t *testing.T, files map[string]string) string {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
 	for name, text := range files {
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}))
+		check.Must(archive.Write([]byte(text)))(t)
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, archive.Close())
 	return string(gzipped.Pack(out.Bytes()))
 }
 
@@ -287,9 +275,7 @@ func TestRenderedKindsAreMerged(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	merged := Merge([]Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Origins: []string{"a"}}}, OfObjects([]*unstructured.Unstructured{object}))
 	want := []Kind{{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Origins: []string{"a"}, Rendered: true}}
-	if diff := cmp.Diff(want, merged); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, merged)
 }
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
@@ -312,19 +298,8 @@ func TestTheRightsOfAnOperator(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			o := test.operator
 			o.Account, o.Group, o.Resource, o.Namespace = "shop-operator", "shop.example.com", "shops", "{{ .Release.Namespace }}"
-			got, err := o.YAML(test.kinds)
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := "testdata/" + file
-			if manifeststest.Update() {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if want, err := os.ReadFile(file); err != nil || string(want) != got {
-				t.Errorf("%s is not what is written (error %v); if that is meant, run the test with -update:\n%s", file, err, got)
-			}
+			got := check.Must(o.YAML(test.kinds))(t)
+			check.Golden(t, "testdata/"+file, got, manifeststest.Update())
 			if o.Namespaced && strings.Contains(got, "ClusterRole\n") {
 				t.Error("it has a ClusterRole")
 			}
@@ -350,22 +325,15 @@ func TestRolesAndBindingsEscalate(t *testing.T) {
 	}{
 		"a role": {role, true}, "a binding": {builtIn("ClusterRoleBinding"), true}, "a role that is read": {read, false}, "a workload": {builtIn("Deployment"), false},
 	} {
-		if got := Escalates(test.kinds); got != test.want {
-			t.Errorf("%s: got %t", name, got)
-		}
+		check.SameNamed(t, name, test.want, Escalates(test.kinds))
 	}
 }
 
 // The server knows the plural names and the scopes of all built-in kinds as this package does.
 func TestBuiltInKindsAreThoseOfTheServer(t *testing.T) {
-	client, err := discovery.NewDiscoveryClientForConfig(env.Shared(t).Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := check.Must(discovery.NewDiscoveryClientForConfig(env.Shared(t).Config()))(t)
 	_, lists, err := client.ServerGroupsAndResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	compared := 0
 	for _, list := range lists {
 		for _, resource := range list.APIResources {

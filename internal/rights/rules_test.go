@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestMissingRightsAreRulesToPaste(t *testing.T) {
@@ -27,12 +28,8 @@ func TestMissingRightsAreRulesToPaste(t *testing.T) {
 		`{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: ['system:edit', view], verbs: [bind]}]; ` +
 		`in namespace shop rules: [{apiGroups: [''], resources: [configmaps, services], verbs: [get, create]}, ` +
 		`{apiGroups: [apps], resources: [deployments], verbs: [delete]}]`
-	if got := missing.String(); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if missing.Count() != 4 {
-		t.Errorf("%d rules", missing.Count())
-	}
+	check.Same(t, want, missing.String())
+	check.SameNamed(t, "rules", 4, missing.Count())
 	// A log in JSON shows the same text.
 	if logged, err := json.Marshal(want); err != nil || string(logged) != `"`+want+`"` {
 		t.Errorf("a line of a log has %s, %v", logged, err)
@@ -43,9 +40,7 @@ func TestMissingRightsAreRulesToPaste(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(text), &pasted); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if diff := cmp.Diff(missing[i].Rules, pasted); diff != "" {
-			t.Errorf("pasted (-want +got):\n%s", diff)
-		}
+		check.EqualNamed(t, "pasted", missing[i].Rules, pasted)
 	}
 }
 

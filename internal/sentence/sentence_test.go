@@ -9,21 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestATextIsMadeOneLineAndCutAtACharacter(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "one\n\n  two": "one; two", "2 errors:\n\ta\n\tb": "2 errors: a; b",
 	} {
-		if got := OneLine(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		check.SameNamed(t, text, want, OneLine(text))
 	}
 	for text, want := range map[string]string{"short": "short", "é é é é é": "é é …"} {
-		if got := Shorten(text, 9); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		check.SameNamed(t, text, want, Shorten(text, 9))
 	}
 }
 
@@ -37,9 +33,7 @@ func TestAPrintableTextControlsNoTerminal(t *testing.T) {
 		"\u200bzero\ufeff\u2028line":    `\u200bzero\ufeff\u2028line`,
 		"\U000e0041":                    `\udb40\udc41`,
 	} {
-		if got := Printable(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		check.SameNamed(t, text, want, Printable(text))
 		var back string
 		encoded, err := json.Marshal(text)
 		if err == nil {
@@ -54,17 +48,12 @@ func TestAPrintableTextControlsNoTerminal(t *testing.T) {
 func TestACommandIsReadByAShellAsItIsMeant(t *testing.T) {
 	words := []string{"-n", "", "a b", "it's", "$(id)", "`id`", "--as=Ann O'Hara", "jsonpath={.spec.containers[?(@.name==\"app\")].resources}",
 		"a=", "=a", "$x=1", "*", "~", "a;b", "a|b", "a&b", "a>b", "!x", "#x", "a\nb", `a\b`, "ä", "shop/corner", "a=b=c d"}
-	out, err := exec.Command("sh", "-c", Command(append([]string{"printf", "%s\\0"}, words...)...)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := check.Must(exec.Command("sh", "-c", Command(append([]string{"printf", "%s\\0"}, words...)...)).Output())(t)
 	var got []string
 	for part := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		got = append(got, part)
 	}
-	if diff := cmp.Diff(words, got); diff != "" {
-		t.Errorf("a shell reads other words (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "a shell reads other words", words, got)
 	for want, words := range map[string][]string{
 		"kubectl -n market get pod web-1 -o yaml":       {"kubectl", "-n", "market", "get", "pod", "web-1", "-o", "yaml"},
 		"kubectl get pod a -o jsonpath='{.spec}'":       {"kubectl", "get", "pod", "a", "-o", "jsonpath={.spec}"},

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestSpans(t *testing.T) {
@@ -28,16 +29,12 @@ func TestSpans(t *testing.T) {
 	if len(spans) != 2 || spans[0].Name != "inner" || spans[1].Name != "outer" {
 		t.Fatalf("spans %+v", spans)
 	}
-	if spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID() {
-		t.Error("the inner span is not below the outer one")
-	}
+	check.SameNamed(t, "the inner span is not below the outer one", spans[1].SpanContext.SpanID(), spans[0].Parent.SpanID())
 	got := map[string]string{}
 	for _, a := range spans[0].Attributes {
 		got[string(a.Key)] = a.Value.String()
 	}
-	if d := cmp.Diff(map[string]string{"object": "https://***@host", "steps": "3"}, got); d != "" {
-		t.Error(d)
-	}
+	check.Equal(t, map[string]string{"object": "https://***@host", "steps": "3"}, got)
 	if status := spans[0].Status; status.Code != codes.Error || status.Description != "refused https://***@host" {
 		t.Errorf("status %+v", status)
 	}
@@ -61,9 +58,7 @@ func step(t *testing.T, tracer Tracer) func() {
 }
 
 func TestOffCostsNoAllocation(t *testing.T) {
-	if n := testing.AllocsPerRun(100, step(t, New(nil))); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	check.SameNamed(t, "allocations", 0, testing.AllocsPerRun(100, step(t, New(nil))))
 	if n := testing.AllocsPerRun(100, step(t, New(sdktrace.NewTracerProvider()))); n == 0 {
 		t.Error("the comparison is meaningless: tracing costs no allocation either")
 	}
