@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,13 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 const operatorUser = "notify"
 
@@ -68,17 +65,13 @@ func newBed(t *testing.T, e *endpoint) *bed {
 	t.Helper()
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	c, err := client.New(env.Shared(t).Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(client.New(env.Shared(t).Config(), client.Options{}))(t)
 	b := &bed{T: t, client: c, url: server.URL}
-	data, err := os.ReadFile("config/rbac.yaml")
-	b.check(err)
+	data := check.Must(os.ReadFile("config/rbac.yaml"))(b)
 	role := &rbacv1.ClusterRole{}
-	b.check(yaml.UnmarshalStrict(data, role))
-	b.check(c.Create(t.Context(), role))
-	b.check(c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	check.NoError(b, yaml.UnmarshalStrict(data, role))
+	check.NoError(b, c.Create(t.Context(), role))
+	check.NoError(b, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: operatorUser}},
@@ -86,30 +79,20 @@ func newBed(t *testing.T, e *endpoint) *bed {
 	return b
 }
 
-func (b *bed) check(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // start starts the operator. The function ends it and waits for its end.
 func (b *bed) start() (stop func()) {
 	b.Helper()
-	config, err := env.Shared(b.T).ConfigFor(operatorUser)
-	b.check(err)
-	options, err := managerOptions("default")
-	b.check(err)
+	config := check.Must(env.Shared(b.T).ConfigFor(operatorUser))(b)
+	options := check.Must(managerOptions("default"))(b)
 	options.Controller.SkipNameValidation = new(true) // it is started more than once in this process
-	manager, err := ctrl.NewManager(config, options)
-	b.check(err)
-	b.check(setup(manager, b.url))
+	manager := check.Must(ctrl.NewManager(config, options))(b)
+	check.NoError(b, setup(manager, b.url))
 	return env.Run(b, manager)
 }
 
 func (b *bed) create(name, text string, labels map[string]string) {
 	b.Helper()
-	b.check(b.client.Create(b.Context(), &corev1.ConfigMap{
+	check.NoError(b, b.client.Create(b.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}, Data: map[string]string{"text": text},
 	}))
 }
@@ -118,7 +101,7 @@ func (b *bed) get(name string) *corev1.ConfigMap {
 	b.Helper()
 	obj := &corev1.ConfigMap{}
 	if err := b.client.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: name}, obj); !apierrors.IsNotFound(err) {
-		b.check(err)
+		check.NoError(b, err)
 	}
 	return obj
 }
@@ -128,7 +111,7 @@ func (b *bed) change(name string, change func(*corev1.ConfigMap)) {
 	obj := b.get(name)
 	before := obj.DeepCopy()
 	change(obj)
-	b.check(b.client.Patch(b.Context(), obj, client.MergeFrom(before)))
+	check.NoError(b, b.client.Patch(b.Context(), obj, client.MergeFrom(before)))
 }
 
 // untilFinalizers waits until a ConfigMap has these finalizers; without any it may be gone.
@@ -191,7 +174,7 @@ func TestTheEndpointIsNotifiedOfEveryChangeAlsoAfterARestartAndAnOutage(t *testi
 	b.untilGot(e, "Created letter >1")
 	b.untilFinalizers("letter", finalizer)
 	stop()
-	b.check(b.client.Delete(t.Context(), b.get("poem")))
+	check.NoError(b, b.client.Delete(t.Context(), b.get("poem")))
 	b.create("novel", "1", watched)
 	b.start()
 	b.untilGot(e, "Deleted poem >", "Created novel >1", "Resynced letter >1")
@@ -200,7 +183,7 @@ func TestTheEndpointIsNotifiedOfEveryChangeAlsoAfterARestartAndAnOutage(t *testi
 	b.change("letter", func(obj *corev1.ConfigMap) { obj.Labels = nil })
 	b.untilGot(e, "Deleted letter >")
 	b.untilFinalizers("letter")
-	b.check(b.client.Delete(t.Context(), b.get("novel")))
+	check.NoError(b, b.client.Delete(t.Context(), b.get("novel")))
 	b.untilGot(e, "Deleted novel >")
 	b.untilFinalizers("novel")
 }

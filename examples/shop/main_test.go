@@ -10,31 +10,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/yaml"
 
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{Cluster: true}))
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
 // usual are the values of a Shop as most users want it.
 var usual = shopv1alpha1.ShopValues{
@@ -45,8 +34,7 @@ var usual = shopv1alpha1.ShopValues{
 // rendering is how the chart is rendered for a revision of a Shop.
 func rendering(t *testing.T, revision int64, change func(*shopv1alpha1.ShopSpec)) manifeststest.Case {
 	t.Helper()
-	generator, err := helm.New(chart, "chart", helm.Options{})
-	check(t, err)
+	generator := check.Must(helm.New(chart, "chart", helm.Options{}))(t)
 	spec := &shopv1alpha1.ShopSpec{ShopValues: usual}
 	change(spec)
 	return manifeststest.Case{
@@ -122,10 +110,9 @@ func TestTheSchemaOfTheChartRefusesWrongValues(t *testing.T) {
 // schema returns the schema of a Shop in its custom resource definition.
 func schema(t *testing.T) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
-	data, err := os.ReadFile("config/crd/shop.example.com_shops.yaml")
-	check(t, err)
+	data := check.Must(os.ReadFile("config/crd/shop.example.com_shops.yaml"))(t)
 	var crd apiextensionsv1.CustomResourceDefinition
-	check(t, yaml.UnmarshalStrict(data, &crd))
+	check.NoError(t, yaml.UnmarshalStrict(data, &crd))
 	version := crd.Spec.Versions[0]
 	if version.Subresources == nil || version.Subresources.Status == nil {
 		t.Error("there is no status subresource")
@@ -134,10 +121,9 @@ func schema(t *testing.T) apiextensionsv1.JSONSchemaProps {
 }
 
 func TestTheChartAndTheDefinitionHaveTheSameDefaults(t *testing.T) {
-	data, err := chart.ReadFile("chart/values.yaml")
-	check(t, err)
+	data := check.Must(chart.ReadFile("chart/values.yaml"))(t)
 	var want map[string]any
-	check(t, yaml.Unmarshal(data, &want))
+	check.NoError(t, yaml.Unmarshal(data, &want))
 	delete(want, "databaseSecret") // a Shop has to name it
 	got := map[string]any{}
 	for field, property := range schema(t).Properties["spec"].Properties {
@@ -145,7 +131,7 @@ func TestTheChartAndTheDefinitionHaveTheSameDefaults(t *testing.T) {
 			continue
 		}
 		var value any
-		check(t, yaml.Unmarshal(property.Default.Raw, &value))
+		check.NoError(t, yaml.Unmarshal(property.Default.Raw, &value))
 		got[field] = value
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -23,6 +23,7 @@ import (
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -46,9 +47,9 @@ func grant(t *testing.T, c client.Client, text string) (granted []rbacv1.PolicyR
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		check(t, c.Create(t.Context(), object))
+		check.NoError(t, c.Create(t.Context(), object))
 		if strings.HasSuffix(object.GetKind(), "Role") {
-			check(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
+			check.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
 			granted = append(granted, role.Rules...)
 		}
 	}
@@ -60,16 +61,11 @@ func TestTheOperatorRunsWithTheRulesThatAreGeneratedForItsChart(t *testing.T) {
 		t.Fatalf("unknown: %q, %v", unknown, err)
 	}
 	generated := rbacrules.Operator{Account: "generated", Group: shopv1alpha1.GroupVersion.Group, Resource: "shops", Namespace: operatorNamespace}
-	text, err := generated.YAML(kinds)
-	check(t, err)
+	text := check.Must(generated.YAML(kinds))(t)
 	config := env.Shared(t).Config()
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"config/crd"}}); err != nil {
-		t.Fatal(err)
-	}
-	scheme, err := options().Scheme()
-	check(t, err)
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	check(t, err)
+	check.Must(envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"config/crd"}}))(t)
+	scheme := check.Must(options().Scheme())(t)
+	c := check.Must(client.New(config, client.Options{Scheme: scheme}))(t)
 	granted := grant(t, c, text)
 	operator := componenttest.Operator[*shopv1alpha1.Shop]{
 		Config: config, Scheme: scheme, As: &rest.ImpersonationConfig{UserName: "system:serviceaccount:" + operatorNamespace + ":" + generated.Account},

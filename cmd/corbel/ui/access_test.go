@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // unreachable is a cluster that is not asked.
@@ -18,8 +20,7 @@ var unreachable = &rest.Config{Host: "https://127.0.0.1:1"}
 
 func newServer(t *testing.T, options Options) *Server {
 	t.Helper()
-	s, err := New(unreachable, options)
-	check(t, err)
+	s := check.Must(New(unreachable, options))(t)
 	t.Cleanup(s.Close)
 	return s
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -43,21 +44,12 @@ type bed struct {
 func openBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{TB: t, env: env.Shared(t)}
-	c, err := shops.Client(b.env)
-	check(b, err)
+	c := check.Must(shops.Client(b.env))(b)
 	b.client = c
-	manager, err := shops.Operator(t.Context(), b.env, c, "../../..", keys{})
-	check(b, err)
+	manager := check.Must(shops.Operator(t.Context(), b.env, c, "../../..", keys{}))(b)
 	env.Run(t, manager)
-	check(b, shops.Create(t.Context(), c, "corner"))
+	check.NoError(b, shops.Create(t.Context(), c, "corner"))
 	return b
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // keys generates a Secret with a value that changes with the spec.
@@ -82,8 +74,7 @@ func (b *bed) untilReady(revision int64) {
 		}
 		return err
 	})
-	_, err := shops.AwaitReady(b.Context(), b.client, "corner")
-	check(b, err)
+	check.Must(shops.AwaitReady(b.Context(), b.client, "corner"))(b)
 }
 
 // browser asks a server as the page does.
@@ -100,11 +91,9 @@ const token = "the token of the tests"
 // serve serves a page, and opens it.
 func serve(t testing.TB, config *rest.Config, options Options) *browser {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	listener := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	options.Address, options.Token = listener.Addr().String(), token
-	s, err := New(config, options)
-	check(t, err)
+	s := check.Must(New(config, options))(t)
 	server := httptest.NewUnstartedServer(s)
 	_ = server.Listener.Close()
 	server.Listener = listener
@@ -120,18 +109,15 @@ func serve(t testing.TB, config *rest.Config, options Options) *browser {
 // request asks, and returns the status and the answer.
 func (p *browser) request(method, path, body string) (int, string) {
 	p.Helper()
-	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
-	check(p, err)
+	r := check.Must(http.NewRequest(method, p.url+path, strings.NewReader(body)))(p)
 	r.Header.Set(tokenHeader, token)
 	if method == http.MethodPost {
 		r.Header.Set("X-Corbel", "1")
 		r.Header.Set("Content-Type", "application/json")
 	}
-	response, err := p.client.Do(r)
-	check(p, err)
+	response := check.Must(p.client.Do(r))(p)
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	check(p, err)
+	text := check.Must(io.ReadAll(response.Body))(p)
 	p.heard(text)
 	return response.StatusCode, string(text)
 }
@@ -164,13 +150,11 @@ type received struct {
 func (p *browser) listen(path string) <-chan received {
 	p.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.Context()))
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"api/stream"+path, nil)
-	check(p, err)
+	r := check.Must(http.NewRequestWithContext(ctx, http.MethodGet, p.url+"api/stream"+path, nil))(p)
 	query := r.URL.Query()
 	query.Set("token", token)
 	r.URL.RawQuery = query.Encode()
-	response, err := p.client.Do(r)
-	check(p, err)
+	response := check.Must(p.client.Do(r))(p)
 	if response.StatusCode != http.StatusOK {
 		p.Fatal(response.Status)
 	}

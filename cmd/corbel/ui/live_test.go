@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -137,7 +138,7 @@ func refuses(t *testing.T, b *bed, p *browser) {
 		}
 	}
 	s := shops.New("corner")
-	check(b, b.client.Get(b.Context(), client.ObjectKeyFromObject(s), s))
+	check.NoError(b, b.client.Get(b.Context(), client.ObjectKeyFromObject(s), s))
 	if len(s.Annotations) > 1 { // that of the plan
 		t.Errorf("written: %v", s.Annotations)
 	}
@@ -148,7 +149,7 @@ func (b *bed) edit(object client.Object, name, patch string) {
 	b.Helper()
 	object.SetNamespace(shops.Namespace)
 	object.SetName(name)
-	check(b, b.client.Patch(b.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")))
+	check.NoError(b, b.client.Patch(b.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")))
 }
 
 // seesDrift changes dependents: also a Secret. Its values are not shown.
@@ -162,7 +163,7 @@ func (p *browser) seesDrift(b *bed, events <-chan received) {
 	}
 	b.edit(&appsv1.Deployment{}, "corner-cache", `{"spec":{"template":{"spec":{"containers":[{"name":"cache","image":"registry.example.com/missing:1.0"}]}}}}`)
 	p.await(events, "dependent", `"key":"apps/Deployment/market/corner-cache"`)
-	check(b, b.client.Delete(b.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: shops.Namespace, Name: "corner-worker"}}))
+	check.NoError(b, b.client.Delete(b.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: shops.Namespace, Name: "corner-worker"}}))
 	p.await(events, "dependent", `"key":"/Service/market/corner-worker"`) // missing, or already created again
 	var shown tree
 	p.get("api/tree"+about, &shown)
@@ -180,12 +181,11 @@ func (p *browser) plansAndGoesBack(b *bed, events <-chan received) {
 		if status != http.StatusOK {
 			p.Fatalf("%s %s: %d %s", path, body, status, text)
 		}
-		check(b, json.Unmarshal([]byte(text), into))
+		check.NoError(b, json.Unmarshal([]byte(text), into))
 	}
 	var spec map[string]string
 	p.get("api/spec"+about, &spec)
-	edited, err := json.Marshal(map[string]string{"spec": strings.Replace(spec["yaml"], "discount: 10", "discount: 20", 1)})
-	check(b, err)
+	edited := check.Must(json.Marshal(map[string]string{"spec": strings.Replace(spec["yaml"], "discount: 10", "discount: 20", 1)}))(b)
 	var plan planAnswer
 	if post("api/plan", string(edited), &plan); plan.ExitCode == 0 || !strings.Contains(plan.Text, "revision 1 → 2") || !strings.Contains(plan.Text, "corner-keys") || plan.Summary == "" {
 		p.Errorf("plan: %+v", plan)
@@ -252,12 +252,12 @@ func awaitGoroutines(t *testing.T, most int) {
 // losesTheServer kills the API server under the streams, and changes a dependent when it is back.
 func (p *browser) losesTheServer(b *bed, events <-chan received) {
 	p.Helper()
-	check(b, b.env.KillAPIServer())
+	check.NoError(b, b.env.KillAPIServer())
 	p.await(events, "connection", `"ok":false`)
 	if status, text := p.request(http.MethodGet, "api/tree"+about, ""); status != http.StatusBadGateway {
 		p.Errorf("a tree without the API server: %d %s", status, text)
 	}
-	check(b, b.env.RestartAPIServer(b.Context()))
+	check.NoError(b, b.env.RestartAPIServer(b.Context()))
 	p.await(events, "connection", `"ok":true`)
 	p.await(events, "reset", "")
 	env.Until(b, "an object is changed", func() error {

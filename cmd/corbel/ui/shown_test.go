@@ -32,6 +32,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var shopKind = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Shop"}
@@ -85,8 +86,7 @@ func offline(t testing.TB, objects ...client.Object) *Server {
 			return w, err
 		},
 	})
-	s, err := New(unreachable, Options{})
-	check(t, err)
+	s := check.Must(New(unreachable, Options{}))(t)
 	kinds := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
 		GroupVersion: "shop.example.com/v1", APIResources: []metav1.APIResource{{Name: "shops", Kind: "Shop", Namespaced: true, Verbs: []string{"get", "list"}, Categories: []string{inspect.Category}}},
 	}}}}
@@ -313,8 +313,7 @@ func TestATreeThatCannotBeReadSaysWhy(t *testing.T) {
 		_ = l.readAll(ctx)
 		var got []string
 		for _, e := range l.queue.take() {
-			data, err := json.Marshal(e.data)
-			check(t, err)
+			data := check.Must(json.Marshal(e.data))(t)
 			got = append(got, e.name+" "+string(data))
 		}
 		name, text, _ := strings.Cut(step.want, " ")
@@ -369,8 +368,7 @@ func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
 	state := &fleetState{complete: make(chan struct{}), queues: map[*queue]bool{q: true}, types: map[string]*typeState{}}
 	f := s.fleet
 	f.state = state
-	known, err := s.cluster.known(ctx, time.Hour)
-	check(t, err)
+	known := check.Must(s.cluster.known(ctx, time.Hour))(t)
 	another := known.types[0]
 	another.Version = "v2"
 	for _, step := range []struct {
@@ -398,9 +396,7 @@ func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
 			for _, followed := range state.types {
 				kind += followed.kind.String()
 			}
-			if kind != step.kind {
-				t.Errorf("%s: %q is followed", step.what, kind)
-			}
+			check.SameNamed(t, step.what, step.kind, kind)
 		})
 		for _, e := range q.take() {
 			if c, ok := e.data.(change); ok && c.Op == "gone" != step.gone {

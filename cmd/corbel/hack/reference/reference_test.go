@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // root is the root of the repository.
@@ -32,14 +34,8 @@ func TestTheReferenceIsWhatTheSourcesSay(t *testing.T) {
 			t.Errorf("%s/%s is out of date, make generate writes it (-want +got):\n%s", folder, name, d)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := os.ReadFile(filepath.Join(root, folder, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := check.Must(filepath.Glob(filepath.Join(root, folder, "*.md")))(t)
+	index := check.Must(os.ReadFile(filepath.Join(root, folder, "README.md")))(t)
 	for _, file := range files {
 		name := filepath.Base(file)
 		if _, written := pages[name]; !written && name != "README.md" {
@@ -53,10 +49,7 @@ func TestTheReferenceIsWhatTheSourcesSay(t *testing.T) {
 
 // TestEveryStructOfOptionsHasATable finds options that no page has.
 func TestEveryStructOfOptionsHasATable(t *testing.T) {
-	s, err := load(root, "pkg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := check.Must(load(root, "pkg"))(t)
 	if names := (&reference{source: s}).unlisted(); len(names) > 0 {
 		t.Errorf("add these structs to optionTypes or to otherOptions: %s", strings.Join(names, ", "))
 	}
@@ -99,10 +92,7 @@ func literalReasons(s *source) []string {
 
 // TestEveryReasonIsAConstant finds reasons that no page can have, because they stand in the middle of code.
 func TestEveryReasonIsAConstant(t *testing.T) {
-	s, err := load(root, "api", "pkg", "internal", "cmd/corbel/internal", "cmd/corbel/ui")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := check.Must(load(root, "api", "pkg", "internal", "cmd/corbel/internal", "cmd/corbel/ui"))(t)
 	if found := literalReasons(s); len(found) > 0 {
 		t.Errorf("make constants of these reasons, and say in their comments what to do:\n%s", strings.Join(found, "\n"))
 	}

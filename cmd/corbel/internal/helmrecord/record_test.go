@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/internal/helmrelease"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestARecordIsReadAsItWasMade(t *testing.T) {
@@ -28,9 +29,7 @@ func TestARecordIsReadAsItWasMade(t *testing.T) {
 		HookObjects: []*unstructured.Unstructured{object("Pod", "c", map[string]string{HookKey: "pre-delete, post-delete", hookWeight: "-5"})},
 	}
 	secret, err := Record(made, map[string]any{"tls": map[string]any{"enabled": false}}, "why", func(o *unstructured.Unstructured) string { return "shop/templates/" + o.GetName() + ".yaml" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	read, err := helmrelease.Decode(secret.Data[helmrelease.Entry])
 	if diff := cmp.Diff(made, read); diff != "" || err != nil {
 		t.Errorf("%v, -made +read:\n%s", err, diff)
@@ -40,18 +39,10 @@ func TestARecordIsReadAsItWasMade(t *testing.T) {
 		t.Errorf("%s of type %s, labels -want +got:\n%s", secret.Name, secret.Type, diff)
 	}
 	content, err := helmrelease.Unpack(secret.Data[helmrelease.Entry])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`"events":["pre-delete","post-delete"]`, `"weight":-5`, `"delete_policies":["before-hook-creation"]`, `# Source: shop/templates/a.yaml`, `"description":"why"`, `"values":{"tls":{"enabled":false}}`} {
-		if !strings.Contains(string(content), want) {
-			t.Errorf("lacks %s:\n%s", want, content)
-		}
-	}
+	check.NoError(t, err)
+	check.Contains(t, string(content), `"events":["pre-delete","post-delete"]`, `"weight":-5`, `"delete_policies":["before-hook-creation"]`, `# Source: shop/templates/a.yaml`, `"description":"why"`, `"values":{"tls":{"enabled":false}}`)
 
-	if err := SetStatus(secret, helmrelease.StatusDeployed); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, SetStatus(secret, helmrelease.StatusDeployed))
 	made.Status = helmrelease.StatusDeployed
 	read, err = helmrelease.Decode(secret.Data[helmrelease.Entry])
 	if diff := cmp.Diff(made, read); diff != "" || err != nil || secret.Labels["status"] != helmrelease.StatusDeployed {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var now = time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
@@ -102,10 +103,7 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 		"an unreadable state":          {[]client.Object{definition(current...), shop(map[string]any{"state": map[string]any{}})}, "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			findings, err := newServer(test.objects...).Check(t.Context(), []Type{shopType}, "", now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			findings := check.Must(newServer(test.objects...).Check(t.Context(), []Type{shopType}, "", now))(t)
 			var problems []string
 			for _, finding := range findings {
 				if finding.Problem {
@@ -122,9 +120,7 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 
 func TestAnOperatorOfSeveralTypesIsCheckedOnce(t *testing.T) {
 	s := newServer(definition(current...), reconciledBy("a", "system"), reconciledBy("b", "system"), leaseOf("system", time.Second))
-	if _, err := s.Check(t.Context(), []Type{shopType, shopType, shopType}, "", now); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(s.Check(t.Context(), []Type{shopType, shopType, shopType}, "", now))(t)
 	if len(s.requests) != 10 { // three definitions, three lists, the shared types, one lease, those of its name and the Deployments beside it
 		t.Errorf("%d requests:\n%s", len(s.requests), strings.Join(s.requests, "\n"))
 	}
@@ -167,9 +163,7 @@ func TestRulesFollowFromTheInventory(t *testing.T) {
 	rules, err := (&newServer().Reader).Rules(v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{
 		item("ConfigMap", "b", "x"), item("ConfigMap", "b", "y"), item("Service", "b", "x"), item("Namespace", "", "b"), item("Gone", "b", "x"),
 	}})
-	if err == nil || !strings.Contains(err.Error(), "does not serve Gone any more") {
-		t.Error(err)
-	}
+	check.Fails(t, err, "does not serve Gone any more")
 	if len(rules) != 2 || rules[0].Rules[0].Resources[0] != "namespaces" || !slices.Equal(rules[1].Rules[0].Resources, []string{"configmaps", "services"}) {
 		t.Errorf("%+v", rules)
 	}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var (
@@ -98,10 +98,7 @@ func newServer(objects ...client.Object) *server {
 
 func (s *server) component(t *testing.T) Component {
 	t.Helper()
-	c, err := s.Get(t.Context(), shopType, client.ObjectKey{Namespace: "market", Name: "corner"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(s.Get(t.Context(), shopType, client.ObjectKey{Namespace: "market", Name: "corner"}))(t)
 	s.requests = nil
 	return c
 }
@@ -118,18 +115,13 @@ func TestObjectsOfOneTypeAreOneRequest(t *testing.T) {
 	s := newServer(shop(map[string]any{"reconciler": "shop.example.com", "ownerID": ownerID, "state": "Ready",
 		"inventory": inventoryOf("v1 ConfigMap market/a", "v1 ConfigMap market/b", "v1 ConfigMap market/gone", "v1 Secret market/s")}),
 		dependent("ConfigMap", "a"), dependent("ConfigMap", "b"), dependent("Secret", "s"))
-	dependents, err := s.Dependents(t.Context(), s.component(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dependents := check.Must(s.Dependents(t.Context(), s.component(t)))(t)
 	got := map[string]State{}
 	for _, d := range dependents {
 		got[d.String()] = d.State
 	}
 	want := map[string]State{"ConfigMap market/a": StateReady, "ConfigMap market/b": StateReady, "ConfigMap market/gone": StateMissing, "Secret market/s": StateReady}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 	if len(s.requests) != 4 { // the list, the one that it lacks, the single one, and the list of shared types
 		t.Errorf("requests: %q", s.requests)
 	}
@@ -147,18 +139,13 @@ func TestSharedTypesAreShownBeforeTheDependents(t *testing.T) {
 	}
 	s := newServer(shop(map[string]any{"reconciler": "shop.example.com", "ownerID": ownerID, "state": "Ready", "inventory": inventoryOf("v1 ConfigMap market/a")}),
 		dependent("ConfigMap", "a"), definition("queues.queue.example.com", "shop.example.com/shared"), definition("others.queue.example.com", "other.example.com/shared"))
-	dependents, err := s.Dependents(t.Context(), s.component(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dependents := check.Must(s.Dependents(t.Context(), s.component(t)))(t)
 	var got []string
 	for _, d := range dependents {
 		got = append(got, d.Stage.Title+": "+d.String()+" "+string(d.State))
 	}
 	want := []string{"shared by all components: CustomResourceDefinition queues.queue.example.com Ready", "wave 0: ConfigMap market/a Ready"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 }
 
 func TestAForbiddenListIsReadOneByOne(t *testing.T) {
@@ -197,9 +184,7 @@ func TestADamagedInventoryShowsWhatCanBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(shop(map[string]any{"reconciler": "shop.example.com", "ownerID": ownerID, "state": "Ready", "inventory": test.inventory}))
 			_, err := s.Dependents(t.Context(), s.component(t))
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.state) {
-				t.Errorf("%v", err)
-			}
+			check.Fails(t, err, test.want, test.state)
 			if IsLost(err) == (name == "a newer format") {
 				t.Errorf("lost: %v", IsLost(err))
 			}
@@ -268,9 +253,7 @@ func TestValuesOfSecretsDoNotLeave(t *testing.T) {
 	var d Dependent
 	d.assess("shop.example.com", secret, nil)
 	want := []Field{{"data.password", `"***"`}, {"metadata.annotations.note", "***"}}
-	if diff := cmp.Diff(want, d.Changes[0].Fields); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, d.Changes[0].Fields)
 	delete(d.Object.Object["metadata"].(map[string]any), "managedFields")
 	if text := fmt.Sprint(d.Object.Object["data"]); strings.Contains(text, "Y2FuYXJ5") || d.Object.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" {
 		t.Error(text)
@@ -289,9 +272,7 @@ func TestChangesOfOthersAreNamedWithFieldAndValue(t *testing.T) {
 		{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:x":{}}}}`)},
 	})
 	want := []Change{{Manager: "kubectl-edit", Fields: []Field{{"spec.template.spec.containers[name=web].image", `"b"`}}}}
-	if diff := cmp.Diff(want, changesBy(object, "shop.example.com")); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, changesBy(object, "shop.example.com"))
 	if got := changesBy(object, "another.example.com"); got != nil {
 		t.Error(got)
 	}

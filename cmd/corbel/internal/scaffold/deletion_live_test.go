@@ -19,26 +19,24 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
 // protection returns the objects of the chart of an operator that protect its components.
 func protection(t *testing.T, o Options, values map[string]any) (objects []client.Object) {
 	t.Helper()
-	check(t, o.validate())
-	files, err := contents{Options: o}.files()
-	check(t, err)
+	check.NoError(t, o.validate())
+	files := check.Must(contents{Options: o}.files())(t)
 	chart := fstest.MapFS{}
 	for name, content := range files {
 		if strings.HasPrefix(name, "deploy/") {
 			chart[name] = &fstest.MapFile{Data: content}
 		}
 	}
-	generator, err := helm.New(chart, "deploy", helm.Options{KubeVersion: kubeVersion})
-	check(t, err)
+	generator := check.Must(helm.New(chart, "deploy", helm.Options{KubeVersion: kubeVersion}))(t)
 	ctx := manifests.Context{ReconcilerName: o.Group, Revision: 1}.In(t.Context())
-	rendered, err := manifests.Generate(ctx, generator, "shop-system", "shop-operator", types.UnstructurableMap(values))
-	check(t, err)
+	rendered := check.Must(manifests.Generate(ctx, generator, "shop-system", "shop-operator", types.UnstructurableMap(values)))(t)
 	for _, object := range rendered {
 		if strings.HasPrefix(object.GetObjectKind().GroupVersionKind().Kind, "ValidatingAdmissionPolicy") {
 			objects = append(objects, object)
@@ -67,14 +65,13 @@ func TestAComponentIsNotDeletedWithoutAConfirmation(t *testing.T) {
 		t.Errorf("components are protected by default: %v", objects)
 	}
 	e := env.New(t, env.Options{})
-	c, err := client.New(e.Config(), client.Options{})
-	check(t, err)
+	c := check.Must(client.New(e.Config(), client.Options{}))(t)
 	create := func(object client.Object) {
 		t.Helper()
-		check(t, c.Create(t.Context(), object))
+		check.NoError(t, c.Create(t.Context(), object))
 	}
 	var definition unstructured.Unstructured
-	check(t, yaml.Unmarshal([]byte(gadgets), &definition.Object))
+	check.NoError(t, yaml.Unmarshal([]byte(gadgets), &definition.Object))
 	create(&definition)
 	gadget := func(namespace, name string) *unstructured.Unstructured {
 		t.Helper()
@@ -99,7 +96,7 @@ func TestAComponentIsNotDeletedWithoutAConfirmation(t *testing.T) {
 	confirm := func(object client.Object, value string) {
 		t.Helper()
 		object.SetAnnotations(map[string]string{"gadget.example.com/confirm-deletion": value})
-		check(t, c.Update(t.Context(), object))
+		check.NoError(t, c.Update(t.Context(), object))
 	}
 	protect := func(o Options, component client.Object) {
 		t.Helper()
@@ -127,12 +124,12 @@ func TestAComponentIsNotDeletedWithoutAConfirmation(t *testing.T) {
 	}
 
 	// Nothing can be kept in a namespace that is being deleted. The server knows after a moment that it is.
-	check(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "closing"}}))
+	check.NoError(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "closing"}}))
 	env.Until(t, "delete the component with its namespace", func() error { return c.Delete(t.Context(), closing) })
 
 	// helm uninstall deletes the components before the policy: it goes on when they are confirmed, or the protection is off.
 	for _, object := range protection(t, o, map[string]any{"deletionProtection": true}) {
-		check(t, c.Delete(t.Context(), object))
+		check.NoError(t, c.Delete(t.Context(), object))
 	}
 	env.Until(t, "delete a component without a policy", func() error { return c.Delete(t.Context(), second) })
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -25,9 +25,8 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 // The API server keeps a null in the field values, and drops that of a typed field, which gets its default.
 func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
-	c, err := client.New(env.Shared(t).Config(), client.Options{})
-	check(t, err)
-	check(t, apiextensionsv1.AddToScheme(c.Scheme()))
+	c := check.Must(client.New(env.Shared(t).Config(), client.Options{}))(t)
+	check.NoError(t, apiextensionsv1.AddToScheme(c.Scheme()))
 	object := func(properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: properties}
 	}
@@ -41,7 +40,7 @@ func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
 		Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "shops", Kind: "Shop"},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema}}},
 	}}
-	check(t, c.Create(t.Context(), definition))
+	check.NoError(t, c.Create(t.Context(), definition))
 	shop := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "nulls.example.com/v1", "kind": "Shop", "metadata": map[string]any{"namespace": "default", "name": "sample"},
 		"spec": map[string]any{"size": nil, "tag": nil, "values": map[string]any{"greeting": nil, "image": map[string]any{"tag": nil}}},
@@ -49,18 +48,16 @@ func TestNullInValuesRemovesADefaultOfTheChart(t *testing.T) {
 	env.Until(t, "the type is served", func() error { return c.Create(t.Context(), shop) })
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(shop.GroupVersionKind())
-	check(t, c.Get(t.Context(), client.ObjectKeyFromObject(shop), stored))
+	check.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(shop), stored))
 	parameters := component.MergedParameters(stored.Object["spec"], "values")
 	want := map[string]any{"size": int64(1), "greeting": nil, "image": map[string]any{"tag": nil}}
-	if diff := cmp.Diff(want, parameters); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, parameters)
 	generator, err := helm.New(fstest.MapFS{
 		"Chart.yaml":       {Data: []byte(chartHead)},
 		"values.yaml":      {Data: []byte("greeting: hello\nimage: {tag: a, name: b}\nsize: 2\n")},
 		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {values: {{ toJson .Values | quote }}}\n")},
 	}, ".", helm.Options{})
-	check(t, err)
+	check.NoError(t, err)
 	ctx := manifests.Context{ReconcilerName: "nulls.example.com", Revision: 1}.In(t.Context())
 	objects, err := manifests.Generate(ctx, generator, "default", "sample", types.UnstructurableMap(parameters))
 	if err != nil || len(objects) != 1 {

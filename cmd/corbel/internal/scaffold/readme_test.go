@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestTheTableOfFieldsFollowsFromTheTypes(t *testing.T) {
@@ -19,8 +19,7 @@ func TestTheTableOfFieldsFollowsFromTheTypes(t *testing.T) {
 		"\tLabels map[string]string `json:\"labels,omitzero\"`\n\tPort *intstr.IntOrString `json:\"port\"`\n\tAny *apiextensionsv1.JSON `json:\"any\"`\n}\n" +
 		"type ShopImage struct {\n\t// +kubebuilder:default=\"a`b\"\n\tTag *string `json:\"tag\"`\n}\ntype ShopHost struct {\n\tPaths [][]string `json:\"paths\"`\n\tMore []ShopHost `json:\"-\"`\n}\n"
 	files := map[string][]byte{"api/v1/shop.go": []byte(types), "api/v1/values.go": []byte(values), "api/v2/shop.go": []byte("package v2\n"), "main.go": []byte("package main\n")}
-	got, err := fieldTable(files, Options{Kind: "Shop", Version: "v1"})
-	check(t, err)
+	got := check.Must(fieldTable(files, Options{Kind: "Shop", Version: "v1"}))(t)
 	want := []string{
 		"| field | type | default | what it is |", "|---|---|---|---|",
 		"| `image.tag` | string | `a'b` |  |", "| `hosts[].paths` | list of list of string |  |  |", "| `resources` | ResourceRequirements |  |  |",
@@ -28,22 +27,14 @@ func TestTheTableOfFieldsFollowsFromTheTypes(t *testing.T) {
 		"| `…` | fields of Part |  |  |", "| `size` | integer | `3` | Size is the size \\| number. |",
 		"| `timeout` | duration | `10m` | how long the component may take to become ready |", "",
 	}
-	if diff := cmp.Diff(want, strings.Split(got, "\n")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if _, err := fieldTable(files, Options{Kind: "Other", Version: "v1"}); err == nil || !strings.Contains(err.Error(), "has no struct OtherSpec") {
-		t.Errorf("got %v", err)
-	}
+	check.Equal(t, want, strings.Split(got, "\n"))
+	check.Fails(t, check.ErrorOf(fieldTable(files, Options{Kind: "Other", Version: "v1"})), "has no struct OtherSpec")
 }
 
 func TestTheReadmeListsAllFields(t *testing.T) {
 	project, _ := newProject(t, Options{}, "Chart.yaml", chartHead, "values.yaml", "greeting: hello\nreplicaCount: 1\n", "templates/a.yaml", configMap)
 	readme := read(t, project, "README.md")
-	for _, want := range []string{"| `replicaCount` | integer | `1` |", "| `values` | any |", "| `suspend`, `suspendUntil`, `suspendReason` |", "| `patches`, `images` |", "| `rollbackOnFailure` |"} {
-		if !strings.Contains(readme, want) {
-			t.Errorf("lacks %q:\n%s", want, readme)
-		}
-	}
+	check.Contains(t, readme, "| `replicaCount` | integer | `1` |", "| `values` | any |", "| `suspend`, `suspendUntil`, `suspendReason` |", "| `patches`, `images` |", "| `rollbackOnFailure` |")
 	if changed, err := WriteFieldTable(project); changed || err != nil {
 		t.Errorf("changed %t, %v", changed, err)
 	}
@@ -63,7 +54,7 @@ func TestTheReadmeListsAllFields(t *testing.T) {
 	if changed, err := WriteFieldTable(project); changed || err != nil {
 		t.Errorf("without a table: changed %t, %v", changed, err)
 	}
-	check(t, os.Remove(filepath.Join(project, "README.md")))
+	check.NoError(t, os.Remove(filepath.Join(project, "README.md")))
 	if changed, err := WriteFieldTable(project); changed || err != nil {
 		t.Errorf("without a README: changed %t, %v", changed, err)
 	}

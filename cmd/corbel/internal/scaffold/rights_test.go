@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
@@ -74,15 +76,10 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := test.contents
 			c.Name, c.Kind, c.Group, c.Form, c.Folder = "shop-operator", "Shop", "shop.example.com", FormChart, "chart"
-			check(t, c.validate())
-			files, err := c.files()
-			check(t, err)
+			check.NoError(t, c.validate())
+			files := check.Must(c.files())(t)
 			for file, parts := range test.has {
-				for _, part := range parts {
-					if !strings.Contains(string(files[file]), part) {
-						t.Errorf("%s lacks %q:\n%s", file, part, files[file])
-					}
-				}
+				check.Contains(t, string(files[file]), parts...)
 			}
 			for file, parts := range test.lacks {
 				for _, part := range parts {
@@ -104,7 +101,7 @@ func learnFrom(t *testing.T, o Options, own map[string]any, files ...string) (le
 	stage := t.TempDir()
 	writeFiles(t, filepath.Join(stage, folders[o.Form]), files...)
 	o.Name, o.Kind, o.Group = "shop-operator", "Shop", "shop.example.com"
-	check(t, o.validate())
+	check.NoError(t, o.validate())
 	return learn(t.Context(), &o, stage, nil, own)
 }
 
@@ -134,7 +131,7 @@ func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
 				}
 				return
 			}
-			check(t, err)
+			check.NoError(t, err)
 			if learned.escalates != test.escalates || learned.createsNamespaces != test.createsNamespaces {
 				t.Errorf("escalates %t, creates namespaces %t", learned.escalates, learned.createsNamespaces)
 			}
@@ -182,8 +179,7 @@ func TestAnOperatorThatCanHaveOneComponentOnlyIsNamed(t *testing.T) {
 		"a kustomization":                 {FormKustomize, []string{"kustomization.yaml", "resources: [a.yaml]", "a.yaml", class("a")}, nil, "PriorityClass a (1 in all)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			learned, err := learnFrom(t, Options{Form: test.form}, test.own, test.files...)
-			check(t, err)
+			learned := check.Must(learnFrom(t, Options{Form: test.form}, test.own, test.files...))(t)
 			notes := slices.DeleteFunc(learned.notes, func(note string) bool { return !strings.HasPrefix(note, "there can be one component only") })
 			if len(notes) == 0 && test.want == "" {
 				return

@@ -12,21 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/modfile"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAllMistakesInOptionsAreListed(t *testing.T) {
 	o := Options{Name: "Shop_Operator", Kind: "shop", Group: "shop", Version: "1", Module: "a b", Spec: "some", Form: FormGo, Fields: []string{"a"}}
-	err := o.validate()
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, want := range []string{"name of the operator", "--kind", "--group", "--version", "--module", "--spec \"some\"", "are for charts"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("lacks %q:\n%v", want, err)
-		}
-	}
+	check.Fails(t, o.validate(), "name of the operator", "--kind", "--group", "--version", "--module", "--spec \"some\"", "are for charts")
 	for _, name := range []string{"on", "2048", "true", "Shop", "a_b_c"} {
 		o := Options{Name: name, Kind: "Shop", Group: "shop.example.com", Form: FormGo}
 		if err := o.validate(); err == nil || !strings.Contains(err.Error(), "name of the operator") {
@@ -47,9 +40,7 @@ func TestAllMistakesInOptionsAreListed(t *testing.T) {
 		"Shop": "shops", "Proxy": "proxies", "Policy": "policies", "Gateway": "gateways", "Ingress": "ingresses", "Prometheus": "prometheuses", "Redis": "redises",
 		"Box": "boxes", "Batch": "batches", "Mesh": "meshes", "Database": "databases",
 	} {
-		if got := (Options{Kind: kind}).Plural(); got != want {
-			t.Errorf("%s: got %s, want %s", kind, got, want)
-		}
+		check.SameNamed(t, kind, want, (Options{Kind: kind}).Plural())
 	}
 }
 
@@ -60,10 +51,8 @@ func archive(t *testing.T, files map[string]string, links ...string) string {
 	zipped := gzip.NewWriter(&out)
 	packed := tar.NewWriter(zipped)
 	add := func(header *tar.Header, text string) {
-		check(t, packed.WriteHeader(header))
-		if _, err := packed.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, packed.WriteHeader(header))
+		check.Must(packed.Write([]byte(text)))(t)
 	}
 	for name, text := range files {
 		add(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}, text)
@@ -71,10 +60,10 @@ func archive(t *testing.T, files map[string]string, links ...string) string {
 	for _, name := range links {
 		add(&tar.Header{Name: name, Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}, "")
 	}
-	check(t, packed.Close())
-	check(t, zipped.Close())
+	check.NoError(t, packed.Close())
+	check.NoError(t, zipped.Close())
 	name := filepath.Join(t.TempDir(), "chart.tgz")
-	check(t, os.WriteFile(name, out.Bytes(), 0o644))
+	check.NoError(t, os.WriteFile(name, out.Bytes(), 0o644))
 	return name
 }
 
@@ -82,11 +71,11 @@ func TestSources(t *testing.T) {
 	folder := t.TempDir()
 	writeFiles(t, folder, "Chart.yaml", "name: a", "templates/_helpers.tpl", "x", "templates/.hidden", "x", ".git/config", "x", "shared/a.txt", "x", "docs/a.md", "x",
 		"ci/deep/values.yaml", "x", "charts/db/README.md", "x", ".helmignore", "# what is not packed\n/docs/\nci/\n*.md\n")
-	check(t, os.Symlink("shared", filepath.Join(folder, "linked")))
+	check.NoError(t, os.Symlink("shared", filepath.Join(folder, "linked")))
 	outside := t.TempDir()
-	check(t, os.Symlink("/etc/passwd", filepath.Join(outside, "Chart.yaml")))
+	check.NoError(t, os.Symlink("/etc/passwd", filepath.Join(outside, "Chart.yaml")))
 	noChart := filepath.Join(t.TempDir(), "notes.txt")
-	check(t, os.WriteFile(noChart, []byte("text"), 0o644))
+	check.NoError(t, os.WriteFile(noChart, []byte("text"), 0o644))
 	for name, test := range map[string]struct {
 		form   Form
 		origin string
@@ -113,7 +102,7 @@ func TestSources(t *testing.T) {
 				}
 				return
 			}
-			check(t, err)
+			check.NoError(t, err)
 			if _, err := os.Stat(filepath.Join(stage, "chart", "templates", "_helpers.tpl")); err != nil {
 				t.Error(err)
 			}
@@ -136,11 +125,8 @@ func TestTheProjectRequiresTheLibraryAndTheCommand(t *testing.T) {
 		{Corbel{Version: "v0.0.0", Folder: "/src/corbel"}, []string{library + " => /src/corbel", command + " => /src/corbel/cmd/corbel"}},
 	} {
 		project := filepath.Join(t.TempDir(), "shop-operator")
-		if _, err := Create(t.Context(), Options{Kind: "Shop", Group: "shop.example.com"}, Source{Form: FormGo}, test.corbel, project, Toolchain{Go: "true"}); err != nil {
-			t.Fatal(err)
-		}
-		parsed, err := modfile.Parse("go.mod", []byte(read(t, project, "go.mod")), nil)
-		check(t, err)
+		check.Must(Create(t.Context(), Options{Kind: "Shop", Group: "shop.example.com"}, Source{Form: FormGo}, test.corbel, project, Toolchain{Go: "true"}))(t)
+		parsed := check.Must(modfile.Parse("go.mod", []byte(read(t, project, "go.mod")), nil))(t)
 		var required, replaced []string
 		for _, r := range parsed.Require {
 			required = append(required, r.Mod.String())
@@ -148,12 +134,8 @@ func TestTheProjectRequiresTheLibraryAndTheCommand(t *testing.T) {
 		for _, r := range parsed.Replace {
 			replaced = append(replaced, r.Old.Path+" => "+r.New.Path)
 		}
-		if diff := cmp.Diff([]string{library + "@" + test.corbel.Version, command + "@" + test.corbel.Version}, required); diff != "" {
-			t.Errorf("required (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(test.want, replaced); diff != "" {
-			t.Errorf("replaced (-want +got):\n%s", diff)
-		}
+		check.EqualNamed(t, "required", []string{library + "@" + test.corbel.Version, command + "@" + test.corbel.Version}, required)
+		check.EqualNamed(t, "replaced", test.want, replaced)
 	}
 }
 
@@ -161,7 +143,7 @@ func TestTheProjectRequiresTheLibraryAndTheCommand(t *testing.T) {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "go")
-	check(t, os.WriteFile(name, []byte("#!/bin/sh\n"+text), 0o700))
+	check.NoError(t, os.WriteFile(name, []byte("#!/bin/sh\n"+text), 0o700))
 	return name
 }
 
@@ -223,17 +205,15 @@ func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
 func writeFiles(t *testing.T, folder string, files ...string) {
 	t.Helper()
 	for i := 0; i < len(files); i += 2 {
-		check(t, writeFile(filepath.Join(folder, files[i]), []byte(files[i+1])))
+		check.NoError(t, writeFile(filepath.Join(folder, files[i]), []byte(files[i+1])))
 	}
 }
 
 func TestAnUpdateTakesItsSourceFromOutside(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "shop-operator")
 	o := Options{Name: "shop-operator", Module: "example.com/a", Kind: "Shop", Group: "shop.example.com", Version: "v1", Form: FormChart}
-	check(t, writeFile(filepath.Join(folder, "chart", "Chart.yaml"), []byte("name: a")))
-	if _, err := recordOf(o, folder); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, writeFile(filepath.Join(folder, "chart", "Chart.yaml"), []byte("name: a")))
+	check.Must(recordOf(o, folder))(t)
 	for want, source := range map[string]Source{
 		"is a part of the project":                       {Form: FormChart, Path: filepath.Join(folder, "chart")},
 		"made from a source of the form chart, not yaml": {Form: FormYAML, Path: t.TempDir()},
@@ -256,7 +236,7 @@ func TestMergeKeepsWhatTheAuthorHasChanged(t *testing.T) {
 	ours := file("same", "1", "newer", "1", "edited", "mine", "both", "mine\n2\n3\n4\n5\n", "clash", "mine\n", "dropped", "1", "dropped and edited", "mine", "own", "mine", "added by both", "mine\n", "binary", "\x00mine")
 	next := file("same", "1", "newer", "2", "edited", "1", "both", "1\n2\n3\n4\nnew\n", "clash", "new\n", "added", "new", "added by both", "new\n", "removed", "2", "binary", "\x00new")
 	changed, conflicts, err := merge(t.Context(), base, ours, next)
-	check(t, err)
+	check.NoError(t, err)
 	texts := map[string]string{}
 	for name, content := range changed {
 		texts[name] = string(content)
@@ -268,10 +248,6 @@ func TestMergeKeepsWhatTheAuthorHasChanged(t *testing.T) {
 		"newer": "2", "both": "mine\n2\n3\n4\nnew\n", "added": "new", "dropped": "(removed)",
 		"clash": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n", "added by both": "<<<<<<< yours\nmine\n=======\nnew\n>>>>>>> update\n",
 	}
-	if diff := cmp.Diff(want, texts); diff != "" {
-		t.Errorf("changed (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"added by both", "binary (it stays as it is)", "clash", "dropped and edited (it stays as it is)"}, conflicts); diff != "" {
-		t.Errorf("conflicts (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "changed", want, texts)
+	check.EqualNamed(t, "conflicts", []string{"added by both", "binary (it stays as it is)", "clash", "dropped and edited (it stays as it is)"}, conflicts)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const chartHead = "apiVersion: v2\nname: shop\nversion: 1.0.0\n"
@@ -26,8 +28,7 @@ func newProject(t *testing.T, o Options, chart ...string) (project string, repor
 	writeFiles(t, folder, chart...)
 	project = filepath.Join(t.TempDir(), "shop-operator")
 	o.Kind, o.Group = "Shop", "shop.example.com"
-	report, err := Create(t.Context(), o, Source{Form: FormChart, Path: folder}, Corbel{Version: "v0.0.0"}, project, Toolchain{Go: "true"})
-	check(t, err)
+	report = check.Must(Create(t.Context(), o, Source{Form: FormChart, Path: folder}, Corbel{Version: "v0.0.0"}, project, Toolchain{Go: "true"}))(t)
 	return project, report
 }
 
@@ -44,16 +45,8 @@ func updateProject(t *testing.T, project string, chart ...string) (Report, error
 
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(elements...))
-	check(t, err)
+	text := check.Must(os.ReadFile(filepath.Join(elements...)))(t)
 	return string(text)
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
@@ -62,27 +55,22 @@ func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
 	writeFiles(t, project, "own.go", "package main\n", "chart/values.yaml", "greeting: mine\nsize: 1\nreplicaCount: 1\n", "chart/templates/edited.yaml", "# mine\n")
 	main := read(t, project, "main.go") + "\n// My notes.\n"
 	writeFiles(t, project, "main.go", main)
-	check(t, os.Remove(filepath.Join(project, "Dockerfile")))
+	check.NoError(t, os.Remove(filepath.Join(project, "Dockerfile")))
 	if report, err := updateProject(t, project); err != nil || len(report.Files)+len(report.Conflicts) > 0 {
 		t.Fatalf("without a newer source: %+v, %v", report, err)
 	}
 	newer := []string{"Chart.yaml", chartHead, "values.yaml", "greeting: hello\nsize: 2\nreplicaCount: 1\n", "templates/a.yaml", configMap, "templates/new.yaml", ""}
-	report, err := updateProject(t, project, newer...)
-	check(t, err)
+	report := check.Must(updateProject(t, project, newer...))(t)
 	want := Report{
 		Files:     []string{"chart/templates/new.yaml", "chart/templates/old/dropped.yaml", "chart/values.yaml"},
 		Conflicts: []string{"chart/templates/edited.yaml (it stays as it is)", "chart/values.yaml"},
 	}
-	if diff := cmp.Diff(want, report); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, report)
 	for name, want := range map[string]string{
 		"main.go": main, "own.go": "package main\n", "chart/templates/edited.yaml": "# mine\n",
 		"chart/values.yaml": "<<<<<<< yours\ngreeting: mine\nsize: 1\n=======\ngreeting: hello\nsize: 2\n>>>>>>> update\nreplicaCount: 1\n",
 	} {
-		if got := read(t, project, name); got != want {
-			t.Errorf("%s is %q", name, got)
-		}
+		check.SameNamed(t, name, want, read(t, project, name))
 	}
 	for _, name := range []string{"Dockerfile", "chart/templates/old"} {
 		if _, err := os.Stat(filepath.Join(project, name)); !os.IsNotExist(err) {
@@ -90,12 +78,8 @@ func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
 		}
 	}
 	before := read(t, project, ".corbel/base.tgz")
-	if _, err := updateProject(t, project, newer...); err == nil || !strings.Contains(err.Error(), "conflicts of the last update are not resolved") || !strings.Contains(err.Error(), "chart/values.yaml") {
-		t.Errorf("on top of conflicts: %v", err)
-	}
-	if read(t, project, ".corbel/base.tgz") != before {
-		t.Error("a refused update has changed the record")
-	}
+	check.Fails(t, check.ErrorOf(updateProject(t, project, newer...)), "conflicts of the last update are not resolved", "chart/values.yaml")
+	check.SameNamed(t, "a refused update has changed the record", before, read(t, project, ".corbel/base.tgz"))
 	writeFiles(t, project, "chart/values.yaml", "greeting: mine\nsize: 2\nreplicaCount: 1\n")
 	if report, err := updateProject(t, project, newer...); err != nil || len(report.Conflicts) > 0 {
 		t.Errorf("after the conflicts were resolved: %+v, %v", report, err)
@@ -105,13 +89,10 @@ func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
 func TestAnUpdateTypesTheSameValues(t *testing.T) {
 	project, _ := newProject(t, Options{}, "Chart.yaml", chartHead, "values.yaml", "greeting: a\nreplicaCount: 1\nimage: {repository: a, tag: b}\nservice: {type: ClusterIP}\n", "templates/a.yaml", configMap)
 	fields := func() []string {
-		o, err := readRecord(project)
-		check(t, err)
+		o := check.Must(readRecord(project))(t)
 		return o.Fields
 	}
-	if diff := cmp.Diff([]string{"image.repository", "image.tag", "replicaCount", "service.type"}, fields()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, []string{"image.repository", "image.tag", "replicaCount", "service.type"}, fields())
 	// A new typed field with a default would take precedence over what users have set in values.
 	report, err := updateProject(t, project, "Chart.yaml", chartHead, "values.yaml", "greeting: a\nreplicaCount: auto\nimage: {repository: a}\nservice: {type: ClusterIP}\nautoscaling: {enabled: true}\n", "templates/a.yaml", configMap)
 	if err != nil || len(report.Conflicts) > 0 {
@@ -121,12 +102,8 @@ func TestAnUpdateTypesTheSameValues(t *testing.T) {
 		"the chart has no value image.tag any more: the field is removed from the spec, and components lose what they have set",
 		"the type of the value replicaCount changes from Integer to String: components that have set it may be refused",
 	}
-	if diff := cmp.Diff(want, report.Notes); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"image.repository", "replicaCount", "service.type"}, fields()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, report.Notes)
+	check.Equal(t, []string{"image.repository", "replicaCount", "service.type"}, fields())
 	if text := read(t, project, "api/v1alpha1/values.go"); strings.Contains(text, "Tag") || strings.Contains(text, "Autoscaling") || !strings.Contains(text, "ReplicaCount *string") {
 		t.Errorf("the types are\n%s", text)
 	}
@@ -139,7 +116,7 @@ func TestTheSampleOfAChartThatNeedsValues(t *testing.T) {
 	spec := func(project string) (object struct {
 		Spec map[string]any `json:"spec"`
 	}) {
-		check(t, yaml.Unmarshal([]byte(read(t, project, "samples/shop.yaml")), &object))
+		check.NoError(t, yaml.Unmarshal([]byte(read(t, project, "samples/shop.yaml")), &object))
 		return object
 	}
 	t.Run("values of its folder ci, which Helm ignores", func(t *testing.T) {
@@ -180,12 +157,9 @@ func TestADigestIsRecorded(t *testing.T) {
 	project := filepath.Join(t.TempDir(), "shop-operator")
 	source := Source{Form: FormChart, Path: packed, Origin: "oci://registry.example.com/shop:1.0.0", Digest: "sha256:1"}
 	o := Options{Kind: "Shop", Group: "shop.example.com"}
-	if _, err := Create(t.Context(), o, source, Corbel{Version: "v0.0.0"}, project, Toolchain{Go: "true"}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(Create(t.Context(), o, source, Corbel{Version: "v0.0.0"}, project, Toolchain{Go: "true"}))(t)
 	origin := func() []string {
-		o, err := readRecord(project)
-		check(t, err)
+		o := check.Must(readRecord(project))(t)
 		return []string{o.Origin, o.Digest}
 	}
 	if got := origin(); !slices.Equal(got, []string{source.Origin, source.Digest}) || !strings.Contains(read(t, project, "README.md"), source.Origin) {

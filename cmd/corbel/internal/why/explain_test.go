@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // now is the time of the explanations.
@@ -256,9 +257,7 @@ func TestTextOfAChain(t *testing.T) {
 Held back by it: Service market/later
 Try: kubectl -n market logs web-1 -c app --previous
 `
-	if diff := cmp.Diff(want, Explain(facts, now).Text(now)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, Explain(facts, now).Text(now))
 }
 
 // A message of the cluster is no line of ours, and controls no terminal.
@@ -279,9 +278,7 @@ func TestMoreDependentsThatAreToBlameAreNoted(t *testing.T) {
 			v1alpha1.InventoryItem{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "market", Name: name, UID: "x"})
 	}
 	want := []string{"there is more: Deployment market/web, Deployment market/c, Deployment market/d, 1 more"}
-	if diff := cmp.Diff(want, Explain(facts, now).Notices); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, Explain(facts, now).Notices)
 }
 
 func TestAnEarlierRevisionThatWasReadyIsNoted(t *testing.T) {
@@ -301,8 +298,6 @@ func TestAnEarlierRevisionThatWasReadyIsNoted(t *testing.T) {
 	} {
 		facts := shop("Processing", "Deployment market/api: 0 of 1 replicas ready")
 		facts.Status.History = test.history
-		if diff := cmp.Diff(test.want, Explain(facts, now).Notices); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.EqualNamed(t, name, test.want, Explain(facts, now).Notices)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -73,7 +74,7 @@ const (
 )
 
 func (b *bed) deleteComponent(namespace string) {
-	b.check(b.client.Delete(b.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main"}}))
+	check.NoError(b, b.client.Delete(b.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main"}}))
 }
 
 // scenarios are the causes. Their namespaces are named in the same order.
@@ -182,7 +183,7 @@ spec: {policyName: no-such-labels, validationActions: [Deny]}
 			after: func(b *bed) {
 				w := b.widget("s10")
 				w.Spec.Values = map[string]string{"phase": "2"}
-				b.check(b.client.Update(b.Context(), w))
+				check.NoError(b, b.client.Update(b.Context(), w))
 			},
 			code: ImmutableField, object: "Deployment s10/web", field: "spec.selector", command: "kubectl -n s10 get deployment web -o jsonpath='{.spec.selector}'",
 			message: "recreate-on-immutable",
@@ -191,9 +192,9 @@ spec: {policyName: no-such-labels, validationActions: [Deny]}
 			name: "a finalizer of another controller", manifests: fixed(settings), ready: true,
 			after: func(b *bed) {
 				held := &corev1.ConfigMap{}
-				b.check(b.client.Get(b.Context(), client.ObjectKey{Namespace: "s11", Name: "settings"}, held))
+				check.NoError(b, b.client.Get(b.Context(), client.ObjectKey{Namespace: "s11", Name: "settings"}, held))
 				held.Finalizers = append(held.Finalizers, "example.com/hold")
-				b.check(b.client.Update(b.Context(), held))
+				check.NoError(b, b.client.Update(b.Context(), held))
 				b.deleteComponent("s11")
 			},
 			code: ForeignFinalizer, object: "ConfigMap s11/settings", field: "metadata.finalizers", command: "kubectl -n s11 get configmap settings",
@@ -228,7 +229,7 @@ spec:
 			before: func(b *bed) {
 				b.createNamespace("ending")
 				b.apply("ending", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/hold]}")
-				b.check(b.client.Delete(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ending"}}))
+				check.NoError(b, b.client.Delete(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ending"}}))
 			},
 			code: NamespaceEnds, object: "Namespace ending", field: "configmaps", command: "kubectl -n ending get configmaps",
 			message: "example.com/hold in 1 resource instances",
@@ -244,7 +245,7 @@ spec:
 			name: "a fight with another client", manifests: fixed(settings), ready: true,
 			disturb: func(b *bed) {
 				fought := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "s15", Name: "settings"}}
-				b.check(b.client.Patch(b.Context(), fought, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"c"}}`)), client.FieldOwner("kubectl-patch")))
+				check.NoError(b, b.client.Patch(b.Context(), fought, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"c"}}`)), client.FieldOwner("kubectl-patch")))
 			},
 			code: FieldConflict, object: "ConfigMap s15/settings", field: "data.a", command: "--show-managed-fields", message: "kubectl-patch changes it again and again",
 		},

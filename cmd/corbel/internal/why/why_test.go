@@ -30,7 +30,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
@@ -40,15 +39,13 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-func TestMain(m *testing.M) {
-	logf.SetLogger(logf.Log.WithSink(logf.NullLogSink{}))
-	os.Exit(env.Main(m, env.Options{Cluster: true}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
 const operatorName = "test.corbel.run"
 
@@ -64,9 +61,7 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	e := env.Shared(t)
-	if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../pkg/component/testdata/crds"}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../pkg/component/testdata/crds"}}))(t)
 	b := &bed{T: t, config: e.Config(), requests: &atomic.Int64{}}
 	b.config.QPS = -1
 	b.client = newClient(t, b.config)
@@ -87,10 +82,7 @@ var discovery = regexp.MustCompile(`^/(?:api|apis)(?:/[^/]+)?(?:/[^/]+)?$`)
 
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
-	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(client.New(config, client.Options{Scheme: newScheme(t)}))(t)
 	return c
 }
 
@@ -98,18 +90,9 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, widget.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, add(scheme))
 	}
 	return scheme
-}
-
-func (b *bed) check(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // apply creates the objects of a text.
@@ -119,7 +102,7 @@ func (b *bed) apply(namespace, text string) {
 		if object.GetNamespace() == "" && namespace != "" {
 			object.SetNamespace(namespace)
 		}
-		b.check(b.client.Create(b.Context(), object))
+		check.NoError(b, b.client.Create(b.Context(), object))
 	}
 }
 
@@ -141,8 +124,7 @@ func parse(t testing.TB, text string) []client.Object {
 // startOperator runs an operator for the components in some namespaces, until the returned function is called.
 func (b *bed) startOperator(home string, namespaces []string, render func(namespace string, values map[string]string) string) (stop func()) {
 	b.Helper()
-	lock, err := component.NewLeaderLock(b.config, home, operatorName)
-	b.check(err)
+	lock := check.Must(component.NewLeaderLock(b.config, home, operatorName))(b)
 	caches := map[string]cache.Config{}
 	for _, namespace := range namespaces {
 		caches[namespace] = cache.Config{}
@@ -154,7 +136,7 @@ func (b *bed) startOperator(home string, namespaces []string, render func(namesp
 		// The machine may be busy.
 		LeaseDuration: new(60 * time.Second), RenewDeadline: new(40 * time.Second), RetryPeriod: new(time.Second),
 	})
-	b.check(err)
+	check.NoError(b, err)
 	generator := manifests.GeneratorFunc(func(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 		spec := parameters.(*widget.Spec)
 		return parse(b, render(namespace, spec.Values)), nil
@@ -162,19 +144,19 @@ func (b *bed) startOperator(home string, namespaces []string, render func(namesp
 	reconciler := component.NewReconciler[*widget.Widget](operatorName, generator, component.ReconcilerOptions{
 		Operator: component.OperatorOptions{OperatorNamespace: &home}, Controller: component.ControllerOptions{LeaderLock: lock},
 	})
-	b.check(reconciler.SetupWithManager(manager))
+	check.NoError(b, reconciler.SetupWithManager(manager))
 	return env.Run(b, manager)
 }
 
 func (b *bed) createNamespace(name string) {
 	b.Helper()
-	b.check(b.client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	check.NoError(b, b.client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 func (b *bed) widget(namespace string) *widget.Widget {
 	b.Helper()
 	w := &widget.Widget{}
-	b.check(b.client.Get(b.Context(), client.ObjectKey{Namespace: namespace, Name: "main"}, w))
+	check.NoError(b, b.client.Get(b.Context(), client.ObjectKey{Namespace: namespace, Name: "main"}, w))
 	return w
 }
 
@@ -184,14 +166,12 @@ func (b *bed) explain(namespace string, collector Collector, ahead time.Duration
 	before := b.requests.Load()
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
-	b.check(b.collector.Reader.Get(b.Context(), client.ObjectKey{Namespace: namespace, Name: "main"}, object))
+	check.NoError(b, b.collector.Reader.Get(b.Context(), client.ObjectKey{Namespace: namespace, Name: "main"}, object))
 	w := &widget.Widget{}
-	content, err := object.MarshalJSON()
-	b.check(err)
-	b.check(json.Unmarshal(content, w))
+	content := check.Must(object.MarshalJSON())(b)
+	check.NoError(b, json.Unmarshal(content, w))
 	facts := Facts{Object: object, Status: w.Status.Status, Reconciler: operatorName}
-	chain, err := collector.Explain(b.Context(), facts, func() time.Time { return time.Now().Add(ahead) })
-	b.check(err)
+	chain := check.Must(collector.Explain(b.Context(), facts, func() time.Time { return time.Now().Add(ahead) }))(b)
 	if sent := int(b.requests.Load() - before); collector == b.collector && (sent != chain.Requests || sent > MaxRequests) {
 		b.Errorf("%s: %d requests were sent, the chain says %d, and at most %d are allowed", namespace, sent, chain.Requests, MaxRequests)
 	}
@@ -202,7 +182,7 @@ func (b *bed) explain(namespace string, collector Collector, ahead time.Duration
 func (b *bed) checkConditions() {
 	b.Helper()
 	list := &widget.WidgetList{}
-	b.check(b.client.List(b.Context(), list))
+	check.NoError(b, b.client.List(b.Context(), list))
 	for i := range list.Items {
 		w := &list.Items[i]
 		if len(w.Status.Conditions) > 0 {
@@ -248,7 +228,7 @@ func TestTheCauseIsNamed(t *testing.T) {
 	for i := range all {
 		s := &all[i]
 		w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main", Annotations: s.annotations}, Spec: s.spec}
-		b.check(b.client.Create(b.Context(), w))
+		check.NoError(b, b.client.Create(b.Context(), w))
 	}
 	for i := range all {
 		if all[i].ready {
@@ -270,12 +250,11 @@ func TestTheCauseIsNamed(t *testing.T) {
 	for _, namespace := range []string{"s23", "s24"} {
 		w := b.widget(namespace)
 		w.Spec.Values = map[string]string{"phase": "2"}
-		b.check(b.client.Update(b.Context(), w))
+		check.NoError(b, b.client.Update(b.Context(), w))
 	}
 	t.Logf("all is seeded after %s", time.Since(started).Round(time.Millisecond))
 
-	guide, err := os.ReadFile("../../../../docs/howto-why.md")
-	b.check(err)
+	guide := check.Must(os.ReadFile("../../../../docs/howto-why.md"))(b)
 	right, most := 0, 0
 	for _, s := range all {
 		chain, wrong := b.judge(s)

@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/command"
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/operator"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // call is a call of a program in a document.
@@ -74,8 +75,7 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 	programs := map[string]func() *cobra.Command{"corbel": command.New, "shop": operator.Options[*shopv1alpha1.Shop]{Name: "shop"}.Command}
 	var makefiles string
 	for _, name := range []string{"Makefile", "hack/controlplane.mk", "cmd/corbel/internal/scaffold/templates/common/Makefile.tmpl"} {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		check(t, err)
+		content := check.Must(os.ReadFile(filepath.Join(root, name)))(t)
 		makefiles += "\n" + string(content)
 	}
 	total := 0

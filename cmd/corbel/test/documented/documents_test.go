@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // root is the repository.
@@ -52,18 +54,11 @@ func pages(t *testing.T) []page {
 		}
 		return err
 	})
-	check(t, err)
+	check.NoError(t, err)
 	if len(found) < 20 {
 		t.Fatalf("there are %d documents only: something is not seen", len(found))
 	}
 	return found
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // block is a block of code between two fences.

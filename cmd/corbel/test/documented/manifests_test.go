@@ -13,11 +13,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	kustomizetypes "sigs.k8s.io/kustomize/api/types"
@@ -27,13 +25,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 // exampleKinds are the kinds in the documents that no example of the repository defines.
 var exampleKinds = []schema.GroupVersionKind{
@@ -72,11 +68,8 @@ func exampleDefinitions() []*apiextensionsv1.CustomResourceDefinition {
 func TestTheServerAcceptsEveryManifest(t *testing.T) {
 	config := env.Shared(t).Config()
 	folders := []string{filepath.Join(root, "examples/shop/config/crd"), filepath.Join(root, "examples/shop/chart/crds")}
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: folders, CRDs: exampleDefinitions()}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{})
-	check(t, err)
+	check.Must(envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: folders, CRDs: exampleDefinitions()}))(t)
+	c := check.Must(client.New(config, client.Options{}))(t)
 	total := 0
 	for _, p := range pages(t) {
 		blocks, _ := p.split()

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const changelog = `# Changelog
@@ -49,8 +49,7 @@ func newClone(t *testing.T) clone {
 		"go.work": "replace github.com/corbel-run/corbel v1.0.0 => .\n",
 	}
 	for _, name := range []string{"hack/release.sh", "hack/release-notes.sh"} {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		check(t, err)
+		content := check.Must(os.ReadFile(filepath.Join(root, name)))(t)
 		files[name] = string(content)
 	}
 	for name, content := range files {
@@ -65,12 +64,8 @@ func newClone(t *testing.T) clone {
 func (c clone) write(name, content string) {
 	c.t.Helper()
 	path := filepath.Join(c.folder, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
-		c.t.Fatal(err)
-	}
+	check.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check.NoError(c.t, os.WriteFile(path, []byte(content), 0o755))
 }
 
 // run returns what a program prints, on both streams, in the folder of the clone. The configuration of
@@ -99,9 +94,7 @@ func TestAReleaseIsTagged(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if diff := cmp.Diff("cmd/corbel/v1.0.0\nhack/controlplane/v1.0.0\nv1.0.0\n", c.git("tag")); diff != "" {
-		t.Errorf("tags (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "tags", "cmd/corbel/v1.0.0\nhack/controlplane/v1.0.0\nv1.0.0\n", c.git("tag"))
 	if want := "git push --atomic origin main v1.0.0 cmd/corbel/v1.0.0 hack/controlplane/v1.0.0\n"; !strings.Contains(out, want) {
 		t.Errorf("it does not say what to push:\n%s", out)
 	}
@@ -144,14 +137,8 @@ func TestAReleaseIsRefused(t *testing.T) {
 			if err == nil {
 				t.Fatalf("it was released:\n%s", out)
 			}
-			for _, want := range test.want {
-				if !strings.Contains(out, want) {
-					t.Errorf("%q is not in:\n%s", want, out)
-				}
-			}
-			if after := c.git("tag"); after != before {
-				t.Errorf("tags were made: %q", after)
-			}
+			check.Contains(t, out, test.want...)
+			check.SameNamed(t, "tags were made", before, c.git("tag"))
 		})
 	}
 }
@@ -172,8 +159,7 @@ func TestTheTextOfAReleaseIsItsSectionOfTheChangelog(t *testing.T) {
 // it names.
 func TestTheSupportedVersionsAreThoseOfTheModules(t *testing.T) {
 	read := func(name string) string {
-		content, err := os.ReadFile(filepath.Join(root, name))
-		check(t, err)
+		content := check.Must(os.ReadFile(filepath.Join(root, name)))(t)
 		return string(content)
 	}
 	document := read("RELEASING.md")

@@ -31,6 +31,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/steps"
 	"github.com/corbel-run/corbel/pkg/summarize"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // name is a Go name: package, and one or two names.
@@ -38,10 +39,8 @@ var name = regexp.MustCompile("`([a-z]+\\.[A-Z][A-Za-z0-9]*)(?:\\.([A-Z][A-Za-z0
 
 // TestEveryDocumentedNameIsUsed looks for the names in the tables of seeds.md among the uses below, which compile.
 func TestEveryDocumentedNameIsUsed(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join(root, "docs/contributing/seeds.md"))
-	check(t, err)
-	uses, err := os.ReadFile("seeds_test.go")
-	check(t, err)
+	document := check.Must(os.ReadFile(filepath.Join(root, "docs/contributing/seeds.md")))(t)
+	uses := check.Must(os.ReadFile("seeds_test.go"))(t)
 	isUsed := func(name string) bool { return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).Match(uses) }
 	total := 0
 	for line := range strings.Lines(string(document)) {

@@ -17,8 +17,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // server is a registry in this process. It has repositories below charts/.
@@ -124,22 +125,13 @@ func (r *server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // packed returns what looks like a packed chart.
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)
-	if _, err := zipped.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	check(t, zipped.Close())
+	check.Must(zipped.Write([]byte(text)))(t)
+	check.NoError(t, zipped.Close())
 	return out.Bytes()
 }
 
@@ -170,8 +162,7 @@ func TestChartsOfARegistry(t *testing.T) {
 		"an index with the chart": {"charts/index:1.0.0", "charts/index:1.0.0", one},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chart, err := Client{PlainHTTP: true}.Fetch(t.Context(), "oci://"+host+"/"+test.source)
-			check(t, err)
+			chart := check.Must(Client{PlainHTTP: true}.Fetch(t.Context(), "oci://"+host+"/"+test.source))(t)
 			if chart.Origin != "oci://"+host+"/"+test.origin || !bytes.Equal(chart.Data, test.data) {
 				t.Errorf("got %s with %q", chart.Origin, chart.Data)
 			}
@@ -196,7 +187,7 @@ func TestTheCredentialsOfHelmAndDocker(t *testing.T) {
 			r.guarded = true
 			folder := t.TempDir()
 			text := fmt.Sprintf(`{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, host)
-			check(t, os.WriteFile(filepath.Join(folder, "config.json"), []byte(text), 0o600))
+			check.NoError(t, os.WriteFile(filepath.Join(folder, "config.json"), []byte(text), 0o600))
 			t.Setenv(test.variable, filepath.Join(folder, test.file))
 			if _, err := (Client{PlainHTTP: true}).Fetch(t.Context(), "oci://"+host+"/charts/shop"); err != nil {
 				t.Error(err)
@@ -266,9 +257,7 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 	t.Run("an interruption", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := (Client{PlainHTTP: true}).Fetch(ctx, "oci://"+host+"/charts/shop"); err == nil || !strings.Contains(err.Error(), "context canceled") {
-			t.Errorf("got %v", err)
-		}
+		check.Fails(t, check.ErrorOf((Client{PlainHTTP: true}).Fetch(ctx, "oci://"+host+"/charts/shop")), "context canceled")
 	})
 }
 
@@ -283,14 +272,9 @@ func TestAChartOfAWebServer(t *testing.T) {
 	}))
 	defer web.Close()
 	client := Client{Transport: web.Client().Transport}
-	chart, err := client.Fetch(t.Context(), web.URL+"/shop-1.2.0.tgz?token=secret")
-	check(t, err)
-	if diff := cmp.Diff(Chart{Origin: web.URL + "/shop-1.2.0.tgz", Digest: digestOf(data), Data: data}, chart); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if _, err := client.Fetch(t.Context(), web.URL+"/index.html"); err == nil || !strings.Contains(err.Error(), "it is not a packed Helm chart") {
-		t.Errorf("got %v", err)
-	}
+	chart := check.Must(client.Fetch(t.Context(), web.URL+"/shop-1.2.0.tgz?token=secret"))(t)
+	check.Equal(t, Chart{Origin: web.URL + "/shop-1.2.0.tgz", Digest: digestOf(data), Data: data}, chart)
+	check.Fails(t, check.ErrorOf(client.Fetch(t.Context(), web.URL+"/index.html")), "it is not a packed Helm chart")
 }
 
 func TestARedirectLeaksNothing(t *testing.T) {
@@ -324,7 +308,7 @@ func TestARedirectLeaksNothing(t *testing.T) {
 	}))
 	t.Cleanup(moved.Close)
 	host, folder := strings.TrimPrefix(moved.URL, "http://"), t.TempDir()
-	check(t, os.WriteFile(filepath.Join(folder, "config.json"), fmt.Appendf(nil, `{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, host), 0o600))
+	check.NoError(t, os.WriteFile(filepath.Join(folder, "config.json"), fmt.Appendf(nil, `{"auths": {%q: {"auth": "dXNlcjpzZWNyZXQ="}}}`, host), 0o600))
 	t.Setenv("DOCKER_CONFIG", folder)
 	if chart, err := (Client{PlainHTTP: true}).Fetch(t.Context(), "oci://"+host+"/charts/shop"); err != nil || !bytes.Equal(chart.Data, data) {
 		t.Errorf("from another server: %v", err)
@@ -350,8 +334,6 @@ func TestWhatIsRemote(t *testing.T) {
 		"oci://registry.example.com/shop": true, "https://example.com/shop.tgz": true, "http://example.com/shop.tgz": true,
 		"./shop": false, "shop-1.2.0.tgz": false, "": false, "oci:/shop": false,
 	} {
-		if got := IsRemote(source); got != want {
-			t.Errorf("%q: got %t", source, got)
-		}
+		check.SameNamed(t, source, want, IsRemote(source))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // What Learn accepts, GoTypes writes as formatted Go with unique names and JSON keys.
@@ -26,8 +28,7 @@ func FuzzLearn(f *testing.F) {
 			return
 		}
 		for _, tree := range []*Field{root, curated(t, root, "")} {
-			code, err := GoTypes(tree, "Fuzz")
-			check(t, err)
+			code := check.Must(GoTypes(tree, "Fuzz"))(t)
 			checkSource(t, file("fuzz", code))
 		}
 	})
@@ -40,9 +41,7 @@ func checkSource(t *testing.T, source string) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, source)
 	}
-	if _, err := format.Source([]byte(source)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(format.Source([]byte(source)))(t)
 	types := map[string]bool{}
 	ast.Inspect(parsed, func(node ast.Node) bool {
 		switch node := node.(type) {
@@ -62,8 +61,7 @@ func checkStruct(t *testing.T, node *ast.StructType) {
 	t.Helper()
 	used := map[string]bool{}
 	for _, field := range node.Fields.List {
-		tag, err := strconv.Unquote(field.Tag.Value)
-		check(t, err)
+		tag := check.Must(strconv.Unquote(field.Tag.Value))(t)
 		key := reflect.StructTag(tag).Get("json")
 		words := []string{"key " + key}
 		for _, name := range field.Names {

@@ -15,17 +15,18 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values/testdata/bitnami"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values/testdata/helmdocs"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values/testdata/schema"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // again decodes a document into the types of a chart, which are those of testdata, and encodes it again.
 func again[T any](t *testing.T, document any) any {
 	t.Helper()
 	text, err := json.Marshal(document)
-	check(t, err)
+	check.NoError(t, err)
 	var values T
-	check(t, json.Unmarshal(text, &values))
+	check.NoError(t, json.Unmarshal(text, &values))
 	text, err = json.Marshal(values)
-	check(t, err)
+	check.NoError(t, err)
 	return decoded(t, string(text))
 }
 
@@ -52,10 +53,8 @@ func TestRoundTrip(t *testing.T) {
 		"bitnami": again[bitnami.CacheValues], "helmdocs": again[helmdocs.ShopValues], "schema": again[schema.StoreValues],
 	}
 	for folder := range documents {
-		text, err := os.ReadFile(filepath.Join("testdata", folder, "values.yaml"))
-		check(t, err)
-		own, err := parseValues(text)
-		check(t, err)
+		text := check.Must(os.ReadFile(filepath.Join("testdata", folder, "values.yaml")))(t)
+		own := check.Must(parseValues(text))(t)
 		delete(own.value, "a,b")
 		if primary, ok := own.value["primary"].(map[string]any); ok {
 			// The empty object stands for a number that is not set.
@@ -73,8 +72,7 @@ func TestRoundTrip(t *testing.T) {
 
 func decoded(t *testing.T, text string) any {
 	t.Helper()
-	value, err := decodeJSON([]byte(text))
-	check(t, err)
+	value := check.Must(decodeJSON([]byte(text)))(t)
 	return value
 }
 

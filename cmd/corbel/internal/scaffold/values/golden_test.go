@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the Go types of testdata")
@@ -24,22 +24,14 @@ var charts = map[string]string{"bitnami": "Cache", "helmdocs": "Shop", "schema":
 // learnChart learns the values of a folder of testdata.
 func learnChart(t *testing.T, folder string) (*Field, []string) {
 	t.Helper()
-	values, err := os.ReadFile(filepath.Join("testdata", folder, "values.yaml"))
-	check(t, err)
+	values := check.Must(os.ReadFile(filepath.Join("testdata", folder, "values.yaml")))(t)
 	schema, err := os.ReadFile(filepath.Join("testdata", folder, "values.schema.json"))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	root, notes, err := Learn(Source{Values: values, Schema: schema})
-	check(t, err)
+	check.NoError(t, err)
 	return root, notes
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // file returns the source file of a package with the types.
@@ -51,24 +43,9 @@ func TestGoTypesOfCharts(t *testing.T) {
 	for folder, name := range charts {
 		t.Run(folder, func(t *testing.T) {
 			root, notes := learnChart(t, folder)
-			code, err := GoTypes(root, name)
-			check(t, err)
-			compare(t, filepath.Join("testdata", folder, "types.go"), license+strings.TrimSpace(file(folder, code))+"\n")
-			compare(t, filepath.Join("testdata", folder, "notes.txt"), strings.Join(notes, "\n")+"\n")
+			code := check.Must(GoTypes(root, name))(t)
+			check.Golden(t, filepath.Join("testdata", folder, "types.go"), license+strings.TrimSpace(file(folder, code))+"\n", *rewrite)
+			check.Golden(t, filepath.Join("testdata", folder, "notes.txt"), strings.Join(notes, "\n")+"\n", *rewrite)
 		})
-	}
-}
-
-// compare compares a text with a golden file.
-func compare(t *testing.T, path, got string) {
-	t.Helper()
-	if *rewrite {
-		check(t, os.WriteFile(path, []byte(got), 0o600))
-		return
-	}
-	want, err := os.ReadFile(path)
-	check(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); if the new text is right, run the test with -rewrite:\n%s", path, diff)
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // goField returns the lines of a field in its struct.
 func goField(t *testing.T, field *Field) string {
 	t.Helper()
-	code, err := GoTypes(&Field{Type: Object, Fields: []*Field{field}}, "Shop")
-	check(t, err)
+	code := check.Must(GoTypes(&Field{Type: Object, Fields: []*Field{field}}, "Shop"))(t)
 	_, body, _ := strings.Cut(code.Source, "struct {\n")
 	body, _, _ = strings.Cut(body, "\n}\n")
 	return strings.ReplaceAll(body, "\t", "")
@@ -47,9 +46,7 @@ func TestMarkers(t *testing.T) {
 			[]string{"// " + strings.Repeat("x", 99), "// plus y", "// +optional", "A *bool `json:\"a,omitempty\"`"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.Join(test.want, "\n"), goField(t, test.field)); diff != "" {
-				t.Errorf("the field differs (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "the field differs", strings.Join(test.want, "\n"), goField(t, test.field))
 		})
 	}
 }
@@ -69,15 +66,7 @@ func TestGoTypesRefuses(t *testing.T) {
 			[]string{`"a" is no JSON key`, `"b,c" is no JSON key`, `"d" has the unknown type "Float"`, `"e" has no type for its elements`, `"os.File" is no Kubernetes type`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := GoTypes(test.root, test.kind)
-			if err == nil {
-				t.Fatal("there is no error")
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not contain %q", err, want)
-				}
-			}
+			check.Fails(t, check.ErrorOf(GoTypes(test.root, test.kind)), test.want...)
 		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // outline writes a tree as lines of path, type, origin and what else is set.
@@ -66,10 +66,8 @@ type lesson struct {
 func (l lesson) run(t *testing.T) {
 	t.Helper()
 	root, notes, err := Learn(Source{Values: []byte(l.values), Schema: []byte(l.schema)})
-	check(t, err)
-	if diff := cmp.Diff(l.want, outline(root, "")); diff != "" {
-		t.Errorf("the fields differ (-want +got):\n%s", diff)
-	}
+	check.NoError(t, err)
+	check.EqualNamed(t, "the fields differ", l.want, outline(root, ""))
 	for i, want := range l.notes {
 		if i >= len(notes) || !strings.Contains(notes[i], want) {
 			t.Errorf("note %d of %q does not contain %q", i, notes, want)

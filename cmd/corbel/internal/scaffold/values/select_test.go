@@ -4,16 +4,15 @@
 package values
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func learnText(t *testing.T, text string) *Field {
 	t.Helper()
 	root, _, err := Learn(Source{Values: []byte(text)})
-	check(t, err)
+	check.NoError(t, err)
 	return root
 }
 
@@ -29,27 +28,18 @@ func TestSelect(t *testing.T) {
 		{"keys with dots, and spaces around", []string{" a.b.d "}, []string{"a.b", "a.b.d"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			selected, err := Select(root, test.paths)
-			check(t, err)
-			if diff := cmp.Diff(test.want, pathsBelow(selected, "")); diff != "" {
-				t.Errorf("the fields differ (-want +got):\n%s", diff)
-			}
+			selected := check.Must(Select(root, test.paths))(t)
+			check.EqualNamed(t, "the fields differ", test.want, pathsBelow(selected, ""))
 		})
 	}
 	t.Run("the fields of a Kubernetes type are left out with it", func(t *testing.T) {
-		selected, err := Select(root, []string{"livenessProbe.enabled"})
-		check(t, err)
-		if core := selected.Fields[0].Core; core != "" {
-			t.Errorf("the object still has the fields of %s", core)
-		}
+		selected := check.Must(Select(root, []string{"livenessProbe.enabled"}))(t)
+		check.SameNamed(t, "the object still has the fields of", "", selected.Fields[0].Core)
 	})
 	t.Run("it is a copy", func(t *testing.T) {
-		selected, err := Select(root, []string{"image"})
-		check(t, err)
+		selected := check.Must(Select(root, []string{"image"}))(t)
 		selected.Fields[0].Fields[0].Key = "changed"
-		if key := root.Fields[0].Fields[0].Key; key != "tag" {
-			t.Errorf("the original has the key %q", key)
-		}
+		check.SameNamed(t, "the original has the key", "tag", root.Fields[0].Fields[0].Key)
 	})
 }
 
@@ -66,15 +56,7 @@ func TestSelectRefuses(t *testing.T) {
 		{"elements", []string{"hosts.name"}, []string{`"hosts.name"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Select(root, test.paths)
-			if err == nil {
-				t.Fatal("there is no error")
-			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not contain %q", err, want)
-				}
-			}
+			check.Fails(t, check.ErrorOf(Select(root, test.paths)), test.want...)
 		})
 	}
 }
@@ -86,8 +68,7 @@ func curated(t *testing.T, root *Field, chart string) *Field {
 	if len(paths) == 0 {
 		return &Field{Type: Object}
 	}
-	selected, err := Select(root, paths)
-	check(t, err)
+	selected := check.Must(Select(root, paths))(t)
 	return selected
 }
 
@@ -114,9 +95,7 @@ func TestCurated(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			curated := curated(t, learnText(t, test.values), test.chart)
-			if diff := cmp.Diff(test.want, pathsBelow(curated, "")); diff != "" {
-				t.Errorf("the fields differ (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "the fields differ", test.want, pathsBelow(curated, ""))
 			if total, _ := Leaves(curated); total > maxCurated {
 				t.Errorf("there are %d leaves", total)
 			}
