@@ -32,6 +32,11 @@ func (k Key) String() string {
 // GroupKind returns the type of the object.
 func (k Key) GroupKind() schema.GroupKind { return schema.GroupKind{Group: k.Group, Kind: k.Kind} }
 
+// Compare orders keys by group, kind, namespace and name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Group, other.Group), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
+}
+
 // Wait is an object that is not settled.
 type Wait struct {
 	Key     Key        `json:"key"`

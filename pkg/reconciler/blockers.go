@@ -43,7 +43,7 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
 		if message != "" {
-			blockers = append(blockers, report.Blocker{Dependent: dependent, Key: report.Key(key), Message: message, Awaited: awaitedOf(obstacles)})
+			blockers = append(blockers, report.Blocker{Dependent: dependent, Key: key, Message: message, Awaited: awaitedOf(obstacles)})
 		}
 	}
 	for _, item := range in.Recorded {

@@ -117,7 +117,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 	}
 	if slices.ContainsFunc(results, func(result plan.Result) bool { return c.in.Failed[result.Step.Key].Webhook != "" }) {
 		for _, item := range c.in.Recorded { // the webhook may be one of ours, and the watches keep no names of webhooks
-			if key := plan.KeyOf(item); key.IsWebhookConfiguration() && c.in.Live[key].Webhooks == nil {
+			if key := plan.KeyOf(item); plan.IsWebhookConfiguration(key.GroupKind()) && c.in.Live[key].Webhooks == nil {
 				again = append(again, key)
 			}
 		}
@@ -244,7 +244,12 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	outcome := Outcome{
 		Inventory:      c.inventory(c.in.Recorded),
 		OwnerID:        c.in.Owner.ID,
+		Waiting:        p.Waiting,
 		Awaited:        c.awaited(p),
+		Drifted:        p.Deviations,
+		Retained:       p.Retained,
+		Returned:       c.returned,
+		Notes:          c.notes,
 		Settled:        p.Settled,
 		Total:          p.Total,
 		ManifestDigest: c.in.manifest,
@@ -256,7 +261,6 @@ func (c *call) outcome(p plan.Plan) Outcome {
 	}
 	adoption := adoptionOf(c.in.Input)
 	for _, wait := range p.Waiting {
-		outcome.Waiting = append(outcome.Waiting, waitOf(wait))
 		if err := c.errs[wait.Key]; err != nil && wait.Reason == report.WaitError {
 			if advice, ok := strings.CutPrefix(wait.Message, err.Error()); ok && advice != "" {
 				c.errs[wait.Key] = fmt.Errorf("%w%s", err, advice)
@@ -274,18 +278,6 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		}
 	}
 	outcome.Missing = rights.Aggregate(c.missing)
-	for _, note := range c.notes {
-		outcome.Notes = append(outcome.Notes, noteOf(note))
-	}
-	for _, deviation := range p.Deviations {
-		outcome.Drifted = append(outcome.Drifted, report.Deviation{Key: report.Key(deviation.Key), Drift: deviation.Drift})
-	}
-	for _, key := range p.Retained {
-		outcome.Retained = append(outcome.Retained, report.Key(key))
-	}
-	for _, key := range c.returned {
-		outcome.Returned = append(outcome.Returned, report.Key(key))
-	}
 	return outcome
 }
 

@@ -54,7 +54,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	in.Desired, in.stored = objects, request.Stored
 	in.Retain = make(map[plan.Key]bool, len(request.Retain))
 	for _, key := range request.Retain {
-		in.Retain[plan.Key(key)] = true
+		in.Retain[key] = true
 	}
 	if in.hooks = slices.ContainsFunc(objects, isHook); in.hooks {
 		in.Desired = slices.DeleteFunc(slices.Clone(objects), isHook)
@@ -178,7 +178,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	}
 	protectedKeys := map[plan.Key]bool{{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}: true}
 	for _, key := range protected {
-		protectedKeys[plan.Key(key)] = true
+		protectedKeys[key] = true
 	}
 	return input{
 		Input: plan.Input{

@@ -311,12 +311,12 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) report.Pl
 		}
 	}
 	number := 0
-	for _, batch := range forecast.Batches {
-		until := func(waiting []plan.Wait) {
-			for _, wait := range waiting {
-				result.Until = append(result.Until, report.PlannedWait{Batch: number + 1, Wait: waitOf(wait)})
-			}
+	until := func(waiting []plan.Wait) {
+		for _, wait := range waiting {
+			result.Until = append(result.Until, report.PlannedWait{Batch: number + 1, Wait: wait})
 		}
+	}
+	for _, batch := range forecast.Batches {
 		until(batch.After)
 		var changes []report.PlannedChange
 		stage, last := 0, -1
@@ -335,19 +335,17 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) report.Pl
 			result.Changes = append(result.Changes, changes...)
 		}
 	}
-	for _, wait := range forecast.After {
-		result.Until = append(result.Until, report.PlannedWait{Batch: number + 1, Wait: waitOf(wait)})
-	}
+	until(forecast.After)
 	for _, wait := range forecast.Waiting {
 		if wait.Reason != report.WaitConflict {
 			wait.Until = time.Time{} // it depends on when the plan is made
 		}
-		result.Waiting = append(result.Waiting, waitOf(wait))
+		result.Waiting = append(result.Waiting, wait)
 		switch wait.Reason {
 		case report.WaitOwner, report.WaitForbidden:
 			p.call.addForbiddenRead(wait)
 			result.Changes = append(result.Changes, report.PlannedChange{
-				Key: report.Key(wait.Key), APIVersion: p.call.typeOf(wait.Key).GroupVersion().String(), Class: report.ChangeBlocked, Reason: string(wait.Reason), Message: wait.Message,
+				Key: wait.Key, APIVersion: p.call.typeOf(wait.Key).GroupVersion().String(), Class: report.ChangeBlocked, Reason: string(wait.Reason), Message: wait.Message,
 			})
 		case report.WaitUnknown, report.WaitType:
 			result.Incomplete = append(result.Incomplete, wait.Key.String()+": "+wait.Message)
@@ -356,22 +354,9 @@ func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) report.Pl
 	for _, note := range forecast.Notes {
 		p.call.addNote(note)
 	}
-	for _, note := range p.call.notes {
-		result.Notes = append(result.Notes, noteOf(note))
-	}
-	for _, deviation := range forecast.Deviations {
-		result.Drifted = append(result.Drifted, report.Deviation{Key: report.Key(deviation.Key), Drift: deviation.Drift})
-	}
+	result.Notes, result.Drifted = p.call.notes, forecast.Deviations
 	result.Sort()
 	return result
-}
-
-func waitOf(wait plan.Wait) report.Wait {
-	return report.Wait{Key: report.Key(wait.Key), Reason: wait.Reason, Message: wait.Message, Until: wait.Until}
-}
-
-func noteOf(note plan.Note) report.Note {
-	return report.Note{Key: report.Key(note.Key), Reason: note.Reason, Message: note.Message, Warning: note.Warning}
 }
 
 // classes are the classes of steps that the server accepts, by verb.
@@ -383,7 +368,7 @@ var classes = map[plan.Verb]report.ChangeClass{
 // change makes a change of a step.
 func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, stage int) report.PlannedChange {
 	change := report.PlannedChange{
-		Key: report.Key(step.Key), APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),
+		Key: step.Key, APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),
 		Class: classes[step.Verb], Verb: string(step.Verb), Reason: string(step.Reason), Batch: batch, Stage: stage,
 	}
 	if step.Desired != nil {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/internal/cluster"
-	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/trace"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
@@ -81,7 +80,7 @@ func (r *Reconciler) onChange(change watch.Change) {
 	if !ok || !listed && !change.NamesOwner {
 		return
 	}
-	event, now := Change{Key: report.Key(change.Key), What: events[change.What]}, r.settings.now()
+	event, now := Change{Key: change.Key, What: events[change.What]}, r.settings.now()
 	switch {
 	case !listed:
 		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)

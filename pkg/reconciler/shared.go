@@ -136,7 +136,7 @@ func (r *Reconciler) onSharedChange(change watch.Change) {
 		limit = maxRequeued
 	}
 	for _, owner := range r.watched.users(change.Key, limit) {
-		r.settings.changed(owner, Change{Key: report.Key(change.Key), What: events[change.What]})
+		r.settings.changed(owner, Change{Key: change.Key, What: events[change.What]})
 	}
 }
 
@@ -327,7 +327,7 @@ func (p *previewing) foresee(ctx context.Context) error {
 		default:
 			c.noteFailure(step.Key, err)
 			p.refused = append(p.refused, report.PlannedChange{
-				Key: report.Key(step.Key), APIVersion: step.Key.GroupKind().WithVersion(step.Version).GroupVersion().String(), Class: report.ChangeRefused, Verb: string(step.Verb),
+				Key: step.Key, APIVersion: step.Key.GroupKind().WithVersion(step.Version).GroupVersion().String(), Class: report.ChangeRefused, Verb: string(step.Verb),
 				Reason: string(step.Reason), Message: err.Error(),
 			})
 		}

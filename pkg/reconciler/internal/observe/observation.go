@@ -97,7 +97,7 @@ func carriedOf(live *unstructured.Unstructured) string {
 
 // webhooksOf returns the admission webhooks of a configuration that must be called, with their selectors.
 func webhooksOf(live *unstructured.Unstructured) map[string]string {
-	if gvk := live.GroupVersionKind(); !(plan.Key{Group: gvk.Group, Kind: gvk.Kind}).IsWebhookConfiguration() {
+	if !plan.IsWebhookConfiguration(live.GroupVersionKind().GroupKind()) {
 		return nil
 	}
 	found := map[string]string{}

@@ -68,7 +68,7 @@ func (u *unit) isExpendable() bool {
 func DropResolvedFailures(in Input, results []Result) bool {
 	freed, mended := map[schema.GroupKind]bool{}, false
 	for _, r := range results {
-		mended = mended || r.Err == nil && r.Blocked == "" && r.Step.Verb != VerbDryRun && r.Step.Key.IsWebhookConfiguration()
+		mended = mended || r.Err == nil && r.Blocked == "" && r.Step.Verb != VerbDryRun && IsWebhookConfiguration(r.Step.Key.GroupKind())
 		gone := r.Err == nil && r.Blocked == "" && r.Step.Verb == VerbDelete && r.Observation.Existence == Absent
 		if gone && r.Step.Reason == ReasonRedundant {
 			freed[r.Step.Key.GroupKind()] = true

@@ -6,6 +6,8 @@ package plan
 import (
 	"fmt"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Webhooks are written after the objects that they are called for, and are removed after all
@@ -14,8 +16,8 @@ import (
 // manifest has it. A webhook that equals its manifest stays as it is.
 
 // IsWebhookConfiguration reports whether objects of the kind configure admission webhooks.
-func (k Key) IsWebhookConfiguration() bool {
-	return k.Group == "admissionregistration.k8s.io" && (k.Kind == "ValidatingWebhookConfiguration" || k.Kind == "MutatingWebhookConfiguration")
+func IsWebhookConfiguration(kind schema.GroupKind) bool {
+	return kind.Group == "admissionregistration.k8s.io" && (kind.Kind == "ValidatingWebhookConfiguration" || kind.Kind == "MutatingWebhookConfiguration")
 }
 
 // findDeadWebhooks finds the configurations of ours with webhooks that the server could not call

@@ -22,7 +22,7 @@ func dependenciesOf(d *Desired) []string {
 	}
 	references := make([]string, len(d.Policies.DependsOn))
 	for i, reference := range d.Policies.DependsOn {
-		references[i] = Key(reference).reference()
+		references[i] = referenceTo(Key(reference))
 	}
 	slices.Sort(references)
 	return slices.Compact(references)
@@ -34,10 +34,10 @@ func dependenciesOf(d *Desired) []string {
 func RecordedReferences(references []policy.Reference, namespace string) []string {
 	var kept []string
 	for _, reference := range references {
-		kept = append(kept, Key(reference).reference())
+		kept = append(kept, referenceTo(Key(reference)))
 		if reference.Namespace == "" && namespace != "" {
 			reference.Namespace = namespace
-			kept = append(kept, Key(reference).reference())
+			kept = append(kept, referenceTo(Key(reference)))
 		}
 	}
 	slices.Sort(kept)

@@ -13,12 +13,6 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
-// Deviation is an object that has drifted and that its drift policy does not repair.
-type Deviation struct {
-	Key Key
-	report.Drift
-}
-
 // Conflict is an object that another client changes again and again.
 type Conflict struct {
 	// Until is when the object is corrected again, and not before. If it has not drifted

@@ -45,7 +45,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		live   Observation
 		want   []Deviation
 	}{
-		"it had drifted":                 {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, []Deviation{{lastingKey, *drift}}},
+		"it had drifted":                 {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, []Deviation{{Key: lastingKey, Drift: *drift}}},
 		"it had not drifted":             {v1alpha1.DriftPolicyReport, Observation{ObservedHash: "new", Deferred: true}, nil},
 		"it is not to be reported":       {v1alpha1.DriftPolicyIgnore, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, nil},
 		"it is repaired after a look":    {v1alpha1.DriftPolicyRepair, Observation{ObservedHash: "new", Deferred: true, Drift: drift}, nil},

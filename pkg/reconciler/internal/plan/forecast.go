@@ -187,7 +187,7 @@ func (f *forecaster) execute(p Plan) {
 		batch.Steps = append(batch.Steps, step)
 		f.moves[s.Key]++
 		f.succeeded = f.succeeded || !again
-		f.mended = f.mended || s.Verb != VerbDryRun && s.Key.IsWebhookConfiguration()
+		f.mended = f.mended || s.Verb != VerbDryRun && IsWebhookConfiguration(s.Key.GroupKind())
 		f.touched[s.Key] = f.touched[s.Key] || s.Verb != VerbDryRun
 		result := Result{Step: s, Orphaned: step.Orphaned, Observation: known.Observation}
 		if result.Observation.Existence == Unknown {
@@ -297,7 +297,7 @@ func (f *forecaster) serveTypes() map[Key]bool {
 // remove makes an object absent; a namespace takes its objects along.
 func (f *forecaster) remove(key Key) {
 	f.in.Live[key] = Observation{Existence: Absent}
-	if !key.isNamespace() {
+	if !isNamespace(key) {
 		return
 	}
 	for inside := range f.in.Live {

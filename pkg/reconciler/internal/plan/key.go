@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -14,40 +13,24 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 )
 
-// Key identifies an object. It has no version: the same object can be read
-// through every version that is served.
-type Key struct {
-	Group, Kind, Namespace, Name string
-}
+// These types are reported as they are. A key has no version: the same object can be read through
+// every version that is served.
+type (
+	Key       = report.Key
+	Wait      = report.Wait
+	Note      = report.Note
+	Deviation = report.Deviation
+)
 
 // KeyOf returns the key of a recorded object.
 func KeyOf(item v1alpha1.InventoryItem) Key {
 	return Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name}
 }
 
-// GroupKind returns the type of the object.
-func (k Key) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
-}
-
 // withoutGroup returns the key without its group.
-func (k Key) withoutGroup() Key {
+func withoutGroup(k Key) Key {
 	k.Group = ""
 	return k
-}
-
-// String returns the form that messages use, such as "Deployment shop/api" or
-// "ClusterRole reader".
-func (k Key) String() string { return report.Key(k).String() }
-
-// Compare orders keys by group, kind, namespace and name.
-func (k Key) Compare(other Key) int {
-	return cmp.Or(
-		cmp.Compare(k.Group, other.Group),
-		cmp.Compare(k.Kind, other.Kind),
-		cmp.Compare(k.Namespace, other.Namespace),
-		cmp.Compare(k.Name, other.Name),
-	)
 }
 
 // HasForeignFinalizer reports whether a definition or an APIService has the finalizer of SAP
@@ -62,14 +45,14 @@ func HasForeignFinalizer(k Key, reconciler string, finalizers []string) bool {
 // namespaceKey returns the key of a namespace.
 func namespaceKey(name string) Key { return Key{Kind: "Namespace", Name: name} }
 
-func (k Key) isNamespace() bool { return k.Group == "" && k.Kind == "Namespace" }
+func isNamespace(k Key) bool { return k.Group == "" && k.Kind == "Namespace" }
 
-// reference returns the form in which the record keeps a key.
-func (k Key) reference() string {
+// referenceTo returns the form in which the record keeps a key.
+func referenceTo(k Key) string {
 	return strings.Join([]string{k.Group, k.Kind, k.Namespace, k.Name}, "/")
 }
 
-// parseReference reads the output of reference; any other text gives the key of no object.
+// parseReference reads the output of referenceTo; any other text gives the key of no object.
 func parseReference(reference string) Key {
 	parts := strings.Split(reference, "/")
 	if len(parts) != 4 {
@@ -86,7 +69,7 @@ func EquivalentsOf(recorded []v1alpha1.InventoryItem) Equivalents {
 	keys := Equivalents{}
 	for _, item := range recorded {
 		key := KeyOf(item)
-		keys[key.withoutGroup()] = append(keys[key.withoutGroup()], key)
+		keys[withoutGroup(key)] = append(keys[withoutGroup(key)], key)
 	}
 	return keys
 }
@@ -94,5 +77,5 @@ func EquivalentsOf(recorded []v1alpha1.InventoryItem) Equivalents {
 // Has reports whether an object of the same kind and name is recorded in another group.
 // It may be the very object, so it must not be assumed that the object does not exist.
 func (t Equivalents) Has(key Key) bool {
-	return slices.ContainsFunc(t[key.withoutGroup()], func(other Key) bool { return other != key })
+	return slices.ContainsFunc(t[withoutGroup(key)], func(other Key) bool { return other != key })
 }

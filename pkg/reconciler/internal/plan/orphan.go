@@ -30,7 +30,7 @@ const maxKeptUIDs = 1000
 // orphan are removed: afterwards nothing shows any more that it has been ours.
 func (w *work) keepContainers(units []*unit, reason Reason) {
 	for _, container := range w.units {
-		mayContain := container.key.isNamespace() || len(container.item.Defines) > 0
+		mayContain := isNamespace(container.key) || len(container.item.Defines) > 0
 		stays := container.desired == nil && w.willOrphan(container, reason)
 		if !mayContain || stays || container.live.Existence == Absent {
 			continue
@@ -160,7 +160,7 @@ func (w *work) orphanStep(u *unit, reason Reason) {
 // goesFirst reports whether an object is orphaned before anything is removed: it has ownerReferences, and the
 // garbage collector deletes it when all objects are gone that it refers to. A namespace refers to no other dependent.
 func (w *work) goesFirst(u *unit, reason Reason) bool {
-	return u.live.HasOwnerReferences && !u.key.isNamespace() && w.isOrphaned(u, reason)
+	return u.live.HasOwnerReferences && !isNamespace(u.key) && w.isOrphaned(u, reason)
 }
 
 // handsOver reports whether an object that is no longer desired is handed over to
@@ -199,7 +199,7 @@ func (w *work) isProtected(key Key) bool {
 	if w.in.Protected[key] {
 		return true
 	}
-	if !key.isNamespace() {
+	if !isNamespace(key) {
 		return false
 	}
 	return key.Name == "default" || key.Name == w.in.Owner.Ref.Namespace || strings.HasPrefix(key.Name, "kube-")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -174,26 +173,6 @@ const (
 	// unreadable content is orphaned as well, because that has lasted for too long.
 	GuardKnownEmptyElseOrphan Guard = "known to be empty, else orphaned"
 )
-
-// Wait is an object that is not settled.
-type Wait struct {
-	Key     Key
-	Reason  report.WaitReason
-	Message string
-	// Until is when the object is settled without a write; zero if unknown.
-	Until time.Time
-}
-
-// Note is a message for users that needs no request.
-type Note struct {
-	Key Key
-	// Reason is the reason of the event about the note; empty for a note without a reason of its
-	// own.
-	Reason  string
-	Message string
-	// Warning is set for a note about harm, such as ForeignInstancesLost.
-	Warning bool
-}
 
 // BlockingType is a type of objects that block a deletion: when some of them
 // are gone, the deletion may be tried again.

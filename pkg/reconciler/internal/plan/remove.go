@@ -25,7 +25,7 @@ func (w *work) prune() {
 			if desired == nil {
 				desired = w.equivalents()
 			}
-			if u.equivalents = desired[u.key.withoutGroup()]; u.isDesiredInOtherGroup() {
+			if u.equivalents = desired[withoutGroup(u.key)]; u.isDesiredInOtherGroup() {
 				u.drop()
 				continue
 			}
@@ -210,7 +210,7 @@ func (w *work) equivalents() map[Key][]*unit {
 	desired := map[Key][]*unit{}
 	for _, u := range w.units {
 		if u.desired != nil {
-			desired[u.key.withoutGroup()] = append(desired[u.key.withoutGroup()], u)
+			desired[withoutGroup(u.key)] = append(desired[withoutGroup(u.key)], u)
 		}
 	}
 	return desired

@@ -54,7 +54,7 @@ func TestAnOrphanWithReferencesGoesFirst(t *testing.T) {
 		in := Input{
 			Cause: Deleting, Name: reconcilerName, Owner: theOwner,
 			Recorded: []v1alpha1.InventoryItem{
-				{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u-web", DeleteOrder: -1, DependsOn: []string{data.reference()}},
+				{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u-web", DeleteOrder: -1, DependsOn: []string{referenceTo(data)}},
 				{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "data", UID: "u-data", DeletePolicy: v1alpha1.DeletePolicyOrphan},
 			},
 			Live: map[Key]Observation{

@@ -201,7 +201,7 @@ func (w *world) observe(key Key, manifest bool) Observation {
 	o := w.objects[key]
 	if o == nil {
 		absent := Observation{Existence: Absent}
-		if key.isNamespace() {
+		if isNamespace(key) {
 			absent.Automatic = "proof"
 		}
 		return absent
@@ -232,7 +232,7 @@ const deadWebhook = "dead.example.com"
 
 // isDead reports whether the object is a configuration of that webhook.
 func (o *object) isDead() bool {
-	return o.key.IsWebhookConfiguration() && strings.HasPrefix(o.value, "dead")
+	return IsWebhookConfiguration(o.key.GroupKind()) && strings.HasPrefix(o.value, "dead")
 }
 
 // control puts a controller into the ownerReferences.
