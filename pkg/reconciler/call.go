@@ -136,7 +136,7 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 // noteFailure notes why the last step of an object failed.
 func (c *call) noteFailure(key plan.Key, err error) {
 	c.in.Failed[key], c.errs[key] = execute.FailureOf(err), err
-	if execute.IsBreaking(err) {
+	if execute.ClassOf(err) == execute.Breaking {
 		c.errs[key] = &BreakingChangeError{Err: err}
 	}
 	if execute.IsMistake(err) {

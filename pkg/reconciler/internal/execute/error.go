@@ -4,6 +4,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,60 +81,43 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // AnswerOf returns the message of the server's answer, which may hold the content of the request.
 // It must not be reported.
-func AnswerOf(err error) string {
-	if answer, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		return answer.ErrStatus.Message
+func AnswerOf(err error) string { return cmp.Or(messageOf(err), err.Error()) }
+
+// ClassOf returns the class of the failure of a step; it is empty if there is none.
+func ClassOf(err error) Class {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Class
 	}
-	return err.Error()
+	if err != nil {
+		return Failed
+	}
+	return ""
 }
 
 // IsConflict reports whether the object has to be observed again, because it is
 // not as the plan saw it.
-func IsConflict(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Class == Conflict
-}
+func IsConflict(err error) bool { return ClassOf(err) == Conflict }
 
 // IsNamespaceGone reports whether nothing can be created in the namespace of the
 // object, because it is being deleted or does not exist.
-func IsNamespaceGone(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Class == NamespaceGone
-}
+func IsNamespaceGone(err error) bool { return ClassOf(err) == NamespaceGone }
 
 // IsUnavailable reports whether further requests make no sense at the moment: the server does not
 // answer, or has too much to do. An overloaded webhook does not matter to other objects.
 func IsUnavailable(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return cluster.IsUnavailable(err) && !(ok && e.Class == Denied)
+	return cluster.IsUnavailable(err) && ClassOf(err) != Denied
 }
 
 // IsForbidden reports whether the server refused a write because the user has no
 // right to it, or a quota or a policy of the server forbids it.
-func IsForbidden(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.IsForbidden()
-}
+func IsForbidden(err error) bool { return ClassOf(err) == Forbidden }
 
 // IsForbidden is for callers that do not import this package.
 func (e *Error) IsForbidden() bool { return e.Class == Forbidden }
 
-// IsBreaking reports whether a change of a definition was refused, because it breaks something.
-func IsBreaking(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Class == Breaking
-}
-
 // IsMistake reports whether the manifest cannot be written under its update policy, whatever the object is.
 func IsMistake(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Class == Invalid && isUntyped(messageOf(e.Err))
-}
-
-// IsImmutable reports whether the server refused to change a field of the live object.
-func IsImmutable(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Class == Immutable
+	return ClassOf(err) == Invalid && isUntyped(messageOf(err))
 }
 
 // errChanged means that a read before a write has found another object than the
@@ -294,11 +278,7 @@ func IsAllocationConflict(err error) bool {
 	if !creates || e.Class != Invalid && e.Class != Denied && e.Class != Forbidden {
 		return false
 	}
-	status, answered := errors.AsType[*apierrors.StatusError](e.Err)
-	if !answered {
-		return false
-	}
-	message := strings.ToLower(status.ErrStatus.Message)
+	message := strings.ToLower(messageOf(e.Err))
 	return slices.ContainsFunc(allocatedWords, func(words string) bool { return strings.Contains(message, words) })
 }
 
@@ -307,7 +287,7 @@ var uncalledWebhook = regexp.MustCompile(`^Internal error occurred: failed calli
 
 // FailureOf describes the failure of a step for the planner.
 func FailureOf(err error) plan.Failure {
-	failure := plan.Failure{Immutable: IsImmutable(err), AlreadyAllocated: IsAllocationConflict(err), Message: err.Error()}
+	failure := plan.Failure{Immutable: ClassOf(err) == Immutable, AlreadyAllocated: IsAllocationConflict(err), Message: err.Error()}
 	if found := uncalledWebhook.FindStringSubmatch(AnswerOf(err)); found != nil {
 		failure.Webhook = found[1]
 	}

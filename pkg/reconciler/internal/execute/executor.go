@@ -188,9 +188,12 @@ func failed(step plan.Step, err error) plan.Result {
 // report records a result in the span, the metrics and the log. The text of an error
 // is not in it: the caller reports that, once.
 func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, result plan.Result) {
-	verb, class := step.Verb, classOf(result)
+	verb, class := step.Verb, ClassOf(result.Err)
 	if result.Orphaned {
 		verb = plan.VerbOrphan
+	}
+	if result.Blocked != "" {
+		class = blocked
 	}
 	if span.On() {
 		span.Set("corbel.verb", string(verb))
@@ -223,20 +226,6 @@ func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, 
 
 // blocked is the class of a step that its guard held back.
 const blocked Class = "Blocked"
-
-// classOf is empty if the step succeeded.
-func classOf(result plan.Result) Class {
-	switch failure, ok := errors.AsType[*Error](result.Err); {
-	case result.Blocked != "":
-		return blocked
-	case result.Err == nil:
-		return ""
-	case ok:
-		return failure.Class
-	default:
-		return Failed
-	}
-}
 
 func uidOf(result plan.Result) types.UID {
 	if result.Observation.UID != "" {
