@@ -17,27 +17,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// BreakingChangeError means that a manifest changes a definition that exists so that objects or clients of
+// breakingError means that a manifest changes a definition that exists so that objects or clients of
 // its type break. Nothing was written.
-type BreakingChangeError struct {
-	// Changes are sentences.
-	Changes []string
-	// Annotation allows them.
-	Annotation string
-}
+type breakingError string
+
+func (e breakingError) Error() string { return string(e) }
 
 // maxChanges bounds how many changes a message has.
 const maxChanges = 3
-
-// Error names the annotation that allows the changes, and lists the first of them.
-func (e *BreakingChangeError) Error() string {
-	named, more := e.Changes, ""
-	if len(named) > maxChanges {
-		named, more = named[:maxChanges], fmt.Sprintf(" and %d more", len(e.Changes)-maxChanges)
-	}
-	return "it is not changed, because objects or clients of its type would break, and its manifest does not have the annotation " +
-		e.Annotation + ": \"true\": " + strings.Join(named, "; ") + more
-}
 
 // checkDefinition reads the definition that a step changes in place, and returns an error if the
 // change breaks something and is not allowed. It reads the definition only if the step writes it,
@@ -62,9 +49,14 @@ func (e *Executor) checkDefinition(ctx context.Context, resource cluster.Resourc
 	if len(changes) == 0 {
 		return live, nil
 	}
-	refused := &BreakingChangeError{Annotation: e.options.Name + "/" + v1alpha1.AnnotationAllowBreakingChanges}
-	for _, change := range changes {
-		refused.Changes = append(refused.Changes, change.String())
+	var named []string
+	for _, change := range changes[:min(len(changes), maxChanges)] {
+		named = append(named, change.String())
 	}
-	return nil, refused
+	more := ""
+	if len(changes) > maxChanges {
+		more = fmt.Sprintf(" and %d more", len(changes)-maxChanges)
+	}
+	return nil, breakingError("it is not changed, because objects or clients of its type would break, and its manifest does not have the annotation " +
+		e.options.Name + "/" + v1alpha1.AnnotationAllowBreakingChanges + ": \"true\": " + strings.Join(named, "; ") + more)
 }

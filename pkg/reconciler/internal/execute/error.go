@@ -130,7 +130,7 @@ func classify(step plan.Step, err error) *Error {
 	status, answered := errors.AsType[*apierrors.StatusError](err)
 	_, notServed := errors.AsType[*cluster.NotServedError](err)
 	_, unserved := errors.AsType[*cluster.UnservedPathError](err)
-	_, breaking := errors.AsType[*BreakingChangeError](err)
+	_, breaking := errors.AsType[breakingError](err)
 	switch {
 	case breaking:
 		e.Class = Breaking
