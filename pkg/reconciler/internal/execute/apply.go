@@ -5,7 +5,6 @@ package execute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -176,19 +175,20 @@ func isServerFailure(err error) bool {
 
 // setManagers replaces the entries of the managers of the object, as it was answered.
 func (e *Executor) setManagers(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) (*unstructured.Unstructured, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
-		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-	})
-	if err != nil {
-		return nil, err
-	}
-	live, err = e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.JSONPatchType, patch, e.options.FieldOwner)
+	set := map[string]any{"op": "replace", "path": "/metadata/managedFields", "value": entries}
+	live, err := e.patch(ctx, resource, step, types.JSONPatchType, append(preconditions(live), set))
 	if err != nil {
 		return nil, fmt.Errorf("acquire fields of earlier managers: %w", err)
 	}
 	return live, nil
+}
+
+// preconditions are the operations of a JSON patch that demand the object as it was answered.
+func preconditions(live *unstructured.Unstructured) []map[string]any {
+	return []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	}
 }
 
 // leaves returns the fields of an entry that do not become ours.

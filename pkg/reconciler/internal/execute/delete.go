@@ -5,7 +5,6 @@ package execute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -169,11 +168,7 @@ func goneOr(resource cluster.Resource, step plan.Step, err error) (plan.Observat
 func (e *Executor) releaseForeign(ctx context.Context, resource cluster.Resource, step plan.Step) (string, error) {
 	metadata := map[string]any{"finalizers": e.withoutForeign(step)}
 	precondition(metadata, step)
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return "", err
-	}
-	live, err := e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+	live, err := e.patch(ctx, resource, step, types.MergePatchType, map[string]any{"metadata": metadata})
 	if err != nil {
 		return "", fmt.Errorf("remove the finalizer %s of SAP component-operator-runtime: %w", e.options.Name, err)
 	}
@@ -216,11 +211,7 @@ func (e *Executor) orphan(ctx context.Context, step plan.Step) plan.Result {
 		}
 		removeReferences(metadata, live, append(slices.Clone(step.Removes), step.Owner.Ref.UID))
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return failed(step, err)
-	}
-	live, err := e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+	live, err := e.patch(ctx, resource, step, types.MergePatchType, map[string]any{"metadata": metadata})
 	switch {
 	case cluster.IsNotFound(err, resource, step.Key.Name):
 		return plan.Result{Step: step, Observation: plan.Observation{Existence: plan.Absent}}

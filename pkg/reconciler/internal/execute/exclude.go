@@ -5,7 +5,6 @@ package execute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -64,14 +63,7 @@ func (e *Executor) applyExcluded(ctx context.Context, a application, live *unstr
 	if len(x.operations) == 0 {
 		return nil, refusal
 	}
-	patch, err := json.Marshal(append([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
-	}, x.operations...))
-	if err != nil {
-		return nil, err
-	}
-	live, err = e.objects.Patch(ctx, a.resource, a.step.Key.Namespace, a.step.Key.Name, types.JSONPatchType, patch, e.options.FieldOwner)
+	live, err = e.patch(ctx, a.resource, a.step, types.JSONPatchType, append(preconditions(live), x.operations...))
 	switch {
 	case apierrors.IsInvalid(err):
 		return nil, refusal // it was something else

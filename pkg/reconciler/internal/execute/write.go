@@ -167,11 +167,16 @@ func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resour
 		e.removeForeign(metadata, step)
 	}
 	precondition(metadata, step)
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	return e.patch(ctx, resource, step, types.MergePatchType, map[string]any{"metadata": metadata})
+}
+
+// patch sends a patch of the object of a step.
+func (e *Executor) patch(ctx context.Context, resource cluster.Resource, step plan.Step, kind types.PatchType, patch any) (*unstructured.Unstructured, error) {
+	encoded, err := json.Marshal(patch)
 	if err != nil {
 		return nil, err
 	}
-	return e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+	return e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, kind, encoded, e.options.FieldOwner)
 }
 
 // replace sends the manifest as a PUT. Finalizers and ownerReferences of other clients stay.
@@ -301,11 +306,7 @@ func (e *Executor) cleanOwnership(ctx context.Context, resource cluster.Resource
 	if !due {
 		return live, nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return nil, err
-	}
-	live, err = e.objects.Patch(ctx, resource, step.Key.Namespace, step.Key.Name, types.MergePatchType, patch, e.options.FieldOwner)
+	live, err := e.patch(ctx, resource, step, types.MergePatchType, map[string]any{"metadata": metadata})
 	if err != nil {
 		return nil, fmt.Errorf("remove the ownerReference to the component, and the ownership label and annotation of a former owner: %w", err)
 	}
