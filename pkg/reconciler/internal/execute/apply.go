@@ -49,10 +49,7 @@ func (e *Executor) serverSideApply(ctx context.Context, resource cluster.Resourc
 		dropEmptyBundles(resource, object.Object)
 	}
 	precondition(metadata, step)
-	a := application{resource: resource, step: step, object: object, metadata: metadata, left: left}
-	for _, pointer := range ignored {
-		a.ignored = append(a.ignored, split(pointer))
-	}
+	a := application{resource: resource, step: step, object: object, metadata: metadata, left: left, ignored: ignored}
 	var live *unstructured.Unstructured
 	if reads {
 		if live, err = e.readFirst(ctx, resource, step); err != nil {
@@ -65,8 +62,11 @@ func (e *Executor) serverSideApply(ctx context.Context, resource cluster.Resourc
 				keepPath(object.Object, live.Object, path)
 			}
 		}
-		for _, pointer := range ignored {
-			applyLive(object.Object, live.Object, pointer)
+		for _, path := range ignored {
+			// Sending a field that the manifest lacks would make it ours.
+			if _, ours := lookup(object.Object, path); ours {
+				keepPath(object.Object, live.Object, path)
+			}
 		}
 		if isClaim(resource) {
 			keepSize(inner(object.Object, "spec"), inner(live.Object, "spec"))

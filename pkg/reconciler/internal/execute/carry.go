@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/internal/cluster"
@@ -92,14 +93,9 @@ func keepMissing(body, live map[string]any, keys ...string) {
 	}
 	for _, key := range keys {
 		if value, ok := live[key]; ok && body[key] == nil {
-			body[key] = deepCopy(value)
+			body[key] = runtime.DeepCopyJSONValue(value)
 		}
 	}
-}
-
-// deepCopy copies a JSON value.
-func deepCopy(value any) any {
-	return (&unstructured.Unstructured{Object: map[string]any{"": value}}).DeepCopy().Object[""]
 }
 
 // child returns the map at key, making it if it is missing. It returns nil if
@@ -275,7 +271,7 @@ func addMissing(body, live map[string]any, list string, keys ...string) {
 			merged = append(merged, own)
 			continue
 		}
-		merged = append(merged, deepCopy(element))
+		merged = append(merged, runtime.DeepCopyJSONValue(element))
 	}
 	for _, element := range desired {
 		if matching(mapsIn(live[list]), element, keys...) == nil {

@@ -260,8 +260,11 @@ func TestAPointerHasTheLiveValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := object(t, tc.live)
 			put, apply := object(t, tc.body), object(t, tc.body)
-			keepLive(put, live, tc.pointer)
-			applyLive(apply, live, tc.pointer)
+			path := split(tc.pointer)
+			keepPath(put, live, path)
+			if _, ours := lookup(apply, path); ours {
+				keepPath(apply, live, path)
+			}
 			wantApply := tc.apply
 			if wantApply == "" {
 				wantApply = tc.put

@@ -6,12 +6,12 @@ package execute
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/owned"
@@ -19,27 +19,18 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// keepLive gives the field at a JSON pointer (RFC 6901) the value that it has in the live object,
-// or removes it if it has none there. A PUT resets fields that it lacks, so the field is set even
-// if the manifest lacks it.
-func keepLive(body, live map[string]any, pointer string) { keepPath(body, live, split(pointer)) }
-
+// keepPath gives the field at a path the value that it has in the live object, or removes it if it
+// has none there. A PUT resets fields that it lacks, so the field is set even if the manifest lacks
+// it.
 func keepPath(body, live map[string]any, path []string) {
 	if value, ok := lookup(live, path); ok {
-		assign(body, path, deepCopy(value))
+		assign(body, path, runtime.DeepCopyJSONValue(value))
 	} else {
 		unset(body, path)
 	}
 }
 
-// applyLive is keepLive for server-side apply: a field that the manifest lacks
-// is left out, because sending it would make it ours.
-func applyLive(body, live map[string]any, pointer string) {
-	if _, ours := lookup(body, split(pointer)); ours {
-		keepLive(body, live, pointer)
-	}
-}
-
+// split returns the path of a JSON pointer (RFC 6901).
 func split(pointer string) []string {
 	var path []string
 	for _, segment := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
@@ -157,11 +148,14 @@ func (e *Executor) asksForOtherReplicas(ctx context.Context, resource cluster.Re
 	return !step.Autoscaled && before != nil && desired != nil && *before != *desired
 }
 
-// leftFields are the fields, as JSON pointers, that a write leaves as they are: the ignored fields,
+// leftFields are the fields that a write leaves as they are: the ignored fields,
 // and the number of replicas if it was set through the subresource scale, unless the manifest asks
 // for another number than before.
-func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, step plan.Step) ([]string, error) {
-	ignored := step.Desired.Policies.IgnoreFields
+func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, step plan.Step) ([][]string, error) {
+	var ignored [][]string
+	for _, pointer := range step.Desired.Policies.IgnoreFields {
+		ignored = append(ignored, split(pointer))
+	}
 	if !step.Scaled || !resource.Has("scale") || e.asksForOtherReplicas(ctx, resource, step) {
 		return ignored, nil
 	}
@@ -169,7 +163,7 @@ func (e *Executor) leftFields(ctx context.Context, resource cluster.Resource, st
 	if err != nil || !owned.IsSet(step.Desired.Manifest.Object, path...) {
 		return ignored, err
 	}
-	return append(slices.Clone(ignored), "/"+strings.Join(path, "/")), nil
+	return append(ignored, path), nil
 }
 
 // noteScaled notes that a changed manifest does not decide about the number of

@@ -206,11 +206,8 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 		if carry != nil {
 			carry(object.Object, live.Object)
 		}
-		for _, path := range left {
+		for _, path := range slices.Concat(left, ignored) {
 			keepPath(object.Object, live.Object, path)
-		}
-		for _, pointer := range ignored {
-			keepLive(object.Object, live.Object, pointer)
 		}
 		if references := e.references(step, live); len(references) > 0 {
 			object.SetOwnerReferences(references)
