@@ -43,10 +43,10 @@ func (e *Executor) serverSideApply(ctx context.Context, resource cluster.Resourc
 	drops := step.ItemAfter.Replicas != nil && e.desiredReplicas(ctx, resource, object) == nil // the number of replicas
 	first := step.Reclaims && e.removed == nil                                                 // a preview asks about the apply itself
 	reads := len(ignored) > 0 || isClaim(resource) || drops || first
-	if _, bundled := bundlePaths[resource.GVK().GroupKind()]; bundled || reads {
+	if hasEmptyBundle(object.Object) || reads {
 		object = object.DeepCopy()
 		metadata = object.Object["metadata"].(map[string]any)
-		dropEmptyBundles(resource, object.Object)
+		carryBundles(object.Object, nil) // an empty caBundle that is sent becomes ours
 	}
 	precondition(metadata, step)
 	a := application{resource: resource, step: step, object: object, metadata: metadata, left: left, ignored: ignored}

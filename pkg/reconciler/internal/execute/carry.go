@@ -210,15 +210,6 @@ func carryBundles(body, live map[string]any) {
 	}
 }
 
-// dropEmptyBundles removes the empty caBundles that we would own under server-side apply.
-func dropEmptyBundles(resource cluster.Resource, body map[string]any) {
-	for _, config := range clientConfigs(body, bundlePaths[resource.GVK().GroupKind()]) {
-		if isEmptyBundle(config) {
-			delete(config, "caBundle")
-		}
-	}
-}
-
 // podKeys are the fields of a pod's spec that admission and the scheduler set.
 // Nearly all of a pod's spec is immutable, so a PUT without them is refused.
 var podKeys = []string{
