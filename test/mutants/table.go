@@ -150,7 +150,7 @@ var mutants = []mutant{
 	{"a step is sent again for an object that changed hands", "pkg/reconciler/internal/execute/delete.go", "case !step.StillApplies(live):", "case false:", []string{executeTests}},
 	{"namespaces of the cluster may be deleted", "pkg/reconciler/internal/execute/guard.go", `return name == "default" || strings.HasPrefix(name, "kube-")`, `return strings.HasPrefix(name, "default/")`, []string{executeTests}},
 	{"content that cannot be listed is no content", "pkg/reconciler/internal/execute/namespace.go", "return typeListing{unread: err}, nil", "return typeListing{}, nil", []string{executeTests}},
-	{"objects of unknown owners are ignored", "pkg/reconciler/internal/execute/namespace.go", "case !ok && c.listedTypes[o.kind]:", "case !ok:", []string{executeTests}},
+	{"objects of unknown owners are ignored", "pkg/reconciler/internal/execute/namespace.go", "case !ok && c.listedTypes[", "case !ok || c.listedTypes[", []string{executeTests}},
 	{"objects are adopted without a confirmation of the owner", "pkg/reconciler/internal/execute/write.go", "if step.TakesOwnership() {", "if false {", []string{executeTests}},
 	{"what cannot be read is absent", "pkg/reconciler/internal/observe/observer.go", "return unknown(err), unserved", "return plan.Observation{Existence: plan.Absent}, unserved", []string{observeTests}},
 	{"an object of a type that is not served is absent", "pkg/reconciler/internal/observe/observer.go", "known.gone && request.Desired == nil", "request.Desired == nil", []string{observeTests}},

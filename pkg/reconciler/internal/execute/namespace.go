@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 
 	"github.com/corbel-run/corbel/internal/cluster"
@@ -35,7 +36,7 @@ func (e *Executor) readContents(ctx context.Context, step plan.Step, at string) 
 	if err != nil {
 		return nil, err
 	}
-	found := &namespaceContents{namespace: namespace, byUID: map[string]contentObject{}, listedTypes: map[schema.GroupKind]bool{}}
+	found := &namespaceContents{namespace: namespace, byUID: map[types.UID]contentObject{}, listedTypes: map[schema.GroupKind]bool{}}
 	for _, gv := range slices.SortedFunc(maps.Keys(unreadable), func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) }) {
 		found.addUnread(gv.String(), unreadable[gv])
 	}
@@ -83,16 +84,15 @@ func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespac
 			return e.listFailure(ctx, resource, err)
 		}
 		for _, item := range page.Items {
-			object := contentObjectOf(resource, item)
-			object.terminating = object.terminating || e.removed[item.UID]
-			all.objects = append(all.objects, object)
+			going := item.DeletionTimestamp != nil || e.removed[item.UID] || isStandard(resource, item)
+			all.objects = append(all.objects, contentObject{resource.GVR, item.UID, going, item.OwnerReferences})
 		}
 		options.Continue = page.Continue
 		if options.Continue == "" {
 			all.complete = true
 			return all, nil
 		}
-		if slices.ContainsFunc(all.objects, func(o contentObject) bool { return !o.terminating && !o.standard && len(o.owners) == 0 }) {
+		if slices.ContainsFunc(all.objects, func(o contentObject) bool { return !o.going && len(o.owners) == 0 }) {
 			all.more = true
 			return all, nil
 		}
@@ -139,7 +139,7 @@ func whyUnread(err error) string {
 // namespaceContents are the objects in a namespace.
 type namespaceContents struct {
 	namespace string
-	byUID     map[string]contentObject
+	byUID     map[types.UID]contentObject
 	// listedTypes are the types of which all objects were read.
 	listedTypes map[schema.GroupKind]bool
 	objects     []contentObject
@@ -235,34 +235,13 @@ var ignoredTypes = []schema.GroupResource{
 	{Group: "coordination.k8s.io", Resource: "leases"},
 }
 
-// contentObject is the metadata of an object in a namespace.
+// contentObject is an object in a namespace.
 type contentObject struct {
-	resource    schema.GroupVersionResource
-	uid         string
-	terminating bool
-	standard    bool // every namespace has one
-	owners      []ownerReference
-}
-
-type ownerReference struct {
-	uid  string
-	kind schema.GroupKind
-}
-
-func contentObjectOf(resource cluster.Resource, item metav1.PartialObjectMetadata) contentObject {
-	object := contentObject{
-		resource:    resource.GVR,
-		uid:         string(item.UID),
-		terminating: item.DeletionTimestamp != nil,
-		standard:    isStandard(resource, item),
-	}
-	for _, reference := range item.OwnerReferences {
-		object.owners = append(object.owners, ownerReference{
-			uid:  string(reference.UID),
-			kind: schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind(),
-		})
-	}
-	return object
+	resource schema.GroupVersionResource
+	uid      types.UID
+	// going: it is being deleted, or every namespace has one.
+	going  bool
+	owners []metav1.OwnerReference
 }
 
 // isStandard reports whether the control plane puts the object into every namespace.
@@ -291,17 +270,17 @@ func (c *namespaceContents) isIgnored(object contentObject) bool { return c.isGo
 const maxChain = 10
 
 func (c *namespaceContents) isGoing(object contentObject, depth int) bool {
-	if object.terminating || object.standard {
+	if object.going {
 		return true
 	}
 	if len(object.owners) == 0 || depth > maxChain {
 		return false
 	}
 	for _, o := range object.owners {
-		present, ok := c.byUID[o.uid]
+		present, ok := c.byUID[o.UID]
 		switch {
 		case ok && c.isGoing(present, depth+1):
-		case !ok && c.listedTypes[o.kind]:
+		case !ok && c.listedTypes[schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()]:
 			// All objects of the owner's type were read, and it was not among them.
 		default:
 			return false
