@@ -67,8 +67,8 @@ func benchOn(t *testing.T, config *rest.Config) *bench {
 	check(t, err)
 	t.Cleanup(target.Close)
 	b.target = target
-	b.observer = observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel"})
-	b.executor = execute.New(target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel"})
+	b.observer = observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel", Parallelism: 8})
+	b.executor = execute.New(target, b.observer, execute.Options{Name: reconciler, FieldOwner: "corbel", Parallelism: 8})
 	return b
 }
 

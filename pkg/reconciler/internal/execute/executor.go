@@ -4,7 +4,6 @@
 package execute
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ type Options struct {
 	// FieldOwner is the field manager of all writes.
 	FieldOwner string
 	// Parallelism is how many steps are under way at once, for all calls together,
-	// before it is known how much the server can do. Defaults to observe.DefaultParallelism.
+	// before it is known how much the server can do.
 	Parallelism int
 	// Tracer makes a span of every stage and every step; none by default.
 	Tracer trace.Tracer
@@ -55,7 +54,6 @@ type Executor struct {
 
 // New returns an Executor. The observer evaluates the server's answers.
 func New(target cluster.Target, observer *observe.Observer, options Options) *Executor {
-	options.Parallelism = cmp.Or(max(options.Parallelism, 0), observe.DefaultParallelism)
 	return &Executor{limiter: newLimiter(options.Parallelism), objects: target.Objects(), types: target.Types(), observer: observer, options: options, mutators: &mutators{}}
 }
 

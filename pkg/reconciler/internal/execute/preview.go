@@ -228,8 +228,7 @@ func (p *Preview) ask(ctx context.Context, step plan.Step, removed map[types.UID
 		Answered: func(live *unstructured.Unstructured) { asked.Answer = live },
 	})
 	e := &Executor{
-		objects: objects, types: p.executor.types, observer: p.executor.observer.Detached(objects), removed: removed,
-		options: Options{Name: p.executor.options.Name, FieldOwner: p.executor.options.FieldOwner, Parallelism: p.executor.options.Parallelism},
+		objects: objects, types: p.executor.types, observer: p.executor.observer.Detached(objects), removed: removed, options: p.executor.options,
 	}
 	asked.Result = e.tryStep(ctx, step)
 	if errors.Is(asked.Result.Err, errPartial) {

@@ -4,7 +4,6 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +28,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
-// DefaultParallelism is how many requests are under way at once.
-const DefaultParallelism = 8
-
 // Options tune an Observer.
 type Options struct {
 	// Name is the name of the reconciler: the prefix of our label and annotation.
@@ -45,7 +41,7 @@ type Options struct {
 	// ReadyWhen are the rules for objects that have no expression of their own;
 	// the first that matches counts. They are valid.
 	ReadyWhen []ReadyWhen
-	// Now is the clock; nil means time.Now.
+	// Now is the clock.
 	Now func() time.Time
 	// Changed is called with changes of objects that other clients made; see package
 	// watch. If it is nil, nothing is watched.
@@ -53,7 +49,6 @@ type Options struct {
 	// WatchNamespaces watches objects in the namespaces that they are in only.
 	WatchNamespaces bool
 	// Parallelism bounds the requests under way at once for one call.
-	// Defaults to DefaultParallelism.
 	Parallelism int
 }
 
@@ -76,10 +71,6 @@ type Observer struct {
 
 // New returns an Observer.
 func New(target cluster.Target, options Options) *Observer {
-	options.Parallelism = cmp.Or(max(options.Parallelism, 0), DefaultParallelism)
-	if options.Now == nil {
-		options.Now = time.Now
-	}
 	o := &Observer{objects: target.Objects(), types: target.Types(), options: options, DriftChecks: NewDriftChecks()}
 	if options.Changed != nil {
 		o.store = watch.New(target, watch.Options{

@@ -42,7 +42,7 @@ func targetOn(t *testing.T, config *rest.Config) cluster.Target {
 }
 
 func observerOn(target cluster.Target) *observe.Observer {
-	return observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel"})
+	return observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel", Parallelism: 8})
 }
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
