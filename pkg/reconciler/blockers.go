@@ -38,12 +38,12 @@ func (r *Reconciler) DeletionBlockers(ctx context.Context, request DeleteRequest
 	known := ownsRecorded(in.Recorded)
 	var blockers []report.Blocker
 	var errs []error
-	collect := func(dependent string, key plan.Key, message string, obstacles []plan.BlockingType, err error) {
+	collect := func(dependent string, key plan.Key, message string, obstacles []report.AwaitedObject, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: look for foreign instances: %w", dependent, err))
 		}
 		if message != "" {
-			blockers = append(blockers, report.Blocker{Dependent: dependent, Key: key, Message: message, Awaited: awaitedOf(obstacles)})
+			blockers = append(blockers, report.Blocker{Dependent: dependent, Key: key, Message: message, Awaited: obstacles})
 		}
 	}
 	for _, item := range in.Recorded {
@@ -131,7 +131,7 @@ func (c *call) awaited(p plan.Plan) []report.AwaitedObject {
 				add(awaitedType(c.typeOf(key)))
 			}
 		case report.WaitBlocked:
-			add(awaitedOf(c.in.Failed[key].BlockingTypes)...)
+			add(c.in.Failed[key].BlockingTypes...)
 		}
 	}
 	return all
@@ -166,13 +166,4 @@ func (c *call) defines(gk schema.GroupKind) bool {
 			return t.Group == gk.Group && (t.Kind == gk.Kind || t.Kind == "*")
 		})
 	})
-}
-
-// awaitedOf returns the objects that have to be gone before an object can be deleted.
-func awaitedOf(obstacles []plan.BlockingType) []report.AwaitedObject {
-	var all []report.AwaitedObject
-	for _, o := range obstacles {
-		all = append(all, report.AwaitedObject{Type: o.Type, Namespace: o.Namespace, DeletionOnly: true})
-	}
-	return all
 }

@@ -21,7 +21,7 @@ type verdict struct {
 	// blocked is why the deletion must not happen.
 	blocked string
 	// obstacles are the types of the objects that block it.
-	obstacles []plan.BlockingType
+	obstacles []report.AwaitedObject
 	// orphan: the object is orphaned instead; why is the reason.
 	orphan bool
 	why    string

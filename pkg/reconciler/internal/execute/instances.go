@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -181,7 +182,7 @@ type instanceCount struct {
 	deleting                int // of ours, being deleted
 	truncated               bool
 	// types are the types with foreign instances.
-	types []plan.BlockingType
+	types []report.AwaitedObject
 	// counted is the last type that was counted.
 	counted *cluster.Resource
 	// unknown are sentences about types that cannot be counted.
@@ -241,7 +242,7 @@ func (c *instanceCount) addInstance(resource cluster.Resource, item metav1.Parti
 		return
 	}
 	c.foreignTotal++
-	if obstacle := (plan.BlockingType{Type: resource.GVR}); !slices.Contains(c.types, obstacle) {
+	if obstacle := (report.AwaitedObject{Type: resource.GVR, DeletionOnly: true}); !slices.Contains(c.types, obstacle) {
 		c.types = append(c.types, obstacle)
 	}
 	if item.DeletionTimestamp != nil {
@@ -270,7 +271,7 @@ func (c *instanceCount) describeBlocking() string {
 }
 
 // kubectlTypes returns the types in the form in which kubectl accepts them.
-func kubectlTypes(types []plan.BlockingType) string {
+func kubectlTypes(types []report.AwaitedObject) string {
 	var names []string
 	for _, t := range types {
 		if name := t.Type.GroupResource().String(); !slices.Contains(names, name) {
@@ -320,7 +321,7 @@ func enumerate(names []string, total int) string {
 // ForeignInstancesOf returns a sentence about the instances, other than our own, of the types that
 // a CustomResourceDefinition or an APIService defines, and these types; empty means that there are
 // none. It names only instances that the owner may know of.
-func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns) (string, []plan.BlockingType, error) {
+func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key plan.Key, owns Owns) (string, []report.AwaitedObject, error) {
 	found, err := e.instances(ctx, owner, key, owns, nil)
 	if err != nil {
 		return "", nil, err
@@ -333,7 +334,7 @@ func (e *Executor) ForeignInstancesOf(ctx context.Context, owner plan.Owner, key
 // Types without the verbs list and delete, such as metrics, hold nothing that could be lost. A
 // group that matches is named as well if the server does not list its types or objects: an unknown
 // object is not absent.
-func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []plan.BlockingType, error) {
+func (e *Executor) ForeignInstances(ctx context.Context, owner plan.Owner, pattern v1alpha1.TypeInfo, owns Owns) (string, []report.AwaitedObject, error) {
 	matching, unknown, err := e.types.Matching(ctx, pattern)
 	if err != nil {
 		return "", nil, err

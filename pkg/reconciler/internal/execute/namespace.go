@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
@@ -204,10 +205,10 @@ func (c *namespaceContents) String() string {
 const maxBlockingTypes = 5
 
 // blockingTypes returns the types of the objects that are not ignored.
-func (c *namespaceContents) blockingTypes() []plan.BlockingType {
-	var types []plan.BlockingType
+func (c *namespaceContents) blockingTypes() []report.AwaitedObject {
+	var types []report.AwaitedObject
 	for _, object := range c.objects {
-		obstacle := plan.BlockingType{Type: object.resource, Namespace: c.namespace}
+		obstacle := report.AwaitedObject{Type: object.resource, Namespace: c.namespace, DeletionOnly: true}
 		if len(types) < maxBlockingTypes && !c.isIgnored(object) && !slices.Contains(types, obstacle) {
 			types = append(types, obstacle)
 		}

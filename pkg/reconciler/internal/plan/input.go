@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
@@ -84,7 +85,7 @@ type Failure struct {
 	Webhook string
 	Message string
 	// BlockingTypes are the blocking types of the result, if it is blocked.
-	BlockingTypes []BlockingType
+	BlockingTypes []report.AwaitedObject
 }
 
 // Desired is one desired object, resolved and valid.

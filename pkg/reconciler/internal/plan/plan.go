@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -174,14 +173,6 @@ const (
 	GuardKnownEmptyElseOrphan Guard = "known to be empty, else orphaned"
 )
 
-// BlockingType is a type of objects that block a deletion: when some of them
-// are gone, the deletion may be tried again.
-type BlockingType struct {
-	Type schema.GroupVersionResource
-	// Namespace limits the objects to one namespace; empty means all.
-	Namespace string
-}
-
 // Result is the result of one step.
 type Result struct {
 	Step Step
@@ -190,8 +181,9 @@ type Result struct {
 	Observation Observation
 	// Blocked is why the guard of a deletion refused it; nothing was done then.
 	Blocked string
-	// BlockingTypes are the types of the objects that block the deletion.
-	BlockingTypes []BlockingType
+	// BlockingTypes are the types of the objects that block the deletion: when some of them are gone,
+	// it may be tried again.
+	BlockingTypes []report.AwaitedObject
 	// ContentUnknown is set if the guard could not find out whether a namespace is empty,
 	// because some of its content cannot be read.
 	ContentUnknown bool
