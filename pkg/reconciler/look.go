@@ -68,10 +68,10 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 	if !how.force || len(late) > 0 {
 		r.watch(ctx, *in, !how.urgent || len(in.Recorded) > urgentReads)
 	}
-	if err := r.observe(ctx, in, keys, how); err != nil {
+	if err := r.observe(ctx, r.observer, in, keys, how); err != nil {
 		return err
 	}
-	if err := r.observe(ctx, in, late, readMode{assumeAbsent: how.assumeAbsent}); err != nil {
+	if err := r.observe(ctx, r.observer, in, late, readMode{assumeAbsent: how.assumeAbsent}); err != nil {
 		return err
 	}
 	namespaces := plan.Namespaces(in.Desired, in.Live)
@@ -80,7 +80,7 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 		// read then.
 		namespaces = slices.DeleteFunc(namespaces, func(key plan.Key) bool { return key.Name == in.Owner.Ref.Namespace })
 	}
-	return r.observe(ctx, in, namespaces, readMode{force: true}) // a watch does not keep the annotation automatic
+	return r.observe(ctx, r.observer, in, namespaces, readMode{force: true}) // a watch does not keep the annotation automatic
 }
 
 // mayAssumeAbsent reports whether a creation may find out by itself that its object exists.
@@ -116,11 +116,11 @@ func (r *Reconciler) watch(ctx context.Context, in plan.Input, wait bool) {
 	r.observer.Watch(ctx, in.Owner.ID, requestsFor(in, keys, readMode{}), wait)
 }
 
-func (r *Reconciler) observe(ctx context.Context, in *plan.Input, keys []plan.Key, how readMode) error {
+func (r *Reconciler) observe(ctx context.Context, by *observe.Observer, in *plan.Input, keys []plan.Key, how readMode) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	observed, err := r.observer.Observe(ctx, requestsFor(*in, keys, how))
+	observed, err := by.Observe(ctx, requestsFor(*in, keys, how))
 	for key, live := range observed {
 		in.Live[key] = r.withSeal(in.Owner, key, live)
 	}

@@ -62,7 +62,7 @@ func (r *Reconciler) preview(ctx context.Context, in input) (report.Plan, error)
 	preview := r.executor.NewPreview()
 	p := &previewing{
 		reconciler: r, call: newCall(in), preview: preview, observer: preview.Observer(),
-		asked: map[question]answered{}, assumed: map[plan.Key]plan.Observation{},
+		asked: map[plan.Attempt]answered{}, assumed: map[plan.Key]plan.Observation{},
 	}
 	forecast, err := p.forecast(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ type previewing struct {
 	call       *call
 	preview    *execute.Preview
 	observer   *observe.Observer
-	asked      map[question]answered
+	asked      map[plan.Attempt]answered
 	// assumed are the objects of creations that the server cannot be asked about.
 	assumed map[plan.Key]plan.Observation
 	// refused are the changes of shared types that the server refuses, or that break objects.
@@ -88,16 +88,7 @@ type previewing struct {
 	created map[plan.Key]bool
 }
 
-// question identifies a request to the server: a step on an object in its present state.
-type question struct {
-	verb plan.Verb
-	key  plan.Key
-	uid  types.UID
-}
-
-func questionOf(step plan.Step) question { return question{step.Verb, step.Key, step.UID} }
-
-// answered is the server's answer to a question.
+// answered is the server's answer to a step.
 type answered struct {
 	plan.Answer
 	live, answer *unstructured.Unstructured
@@ -158,31 +149,19 @@ func (p *previewing) forecast(ctx context.Context) (plan.Forecast, error) {
 // look observes objects, and the namespaces that are needed.
 func (p *previewing) look(ctx context.Context, keys []plan.Key, how readMode, list bool) error {
 	in := &p.call.in.Input
-	observeKeys := func(keys []plan.Key, how readMode) error {
-		if len(keys) == 0 {
-			return nil
-		}
-		requests := requestsFor(*in, keys, how)
-		if list {
-			p.preview.List(ctx, in.Owner, requests)
-		}
-		observed, err := p.observer.Observe(ctx, requests)
-		for key, live := range observed {
-			in.Live[key] = p.reconciler.withSeal(in.Owner, key, live)
-		}
-		return err
+	if list {
+		p.preview.List(ctx, in.Owner, requestsFor(*in, keys, how))
 	}
-	if err := observeKeys(keys, how); err != nil {
+	if err := p.reconciler.observe(ctx, p.observer, in, keys, how); err != nil {
 		return err
 	}
 	p.call.noteOrphans(keys)
-	list = false
-	return observeKeys(plan.Namespaces(in.Desired, in.Live), readMode{})
+	return p.reconciler.observe(ctx, p.observer, in, plan.Namespaces(in.Desired, in.Live), readMode{})
 }
 
 // answer returns the answer that is known for a step of a forecast.
 func (p *previewing) answer(ctx context.Context, step plan.ForecastStep) plan.Answer {
-	if known, ok := p.asked[questionOf(step.Step)]; ok && step.First {
+	if known, ok := p.asked[step.Attempt()]; ok && step.First {
 		return known.Answer
 	}
 	if step.Verb != plan.VerbCreate {
@@ -209,7 +188,7 @@ func (p *previewing) questions(forecast plan.Forecast) (questions []plan.Step, r
 			if step.Verb == plan.VerbDelete && step.Failure == nil && !step.Orphaned {
 				removed[step.UID] = true
 			}
-			if _, known := p.asked[questionOf(step.Step)]; known || !step.First || p.needsPlan(step.Step) != "" {
+			if _, known := p.asked[step.Attempt()]; known || !step.First || p.needsPlan(step.Step) != "" {
 				continue
 			}
 			if step.Guard != plan.GuardNone {
@@ -283,7 +262,7 @@ func (p *previewing) take(ctx context.Context, previewed execute.Previewed, fore
 		known.Failure = &failure
 		known.refused = !(execute.IsForbidden(err) && strings.Contains(execute.AnswerOf(err), `User "`))
 	}
-	p.asked[questionOf(step)] = known
+	p.asked[step.Attempt()] = known
 	return nil
 }
 
@@ -376,7 +355,7 @@ func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, 
 			change.Hook = string(step.Desired.Policies.RunOn)
 		}
 	}
-	known, asked := p.asked[questionOf(step.Step)]
+	known, asked := p.asked[step.Attempt()]
 	asked = asked && step.First
 	if asked {
 		change.DependsOnCluster = known.dependsOnCluster

@@ -280,7 +280,7 @@ func (r *Reconciler) recheckGone(ctx context.Context, c *call) (returned bool, e
 	for at, keys := range places {
 		candidates = append(candidates, r.mayExist(ctx, c.in.Owner, at, keys)...)
 	}
-	if err := r.observe(ctx, &look, candidates, readMode{force: true}); err != nil {
+	if err := r.observe(ctx, r.observer, &look, candidates, readMode{force: true}); err != nil {
 		return false, err
 	}
 	// The component may have brought the rights that it acts with: the server has proven that the objects were gone.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
@@ -74,23 +73,15 @@ const maxMoves = 16
 // are accepted, objects become ready, a deleted object ends in its absence, a type is served once
 // its definition is ready. Objects that are waited for at the same time become ready at the same
 // time. Time does not pass: neither a reapply nor the correction of an object in conflict becomes
-// due. The function answer returns better knowledge about a step; it is nil if there is none, and
-// must give the same answer for the same step.
+// due. The function answer returns better knowledge about a step, the same for the same step.
 //
 // The input is not changed. An error means that the input contradicts itself, or names the objects
 // that would be changed for ever.
 func NewForecast(in Input, answer func(ForecastStep) Answer) (Forecast, error) {
-	in.Live, in.Failed, in.DryRunAccepted = maps.Clone(in.Live), maps.Clone(in.Failed), maps.Clone(in.DryRunAccepted)
-	if in.Failed == nil {
-		in.Failed = map[Key]Failure{}
-	}
-	if in.DryRunAccepted == nil {
-		in.DryRunAccepted = map[Key]bool{}
-	}
-	if in.Live == nil {
-		in.Live = map[Key]Observation{}
-	}
-	f := forecaster{in: in, answer: answer, noted: map[Note]bool{}, touched: map[Key]bool{}, moves: map[Key]int{}, tried: map[triedStep]bool{}}
+	in.Live = maps.Collect(maps.All(in.Live))
+	in.Failed = maps.Collect(maps.All(in.Failed))
+	in.DryRunAccepted = maps.Collect(maps.All(in.DryRunAccepted))
+	f := forecaster{in: in, answer: answer, noted: map[Note]bool{}, touched: map[Key]bool{}, moves: map[Key]int{}, tried: map[Attempt]bool{}}
 	for idle := 0; ; {
 		next, err := Next(f.in)
 		if err != nil {
@@ -140,18 +131,11 @@ type forecaster struct {
 	retried bool // as by the caller of DropResolvedFailures
 	// tried are the steps that change nothing if they are tried again: failed steps and dry runs.
 	// succeeded is set if another step was executed since the failed steps were tried last.
-	tried     map[triedStep]bool
+	tried     map[Attempt]bool
 	succeeded bool
 	// mended: a configuration of webhooks was changed, so steps that failed because of a webhook
 	// may succeed.
 	mended bool
-}
-
-// triedStep identifies a step on an object as it was.
-type triedStep struct {
-	verb Verb
-	key  Key
-	uid  types.UID
 }
 
 // execute assumes the outcome of a plan's steps.
@@ -164,18 +148,14 @@ func (f *forecaster) execute(p Plan) {
 			break
 		}
 		step := ForecastStep{Step: s, First: !f.touched[s.Key]}
-		var known Answer
-		if f.answer != nil {
-			known = f.answer(step)
-		}
+		known := f.answer(step)
 		step.Failure, step.Orphaned = known.Failure, known.Orphaned
 		if f.mended && step.Failure != nil && step.Failure.Webhook != "" {
 			step.Failure = nil
 		}
-		this := triedStep{s.Verb, s.Key, s.UID}
-		again := f.tried[this]
+		again := f.tried[s.Attempt()]
 		if step.Failure != nil || s.Verb == VerbDryRun {
-			f.tried[this] = true
+			f.tried[s.Attempt()] = true
 		}
 		if step.Failure != nil {
 			f.in.Failed[s.Key] = *step.Failure

@@ -142,6 +142,16 @@ type Step struct {
 	ItemAfter v1alpha1.InventoryItem
 }
 
+// Attempt identifies a step on an object in its present state.
+type Attempt struct {
+	Verb Verb
+	Key  Key
+	UID  types.UID
+}
+
+// Attempt returns what identifies the step.
+func (s Step) Attempt() Attempt { return Attempt{s.Verb, s.Key, s.UID} }
+
 // StillApplies reports whether a deletion or an orphaning that was planned for an object still
 // applies: it is the same object, and its owner has not changed. So the plan's decision about its
 // ownership holds, whatever else has changed since, and the step may be sent again with the newer
