@@ -34,7 +34,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 	outcome.Desired = in.reusable
 	outcome.NextDriftCheck = r.nextDriftCheck(in.Input)
 	if outcome.Total > 0 {
-		r.handovers.setWaiting(in.Owner.Ref, handoverKeys(in.Input, outcome), r.settings.now())
+		r.handovers.setWaiting(in.Owner.Ref, handoverKeys(in.Input, outcome), r.settings.Now())
 	}
 	return r.conclude(ctx, outcome, err)
 }
@@ -56,7 +56,7 @@ func (r *Reconciler) Delete(ctx context.Context, request DeleteRequest) (Outcome
 	if err != nil {
 		return r.conclude(ctx, Outcome{Inventory: request.Inventory}, err)
 	}
-	r.handovers.setWaiting(in.Owner.Ref, nil, r.settings.now())
+	r.handovers.setWaiting(in.Owner.Ref, nil, r.settings.Now())
 	r.history.repairs.ForgetOwner(in.Owner.Ref)
 	outcome, err := r.run(ctx, in, request.Record)
 	if err == nil && outcome.Done() {

@@ -65,7 +65,7 @@ func (r *Reconciler) applyInput(ctx context.Context, request ApplyRequest) (inpu
 	if in.RepairOnly = request.RepairOnly; in.RepairOnly {
 		keepOthers(&in.Input)
 	}
-	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.Now}
 	return in, nil
 }
 
@@ -105,7 +105,7 @@ func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, p
 	}
 	in.MissingNamespaces, in.ManagedTypes = missing, from.Managed
 	from.Name, from.Owner, from.Defaults, from.IgnoreRules = r.name, in.Owner, defaults, r.settings.ignoreRules
-	from.Scheme, from.Hasher, from.Compiler = r.settings.scheme, r.settings.hasher, r.compiler
+	from.Scheme, from.Hasher, from.Compiler = r.settings.Scheme, r.settings.hasher, r.compiler
 	objects, err := desired.Build(ctx, from)
 	if mistakes, invalid := errors.AsType[*desired.InvalidError](err); invalid {
 		return nil, &InvalidError{Err: mistakes.Err}
@@ -123,7 +123,7 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	}
 	in.ManagedTypes = slices.Concat(request.ManagedTypes, r.shared.defined())
 	in.Timeout, in.Owner.Former = request.Timeout, request.Policies.AdoptOperator
-	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.now}
+	in.confirmation = &ownerConfirmation{confirm: request.Confirm, now: r.settings.Now}
 	in.hooks, in.soleWriter = request.Inventory.DeleteHooks, request.SoleWriter
 	return in, nil
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 		return err
 	}
 	namespaces := plan.Namespaces(in.Desired, in.Live)
-	if r.settings.localOwners {
+	if r.settings.LocalOwners {
 		// If the owner's namespace is being deleted, the server refuses creations in it, and it is
 		// read then.
 		namespaces = slices.DeleteFunc(namespaces, func(key plan.Key) bool { return key.Name == in.Owner.Ref.Namespace })
@@ -108,7 +108,7 @@ func itemsOf(items []v1alpha1.InventoryItem) map[plan.Key]*v1alpha1.InventoryIte
 // watch watches the desired and recorded objects of the owner. With wait, it returns when the watches know which of the
 // recorded ones exist, or after some seconds.
 func (r *Reconciler) watch(ctx context.Context, in plan.Input, wait bool) {
-	if r.settings.changed == nil {
+	if r.settings.Changed == nil {
 		return
 	}
 	keys := keysOf(in)
@@ -179,7 +179,7 @@ func (r *Reconciler) nextDriftCheck(in plan.Input) (next time.Time) {
 		if !live.Deferred {
 			continue
 		}
-		if at := r.observer.DriftChecks.Next(in.Owner.ID, key, r.settings.now()); next.IsZero() || at.Before(next) {
+		if at := r.observer.DriftChecks.Next(in.Owner.ID, key, r.settings.Now()); next.IsZero() || at.Before(next) {
 			next = at
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
@@ -116,47 +117,37 @@ type ReconcilerOptions struct {
 
 // settings are the options, resolved and valid.
 type settings struct {
+	ReconcilerOptions
 	fieldOwner        string
 	policies          policy.Layer
 	missingNamespaces v1alpha1.MissingNamespacesPolicy
-	parallelism       int
 	readyWhen         []observe.ReadyWhen
 	ignoreRules       []policy.IgnoreRule
-	scheme            *runtime.Scheme
 	hasher            digest.Hasher
-	changed           func(Owner, Change) // nil: nothing is watched
-	sharedTypes       []types.SharedType
-	watchNamespaces   bool
-	localOwners       bool
-	now               func() time.Time
 }
 
 // resolve validates the options, and reports all mistakes at once.
 func (o ReconcilerOptions) resolve(name string) (settings, error) {
-	s := settings{
-		fieldOwner: cmp.Or(value(o.FieldOwner, ""), name),
-		policies: policy.Layer{
-			Adoption: value(o.AdoptionPolicy, ""),
-			Update:   value(o.UpdatePolicy, ""),
-			Delete:   value(o.DeletePolicy, ""),
-			Drift:    value(o.DriftPolicy, ""),
-		},
-		parallelism: cmp.Or(o.Parallelism, 8),
-		scheme:      cmp.Or(o.Scheme, scheme.Scheme),
-		hasher:      digest.Hasher{Key: o.DigestKey},
-		changed:     o.Changed,
-
-		sharedTypes:     o.SharedTypes,
-		watchNamespaces: o.WatchNamespaces,
-		localOwners:     o.LocalOwners,
-
-		now: o.Now,
+	o.Parallelism, o.Scheme = cmp.Or(o.Parallelism, 8), cmp.Or(o.Scheme, scheme.Scheme)
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if s.now == nil {
-		s.now = time.Now
+	s := settings{
+		ReconcilerOptions: o,
+		fieldOwner:        cmp.Or(ptr.Deref(o.FieldOwner, ""), name),
+		policies: policy.Layer{
+			Adoption: ptr.Deref(o.AdoptionPolicy, ""),
+			Update:   ptr.Deref(o.UpdatePolicy, ""),
+			Delete:   ptr.Deref(o.DeletePolicy, ""),
+			Drift:    ptr.Deref(o.DriftPolicy, ""),
+		},
+		hasher: digest.Hasher{Key: o.DigestKey},
 	}
 	var mistakes []error
-	s.readyWhen, mistakes = expressions(o.ReadyWhen)
+	for _, rule := range o.ReadyWhen {
+		mistakes = append(mistakes, rule.Validate())
+		s.readyWhen = append(s.readyWhen, observe.ReadyWhen(rule))
+	}
 	for _, rule := range o.IgnoreFields {
 		resolved, err := rule.resolve()
 		mistakes = append(mistakes, err)
@@ -168,28 +159,17 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 	if len(s.fieldOwner) == 0 || len(s.fieldOwner) > maxFieldOwner {
 		mistakes = append(mistakes, fmt.Errorf("field owner %q: must have 1 to %d characters", s.fieldOwner, maxFieldOwner))
 	}
-	if s.parallelism < 1 {
-		mistakes = append(mistakes, fmt.Errorf("parallelism %d: must be at least 1", s.parallelism))
+	if o.Parallelism < 1 {
+		mistakes = append(mistakes, fmt.Errorf("parallelism %d: must be at least 1", o.Parallelism))
 	}
-	if _, err := policy.Defaults(s.policies); err != nil {
-		mistakes = append(mistakes, err)
-	}
-	var err error
-	if s.missingNamespaces, err = policy.ParseMissingNamespaces(value(o.MissingNamespacesPolicy, "")); err != nil {
-		mistakes = append(mistakes, err)
-	}
-	return s, errors.Join(mistakes...)
+	_, invalidPolicy := policy.Defaults(s.policies)
+	var invalidMissing error
+	s.missingNamespaces, invalidMissing = policy.ParseMissingNamespaces(ptr.Deref(o.MissingNamespacesPolicy, ""))
+	return s, errors.Join(append(mistakes, invalidPolicy, invalidMissing)...)
 }
 
 // maxFieldOwner is the server's limit on the name of a field manager.
 const maxFieldOwner = 128
-
-func value[T any](pointer *T, otherwise T) T {
-	if pointer == nil {
-		return otherwise
-	}
-	return *pointer
-}
 
 // ReadyWhen defines when the objects of some types are ready. It replaces the rule of package
 // status for the type, such as that a Service of type LoadBalancer has to have an address.
@@ -220,17 +200,6 @@ func (r ReadyWhen) Validate() error {
 		return nil
 	}
 	return fmt.Errorf("ReadyWhen of the type %s.%s: %w", r.Type.Kind, r.Type.Group, errors.Join(errs...))
-}
-
-// expressions are the rules in the form of the observer.
-func expressions(rules []ReadyWhen) (all []observe.ReadyWhen, mistakes []error) {
-	for _, rule := range rules {
-		if err := rule.Validate(); err != nil {
-			mistakes = append(mistakes, err)
-		}
-		all = append(all, observe.ReadyWhen{Type: rule.Type, Expression: rule.Expression})
-	}
-	return all, mistakes
 }
 
 // IgnoreFields names fields that other clients set on the objects of some types.

@@ -114,7 +114,7 @@ func (p *previewing) forecast(ctx context.Context) (plan.Forecast, error) {
 		return plan.Forecast{}, err
 	}
 	r := p.reconciler
-	in.Now = r.settings.now()
+	in.Now = r.settings.Now()
 	in.Conflicts = r.history.conflicts(in.Owner.Ref, in.Now)
 	in.AwaitedBy = r.handovers.waitedFor(in.Owner.Ref, in.Now)
 	for range maxRounds {

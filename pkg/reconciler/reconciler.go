@@ -58,16 +58,16 @@ func NewReconciler(name string, target Target, options ReconcilerOptions) (*Reco
 	}
 	r := &Reconciler{name: name, target: target, settings: settings, compiler: &status.Compiler{}, tracer: trace.New(options.TracerProvider), history: newRepairHistory()}
 	var changed func(watch.Change)
-	if settings.changed != nil {
+	if settings.Changed != nil {
 		changed = r.onChange
 	}
 	r.observer = observe.New(target, observe.Options{
-		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Compiler: r.compiler,
-		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed, WatchNamespaces: settings.watchNamespaces, Now: settings.now,
+		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.Parallelism, Compiler: r.compiler,
+		Hasher: settings.hasher, ReadyWhen: settings.readyWhen, Changed: changed, WatchNamespaces: settings.WatchNamespaces, Now: settings.Now,
 	})
 	r.shared = newSharedTypes(r)
 	r.executor = execute.New(target, r.observer, execute.Options{
-		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.parallelism, Tracer: r.tracer,
+		Name: name, FieldOwner: settings.fieldOwner, Parallelism: settings.Parallelism, Tracer: r.tracer,
 	})
 	return r, nil
 }
@@ -80,14 +80,14 @@ func (r *Reconciler) onChange(change watch.Change) {
 	if !ok || !listed && !change.NamesOwner {
 		return
 	}
-	event, now := Change{Key: change.Key, What: events[change.What]}, r.settings.now()
+	event, now := Change{Key: change.Key, What: events[change.What]}, r.settings.Now()
 	switch {
 	case !listed:
 		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)
 	case change.Edited:
 		event.After = r.observer.DriftChecks.Next(change.Owner, change.Key, now).Sub(now)
 	}
-	r.settings.changed(owner, event)
+	r.settings.Changed(owner, event)
 }
 
 // StopWatching ends the watches of an owner's objects, whatever its uid; the next Apply or

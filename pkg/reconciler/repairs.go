@@ -59,7 +59,7 @@ func (r *Reconciler) noteRepairs(c *call, results []plan.Result) {
 			}
 			continue
 		}
-		repairs, conflicting := r.history.add(c.in.Owner.Ref, step.Key, *step.Drift, r.settings.now())
+		repairs, conflicting := r.history.add(c.in.Owner.Ref, step.Key, *step.Drift, r.settings.Now())
 		switch {
 		case conflicting:
 			c.addNote(plan.Note{Key: step.Key, Reason: report.WarnConflict, Warning: true, Message: repairs.String()})

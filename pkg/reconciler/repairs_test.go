@@ -138,7 +138,9 @@ func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	var notified []Change
 	r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}, settings: settings{
-		now: func() time.Time { return now }, changed: func(_ Owner, change Change) { notified = append(notified, change) },
+		ReconcilerOptions: ReconcilerOptions{
+			Now: func() time.Time { return now }, Changed: func(_ Owner, change Change) { notified = append(notified, change) },
+		},
 	}}
 	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
 	other := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "other"}
@@ -196,8 +198,8 @@ func TestObjectsWithACopyOfTheOwnershipMetadataAreCheckedLessAndLessOften(t *tes
 	} {
 		now, atOnce := start, 0
 		r := &Reconciler{observer: &observe.Observer{DriftChecks: observe.NewDriftChecks()}}
-		r.settings.now = func() time.Time { return now }
-		r.settings.changed = func(_ Owner, change Change) {
+		r.settings.Now = func() time.Time { return now }
+		r.settings.Changed = func(_ Owner, change Change) {
 			if change.After == 0 {
 				atOnce++
 			}

@@ -66,7 +66,7 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 		for i, result := range results {
 			results[i].Observation = r.withSeal(result.Step.Owner, result.Step.Key, result.Observation)
 		}
-		again = call.fold(next, results, metav1.NewTime(r.settings.now().UTC()))
+		again = call.fold(next, results, metav1.NewTime(r.settings.Now().UTC()))
 		r.noteRepairs(call, results)
 		if err := errors.Join(ctx.Err(), in.confirmation.failure()); err != nil {
 			return call.outcome(next), errors.Join(call.failures(), err)
@@ -86,7 +86,7 @@ func (r *Reconciler) next(ctx context.Context, c *call, keys []plan.Key, how rea
 		return plan.Plan{}, err
 	}
 	c.noteOrphans(keys)
-	c.in.Now = r.settings.now()
+	c.in.Now = r.settings.Now()
 	c.in.Conflicts = r.history.conflicts(c.in.Owner.Ref, c.in.Now)
 	c.in.AwaitedBy = r.handovers.waitedFor(c.in.Owner.Ref, c.in.Now)
 	_, done = r.startPhase(ctx, metrics.PhasePlan)
@@ -103,7 +103,7 @@ func (r *Reconciler) record(ctx context.Context, c *call, next plan.Plan, record
 	if record == nil {
 		return false, nil
 	}
-	started := r.settings.now()
+	started := r.settings.Now()
 	recording, done := r.startPhase(ctx, metrics.PhaseRecord)
 	err = record(recording, c.inventory(next.Inventory))
 	if done(err); err != nil {

@@ -71,7 +71,7 @@ type sharedType struct {
 
 func newSharedTypes(r *Reconciler) *sharedTypes {
 	s := &sharedTypes{byName: map[string]*sharedType{}}
-	for _, t := range r.settings.sharedTypes {
+	for _, t := range r.settings.SharedTypes {
 		s.byName[t.Name] = &sharedType{SharedType: t, hashes: map[string]string{}, wrote: map[string]bool{}}
 	}
 	s.objects = sync.OnceValue(func() map[string]*desired.SharedType {
@@ -81,7 +81,7 @@ func newSharedTypes(r *Reconciler) *sharedTypes {
 		}
 		return objects
 	})
-	if r.settings.changed != nil && len(s.byName) > 0 {
+	if r.settings.Changed != nil && len(s.byName) > 0 {
 		s.store = watch.New(r.target, watch.Options{Label: r.name + "/" + vocabulary.LabelShared, Changed: r.onSharedChange, Reduce: func(live *unstructured.Unstructured) plan.Observation {
 			return seen(r.observer.Reduce(live))
 		}})
@@ -136,7 +136,7 @@ func (r *Reconciler) onSharedChange(change watch.Change) {
 		limit = maxRequeued
 	}
 	for _, owner := range r.watched.users(change.Key, limit) {
-		r.settings.changed(owner, Change{Key: change.Key, What: events[change.What]})
+		r.settings.Changed(owner, Change{Key: change.Key, What: events[change.What]})
 	}
 }
 
@@ -204,7 +204,7 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 	if len(keys) == 0 || c.in.Cause != plan.Applying {
 		return nil
 	}
-	if r.settings.changed != nil {
+	if r.settings.Changed != nil {
 		r.watched.set(c.in.Owner.ID, c.in.Owner.Ref, slices.Concat(keysOf(c.in.Input), keys))
 	}
 	var needs []*sharedNeed
@@ -217,7 +217,7 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 		t.mu.Lock() // all calls lock the types in the order of their names
 		defer t.mu.Unlock()
 		want, writable := t.mark(r, c, d)
-		justFailed := isUnanswered(t.live) && r.settings.now().Sub(t.at) < time.Second // while this call waited for another one
+		justFailed := isUnanswered(t.live) && r.settings.Now().Sub(t.at) < time.Second // while this call waited for another one
 		if want == t.want && (justFailed || t.isCurrent(ctx, r, d)) {
 			c.in.Live[d.Key] = t.live
 			continue
@@ -256,7 +256,7 @@ func (r *Reconciler) attemptShared(ctx context.Context, c *call, needs []*shared
 		if watched {
 			r.shared.store.Read(sharedOwner, place, n.Name, seen(n.found))
 		}
-		n.use(c, n.desired.Key, n.found, n.why, r.settings.now())
+		n.use(c, n.desired.Key, n.found, n.why, r.settings.Now())
 	}
 	if len(steps) == 0 {
 		return nil, nil
@@ -368,7 +368,7 @@ func (t *sharedType) isCurrent(ctx context.Context, r *Reconciler, d *plan.Desir
 	if !t.known || !watched {
 		return false
 	}
-	recent := r.settings.now().Sub(t.at) < lookEvery
+	recent := r.settings.Now().Sub(t.at) < lookEvery
 	live, known, watched := r.shared.store.Look(place, t.Name)
 	switch {
 	case t.live.Shared == "" || !watched: // the watch does not show it
@@ -394,7 +394,7 @@ func (r *Reconciler) decideShared(ctx context.Context, c *call, by *observe.Obse
 	if err != nil {
 		return err
 	}
-	conflicts := r.history.conflicts(sharedRef, r.settings.now())
+	conflicts := r.history.conflicts(sharedRef, r.settings.Now())
 	for i, n := range needs {
 		_, contested := conflicts[n.desired.Key]
 		n.decide(ctx, r, c, observed[n.desired.Key], requests[i].Desired, contested)
@@ -447,7 +447,7 @@ func (n *sharedNeed) manifest(r *Reconciler) *plan.Desired {
 
 // fold adds the result of the step to the call. It reports whether the type has to be looked at again.
 func (n *sharedNeed) fold(ctx context.Context, r *Reconciler, c *call, result plan.Result) (again bool) {
-	key, now := n.desired.Key, r.settings.now()
+	key, now := n.desired.Key, r.settings.Now()
 	for _, note := range result.Notes {
 		c.addNote(note)
 	}
