@@ -30,16 +30,12 @@ type Event string
 // The kinds of changes.
 const (
 	// EventStatus: only the status of the object changed.
-	EventStatus Event = "Status"
+	EventStatus = Event(watch.Readiness)
 	// EventContent: the object was edited, recreated, or is being deleted.
-	EventContent Event = "Content"
+	EventContent = Event(watch.Content)
 	// EventVanished: the object is gone, or does not name its owner any more.
-	EventVanished Event = "Vanished"
+	EventVanished = Event(watch.Vanished)
 )
-
-var events = map[watch.What]Event{
-	watch.Readiness: EventStatus, watch.Content: EventContent, watch.Vanished: EventVanished,
-}
 
 // watchedOwners are the owners of watched objects, without regard to their UIDs.
 type watchedOwners struct {
@@ -62,7 +58,8 @@ func hashOf(key plan.Key) uint64 { return maphash.Comparable(hashSeed, key) }
 
 // set replaces the objects of an owner.
 func (f *watchedOwners) set(id string, ref plan.OwnerRef, keys []plan.Key) {
-	owner := Owner{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+	owner := Owner(ref)
+	owner.UID = ""
 	objects := make(map[uint64]struct{}, len(keys))
 	for _, key := range keys {
 		objects[hashOf(key)] = struct{}{}

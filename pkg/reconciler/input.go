@@ -167,7 +167,7 @@ func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, i
 	}
 	me := plan.Owner{
 		ID:  digest.OwnerID(string(uid), owner.Group, owner.Kind, owner.Namespace, owner.Name),
-		Ref: plan.OwnerRef{Group: owner.Group, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name, UID: owner.UID},
+		Ref: plan.OwnerRef(owner),
 	}
 	if slices.ContainsFunc(inventory.Items, func(item v1alpha1.InventoryItem) bool { return item.Inherited }) {
 		home, err := r.homeUID(ctx)

@@ -80,7 +80,7 @@ func (r *Reconciler) onChange(change watch.Change) {
 	if !ok || !listed && !change.NamesOwner {
 		return
 	}
-	event, now := Change{Key: change.Key, What: events[change.What]}, r.settings.Now()
+	event, now := Change{Key: change.Key, What: Event(change.What)}, r.settings.Now()
 	switch {
 	case !listed:
 		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)

@@ -136,7 +136,7 @@ func (r *Reconciler) onSharedChange(change watch.Change) {
 		limit = maxRequeued
 	}
 	for _, owner := range r.watched.users(change.Key, limit) {
-		r.settings.Changed(owner, Change{Key: change.Key, What: events[change.What]})
+		r.settings.Changed(owner, Change{Key: change.Key, What: Event(change.What)})
 	}
 }
 

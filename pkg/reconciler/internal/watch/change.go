@@ -5,7 +5,6 @@ package watch
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,26 +15,18 @@ import (
 )
 
 // What is the kind of a change.
-type What int
+type What string
 
 const (
 	// Readiness: only the readiness of the object changed.
-	Readiness What = iota
+	Readiness What = "Status"
 	// Content: anything else than the status and the server's own fields changed, such as the
 	// content, the ownership metadata, finalizers or that it is being deleted; or it is new, or
 	// another object of the same name.
-	Content
+	Content What = "Content"
 	// Vanished: the object left the watch. It is gone, or it lost our label.
-	Vanished
+	Vanished What = "Vanished"
 )
-
-// String returns the name of the constant.
-func (w What) String() string {
-	if w < Readiness || w > Vanished {
-		return fmt.Sprintf("What(%d)", int(w))
-	}
-	return [...]string{"Readiness", "Content", "Vanished"}[w]
-}
 
 // Change is a change of an object of an owner.
 type Change struct {

@@ -22,7 +22,7 @@ func TestEveryKindOfChangeNotifiesTheOwnersThatItConcerns(t *testing.T) {
 		want   []string
 	}{
 		"content":           {edit(func(o *unstructured.Unstructured) { o.Object["spec"] = "two" }), []string{"a: pod Content"}},
-		"status":            {edit(func(o *unstructured.Unstructured) { o.Object["status"] = "failing" }), []string{"a: pod Readiness"}},
+		"status":            {edit(func(o *unstructured.Unstructured) { o.Object["status"] = "failing" }), []string{"a: pod Status"}},
 		"version":           {edit(func(*unstructured.Unstructured) {}), nil},
 		"annotation":        {edit(func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"x": "y"}) }), nil},
 		"finalizer":         {edit(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x"}) }), []string{"a: pod Content"}},

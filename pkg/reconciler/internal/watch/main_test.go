@@ -69,7 +69,7 @@ func (c *notifications) drain() []string {
 	defer c.mu.Unlock()
 	var texts []string
 	for _, change := range c.changes {
-		texts = append(texts, change.Owner+": "+change.Key.Name+" "+change.What.String())
+		texts = append(texts, change.Owner+": "+change.Key.Name+" "+string(change.What))
 	}
 	c.changes = nil
 	slices.SortFunc(texts, cmp.Compare)
