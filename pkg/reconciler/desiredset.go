@@ -80,16 +80,16 @@ func (w *DesiredSet) equals(other *DesiredSet) bool {
 		})
 }
 
-// perObject is about how many bytes an object needs besides its manifest.
-const perObject = 256
-
 // Size returns about how many bytes of memory a packed DesiredSet needs.
 func (w *DesiredSet) Size() int {
 	if w == nil || w.pack == nil {
 		return 0
 	}
-	return w.pack.Size + w.pack.Len()*perObject
+	return w.pack.Size
 }
+
+// workloads are the kinds of the group apps with pods.
+var workloads = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}
 
 // Workloads returns the manifests of the Deployments, StatefulSets, DaemonSets and ReplicaSets that are ready by the rules of their type:
 // they have no expression of their own, and none of the rules matches. They must not be changed.
@@ -98,7 +98,7 @@ func (w *DesiredSet) Workloads(rules []ReadyWhen) (manifests []*unstructured.Uns
 		return nil
 	}
 	for _, d := range w.desired() {
-		isWorkload := d.Key.Group == "apps" && slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, d.Key.Kind)
+		isWorkload := d.Key.Group == "apps" && slices.Contains(workloads, d.Key.Kind)
 		byRule := slices.ContainsFunc(rules, func(r ReadyWhen) bool { return r.Type.Matches(d.Key.Group, d.Key.Kind) })
 		if isWorkload && d.Policies.ReadyWhen == "" && !byRule {
 			manifests = append(manifests, d.Unpacked().Manifest)

@@ -414,7 +414,7 @@ const maxPlannedFields = 20
 // from neither of the two.
 func restartsPods(before, after map[string]any, removed ...string) bool {
 	workload := schema.FromAPIVersionAndKind(fmt.Sprint(after["apiVersion"]), fmt.Sprint(after["kind"]))
-	if workload.Group != "apps" || !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, workload.Kind) {
+	if workload.Group != "apps" || !slices.Contains(workloads, workload.Kind) {
 		return false
 	}
 	if strategy, _, _ := unstructured.NestedString(after, "spec", "updateStrategy", "type"); strategy == "OnDelete" {

@@ -111,9 +111,6 @@ func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) (found
 	return search.found, unlisted, nil
 }
 
-// recoverPage is the size of the pages in which objects are listed.
-const recoverPage = 500
-
 // search is one Recover under way.
 type search struct {
 	*Reconciler
@@ -165,7 +162,7 @@ func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, v
 
 // listNamed adds the objects with the label of one reconciler.
 func (s *search) listNamed(ctx context.Context, reconciler string, resource cluster.Resource, version, namespace string) error {
-	options := cluster.ListOptions{Limit: recoverPage, Selector: reconciler + "/" + vocabulary.LabelOwnerID + "=" + s.owner.ID}
+	options := cluster.ListOptions{Limit: pageSize, Selector: reconciler + "/" + vocabulary.LabelOwnerID + "=" + s.owner.ID}
 	for {
 		list, err := s.target.Objects().ListMetadata(ctx, resource, namespace, options)
 		if err != nil {

@@ -25,23 +25,18 @@ func (r *Reconciler) startPhase(ctx context.Context, phase metrics.Phase) (_ con
 	}
 }
 
-// noteworthy are the reasons of steps that are worth an event of their own.
-var noteworthy = map[plan.Reason]plan.Note{
-	plan.ReasonAdopted:       {Reason: report.NoteAdopted, Message: "adopted: it was there before"},
-	plan.ReasonOwnershipLost: {Reason: report.NoteOwnershipRestored, Message: "ownership restored: another client had removed our label or annotation"},
-}
-
 // noteStep notes a step that is worth an event of its own. The failures before it are still
 // in the input.
 func (c *call) noteStep(step plan.Step) {
-	switch note := noteworthy[step.Reason]; {
+	switch {
 	case step.Reason == plan.ReasonOwnershipShared:
 		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteAdopted, Message: "adopted again: " + step.PreviousOwner + " had put its label or annotation on it"})
 	case step.PreviousOwner != "":
 		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteAdopted, Message: "adopted: it belonged to " + step.PreviousOwner})
-	case note.Reason != "":
-		note.Key = step.Key
-		c.addNote(note)
+	case step.Reason == plan.ReasonAdopted:
+		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteAdopted, Message: "adopted: it was there before"})
+	case step.Reason == plan.ReasonOwnershipLost:
+		c.addNote(plan.Note{Key: step.Key, Reason: report.NoteOwnershipRestored, Message: "ownership restored: another client had removed our label or annotation"})
 	case step.Verb == plan.VerbDelete && step.Reason == plan.ReasonRecreate:
 		why := fmt.Sprintf("its manifest has changed, and its update policy is %s", step.Desired.Policies.Update)
 		if failed := c.in.Failed[step.Key]; failed.Immutable {

@@ -26,10 +26,13 @@ import (
 // read one of them, its whole block is unpacked.
 const blockSize = 16 << 10
 
+// perObject is about how many bytes an object needs besides its manifest.
+const perObject = 256
+
 // Pack are objects in a form that needs little memory.
 type Pack struct {
 	objects []packedObject
-	// Size is how many bytes the manifests need.
+	// Size is about how many bytes the objects need.
 	Size int
 }
 
@@ -70,12 +73,9 @@ func NewPack(objects []plan.Desired) (pack *Pack, ok bool) {
 		}
 	}
 	p.close()
-	pack.Size = p.size
+	pack.Size = p.size + len(objects)*perObject
 	return pack, true
 }
-
-// Len is the number of objects.
-func (p *Pack) Len() int { return len(p.objects) }
 
 // Objects returns the objects; their manifests stay packed.
 func (p *Pack) Objects() []plan.Desired {

@@ -153,9 +153,10 @@ func isOutOfOrder(err error) bool {
 const (
 	// maxNamed is how many objects a sentence names.
 	maxNamed = 5
-	// countPage is the size of the pages in which instances are counted, and
-	// maxPages how many pages of one type are read at most.
-	countPage = 500
+	// pageSize is the size of the pages in which objects are listed.
+	pageSize = 500
+	// maxPages is how many pages of one type are read at most, when instances are counted.
+	//
 	// Unit: pages
 	// Limit: the pages of 500 instances that are read of one type before it is deleted.
 	maxPages = 20
@@ -204,7 +205,7 @@ func (c *instanceCount) addType(ctx context.Context, objects *cluster.Objects, r
 			return fmt.Errorf("list the instances of %s: %w", resource.Kind, err)
 		}
 		if page == 0 && list.Continue != "" {
-			options.Limit = countPage // from the beginning
+			options.Limit = pageSize // from the beginning
 			continue
 		}
 		for _, item := range list.Items {

@@ -24,9 +24,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// contentPage is the size of the pages in which the content of a namespace is read.
-const contentPage = 500
-
 // readContents lists the objects in the namespace of a step that would go with it and are not
 // ignored. Its String is empty if there are none. A type that cannot be read may hide content: an
 // unknown object is not absent. At is a resourceVersion, if the content of an earlier moment is
@@ -78,7 +75,7 @@ type typeListing struct {
 // that the namespace is in use.
 func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespace, at string) (typeListing, error) {
 	var all typeListing
-	options := cluster.ListOptions{Limit: contentPage, At: at}
+	options := cluster.ListOptions{Limit: pageSize, At: at}
 	for {
 		page, err := e.objects.ListMetadata(ctx, resource, namespace, options)
 		if err != nil {

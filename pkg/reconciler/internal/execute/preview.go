@@ -90,12 +90,8 @@ func (p *Preview) resourceOf(ctx context.Context, key plan.Key, version string, 
 	return p.executor.types.ResolveAny(ctx, key.GroupKind(), version)
 }
 
-const (
-	// minList is from how many objects on a list takes the place of single reads.
-	minList = 3
-	// listPage is the size of its pages.
-	listPage = 500
-)
+// minList is from how many objects on a list takes the place of single reads.
+const minList = 3
 
 // List reads the recorded objects among the requests, by the label of the owner, where that takes
 // less requests than to read each of them. Objects that it does not find are read later.
@@ -127,7 +123,7 @@ func (p *Preview) List(ctx context.Context, owner plan.Owner, requests []observe
 	}
 	selector := p.executor.options.Name + "/" + vocabulary.LabelOwnerID + "=" + owner.ID
 	list := func(resource cluster.Resource, namespace string) bool {
-		options := metav1.ListOptions{LabelSelector: selector, Limit: listPage}
+		options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 		for {
 			page, err := p.executor.objects.List(ctx, resource, namespace, options)
 			if err != nil {
