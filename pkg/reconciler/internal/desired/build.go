@@ -269,10 +269,8 @@ var pathAnnotations = []string{"config.kubernetes.io/path", "internal.config.kub
 
 // file returns the file that the object comes from, if the object names it.
 func (i *item) file() string {
-	metadata, _ := i.content["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
 	for _, name := range pathAnnotations {
-		if path, ok := annotations[name].(string); ok && path != "" {
+		if path := text(i.content, "metadata", "annotations", name); path != "" {
 			return ", " + path
 		}
 	}

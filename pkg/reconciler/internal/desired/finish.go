@@ -5,7 +5,7 @@ package desired
 
 import (
 	"encoding/base64"
-	"errors"
+	"maps"
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -71,10 +71,9 @@ func (i *item) parsePolicies(in Input) (ignored []string) {
 	gk := i.key.GroupKind()
 	defaults := in.Defaults.WithKeep(labels, annotations).WithIgnoreRules(in.IgnoreRules, gk.Group, gk.Kind, labels)
 	set, err := policy.Parse(in.Name, annotations, defaults)
-	for _, err := range split(err) {
-		i.mistake("%w", err)
-	}
 	if err != nil {
+		joined := err.(interface{ Unwrap() []error })
+		i.mistakes = append(i.mistakes, joined.Unwrap()...)
 		return nil
 	}
 	own, asked := annotations[in.Name+"/"+v1alpha1.AnnotationUpdatePolicy]
@@ -103,20 +102,6 @@ func stringsOf(content map[string]any, field string) map[string]string {
 		result[name], _ = value.(string)
 	}
 	return result
-}
-
-// split returns the parts of a joined error.
-func split(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := errors.AsType[interface {
-		error
-		Unwrap() []error
-	}](err); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }
 
 // setOwnership sets our label and annotation in place of an ownerReference to the component: the garbage
@@ -183,18 +168,13 @@ func (i *item) encodeSecret() {
 	if data == nil {
 		data = map[string]any{}
 	}
-	var wrong []string
-	for name, value := range plain {
-		secret, isString := value.(string)
+	for _, name := range slices.Sorted(maps.Keys(plain)) {
+		secret, isString := plain[name].(string)
 		if !isString {
-			wrong = append(wrong, name)
+			i.fail("stringData: the value of %s is not a string but %s: quote it", name, describe(plain[name]))
 			continue
 		}
 		data[name] = base64.StdEncoding.EncodeToString([]byte(secret))
-	}
-	slices.Sort(wrong)
-	for _, name := range wrong {
-		i.fail("stringData: the value of %s is not a string but %s: quote it", name, describe(plain[name]))
 	}
 	delete(i.content, "stringData")
 	if len(data) > 0 {

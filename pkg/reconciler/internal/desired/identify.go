@@ -4,6 +4,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -120,15 +121,10 @@ func (i *item) checkStrings(metadata map[string]any, field string) {
 	case !isMap:
 		i.fail("metadata.%s is not a map but %s", field, describe(metadata[field]))
 	}
-	var wrong []string
-	for name, value := range values {
-		if _, isString := value.(string); !isString {
-			wrong = append(wrong, name)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, isString := values[name].(string); !isString {
+			i.fail("metadata.%s: the value of %s is not a string but %s: quote it", field, name, describe(values[name]))
 		}
-	}
-	slices.Sort(wrong)
-	for _, name := range wrong {
-		i.fail("metadata.%s: the value of %s is not a string but %s: quote it", field, name, describe(values[name]))
 	}
 }
 

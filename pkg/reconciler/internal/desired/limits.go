@@ -55,7 +55,7 @@ func (i *item) checkLimits(in Input) {
 
 func (i *item) checkLabels() {
 	labels := stringsOf(i.content, "labels")
-	for _, name := range sortedKeys(labels) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if problems := namevalidation.IsQualifiedName(name); len(problems) > 0 {
 			i.mistake("metadata.labels: %q: %s", name, strings.Join(problems, "; "))
 		}
@@ -65,20 +65,11 @@ func (i *item) checkLabels() {
 	}
 }
 
-// sortedKeys allocates nothing for a map without entries, such as the labels and
-// annotations of most objects.
-func sortedKeys(values map[string]string) []string {
-	if len(values) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(values))
-}
-
 // checkAnnotations counts the annotation that names the owner, too.
 func (i *item) checkAnnotations(in Input) {
 	annotations := stringsOf(i.content, "annotations")
 	size := len(in.Name+"/"+vocabulary.AnnotationOwner) + len(in.Owner.Ref.String())
-	for _, name := range sortedKeys(annotations) {
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		size += len(name) + len(annotations[name])
 		// The server compares the names of annotations in lower case.
 		if problems := namevalidation.IsQualifiedName(strings.ToLower(name)); len(problems) > 0 {
@@ -110,15 +101,11 @@ func (i *item) checkData(field string, encoded bool) {
 	if !isMap && i.content[field] != nil {
 		i.mistake("%s is not a map but %s", field, describe(i.content[field]))
 	}
-	var wrong []string
-	for key, value := range values {
-		if value != nil && problemOf(value, encoded) != "" {
-			wrong = append(wrong, key)
-		}
-	}
-	slices.Sort(wrong)
-	for _, key := range wrong {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		name, problem := key, problemOf(values[key], encoded)
+		if problem == "" {
+			continue
+		}
 		if len(namevalidation.IsConfigMapKey(key)) > 0 {
 			name = "a key that is not valid"
 		}
@@ -135,7 +122,7 @@ const notBase64 = "not base64"
 // read; else it returns an empty string.
 func problemOf(value any, encoded bool) string {
 	text, isString := value.(string)
-	if !isString {
+	if !isString && value != nil {
 		return "not a string but " + describe(value) + ": quote it"
 	}
 	if encoded {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,19 +71,11 @@ func resolve(ctx context.Context, in Input, own ownTypes, gvk schema.GroupVersio
 	if definition, defined := own.definitions[gvk.GroupKind()]; defined && definition.versions[gvk.Version] {
 		return definition.scope, nil
 	}
-	if own.services[gvk.GroupVersion()] || managed(in.Managed, gvk) {
+	isManaged := slices.ContainsFunc(in.Managed, func(pattern v1alpha1.TypeInfo) bool { return pattern.Matches(gvk.Group, gvk.Kind) })
+	if own.services[gvk.GroupVersion()] || isManaged {
 		return scopeUnknown, nil
 	}
 	return scopeMissing, nil
-}
-
-func managed(patterns []v1alpha1.TypeInfo, gvk schema.GroupVersionKind) bool {
-	for _, pattern := range patterns {
-		if pattern.Matches(gvk.Group, gvk.Kind) {
-			return true
-		}
-	}
-	return false
 }
 
 // typeName returns a type as people write it, such as "apps/v1 Deployment".

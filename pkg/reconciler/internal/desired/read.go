@@ -84,8 +84,7 @@ func flatten(items []*item, candidate *item, depth int) []*item {
 	if !isList(candidate.content) {
 		return append(items, candidate)
 	}
-	kind, _ := candidate.content["kind"].(string)
-	candidate.key.Kind = kind
+	candidate.key.Kind = text(candidate.content, "kind")
 	elements, isSlice := candidate.content["items"].([]any)
 	switch {
 	case candidate.content["items"] == nil:
@@ -118,13 +117,9 @@ func flatten(items []*item, candidate *item, depth int) []*item {
 // isList reports whether the content is a list of objects. A custom kind may
 // end in "List" and have a field "items", but unlike a list it has a name.
 func isList(content map[string]any) bool {
-	kind, _ := content["kind"].(string)
-	if kind == "List" {
-		return true
-	}
-	metadata, _ := content["metadata"].(map[string]any)
+	kind := text(content, "kind")
 	_, hasItems := content["items"]
-	return strings.HasSuffix(kind, "List") && hasItems && metadata["name"] == nil
+	return kind == "List" || strings.HasSuffix(kind, "List") && hasItems && at(content, "metadata", "name") == nil
 }
 
 // inherit gives an element the type that its list implies: servers leave it out.
@@ -132,8 +127,7 @@ func inherit(content, list map[string]any) {
 	if content["kind"] != nil || content["apiVersion"] != nil {
 		return
 	}
-	kind, _ := list["kind"].(string)
-	if kind = strings.TrimSuffix(kind, "List"); kind != "" {
+	if kind := strings.TrimSuffix(text(list, "kind"), "List"); kind != "" {
 		content["kind"], content["apiVersion"] = kind, list["apiVersion"]
 	}
 }

@@ -72,34 +72,31 @@ func (x index) add(added *item) {
 	}
 }
 
-// prerequisites returns the items that an item cannot exist without, with the reason.
-func (x index) prerequisites(of *item) map[*item]string {
-	found := map[*item]string{}
-	if of.key.Namespace != "" {
-		if namespace := x.items[plan.Key{Kind: "Namespace", Name: of.key.Namespace}]; namespace != nil {
-			found[namespace] = "lives in"
+// prerequisite is an item that another one cannot exist without, with the reason.
+type prerequisite struct {
+	*item
+	why string
+}
+
+// prerequisites returns the prerequisites of an item, ordered by their keys.
+func (x index) prerequisites(of *item) (found []prerequisite) {
+	add := func(base *item, why string) {
+		if base != nil && base != of {
+			found = append(found, prerequisite{base, why})
 		}
 	}
-	if definition := x.types[of.key.GroupKind()]; definition != nil {
-		found[definition] = "is an instance of"
+	if of.key.Namespace != "" {
+		add(x.items[plan.Key{Kind: "Namespace", Name: of.key.Namespace}], "lives in")
 	}
-	if service := x.groups[of.key.Group]; service != nil {
-		found[service] = "is an instance of"
-	}
-	delete(found, of)
+	add(x.types[of.key.GroupKind()], "is an instance of")
+	add(x.groups[of.key.Group], "is an instance of")
 	return found
 }
 
 // checkOrder finds orders in which an object comes before its prerequisites, or goes after them.
 func (x index) checkOrder(checked *item) {
-	bases := x.prerequisites(checked)
-	ordered := make([]*item, 0, len(bases))
-	for base := range bases {
-		ordered = append(ordered, base)
-	}
-	slices.SortFunc(ordered, func(a, b *item) int { return a.key.Compare(b.key) })
-	for _, base := range ordered {
-		checked.checkOrderAfter(base, bases[base])
+	for _, base := range x.prerequisites(checked) {
+		checked.checkOrderAfter(base.item, base.why)
 	}
 }
 
@@ -132,8 +129,7 @@ func (x index) resolveDependencies(dependent *item) {
 			continue
 		}
 		if x.checkDependency(dependent, other) {
-			exact := policy.Reference{Group: other.key.Group, Kind: other.key.Kind, Namespace: other.key.Namespace, Name: other.key.Name}
-			if !slices.Contains(resolved, exact) {
+			if exact := policy.Reference(other.key); !slices.Contains(resolved, exact) {
 				resolved = append(resolved, exact)
 			}
 		}
@@ -147,7 +143,7 @@ func (x index) resolveDependencies(dependent *item) {
 // find returns the item that a reference means: in the namespace it names, else in the namespace of
 // the dependent, else an item without namespace.
 func (x index) find(reference policy.Reference, namespace string) *item {
-	key := plan.Key{Group: reference.Group, Kind: reference.Kind, Namespace: reference.Namespace, Name: reference.Name}
+	key := plan.Key(reference)
 	if key.Namespace == "" {
 		key.Namespace = namespace
 		if found := x.items[key]; found != nil {
@@ -185,7 +181,7 @@ func (x index) checkDependency(dependent, other *item) bool {
 func (x index) checkDirection(dependent, other *item) {
 	mine, its := dependent.policies, other.policies
 	switch {
-	case x.prerequisites(other)[dependent] != "":
+	case slices.ContainsFunc(x.prerequisites(other), func(p prerequisite) bool { return p.item == dependent }):
 		dependent.mistake("depends on the %s, which cannot exist without it", other.key)
 	case its.Order.Apply > mine.Order.Apply:
 		dependent.mistake("depends on the %s with the apply-order %d, which is greater than %d", other.key, its.Order.Apply, mine.Order.Apply)
