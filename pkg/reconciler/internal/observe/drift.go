@@ -5,6 +5,7 @@ package observe
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"reflect"
 	"regexp"
@@ -45,15 +46,10 @@ func Differences(live *unstructured.Unstructured, desired *plan.Desired) []strin
 // searchDrift compares a live object with its manifest.
 func searchDrift(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *driftSearch {
 	content, manifest := withoutScale(live, desired.Manifest), desired.Manifest.Object
-	s := &driftSearch{ignored: desired.Policies.IgnoreFields}
-	for _, entry := range managed(live) {
-		if entry, ok := entry.(map[string]any); ok {
-			s.entries = append(s.entries, entryOf(entry, fieldOwner))
-		}
-	}
-	nodes := make([]node, len(s.entries))
-	for i, entry := range s.entries {
-		nodes[i] = node{entry: i, fields: entry.fields}
+	s := &driftSearch{fieldOwner: fieldOwner, ignored: desired.Policies.IgnoreFields}
+	var nodes []node
+	for e := range managed(live) {
+		nodes = append(nodes, node{entry: &e, fields: e.fields})
 	}
 	for _, key := range slices.Sorted(maps.Keys(manifest)) {
 		switch key {
@@ -86,29 +82,40 @@ func (s *driftSearch) metadata(content, manifest map[string]any, nodes []node) {
 
 // entry is one entry of the managed fields.
 type entry struct {
-	manager string
-	at      time.Time
-	ours    bool
-	fields  map[string]any
+	manager, subresource, time string
+	fields                     map[string]any
 }
 
-func entryOf(raw map[string]any, fieldOwner string) entry {
-	var e entry
-	e.manager, _ = raw["manager"].(string)
-	subresource, _ := raw["subresource"].(string)
-	e.ours = e.manager == fieldOwner && subresource == ""
-	e.fields, _ = raw["fieldsV1"].(map[string]any)
-	if text, ok := raw["time"].(string); ok {
-		e.at, _ = time.Parse(time.RFC3339, text)
+// managed returns the entries of the managed fields of an object.
+func managed(live *unstructured.Unstructured) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		list, _, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", "managedFields")
+		elements, _ := list.([]any)
+		for _, element := range elements {
+			raw, _ := element.(map[string]any)
+			var e entry
+			e.manager, _ = raw["manager"].(string)
+			e.subresource, _ = raw["subresource"].(string)
+			e.time, _ = raw["time"].(string)
+			e.fields, _ = raw["fieldsV1"].(map[string]any)
+			if !yield(e) {
+				return
+			}
+		}
 	}
-	return e
+}
+
+// at returns when the manager has set its fields last; zero if that is not known.
+func (e entry) at() time.Time {
+	at, _ := time.Parse(time.RFC3339, e.time)
+	return at
 }
 
 // driftSearch collects where an object differs from its manifest.
 type driftSearch struct {
-	entries []entry
-	ignored []string
-	result  report.Drift
+	fieldOwner string
+	ignored    []string
+	result     report.Drift
 	// gone are the paths of empty maps that the object does not have. The server may have dropped
 	// them itself, so they count only if nothing else differs.
 	gone []string
@@ -135,7 +142,7 @@ func (p place) key(key string) place {
 // found notes a field, unless we own it: then the server has changed it when we wrote it.
 func (s *driftSearch) found(path string, nodes []node) {
 	for _, n := range nodes {
-		if s.entries[n.entry].ours {
+		if n.entry.manager == s.fieldOwner && n.entry.subresource == "" {
 			return
 		}
 	}
@@ -145,8 +152,8 @@ func (s *driftSearch) found(path string, nodes []node) {
 		s.result.Fields = append(s.result.Fields, strings.ToValidUTF8(path[:min(len(path), maxPath)], ""))
 	}
 	for _, n := range nodes {
-		if e := s.entries[n.entry]; s.result.Manager == "" || e.at.After(s.result.At) {
-			s.result.Manager, s.result.At = e.manager, e.at
+		if at := n.entry.at(); s.result.Manager == "" || at.After(s.result.At) {
+			s.result.Manager, s.result.At = n.entry.manager, at
 		}
 	}
 }
@@ -165,7 +172,7 @@ func (s *driftSearch) drift() *report.Drift {
 // entry owns everything there, or nothing but the place itself: it is the former unless another
 // entry owns a field below.
 type node struct {
-	entry  int
+	entry  *entry
 	fields map[string]any
 }
 

@@ -39,12 +39,12 @@ func (o *Observer) ObservationOf(ctx context.Context, live *unstructured.Unstruc
 
 // reclaims reports whether a write of an object takes over the fields of one-off managers, and there are any.
 func reclaims(live *unstructured.Unstructured, desired *plan.Desired) bool {
-	return desired.Policies.Update == v1alpha1.UpdatePolicySsaOverride && slices.ContainsFunc(managed(live), func(entry any) bool {
-		fields, _ := entry.(map[string]any)
-		manager, _ := fields["manager"].(string)
-		subresource, _ := fields["subresource"].(string)
-		return subresource == "" && owned.IsOneOff(manager)
-	})
+	for entry := range managed(live) {
+		if entry.subresource == "" && owned.IsOneOff(entry.manager) {
+			return desired.Policies.Update == v1alpha1.UpdatePolicySsaOverride
+		}
+	}
+	return false
 }
 
 // outline returns the observation of an object without its status.
@@ -284,16 +284,14 @@ var autoscalers = []string{"kube-controller-manager", "keda", "keda-operator"}
 // scalingOf returns the number of replicas that was set through the subresource
 // scale; nil if none was.
 func scalingOf(live *unstructured.Unstructured) *plan.Scaling {
-	for _, raw := range managed(live) {
-		raw, ok := raw.(map[string]any)
-		if !ok || raw["subresource"] != "scale" {
+	for entry := range managed(live) {
+		if entry.subresource != "scale" {
 			continue
 		}
-		entry := entryOf(raw, "")
 		for _, path := range leaves(nil, nil, entry.fields) {
 			replicas, _, _ := unstructured.NestedInt64(live.Object, path...)
 			return &plan.Scaling{
-				Path: strings.Join(path, "."), Replicas: replicas, Manager: strings.Clone(entry.manager), At: entry.at,
+				Path: strings.Join(path, "."), Replicas: replicas, Manager: strings.Clone(entry.manager), At: entry.at(),
 				Autoscaler: slices.Contains(autoscalers, entry.manager),
 			}
 		}
@@ -305,10 +303,9 @@ func scalingOf(live *unstructured.Unstructured) *plan.Scaling {
 // autoscalers do. They belong to that client until another one sets them.
 func scaledPaths(live *unstructured.Unstructured) [][]string {
 	var paths [][]string
-	for _, entry := range managed(live) {
-		if entry, ok := entry.(map[string]any); ok && entry["subresource"] == "scale" {
-			fields, _ := entry["fieldsV1"].(map[string]any)
-			paths = leaves(paths, nil, fields)
+	for entry := range managed(live) {
+		if entry.subresource == "scale" {
+			paths = leaves(paths, nil, entry.fields)
 		}
 	}
 	return paths
