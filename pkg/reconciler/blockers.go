@@ -162,8 +162,6 @@ func (c *call) typeOf(key plan.Key) schema.GroupVersionKind {
 // watch of all definitions.
 func (c *call) defines(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(c.in.Desired, func(d plan.Desired) bool {
-		return slices.ContainsFunc(d.Defines, func(t v1alpha1.TypeInfo) bool {
-			return t.Group == gk.Group && (t.Kind == gk.Kind || t.Kind == "*")
-		})
+		return plan.Covers(d.Defines, gk)
 	})
 }

@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
 // scope tells where the objects of a type live, as far as that is known.
@@ -71,8 +71,7 @@ func resolve(ctx context.Context, in Input, own ownTypes, gvk schema.GroupVersio
 	if definition, defined := own.definitions[gvk.GroupKind()]; defined && definition.versions[gvk.Version] {
 		return definition.scope, nil
 	}
-	isManaged := slices.ContainsFunc(in.Managed, func(pattern v1alpha1.TypeInfo) bool { return pattern.Matches(gvk.Group, gvk.Kind) })
-	if own.services[gvk.GroupVersion()] || isManaged {
+	if own.services[gvk.GroupVersion()] || plan.Covers(in.Managed, gvk.GroupKind()) {
 		return scopeUnknown, nil
 	}
 	return scopeMissing, nil

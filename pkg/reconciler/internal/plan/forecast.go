@@ -14,7 +14,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 )
 
@@ -291,8 +290,7 @@ func (f *forecaster) remove(key Key) {
 func (f *forecaster) definesReady(key Key) bool {
 	return slices.ContainsFunc(f.in.Desired, func(d Desired) bool {
 		live := f.in.Live[d.Key]
-		defines := slices.ContainsFunc(d.Defines, func(t v1alpha1.TypeInfo) bool { return t.Matches(key.Group, key.Kind) })
-		return defines && live.Existence == Present && live.DeletionTimestamp.IsZero() && live.Status.Readiness == Ready && (d.Shared || f.in.Owner.Owns(live.Ownership))
+		return Covers(d.Defines, key.GroupKind()) && live.Existence == Present && live.DeletionTimestamp.IsZero() && live.Status.Readiness == Ready && (d.Shared || f.in.Owner.Owns(live.Ownership))
 	})
 }
 

@@ -6,7 +6,6 @@ package plan
 import (
 	"slices"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
@@ -103,9 +102,7 @@ func (w *work) splitForHooks(last []*unit) (others, holders []*unit) {
 
 // definesTypeOf reports whether the object defines the type of the other.
 func (u *unit) definesTypeOf(other *unit) bool {
-	return slices.ContainsFunc(u.item.Defines, func(defined v1alpha1.TypeInfo) bool {
-		return defined.Matches(other.key.Group, other.key.Kind)
-	})
+	return Covers(u.item.Defines, other.key.GroupKind())
 }
 
 func allDropped(units []*unit) bool {

@@ -128,9 +128,9 @@ func (w *work) placeInstances() {
 	known := typesOf(w.units, w.in.ManagedTypes)
 	for _, u := range w.units {
 		if u.desired != nil {
-			u.instance = desired.isInstance(u.key.GroupKind())
+			u.instance = isInstance(desired, u.key.GroupKind())
 		} else {
-			u.instance = known.isInstance(u.key.GroupKind())
+			u.instance = isInstance(known, u.key.GroupKind())
 		}
 	}
 }

@@ -90,9 +90,9 @@ func kindOf(key Key) kind {
 // The types are the types that the objects themselves bring, and the patterns of additional managed
 // types.
 func ApplyStages(types, additional []v1alpha1.TypeInfo) func(Key) int {
-	managed := managedTypes{exact: map[schema.GroupKind]bool{}, patterns: slices.Concat(types, additional)}
+	managed := slices.Concat(types, additional)
 	return func(key Key) int {
-		if managed.isInstance(key.GroupKind()) {
+		if isInstance(managed, key.GroupKind()) {
 			return stageInstance
 		}
 		return kindOf(key).apply
@@ -133,11 +133,11 @@ func (u *unit) mayNeedOperator() bool {
 	return !placed && strings.Contains(gk.Group, ".") && !builtIn[gk.Group] && (!u.live.known() || len(u.live.Finalizers) > 0)
 }
 
-// isInstance reports whether the object is placed as an instance of a managed
+// isInstance reports whether an object is placed as an instance of a managed
 // type. A kind that has a place of its own keeps it, even if a pattern covers it.
-func (t managedTypes) isInstance(gk schema.GroupKind) bool {
+func isInstance(managed []v1alpha1.TypeInfo, gk schema.GroupKind) bool {
 	_, placed := kinds[gk]
-	return !placed && t.manages(gk)
+	return !placed && Covers(managed, gk)
 }
 
 // guardOf returns the condition under which the object may be deleted.
@@ -155,40 +155,19 @@ func guardOf(u *unit) Guard {
 	}
 }
 
-// managedTypes are the types of managed instances: the types of the component's own
-// CustomResourceDefinitions and APIServices, and the additional patterns.
-type managedTypes struct {
-	exact    map[schema.GroupKind]bool
-	patterns []v1alpha1.TypeInfo
-}
-
-func typesOf(units []*unit, additional []v1alpha1.TypeInfo) managedTypes {
-	t := managedTypes{exact: map[schema.GroupKind]bool{}, patterns: additional}
-	wildcards := map[string]bool{}
+// typesOf returns the types of managed instances: the types that the objects bring, and the
+// additional patterns.
+func typesOf(units []*unit, additional []v1alpha1.TypeInfo) []v1alpha1.TypeInfo {
+	types := slices.Clone(additional)
 	for _, u := range units {
-		for _, defined := range u.item.Defines {
-			switch {
-			case defined.Kind != "*":
-				t.exact[schema.GroupKind{Group: defined.Group, Kind: defined.Kind}] = true
-			case !wildcards[defined.Group]:
-				wildcards[defined.Group] = true
-				t.patterns = append(t.patterns[:len(t.patterns):len(t.patterns)], defined)
-			}
-		}
+		types = append(types, u.item.Defines...)
 	}
-	return t
+	return types
 }
 
-func (t managedTypes) manages(gk schema.GroupKind) bool {
-	if t.exact[gk] {
-		return true
-	}
-	for _, pattern := range t.patterns {
-		if pattern.Matches(gk.Group, gk.Kind) {
-			return true
-		}
-	}
-	return false
+// Covers reports whether one of the types, which may be patterns, is the type.
+func Covers(types []v1alpha1.TypeInfo, gk schema.GroupKind) bool {
+	return slices.ContainsFunc(types, func(t v1alpha1.TypeInfo) bool { return t.Matches(gk.Group, gk.Kind) })
 }
 
 // withGuard gives a deletion its guard, and the facts that the guard must know: which instances of
@@ -199,9 +178,8 @@ func (w *work) withGuard(s Step, u *unit) Step {
 	if s.Guard != GuardNoInstances {
 		return s
 	}
-	own := managedTypes{patterns: u.item.Defines}
 	for _, other := range w.units {
-		if other.recorded && !other.dropped && other.item.Phase != vocabulary.PhaseReleased && own.manages(other.key.GroupKind()) {
+		if other.recorded && !other.dropped && other.item.Phase != vocabulary.PhaseReleased && u.definesTypeOf(other) {
 			s.OwnInstances = append(s.OwnInstances, other.key)
 		}
 	}
