@@ -42,8 +42,6 @@ type call struct {
 	unlisted map[plan.Key]bool
 	// gone are the items that were dropped from the record, because the objects do not exist any more.
 	gone []v1alpha1.InventoryItem
-	// returned are the removed objects that exist again.
-	returned []plan.Key
 	// errs are the failures that no later step has made up for.
 	errs map[plan.Key]error
 	// unavailable is set when the server did not answer a step, or had too much to do.
@@ -248,7 +246,6 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		Awaited:        c.awaited(p),
 		Drifted:        p.Deviations,
 		Retained:       p.Retained,
-		Returned:       c.returned,
 		Notes:          c.notes,
 		Settled:        p.Settled,
 		Total:          p.Total,
@@ -278,17 +275,5 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		}
 	}
 	outcome.Missing = rights.Aggregate(c.missing)
-	return outcome
-}
-
-// unrecorded returns the Outcome of a call with a record that is not durable. If there was no
-// way to make it so, the caller has to.
-func (c *call) unrecorded(p plan.Plan, canRecord bool) Outcome {
-	if canRecord {
-		return c.outcome(p)
-	}
-	c.in.Recorded = p.Inventory
-	outcome := c.outcome(p)
-	outcome.Unrecorded = true
 	return outcome
 }

@@ -17,8 +17,6 @@ type Outcome struct {
 	Inventory v1alpha1.Inventory
 	// OwnerID is the value of the label owner-id of the owner's objects.
 	OwnerID string
-	// Unrecorded: the inventory must be saved before anything can be written; it is set only if the request had no Record.
-	Unrecorded bool
 	// Waiting are the objects that are not settled, and why. No entry
 	// and no error means that the request is fulfilled.
 	Waiting []report.Wait
@@ -33,9 +31,6 @@ type Outcome struct {
 	// Desired are the desired objects, for calls that follow; nil if there are mistakes in
 	// them, and after a deletion.
 	Desired *DesiredSet
-	// Returned are objects of ours that existed again, or could not be read, after they had
-	// been removed and had been dropped from the inventory. They are in it again.
-	Returned []report.Key
 	// Retained are the objects of ApplyRequest.Retain that are there and are not desired.
 	Retained []report.Key
 	// NextDriftCheck is when the first object may be read that was not read, because it is
@@ -56,4 +51,4 @@ type Outcome struct {
 
 // Done reports whether nothing is left to do and nothing is waited for. It is false
 // if the call returned an error.
-func (o Outcome) Done() bool { return !o.failed && !o.Unrecorded && len(o.Waiting) == 0 }
+func (o Outcome) Done() bool { return !o.failed && len(o.Waiting) == 0 }

@@ -345,5 +345,4 @@ func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
 		note.Message = "appeared again after it was removed, with our label and annotation; it is removed once more"
 	}
 	c.notes = append(c.notes, note)
-	c.returned = append(c.returned, key)
 }

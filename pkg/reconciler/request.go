@@ -104,9 +104,7 @@ type ApplyRequest struct {
 	// is removed. Default is false.
 	RepairOnly bool
 	// Record makes the inventory durable; it is called before objects that
-	// are not in the inventory are written. If Record is nil, Apply returns
-	// after planning such objects: the caller saves the inventory of the
-	// Outcome and calls again.
+	// are not in the inventory are written.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
 	// Confirm returns an error unless the owner is still as in this request and it is for this
 	// process to act: it reads the owner again, and looks whether its lease still holds. It is
@@ -139,7 +137,7 @@ type DeleteRequest struct {
 	// Protected are objects that are never deleted, as in ApplyRequest.
 	Protected []report.Key
 	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
-	// it only rarely; nil is allowed.
+	// it only rarely.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
 	// SoleWriter means that no request of another process, and none of this one that was not
 	// answered, can create any of the objects. Without it, removed objects are looked for once more

@@ -39,8 +39,8 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 			call.addNote(note)
 		}
 		if next.MustRecord {
-			if canRecord, err := r.record(ctx, call, next, record); err != nil || !canRecord {
-				return call.unrecorded(next, canRecord), errors.Join(call.failures(), err)
+			if err := r.record(ctx, call, next, record); err != nil {
+				return call.outcome(next), errors.Join(call.failures(), err)
 			}
 		}
 		if len(next.Steps) == 0 {
@@ -55,8 +55,8 @@ func (r *Reconciler) run(ctx context.Context, in input, record func(context.Cont
 				return call.outcome(next), errors.Join(call.failures(), err)
 			}
 			next.Inventory, again = call.in.Recorded, nil
-			if canRecord, err := r.record(ctx, call, next, record); err != nil || !canRecord {
-				return call.unrecorded(next, canRecord), errors.Join(call.failures(), err)
+			if err := r.record(ctx, call, next, record); err != nil {
+				return call.outcome(next), errors.Join(call.failures(), err)
 			}
 			continue
 		}
@@ -97,18 +97,17 @@ func (r *Reconciler) next(ctx context.Context, c *call, keys []plan.Key, how rea
 	return next, nil
 }
 
-// record makes the inventory of a plan durable by the function of the request. Without one it
-// returns false: the caller of the engine has to record it.
-func (r *Reconciler) record(ctx context.Context, c *call, next plan.Plan, record func(context.Context, v1alpha1.Inventory) error) (canRecord bool, err error) {
+// record makes the inventory of a plan durable by the function of the request.
+func (r *Reconciler) record(ctx context.Context, c *call, next plan.Plan, record func(context.Context, v1alpha1.Inventory) error) error {
 	if record == nil {
-		return false, nil
+		return errors.New("the request has no function that records the inventory")
 	}
 	started := r.settings.Now()
 	recording, done := r.startPhase(ctx, metrics.PhaseRecord)
-	err = record(recording, c.inventory(next.Inventory))
+	err := record(recording, c.inventory(next.Inventory))
 	if done(err); err != nil {
-		return true, fmt.Errorf("record the inventory: %w", err)
+		return fmt.Errorf("record the inventory: %w", err)
 	}
 	c.in.confirmation.confirmedAt(started)
-	return true, nil
+	return nil
 }

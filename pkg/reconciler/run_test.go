@@ -92,8 +92,8 @@ func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(next.Inventory) != 1 || next.Inventory[0].Finished != "" || next.Done() || len(c.returned) != 1 {
-		t.Errorf("recorded %+v, returned %v, and the plan is\n%s", next.Inventory, c.returned, next)
+	if len(next.Inventory) != 1 || next.Inventory[0].Finished != "" || next.Done() || len(c.notes) != 1 {
+		t.Errorf("recorded %+v, notes %v, and the plan is\n%s", next.Inventory, c.notes, next)
 	}
 }
 
@@ -133,9 +133,8 @@ func TestAnOrphanIsRecordedOnlyIfTheInventoryNamesIt(t *testing.T) {
 		outcome Outcome
 		want    string
 	}{
-		"the record was saved":      {Outcome{Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{item}}}, found + "; it is recorded now"},
-		"the record was not saved":  {Outcome{}, found},
-		"the caller has to save it": {Outcome{Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{item}}, Unrecorded: true}, found},
+		"the record was saved":     {Outcome{Inventory: v1alpha1.Inventory{Items: []v1alpha1.InventoryItem{item}}}, found + "; it is recorded now"},
+		"the record was not saved": {Outcome{}, found},
 	} {
 		test.outcome.Notes = []report.Note{{Key: report.Key(plan.KeyOf(item)), Reason: report.WarnOrphanFound, Warning: true, Message: found}}
 		got, err := new(Reconciler).conclude(t.Context(), test.outcome, nil)

@@ -43,12 +43,16 @@ func ownsRecorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *
 // mustRecord returns the inventory of a request before anything is created.
 func (b *bench) mustRecord(request reconciler.ApplyRequest) v1alpha1.Inventory {
 	b.t.Helper()
-	request.Record = nil
-	outcome, err := b.engine.Apply(b.t.Context(), request)
-	if err != nil || !outcome.Unrecorded {
-		b.t.Fatalf("record: %v, %+v", err, outcome)
+	var recorded v1alpha1.Inventory
+	stop := errors.New("nothing is created")
+	request.Record = func(_ context.Context, inventory v1alpha1.Inventory) error {
+		recorded = inventory
+		return stop
 	}
-	return outcome.Inventory
+	if _, err := b.engine.Apply(b.t.Context(), request); !errors.Is(err, stop) {
+		b.t.Fatalf("record: %v", err)
+	}
+	return recorded
 }
 
 func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
@@ -75,7 +79,7 @@ func TestTheRecordIsDurableBeforeTheFirstRequestThatWrites(t *testing.T) {
 		t.Errorf("with a record that fails: %v, sent %v", err, recorder.Writes())
 	}
 	request.Record = nil
-	if outcome, err := b.engine.Apply(t.Context(), request); err != nil || !outcome.Unrecorded || len(recorder.Writes()) > 0 {
+	if _, err := b.engine.Apply(t.Context(), request); err == nil || len(recorder.Writes()) > 0 {
 		t.Errorf("without a way to record: %v, sent %v", err, recorder.Writes())
 	}
 }
@@ -276,8 +280,8 @@ func TestAnObjectThatComesBackAfterItsDeletionIsRecordedAndDeletedAgain(t *testi
 		return http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}
 	}
 	outcome, err := b.delete()
-	if err != nil || !outcome.Done() || len(outcome.Returned) != 1 || deletions != 2 {
-		t.Errorf("%v, returned %v, %d deletions of %s", err, outcome.Returned, deletions, late.GetName())
+	if err != nil || !outcome.Done() || len(outcome.Notes) != 1 || deletions != 2 {
+		t.Errorf("%v, notes %v, %d deletions of %s", err, outcome.Notes, deletions, late.GetName())
 	}
 }
 
@@ -301,8 +305,8 @@ func TestObjectsThatReappearAfterTheDeletionAreFoundByTheirOwnershipMetadata(t *
 		return 0, nil
 	}
 	outcome, err := b.delete()
-	if sent := recorder.Sent(http.MethodDelete); err != nil || !outcome.Done() || len(b.inventory.Items) > 0 || len(outcome.Returned) != 2 || len(sent) != 6 {
-		t.Errorf("%v, waiting for %v, returned %v, sent %v", err, outcome.Waiting, outcome.Returned, sent)
+	if sent := recorder.Sent(http.MethodDelete); err != nil || !outcome.Done() || len(b.inventory.Items) > 0 || len(outcome.Notes) != 2 || len(sent) != 6 {
+		t.Errorf("%v, waiting for %v, notes %v, sent %v", err, outcome.Waiting, outcome.Notes, sent)
 	}
 }
 

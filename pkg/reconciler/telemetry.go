@@ -70,7 +70,7 @@ func (r *Reconciler) conclude(ctx context.Context, outcome Outcome, err error) (
 	for i, note := range outcome.Notes {
 		if note.Reason == report.WarnOrphanFound {
 			isNote := func(item v1alpha1.InventoryItem) bool { return plan.KeyOf(item) == note.Key }
-			if !outcome.Unrecorded && slices.ContainsFunc(outcome.Inventory.Items, isNote) {
+			if slices.ContainsFunc(outcome.Inventory.Items, isNote) {
 				outcome.Notes[i].Message += "; it is recorded now"
 			}
 			metrics.OrphansFound(metrics.ControllerOf(ctx, r.name), 1)
