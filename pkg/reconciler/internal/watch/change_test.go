@@ -102,7 +102,7 @@ func TestObjectsFromOtherPlacesAreNotReturned(t *testing.T) {
 			b.server.set(func(s *server) { s.streams[0].events <- fakeEvent{what: "ADDED", object: unowned} })
 		}
 		b.expect("objects of no owner")
-		if stats := b.store.Stats(); stats.Records != 0 {
+		if stats := sizesOf(b.store); stats.records != 0 {
 			t.Errorf("%+v", stats)
 		}
 	})

@@ -141,6 +141,24 @@ func (b *bed) asked(what string, want ...string) {
 	}
 }
 
+// sizes count what a store holds.
+type sizes struct{ reflectors, records, tombstones, writing, refused int }
+
+func sizesOf(s *Store) sizes {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	counted := sizes{reflectors: s.reflectors}
+	for _, k := range s.kinds {
+		for _, space := range k.records.spaces {
+			counted.records += len(space)
+		}
+		counted.tombstones += len(k.records.tombstones.entries)
+		counted.writing += len(k.records.writes)
+		counted.refused += len(k.refusals)
+	}
+	return counted
+}
+
 // advance lets time pass.
 func advance(d time.Duration) {
 	time.Sleep(d)

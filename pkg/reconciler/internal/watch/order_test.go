@@ -258,7 +258,7 @@ func TestTheEchoOfAWriteNotifiesNoOwner(t *testing.T) {
 
 func expectNoWrites(b *bed) {
 	b.Helper()
-	if stats := b.store.Stats(); stats.Writing != 0 {
+	if stats := sizesOf(b.store); stats.writing != 0 {
 		b.Errorf("%+v", stats)
 	}
 }

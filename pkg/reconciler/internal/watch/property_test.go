@@ -271,7 +271,7 @@ func TestManyAtOnce(t *testing.T) {
 						b.store.Read(owner, place, name, reduced(live))
 					}
 					b.store.Look(place, name)
-					b.store.Stats()
+					sizesOf(b.store)
 					time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
 				}
 				b.server.set(func(s *server) { s.refuse = nil })
@@ -285,7 +285,7 @@ func TestManyAtOnce(t *testing.T) {
 			b.sees(Place{Resource: pods, Namespace: at.namespace}, at.name, content)
 		}
 		b.expect("only the owners did anything")
-		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Writing != 0 || stats.Records != workers {
+		if stats := sizesOf(b.store); stats.reflectors != 1 || stats.writing != 0 || stats.records != workers {
 			t.Errorf("%+v", stats)
 		}
 		synctest.Wait()

@@ -55,7 +55,7 @@ func TestWhereTheClusterIsForbiddenNamespacesAreWatched(t *testing.T) {
 		advance(2 * time.Minute)
 		b.sees(inShop, "pod", "one")
 		b.sees(inBank, "pod", "one")
-		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Refused != 0 || stats.Records != 2 {
+		if stats := sizesOf(b.store); stats.reflectors != 1 || stats.refused != 0 || stats.records != 2 {
 			t.Errorf("the whole cluster is tried again after ten times as long: %+v", stats)
 		}
 		b.expect("still nothing changed")
@@ -150,7 +150,7 @@ func TestAReflectorThatNoOwnerUsesLingersAndEnds(t *testing.T) {
 		b.sees(inShop, "pod", "one")
 		advance(2 * time.Second)
 		b.misses(inShop, "pod", false)
-		if stats := b.store.Stats(); stats != (Stats{}) {
+		if stats := sizesOf(b.store); stats != (sizes{}) {
 			t.Errorf("%+v", stats)
 		}
 		b.server.set(func(s *server) {

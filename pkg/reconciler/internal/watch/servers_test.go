@@ -231,7 +231,7 @@ func TestAServerThatStartsAndDoesNotKnowRightsYetIsWatchedSoon(t *testing.T) {
 		advance(5 * time.Second)
 		b.sees(inShop, "pod", "one")
 		b.expect("nothing changed")
-		if stats := b.store.Stats(); stats.Reflectors != 1 || stats.Refused != 0 {
+		if stats := sizesOf(b.store); stats.reflectors != 1 || stats.refused != 0 {
 			t.Errorf("%+v", stats)
 		}
 	})

@@ -116,39 +116,6 @@ func (s *Store) progressed() {
 	s.progress = make(chan struct{})
 }
 
-// Stats are the sizes of a store, for metrics and tests.
-type Stats struct {
-	// Reflectors run; Synced of them know all their objects.
-	Reflectors, Synced int
-	// Records are the known objects, Tombstones the objects that are known to have left.
-	Records, Tombstones int
-	// Writing are the objects with requests of ours under way.
-	Writing int
-	// Refused are the namespaces, and whole types, that cannot be watched.
-	Refused int
-}
-
-// Stats counts.
-func (s *Store) Stats() Stats {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	stats := Stats{Reflectors: s.reflectors}
-	for _, k := range s.kinds {
-		for _, scope := range k.scopes {
-			if scope.synced {
-				stats.Synced++
-			}
-		}
-		for _, space := range k.records.spaces {
-			stats.Records += len(space)
-		}
-		stats.Tombstones += len(k.records.tombstones.entries)
-		stats.Writing += len(k.records.writes)
-		stats.Refused += len(k.refusals)
-	}
-	return stats
-}
-
 // Keep sets the types and namespaces of the objects of an owner. Places that are needed are
 // watched; the watch of a place that no owner needs any more ends after a while. The places replace
 // those of the last call; nil means none.
