@@ -5,7 +5,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -307,37 +306,4 @@ func (f *forecaster) checkEnd() error {
 	}
 	slices.Sort(names)
 	return errors.New("what becomes of the objects cannot be said, because there is no end to the changes of " + strings.Join(names, ", "))
-}
-
-// String returns the forecast as text, one line for each step, wait and note.
-func (f Forecast) String() string {
-	var b strings.Builder
-	waits := func(title string, waiting []Wait) {
-		for _, wait := range waiting {
-			fmt.Fprintf(&b, "%-8s %s: %s: %s\n", title, wait.Key, wait.Reason, wait.Message)
-		}
-	}
-	for i, batch := range f.Batches {
-		waits("until", batch.After)
-		fmt.Fprintf(&b, "batch %d\n", i+1)
-		for _, s := range batch.Steps {
-			fmt.Fprintf(&b, "%-8s %s: %s", s.Verb, s.Key, s.Reason)
-			if s.Guard != GuardNone {
-				fmt.Fprintf(&b, " (if %s)", s.Guard)
-			}
-			if s.Failure != nil {
-				fmt.Fprintf(&b, ": fails: %s", s.Failure.Message)
-			}
-			b.WriteByte('\n')
-		}
-	}
-	waits("until", f.After)
-	waits("wait", f.Waiting)
-	for _, note := range f.Notes {
-		fmt.Fprintf(&b, "note     %s: %s\n", note.Key, note.Message)
-	}
-	if b.Len() == 0 {
-		return "done\n"
-	}
-	return b.String()
 }

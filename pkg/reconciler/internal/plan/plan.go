@@ -208,8 +208,7 @@ type Result struct {
 	Err error
 }
 
-// String returns the plan as text, one line per step, wait and note. Users see this text, and the
-// tests of this package pin it.
+// String returns the plan as text, one line per step, wait and note.
 func (p Plan) String() string {
 	var b strings.Builder
 	if p.MustRecord {
