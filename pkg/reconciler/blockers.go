@@ -111,18 +111,21 @@ func (c *call) awaited(p plan.Plan) []report.AwaitedObject {
 			}
 		}
 	}
-	for _, key := range p.Ignored {
-		if at, ok := c.resourceOf(c.typeOf(key)); ok {
-			add(report.AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, DeletionOnly: true})
+	addObject := func(key plan.Key, deletionOnly bool) {
+		if resource, known := c.in.resourceOf(c.typeOf(key)); known {
+			add(report.AwaitedObject{
+				Type: resource.GVR, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion, DeletionOnly: deletionOnly,
+			})
 		}
+	}
+	for _, key := range p.Ignored {
+		addObject(key, true)
 	}
 	for _, wait := range p.Waiting {
 		key := wait.Key
 		switch wait.Reason {
 		case report.WaitOwner:
-			if at, ok := c.resourceOf(c.typeOf(key)); ok {
-				add(report.AwaitedObject{Type: at, Namespace: key.Namespace, Name: key.Name, ResourceVersion: c.in.Live[key].ResourceVersion})
-			}
+			addObject(key, false)
 		case report.WaitNamespaceGone:
 			of := plan.Key{Kind: "Namespace", Name: key.Namespace}
 			add(report.AwaitedObject{Type: namespaces, Name: of.Name, ResourceVersion: c.in.Live[of].ResourceVersion})
@@ -135,12 +138,6 @@ func (c *call) awaited(p plan.Plan) []report.AwaitedObject {
 		}
 	}
 	return all
-}
-
-// resourceOf returns how a type is addressed.
-func (c *call) resourceOf(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool) {
-	resource, ok := c.in.resourceOf(gvk)
-	return resource.GVR, ok
 }
 
 // typeOf returns the type of an object in the version in which it is read.

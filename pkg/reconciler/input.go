@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -293,32 +292,21 @@ func checkSafety(in plan.Input, objects []plan.Desired, allowEmpty bool) error {
 		if in.Protected[object.Key] && object.Key.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) {
 			mistakes = append(mistakes, fmt.Errorf("%s: %s needs it, or is it, and cannot manage it itself", object.Key, in.Owner.Ref.Title()))
 		}
-		if group, shadows := shadowed(object); shadows {
-			mistakes = append(mistakes, fmt.Errorf("%s: the group %q belongs to the cluster itself and cannot be served by anything else", object.Key, group))
+		for _, defined := range object.Defines {
+			if cluster.IsBuiltIn(defined.Group) {
+				mistakes = append(mistakes, fmt.Errorf(
+					"%s: the group %q belongs to the cluster itself and cannot be served by anything else", object.Key, defined.Group))
+			}
 		}
 	}
 	if len(in.Desired) == 0 && !allowEmpty {
-		mistakes = append(mistakes, checkEmpty(in)...)
+		mistakes = append(mistakes, checkEmpty(in))
 	}
 	return errors.Join(mistakes...)
 }
 
-// shadowed returns the built-in group that an APIService or a definition is about to serve.
-func shadowed(object plan.Desired) (group string, shadows bool) {
-	switch object.Key.Kind {
-	case "APIService", "CustomResourceDefinition":
-	default:
-		return "", false
-	}
-	if object.Manifest == nil || len(object.Defines) == 0 {
-		return "", false
-	}
-	group, _, _ = unstructured.NestedString(object.Manifest.Object, "spec", "group")
-	return group, cluster.IsBuiltIn(group)
-}
-
-// checkEmpty returns the objects that would be lost if no object were desired any more.
-func checkEmpty(in plan.Input) []error {
+// checkEmpty returns an error that names objects that would be lost if no object were desired any more.
+func checkEmpty(in plan.Input) error {
 	var first string
 	count := 0
 	for _, item := range in.Recorded {
@@ -335,7 +323,7 @@ func checkEmpty(in plan.Input) []error {
 	if count == 0 {
 		return nil
 	}
-	return []error{fmt.Errorf(
+	return fmt.Errorf(
 		"no object is desired, so everything that was applied (%d objects, such as %s) would be deleted; if that is meant, set the annotation %s/%s: \"true\" on %s",
-		count, first, in.Name, vocabulary.AnnotationAllowEmpty, in.Owner.Ref.Title())}
+		count, first, in.Name, vocabulary.AnnotationAllowEmpty, in.Owner.Ref.Title())
 }

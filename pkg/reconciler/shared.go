@@ -217,7 +217,8 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 		t.mu.Lock() // all calls lock the types in the order of their names
 		defer t.mu.Unlock()
 		want, writable := t.mark(r, c, d)
-		justFailed := isUnanswered(t.live) && r.settings.Now().Sub(t.at) < time.Second // while this call waited for another one
+		unanswered := t.live.Existence == plan.Unknown && !t.live.Forbidden
+		justFailed := unanswered && r.settings.Now().Sub(t.at) < time.Second // while this call waited for another one
 		if want == t.want && (justFailed || t.isCurrent(ctx, r, d)) {
 			c.in.Live[d.Key] = t.live
 			continue
@@ -232,11 +233,6 @@ func (r *Reconciler) ensureShared(ctx context.Context, c *call) error {
 		}
 	}
 	return nil
-}
-
-// isUnanswered reports whether the server did not answer.
-func isUnanswered(live plan.Observation) bool {
-	return live.Existence == plan.Unknown && !live.Forbidden
 }
 
 // attemptShared looks at the types, and writes those for which that is due. It returns those for which that has to be done again.

@@ -54,9 +54,6 @@ func place(ctx context.Context, in Input, items []*item) error {
 
 // resolve asks the cluster first and the objects themselves then.
 func resolve(ctx context.Context, in Input, own ownTypes, gvk schema.GroupVersionKind) (scope, error) {
-	if in.Resolve == nil {
-		return scopeFailed, errors.New("no way to resolve types is given")
-	}
 	namespaced, served, err := in.Resolve(ctx, gvk)
 	switch {
 	case errors.Is(err, ErrUnmanageable):

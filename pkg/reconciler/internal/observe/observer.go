@@ -225,8 +225,7 @@ func (l *batch) lastEnding(resource cluster.Resource, request Request) plan.Fini
 	if l.observer.store == nil || request.Recorded == nil {
 		return plan.FinishUnknown
 	}
-	place := watch.Place{Resource: resource, Namespace: request.Key.Namespace}
-	return l.observer.store.Ending(place, request.Key.Name, request.Recorded.UID)
+	return l.observer.store.Ending(request.place(resource), request.Key.Name, request.Recorded.UID)
 }
 
 func (l *batch) countUnavailable(err error) {
@@ -262,6 +261,10 @@ type resolvedType struct {
 	resource cluster.Resource
 	err      error
 	gone     bool
+}
+
+func (request Request) place(resource cluster.Resource) watch.Place {
+	return watch.Place{Resource: resource, Namespace: request.Key.Namespace}
 }
 
 func (request Request) typeKey() typeKey {

@@ -42,7 +42,7 @@ func (o *Observer) Watch(ctx context.Context, owner string, requests []Request, 
 		if answer.err != nil || answer.resource.Namespaced != (request.Key.Namespace != "") {
 			continue
 		}
-		place := watch.Place{Resource: answer.resource, Namespace: request.Key.Namespace}
+		place := request.place(answer.resource)
 		all = append(all, place)
 		if exists {
 			recorded = append(recorded, place)
@@ -77,8 +77,7 @@ func (l *batch) fromCache(ctx context.Context, resource cluster.Resource, reques
 		return plan.Observation{}, false
 	}
 	if store := l.observer.store; store != nil {
-		place := watch.Place{Resource: resource, Namespace: request.Key.Namespace}
-		if observation, known, _ := store.Look(place, request.Key.Name); known {
+		if observation, known, _ := store.Look(request.place(resource), request.Key.Name); known {
 			return l.observer.isEnough(ctx, resource, request, observation)
 		}
 	}
@@ -94,7 +93,7 @@ func (l *batch) toCache(resource cluster.Resource, request Request, observation 
 		l.observer.DriftChecks.setDrift(request.Owner.ID, request.Key, observation.Drift)
 	}
 	if store := l.observer.store; store != nil {
-		store.Read(request.Owner.ID, watch.Place{Resource: resource, Namespace: request.Key.Namespace}, request.Key.Name, observation)
+		store.Read(request.Owner.ID, request.place(resource), request.Key.Name, observation)
 	}
 	return observation
 }
