@@ -61,7 +61,7 @@ func carrierOf(resource cluster.Resource, manifest map[string]any) carry {
 	if !resource.Has("status") && !owned.IsSet(manifest, "status") {
 		// The status is part of the object like everything else, so a PUT
 		// without it would delete it.
-		return carryKeys("status")
+		return func(body, live map[string]any) { keepMissing(body, live, "status") }
 	}
 	return nil
 }
@@ -77,11 +77,6 @@ func (e *Executor) leftPaths(ctx context.Context, resource cluster.Resource, man
 		paths = append(paths, path)
 	}
 	return paths, err
-}
-
-// carryKeys carries fields at the top that the manifest does not set.
-func carryKeys(keys ...string) carry {
-	return func(body, live map[string]any) { keepMissing(body, live, keys...) }
 }
 
 // keepMissing copies the keys, or all if none are given, that body lacks.

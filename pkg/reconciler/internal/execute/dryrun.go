@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -29,7 +30,7 @@ func (e *Executor) dryRun(ctx context.Context, step plan.Step) plan.Result {
 		return failed(step, err)
 	}
 	manifest := step.Desired.Manifest
-	err = e.tryCreate(ctx, resource, manifest)
+	err = client.IgnoreAlreadyExists(e.objects.Try(ctx, resource, manifest, e.options.FieldOwner))
 	if isAlreadyAllocated(err) || err == nil && asksForPort(resource, manifest) {
 		live, readErr := e.objects.Get(ctx, resource, step.Key.Namespace, step.Key.Name)
 		if readErr != nil {
@@ -37,7 +38,7 @@ func (e *Executor) dryRun(ctx context.Context, step plan.Step) plan.Result {
 		}
 		candidate, held := withoutHeld(resource, manifest, live)
 		if held {
-			err = e.tryCreate(ctx, resource, candidate)
+			err = client.IgnoreAlreadyExists(e.objects.Try(ctx, resource, candidate, e.options.FieldOwner))
 		}
 		if err == nil && asksForPort(resource, candidate) {
 			err = e.createToCheckPorts(ctx, resource, candidate)
@@ -57,15 +58,6 @@ func (e *Executor) dryRun(ctx context.Context, step plan.Step) plan.Result {
 	}
 }
 
-// tryCreate creates an object as a dry run; its name may be in use.
-func (e *Executor) tryCreate(ctx context.Context, resource cluster.Resource, object *unstructured.Unstructured) error {
-	err := e.objects.Try(ctx, resource, object, e.options.FieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
-}
-
 // createToCheckPorts creates a Service that asks for a port, under a name that is in use. In
 // a dry run the server does not check whether the port is in its range; here it does,
 // before it finds out that the name is in use. If the live object has gone meanwhile,
@@ -75,10 +67,7 @@ func (e *Executor) createToCheckPorts(ctx context.Context, resource cluster.Reso
 		return err
 	}
 	_, err := e.objects.Create(ctx, resource, object, e.options.FieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+	return client.IgnoreAlreadyExists(err)
 }
 
 // asksForPort reports whether the object is a Service with a port of nodes of its choice.

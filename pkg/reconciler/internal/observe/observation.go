@@ -239,12 +239,8 @@ func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusH
 	}
 	found := status.Analyze(live, status.Options{
 		DeclaresConditions: true,
-		Hints: status.Hints{
-			ObservedGeneration: hints.ObservedGeneration,
-			ReadyCondition:     hints.ReadyCondition,
-			Conditions:         hints.Conditions,
-		},
-		ReadyWhen: program,
+		Hints:              status.Hints(hints),
+		ReadyWhen:          program,
 	})
 	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}
 }

@@ -38,7 +38,7 @@ var toolKeys = []ownerKey{
 		return "inventory " + value
 	}, nil},
 	{"labels", "kustomize.toolkit.fluxcd.io/name", func(live *unstructured.Unstructured, value string) string {
-		return "Flux Kustomization " + join(live.GetLabels()["kustomize.toolkit.fluxcd.io/namespace"], value)
+		return "Flux Kustomization " + strings.TrimPrefix(live.GetLabels()["kustomize.toolkit.fluxcd.io/namespace"]+"/"+value, "/")
 	}, []string{"kustomize.toolkit.fluxcd.io/namespace"}},
 	{"labels", "helm.toolkit.fluxcd.io/name", func(live *unstructured.Unstructured, value string) string {
 		return policy.FluxRelease(live.GetLabels()["helm.toolkit.fluxcd.io/namespace"], value)
@@ -55,13 +55,6 @@ func argoTitle(live *unstructured.Unstructured, value string) string {
 		return ""
 	}
 	return "Argo CD application " + parts[0]
-}
-
-func join(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
 }
 
 // Annotations of SAP component-operator-runtime, after the name of the reconciler. The label owner-id is there, too.
