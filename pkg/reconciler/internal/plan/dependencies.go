@@ -16,17 +16,7 @@ import (
 )
 
 // dependenciesOf returns the dependencies of a desired object as the record keeps them.
-func dependenciesOf(d *Desired) []string {
-	if len(d.Policies.DependsOn) == 0 {
-		return nil
-	}
-	references := make([]string, len(d.Policies.DependsOn))
-	for i, reference := range d.Policies.DependsOn {
-		references[i] = referenceTo(Key(reference))
-	}
-	slices.Sort(references)
-	return slices.Compact(references)
-}
+func dependenciesOf(d *Desired) []string { return RecordedReferences(d.Policies.DependsOn, "") }
 
 // RecordedReferences returns references in the form of the inventory. One without a
 // namespace means an object of the same namespace, or of none: both are kept, because

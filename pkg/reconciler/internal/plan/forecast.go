@@ -44,10 +44,7 @@ type Batch struct {
 // ForecastStep is a step and its expected result.
 type ForecastStep struct {
 	Step
-	// Failure is why the step is not completed; nil if it is.
-	Failure *Failure
-	// Orphaned: the guard lets the object be orphaned instead of deleted.
-	Orphaned bool
+	Answer
 	// First: the object is as the step sees it, because no step before is about it.
 	First bool
 }
@@ -146,8 +143,7 @@ func (f *forecaster) execute(p Plan) {
 			break
 		}
 		step := ForecastStep{Step: s, First: !f.touched[s.Key]}
-		known := f.answer(step)
-		step.Failure, step.Orphaned = known.Failure, known.Orphaned
+		step.Answer = f.answer(step)
 		if f.mended && step.Failure != nil && step.Failure.Webhook != "" {
 			step.Failure = nil
 		}
@@ -167,7 +163,7 @@ func (f *forecaster) execute(p Plan) {
 		f.succeeded = f.succeeded || !again
 		f.mended = f.mended || s.Verb != VerbDryRun && IsWebhookConfiguration(s.Key.GroupKind())
 		f.touched[s.Key] = f.touched[s.Key] || s.Verb != VerbDryRun
-		result := Result{Step: s, Orphaned: step.Orphaned, Observation: known.Observation}
+		result := Result{Step: s, Orphaned: step.Orphaned, Observation: step.Observation}
 		if result.Observation.Existence == Unknown {
 			result.Observation = f.in.assumedAfter(step)
 		}

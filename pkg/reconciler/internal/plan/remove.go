@@ -84,7 +84,14 @@ func (w *work) remove(units []*unit, reason Reason) {
 	ordered := w.removalOrder(units, reason)
 	blocked := false
 	for len(ordered) > 0 {
-		stage := nextRemovalStage(&ordered)
+		end := slices.IndexFunc(ordered, func(u *unit) bool {
+			return u.removalWave != ordered[0].removalWave || u.removalStage != ordered[0].removalStage
+		})
+		if end < 0 {
+			end = len(ordered)
+		}
+		stage := ordered[:end]
+		ordered = ordered[end:]
 		for _, u := range stage {
 			if blocked {
 				w.holdRemoval(u, "is removed after others are gone")
@@ -119,21 +126,6 @@ func (w *work) removeInOrder(u *unit, reason Reason) {
 	default:
 		w.removeOne(u, reason)
 	}
-}
-
-// nextRemovalStage cuts the leading run of equal wave and stage.
-func nextRemovalStage(ordered *[]*unit) []*unit {
-	first, n := (*ordered)[0], 1
-	for n < len(*ordered) {
-		u := (*ordered)[n]
-		if u.removalWave != first.removalWave || u.removalStage != first.removalStage {
-			break
-		}
-		n++
-	}
-	stage := (*ordered)[:n]
-	*ordered = (*ordered)[n:]
-	return stage
 }
 
 // holdRemoval makes an object wait for other objects.
