@@ -131,7 +131,6 @@ func (c *call) fold(p plan.Plan, results []plan.Result, now metav1.Time) (again 
 	return again
 }
 
-// noteFailure notes why the last step of an object failed.
 func (c *call) noteFailure(key plan.Key, err error) {
 	c.in.Failed[key], c.errs[key] = execute.FailureOf(err), err
 	if execute.ClassOf(err) == execute.Breaking {
@@ -215,7 +214,6 @@ func (c *call) countStep(result plan.Result) {
 	}
 }
 
-// failures joins the errors of the objects that failed.
 func (c *call) failures() error {
 	failed := slices.SortedFunc(maps.Keys(c.errs), plan.Key.Compare)
 	errs := make([]error, 0, len(failed))

@@ -61,7 +61,6 @@ func (w *DesiredSet) Pack(before *DesiredSet) *DesiredSet {
 	return &packed
 }
 
-// desired returns the objects.
 func (w *DesiredSet) desired() []plan.Desired {
 	if w.pack != nil {
 		return w.pack.Objects()
@@ -69,7 +68,6 @@ func (w *DesiredSet) desired() []plan.Desired {
 	return w.objects
 }
 
-// equals reports whether both sets hold the same objects.
 func (w *DesiredSet) equals(other *DesiredSet) bool {
 	return w.owner == other.owner && w.prefix == other.prefix && bytes.Equal(w.key, other.key) && w.digest == other.digest &&
 		slices.Equal(w.unserved, other.unserved) && w.confidential == other.confidential &&

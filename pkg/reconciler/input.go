@@ -25,7 +25,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// input is the input of the plans of one call.
 type input struct {
 	plan.Input
 	confirmation *ownerConfirmation
@@ -112,7 +111,6 @@ func (r *Reconciler) build(ctx context.Context, in *input, from desired.Input, p
 	return objects, err
 }
 
-// isHook reports whether the object runs before or after a deletion.
 func isHook(object plan.Desired) bool { return object.Policies.RunOn != policy.RunOnApply }
 
 func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (input, error) {
@@ -127,7 +125,6 @@ func (r *Reconciler) deleteInput(ctx context.Context, request DeleteRequest) (in
 	return in, nil
 }
 
-// addHooks adds the objects that run before and after a deletion.
 func (r *Reconciler) addHooks(ctx context.Context, in *input, request DeleteRequest) error {
 	if !in.hooks || request.SkipHooks {
 		return nil
@@ -151,7 +148,6 @@ func (r *Reconciler) addHooks(ctx context.Context, in *input, request DeleteRequ
 	return nil
 }
 
-// input builds the input of both kinds of requests.
 func (r *Reconciler) input(ctx context.Context, cause plan.Cause, owner Owner, inventory v1alpha1.Inventory, protected []report.Key) (input, error) {
 	if owner.Kind == "" || owner.Name == "" {
 		return input{}, errors.New("the owner of the objects needs a kind and a name")

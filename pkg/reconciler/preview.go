@@ -73,7 +73,6 @@ func (r *Reconciler) preview(ctx context.Context, in input) (report.Plan, error)
 	return result, nil
 }
 
-// previewing is a preview under way.
 type previewing struct {
 	reconciler *Reconciler
 	call       *call
@@ -88,7 +87,6 @@ type previewing struct {
 	created map[plan.Key]bool
 }
 
-// answered is the server's answer to a step.
 type answered struct {
 	plan.Answer
 	live, answer *unstructured.Unstructured
@@ -159,7 +157,6 @@ func (p *previewing) look(ctx context.Context, keys []plan.Key, how readMode, li
 	return p.reconciler.observe(ctx, p.observer, in, plan.Namespaces(in.Desired, in.Live), readMode{})
 }
 
-// answer returns the answer that is known for a step of a forecast.
 func (p *previewing) answer(ctx context.Context, step plan.ForecastStep) plan.Answer {
 	if known, ok := p.asked[step.Attempt()]; ok && step.First {
 		return known.Answer
@@ -280,7 +277,6 @@ func (p *previewing) missingIn(err error, step plan.Step) (plan.Key, bool) {
 	return plan.Key{}, false
 }
 
-// plan makes the result of a forecast.
 func (p *previewing) plan(ctx context.Context, forecast plan.Forecast) report.Plan {
 	result := report.Plan{Version: report.PlanVersion, Changes: append([]report.PlannedChange{}, p.refused...)}
 	recreated := map[plan.Key]bool{}
@@ -344,7 +340,6 @@ var classes = map[plan.Verb]report.ChangeClass{
 	plan.VerbMark: report.ChangeUpdate, plan.VerbDelete: report.ChangeDelete, plan.VerbOrphan: report.ChangeOrphan,
 }
 
-// change makes a change of a step.
 func (p *previewing) change(ctx context.Context, step plan.ForecastStep, batch, stage int) report.PlannedChange {
 	change := report.PlannedChange{
 		Key: step.Key, APIVersion: schema.GroupVersion{Group: step.Key.Group, Version: step.Version}.String(),

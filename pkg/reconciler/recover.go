@@ -111,7 +111,6 @@ func (r *Reconciler) Recover(ctx context.Context, request RecoverRequest) (found
 	return search.found, unlisted, nil
 }
 
-// search is one Recover under way.
 type search struct {
 	*Reconciler
 	owner    plan.Owner
@@ -331,7 +330,6 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 	return slices.DeleteFunc(keys, func(key plan.Key) bool { return !found[key.Name] })
 }
 
-// recordAgain returns an object to the record.
 func (c *call) recordAgain(item v1alpha1.InventoryItem, live plan.Observation) {
 	key := plan.KeyOf(item)
 	item.UID, item.Seal, item.Phase = live.UID, live.Seal, vocabulary.PhaseApplied

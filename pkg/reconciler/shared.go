@@ -103,7 +103,6 @@ func seen(live plan.Observation) plan.Observation {
 	return live
 }
 
-// close ends the watch.
 func (s *sharedTypes) close() {
 	if s.store != nil {
 		s.store.Close()
@@ -140,7 +139,6 @@ func (r *Reconciler) onSharedChange(change watch.Change) {
 	}
 }
 
-// isShared reports whether the object is the definition of a shared type.
 func (s *sharedTypes) isShared(key plan.Key) bool {
 	return key.GroupKind() == definitionKind && s.byName[key.Name] != nil
 }
@@ -174,7 +172,6 @@ func (s *sharedTypes) defined() (defined []v1alpha1.TypeInfo) {
 	return defined
 }
 
-// sharedKeys returns the shared types that are desired.
 func sharedKeys(in plan.Input) (keys []plan.Key) {
 	for _, d := range in.Desired {
 		if d.Shared {

@@ -121,7 +121,6 @@ func nameOf(spec map[string]any, name string) string {
 
 func isWebhook(spec map[string]any) bool { return fields(spec["conversion"])["strategy"] == "Webhook" }
 
-// subresources compares the subresources.
 func subresources(version string, old, new map[string]any) (found []Change) {
 	before, after := fields(old["subresources"]), fields(new["subresources"])
 	for _, name := range []string{"status", "scale"} {
@@ -142,12 +141,10 @@ func subresources(version string, old, new map[string]any) (found []Change) {
 	return found
 }
 
-// schemaOf returns the schema of a version.
 func schemaOf(version map[string]any) map[string]any {
 	return fields(fields(version["schema"])["openAPIV3Schema"])
 }
 
-// compareVersions compares the schemas of a version.
 func compareVersions(version string, old, new map[string]any, prunes bool) []Change {
 	c := &comparison{version: version}
 	if prunes {

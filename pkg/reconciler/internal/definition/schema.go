@@ -38,7 +38,6 @@ const (
 	UnknownChange Rule = "UnknownChange"
 )
 
-// comparison collects the changes of one schema.
 type comparison struct {
 	version string
 	found   []Change
@@ -80,7 +79,6 @@ var described = []string{
 	"x-kubernetes-validations", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type",
 }
 
-// compare compares the schemas of a field.
 func (c *comparison) compare(path string, old, new map[string]any) {
 	if before, after := typeOf(old), typeOf(new); !widens(before, after) {
 		c.add(path, TypeChanged, "the type changes from %s to %s", before, after)

@@ -222,7 +222,6 @@ type item struct {
 	mistakes []error
 }
 
-// position is where an object was found.
 type position struct {
 	// index counts the objects that the generator returned, from 0.
 	index int
@@ -238,7 +237,6 @@ func (p position) element(index int) position {
 	return position{index: p.index, within: p.within + ", item " + strconv.Itoa(index+1)}
 }
 
-// mistake adds a mistake of the item.
 func (i *item) mistake(format string, args ...any) {
 	i.mistakes = append(i.mistakes, fmt.Errorf(format, args...))
 }

@@ -133,7 +133,6 @@ func (p *packer) add(manifest *unstructured.Unstructured) (packedManifest, bool)
 	return line, true
 }
 
-// close compresses the block under way.
 func (p *packer) close() {
 	if p.block == nil {
 		return

@@ -79,7 +79,6 @@ func typeName(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
 }
 
-// setNamespace sets the namespace of the item.
 func (i *item) setNamespace(found scope, namespace string) {
 	metadata := i.content["metadata"].(map[string]any)
 	switch found {

@@ -21,7 +21,6 @@ import (
 	"github.com/corbel-run/corbel/internal/untyped"
 )
 
-// maxNesting bounds lists of lists.
 const maxNesting = 8
 
 const (

@@ -14,7 +14,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// relate checks the items against each other.
 func relate(items []*item, managed []v1alpha1.TypeInfo) {
 	var defined []v1alpha1.TypeInfo
 	for _, item := range items {

@@ -101,7 +101,6 @@ func (e *Executor) serverSideApply(ctx context.Context, resource cluster.Resourc
 	return answer, nil
 }
 
-// application is one server-side apply.
 type application struct {
 	resource cluster.Resource
 	step     plan.Step
@@ -173,7 +172,6 @@ func isServerFailure(err error) bool {
 	return answered && status.ErrStatus.Code == http.StatusInternalServerError && !isUntyped(status.ErrStatus.Message)
 }
 
-// setManagers replaces the entries of the managers of the object, as it was answered.
 func (e *Executor) setManagers(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) (*unstructured.Unstructured, error) {
 	set := map[string]any{"op": "replace", "path": "/metadata/managedFields", "value": entries}
 	live, err := e.patch(ctx, resource, step, types.JSONPatchType, append(preconditions(live), set))
@@ -290,7 +288,6 @@ func managedPath(path []string) []string {
 	return managed
 }
 
-// withFields returns the entry with other fields.
 func withFields(entry metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
 	if raw, err := fields.ToJSON(); err == nil { // fields that were read can be written
 		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))

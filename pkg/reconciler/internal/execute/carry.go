@@ -269,7 +269,6 @@ func addMissing(body, live map[string]any, list string, keys ...string) {
 	}
 }
 
-// matching returns the element that has the same values at the keys.
 func matching(elements []map[string]any, like map[string]any, keys ...string) map[string]any {
 	at := slices.IndexFunc(elements, func(element map[string]any) bool {
 		return !slices.ContainsFunc(keys, func(key string) bool { return element[key] != like[key] })
@@ -280,7 +279,6 @@ func matching(elements []map[string]any, like map[string]any, keys ...string) ma
 	return elements[at]
 }
 
-// mapsIn returns the elements of a list that are maps.
 func mapsIn(list any) []map[string]any {
 	elements, _ := list.([]any)
 	all := make([]map[string]any, 0, len(elements))

@@ -23,7 +23,6 @@ type breakingError string
 
 func (e breakingError) Error() string { return string(e) }
 
-// maxChanges bounds how many changes a message has.
 const maxChanges = 3
 
 // checkDefinition reads the definition that a step changes in place, and returns an error if the

@@ -51,7 +51,6 @@ func (e *Executor) retryOnConflict(ctx context.Context, step plan.Step, execute 
 	}
 }
 
-// read observes the object of a step.
 func (e *Executor) read(ctx context.Context, step plan.Step) plan.Observation {
 	// The only error is the end of the context; then nothing is known.
 	observed, _ := e.observer.Observe(ctx, []observe.Request{{Owner: step.Owner, Key: step.Key, Version: step.Version, Desired: step.Desired, ForceRead: true}})

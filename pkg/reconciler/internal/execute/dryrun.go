@@ -146,7 +146,6 @@ func dropHeldFields(spec, live map[string]any) (held bool) {
 	return held
 }
 
-// addressesOf returns the cluster addresses in the spec of a Service.
 func addressesOf(spec map[string]any) []any {
 	addresses, _ := spec["clusterIPs"].([]any)
 	if address, _ := spec["clusterIP"].(string); len(addresses) == 0 && address != "" {

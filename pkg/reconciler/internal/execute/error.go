@@ -162,7 +162,6 @@ func conceal(ctx context.Context, result *plan.Result) {
 	}
 }
 
-// classifyStatus classifies the server's answer.
 func (e *Error) classifyStatus(status metav1.Status) {
 	e.Fields = fieldsIn(status)
 	switch denied := isDenial(status.Message); {

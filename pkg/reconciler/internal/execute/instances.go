@@ -309,7 +309,6 @@ func countText(n int, what string, more bool) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// enumerate names the first objects and counts the rest.
 func enumerate(names []string, total int) string {
 	shown := names[:min(len(names), maxNamed)]
 	text := strings.Join(shown, ", ")

@@ -60,7 +60,6 @@ func (e *Executor) readContents(ctx context.Context, step plan.Step, at string) 
 	return found, nil
 }
 
-// typeListing is the result of listing one type.
 type typeListing struct {
 	objects []contentObject
 	// complete: these are all objects of the type.
@@ -134,7 +133,6 @@ func whyUnread(err error) string {
 	}
 }
 
-// namespaceContents are the objects in a namespace.
 type namespaceContents struct {
 	namespace string
 	byUID     map[types.UID]contentObject
@@ -201,7 +199,6 @@ func (c *namespaceContents) String() string {
 // maxBlockingTypes bounds how many types are reported that keep a namespace.
 const maxBlockingTypes = 5
 
-// blockingTypes returns the types of the objects that are not ignored.
 func (c *namespaceContents) blockingTypes() []report.AwaitedObject {
 	var types []report.AwaitedObject
 	for _, object := range c.objects {
@@ -213,7 +210,6 @@ func (c *namespaceContents) blockingTypes() []report.AwaitedObject {
 	return types
 }
 
-// blocking counts the objects that are not ignored.
 func (c *namespaceContents) blocking() (n int) {
 	for _, object := range c.objects {
 		if !c.isIgnored(object) {
@@ -233,7 +229,6 @@ var ignoredTypes = []schema.GroupResource{
 	{Group: "coordination.k8s.io", Resource: "leases"},
 }
 
-// contentObject is an object in a namespace.
 type contentObject struct {
 	resource schema.GroupVersionResource
 	uid      types.UID

@@ -40,7 +40,6 @@ func split(pointer string) []string {
 	return path
 }
 
-// lookup returns the value at the path.
 func lookup(value any, path []string) (any, bool) {
 	for _, segment := range path {
 		switch container := value.(type) {

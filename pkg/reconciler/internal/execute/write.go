@@ -45,7 +45,6 @@ func confirmOwner(ctx context.Context) error {
 	return nil
 }
 
-// write writes the manifest of a step.
 func (e *Executor) write(ctx context.Context, step plan.Step) plan.Result {
 	if step.Desired == nil || step.Desired.Manifest == nil {
 		return failed(step, errors.New("there is no manifest"))
@@ -170,7 +169,6 @@ func (e *Executor) restoreOwnership(ctx context.Context, resource cluster.Resour
 	return e.patch(ctx, resource, step, types.MergePatchType, map[string]any{"metadata": metadata})
 }
 
-// patch sends a patch of the object of a step.
 func (e *Executor) patch(ctx context.Context, resource cluster.Resource, step plan.Step, kind types.PatchType, patch any) (*unstructured.Unstructured, error) {
 	encoded, err := json.Marshal(patch)
 	if err != nil {

@@ -43,7 +43,6 @@ func Differences(live *unstructured.Unstructured, desired *plan.Desired) []strin
 	return searchDrift(live, desired, "").result.Fields
 }
 
-// searchDrift compares a live object with its manifest.
 func searchDrift(live *unstructured.Unstructured, desired *plan.Desired, fieldOwner string) *driftSearch {
 	content, manifest := withoutScale(live, desired.Manifest), desired.Manifest.Object
 	s := &driftSearch{fieldOwner: fieldOwner, ignored: desired.Policies.IgnoreFields}

@@ -214,7 +214,6 @@ func withDropped(live, manifest any, path string, dropped map[string]bool) any {
 	return live
 }
 
-// status returns the readiness.
 func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Status {
 	var hints policy.StatusHints
 	var expression string

@@ -311,7 +311,6 @@ func (l *batch) resolveType(ctx context.Context, key typeKey) (answer resolvedTy
 	return answer
 }
 
-// forgetType lets the type be resolved again.
 func (l *batch) forgetType(request Request) {
 	key := request.typeKey()
 	l.lock.Lock()

@@ -92,7 +92,6 @@ func (o *Observer) sharedMark(live *unstructured.Unstructured) string {
 	return cmp.Or(live.GetAnnotations()[o.options.Name+"/"+vocabulary.LabelShared], "none")
 }
 
-// controllerOf returns the controller among the ownerReferences of an object.
 func controllerOf(live *unstructured.Unstructured) plan.Controller {
 	controller := metav1.GetControllerOfNoCopy(live)
 	if controller == nil {

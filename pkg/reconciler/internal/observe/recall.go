@@ -87,7 +87,6 @@ func (l *batch) fromCache(ctx context.Context, resource cluster.Resource, reques
 	return plan.Observation{}, false
 }
 
-// toCache records the read state of an object that is watched.
 func (l *batch) toCache(resource cluster.Resource, request Request, observation plan.Observation) plan.Observation {
 	if request.Desired != nil {
 		l.observer.DriftChecks.setDrift(request.Owner.ID, request.Key, observation.Drift)
@@ -219,7 +218,6 @@ type DriftChecks struct {
 	reads *backoff.Throttle[string, plan.Key, driftCheck]
 }
 
-// driftCheck is the last read of an object.
 type driftCheck struct {
 	hash  string        // of the object that was read
 	drift *report.Drift // the drift that the read found

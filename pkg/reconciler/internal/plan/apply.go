@@ -96,7 +96,6 @@ func (w *work) waitUnknown(u *unit) {
 	w.waitNotRead(u)
 }
 
-// waitNotRead waits for an object that could not be read.
 func (w *work) waitNotRead(u *unit) {
 	reason := report.WaitUnknown
 	if u.live.Forbidden {

@@ -67,7 +67,6 @@ func (u *unit) toleratesDeletion() bool {
 	return u.toleratesDrift() && !u.isAppliedOnce() && (u.wasDeleted() || u.wasReplaced())
 }
 
-// drift describes how the object drifted.
 func (u *unit) drift() *report.Drift {
 	switch {
 	case u.wasDeleted():

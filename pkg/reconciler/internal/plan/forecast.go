@@ -115,7 +115,6 @@ func NewForecast(in Input, answer func(ForecastStep) Answer) (Forecast, error) {
 	}
 }
 
-// forecaster is a forecast in the making.
 type forecaster struct {
 	in      Input
 	answer  func(ForecastStep) Answer

@@ -100,7 +100,6 @@ func (w *work) splitForHooks(last []*unit) (others, holders []*unit) {
 	return others, holders
 }
 
-// definesTypeOf reports whether the object defines the type of the other.
 func (u *unit) definesTypeOf(other *unit) bool {
 	return Covers(u.item.Defines, other.key.GroupKind())
 }

@@ -27,7 +27,6 @@ func KeyOf(item v1alpha1.InventoryItem) Key {
 	return Key{Group: item.Group, Kind: item.Kind, Namespace: item.Namespace, Name: item.Name}
 }
 
-// withoutGroup returns the key without its group.
 func withoutGroup(k Key) Key {
 	k.Group = ""
 	return k
@@ -42,7 +41,6 @@ func HasForeignFinalizer(k Key, reconciler string, finalizers []string) bool {
 	return types && slices.Contains(finalizers, reconciler)
 }
 
-// namespaceKey returns the key of a namespace.
 func namespaceKey(name string) Key { return Key{Kind: "Namespace", Name: name} }
 
 func isNamespace(k Key) bool { return k.Group == "" && k.Kind == "Namespace" }

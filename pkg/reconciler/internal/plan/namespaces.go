@@ -39,7 +39,6 @@ func Namespaces(desired []Desired, live map[Key]Observation) []Key {
 	return keys
 }
 
-// neededNamespace is a namespace of desired objects.
 type neededNamespace struct {
 	first     int16 // the first wave that needs it
 	mayCreate bool  // an object may have to be created in it

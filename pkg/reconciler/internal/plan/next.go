@@ -38,7 +38,6 @@ func Next(in Input) (Plan, error) {
 	return w.plan(), nil
 }
 
-// work is a plan in the making.
 type work struct {
 	in    Input
 	units []*unit // ordered by key
@@ -169,7 +168,6 @@ func (w *work) note(key Key, reason, format string, args ...any) {
 	w.notes = append(w.notes, Note{Key: key, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// plan closes the work.
 func (w *work) plan() Plan {
 	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes, Deviations: w.deviations, Ignored: w.ignored, Retained: w.retained}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return a.Stage - b.Stage })

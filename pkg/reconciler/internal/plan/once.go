@@ -25,7 +25,6 @@ func (u *unit) isFinished() bool {
 	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs() && !u.isInherited()
 }
 
-// markFinished completes a finished object.
 func (u *unit) markFinished() {
 	u.settled = true
 	if u.isPurged() || u.isHook() {

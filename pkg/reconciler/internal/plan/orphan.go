@@ -114,7 +114,6 @@ func (w *work) ownsBesidesOthers(u *unit) bool {
 	return u.relation == ownedByOther && mine && u.live.DeletionTimestamp.IsZero()
 }
 
-// removeOwnership orphans such an object.
 func (w *work) removeOwnership(u *unit, reason Reason) {
 	if u.failure != nil {
 		w.wait(u, failureReason(*u.failure), u.failure.Message)
@@ -144,7 +143,6 @@ func (w *work) orphan(u *unit, reason Reason) {
 	w.orphanStep(u, reason)
 }
 
-// orphanStep plans the orphaning of an object.
 func (w *work) orphanStep(u *unit, reason Reason) {
 	s := u.step(VerbOrphan, stageRemoval, reason)
 	if s.HasOwnerReferences {

@@ -128,7 +128,6 @@ func (w *work) removeInOrder(u *unit, reason Reason) {
 	}
 }
 
-// holdRemoval makes an object wait for other objects.
 func (w *work) holdRemoval(u *unit, message string) {
 	if u.live.Existence == Absent {
 		u.drop()
@@ -188,7 +187,6 @@ func (w *work) waitRemoval(u *unit) {
 	w.waiting = append(w.waiting, wait)
 }
 
-// drop removes an object from the record.
 func (u *unit) drop() {
 	u.dropped, u.settled = true, true
 }

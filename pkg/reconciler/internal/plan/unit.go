@@ -83,7 +83,6 @@ func (u *unit) setDesired(d *Desired) {
 	}
 }
 
-// setLive sets the observed state of the object.
 func (u *unit) setLive(in Input) {
 	u.live = in.Live[u.key]
 	if failure, failed := in.Failed[u.key]; failed {

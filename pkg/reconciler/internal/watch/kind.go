@@ -123,7 +123,6 @@ func (k *kind) difference(at objectName, old, live *record, except string) []Cha
 	return difference(k.records.key(at), old, live, except)
 }
 
-// dropUnused drops the records that no owner needs.
 func (k *kind) dropUnused() {
 	for namespace := range k.records.spaces {
 		if !k.covers(namespace) {

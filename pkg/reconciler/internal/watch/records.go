@@ -16,10 +16,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 )
 
-// objectName is the name of an object of some type.
 type objectName struct{ namespace, name string }
 
-// records are the records of one type.
 type records struct {
 	group, kind string
 	// spaces holds the records by namespace and name.
@@ -76,7 +74,6 @@ func (r *records) delete(name objectName, version string, last *record, now time
 	r.tombstones.put(name, left, now)
 }
 
-// dropDeletions drops the tombstones.
 func (r *records) dropDeletions() {
 	r.tombstones = recent[objectName, tombstone]{}
 	r.deleted = recent[types.UID, struct{}]{}

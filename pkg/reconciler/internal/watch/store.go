@@ -188,7 +188,6 @@ func (s *Store) Wait(ctx context.Context, places []Place) {
 	}
 }
 
-// waitIsDone reports whether there is nothing to wait for.
 func (s *Store) waitIsDone(places []Place) bool {
 	for _, place := range places {
 		k := s.kinds[place.kind()]
@@ -248,7 +247,6 @@ func (s *Store) arrange() {
 	}
 }
 
-// endUnused ends the reflectors that no owner needs.
 func (s *Store) endUnused(k *kind, now time.Time) {
 	for namespace, since := range k.idle {
 		if now.Sub(since) >= s.options.Linger {
