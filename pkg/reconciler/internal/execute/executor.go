@@ -4,6 +4,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func (e *Executor) runStage(ctx context.Context, steps []plan.Step) []plan.Resul
 	span.SetInt("corbel.stage.number", steps[0].Stage)
 	span.SetInt("corbel.steps", len(steps))
 	var unavailable atomic.Int64 // failures in a row because the server is not available
-	results := make([]*plan.Result, len(steps))
+	results := make([]plan.Result, len(steps))
 	var group errgroup.Group
 	group.SetLimit(maxSpeedup * e.options.Parallelism)
 	for i, step := range steps {
@@ -98,25 +99,18 @@ func (e *Executor) runStage(ctx context.Context, steps []plan.Step) []plan.Resul
 		}
 		group.Go(func() error {
 			start := time.Now()
-			result := e.runStep(ctx, step)
+			results[i] = e.runStep(ctx, step)
 			e.limiter.release(time.Since(start))
-			if IsUnavailable(result.Err) {
+			if IsUnavailable(results[i].Err) {
 				unavailable.Add(1)
 			} else {
 				unavailable.Store(0)
 			}
-			results[i] = &result
 			return nil
 		})
 	}
 	_ = group.Wait() // no function returns an error
-	done := make([]plan.Result, 0, len(steps))
-	for _, result := range results {
-		if result != nil {
-			done = append(done, *result)
-		}
-	}
-	return done
+	return slices.DeleteFunc(results, func(result plan.Result) bool { return result.Step.Verb == "" })
 }
 
 // runStep executes one step, lets the observer know the answer, and records it in a
@@ -193,11 +187,12 @@ func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, 
 	if result.Blocked != "" {
 		class = blocked
 	}
+	uid := cmp.Or(result.Observation.UID, result.Step.UID)
 	if span.On() {
 		span.Set("corbel.verb", string(verb))
 		span.Set("corbel.object", step.Key.String())
 		span.Set("corbel.because", string(step.Reason))
-		span.Set("corbel.uid", string(uidOf(result)))
+		span.Set("corbel.uid", string(uid))
 		if result.Blocked != "" {
 			span.Set("corbel.blocked", result.Blocked)
 		}
@@ -210,7 +205,7 @@ func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, 
 		metrics.WriteFailed(controller, string(step.Verb), string(class))
 	}
 	if logger := log.FromContext(ctx).V(1); logger.Enabled() {
-		logger = logger.WithValues("verb", verb, "object", step.Key.String(), "because", step.Reason, "uid", uidOf(result))
+		logger = logger.WithValues("verb", verb, "object", step.Key.String(), "because", step.Reason, "uid", uid)
 		switch {
 		case class != "":
 			logger.Info("an object was not written", "class", class)
@@ -224,10 +219,3 @@ func (e *Executor) report(ctx context.Context, span trace.Span, step plan.Step, 
 
 // blocked is the class of a step that its guard held back.
 const blocked Class = "Blocked"
-
-func uidOf(result plan.Result) types.UID {
-	if result.Observation.UID != "" {
-		return result.Observation.UID
-	}
-	return result.Step.UID
-}

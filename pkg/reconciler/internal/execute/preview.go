@@ -181,7 +181,7 @@ func (p *Preview) Ask(ctx context.Context, steps []plan.Step, removed map[types.
 	if removed == nil {
 		removed = map[types.UID]bool{}
 	}
-	all := make([]*Previewed, len(steps))
+	asked := make([]Previewed, len(steps))
 	var group errgroup.Group
 	group.SetLimit(p.executor.options.Parallelism)
 	for i, step := range steps {
@@ -189,19 +189,12 @@ func (p *Preview) Ask(ctx context.Context, steps []plan.Step, removed map[types.
 			break
 		}
 		group.Go(func() error {
-			previewed := p.ask(ctx, step, removed)
-			all[i] = &previewed
+			asked[i] = p.ask(ctx, step, removed)
 			return nil
 		})
 	}
 	_ = group.Wait() // no function returns an error
-	var asked []Previewed
-	for _, one := range all {
-		if one != nil {
-			asked = append(asked, *one)
-		}
-	}
-	return asked
+	return slices.DeleteFunc(asked, func(one Previewed) bool { return one.Result.Step.Verb == "" })
 }
 
 func (p *Preview) ask(ctx context.Context, step plan.Step, removed map[types.UID]bool) (asked Previewed) {

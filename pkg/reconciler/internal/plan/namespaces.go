@@ -24,15 +24,13 @@ const namespaceDigest = "namespace"
 // live in. The observations of a plan must include them: missing ones are
 // created, and in terminating ones nothing is.
 func Namespaces(desired []Desired, live map[Key]Observation) []Key {
-	seen := map[Key]bool{}
 	var keys []Key
 	for _, d := range desired {
 		if d.Key.Namespace == "" || live[d.Key].Existence == Present {
 			continue
 		}
 		key := namespaceKey(d.Key.Namespace)
-		if _, observed := live[key]; !observed && !seen[key] {
-			seen[key] = true
+		if _, observed := live[key]; !observed && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
