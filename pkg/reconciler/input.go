@@ -4,6 +4,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -251,13 +252,8 @@ func (r *Reconciler) defaults(p Policies) (policy.Set, v1alpha1.MissingNamespace
 	set, err := policy.Defaults(policy.Layer{
 		Adoption: p.Adoption, AdoptFrom: from, AdoptBeside: beside, Update: p.Update, Delete: p.Delete, Drift: p.Drift, Reapply: p.ReapplyInterval,
 	}, r.settings.policies)
-	missing := r.settings.missingNamespaces
-	if p.MissingNamespaces != "" {
-		var bad error
-		missing, bad = policy.ParseMissingNamespaces(p.MissingNamespaces)
-		err = errors.Join(err, bad)
-	}
-	return set, missing, err
+	missing, invalid := policy.ParseMissingNamespaces(cmp.Or(p.MissingNamespaces, r.settings.missingNamespaces))
+	return set, missing, errors.Join(err, invalid)
 }
 
 // resolve returns the scope of a type, and whether the server serves it.
@@ -303,23 +299,13 @@ func checkSafety(in plan.Input, objects []plan.Desired, allowEmpty bool) error {
 
 // checkEmpty returns an error that names objects that would be lost if no object were desired any more.
 func checkEmpty(in plan.Input) error {
-	var first string
-	count := 0
-	for _, item := range in.Recorded {
-		switch {
-		case policy.OrphansOnApply(item.DeletePolicy):
-			continue
-		case item.Phase == vocabulary.PhaseCompleted || item.Phase == vocabulary.PhaseReleased:
-			continue
-		}
-		if count++; count == 1 {
-			first = plan.KeyOf(item).String()
-		}
-	}
-	if count == 0 {
+	lost := slices.DeleteFunc(slices.Clone(in.Recorded), func(item v1alpha1.InventoryItem) bool {
+		return policy.OrphansOnApply(item.DeletePolicy) || item.Phase == vocabulary.PhaseCompleted || item.Phase == vocabulary.PhaseReleased
+	})
+	if len(lost) == 0 {
 		return nil
 	}
 	return fmt.Errorf(
 		"no object is desired, so everything that was applied (%d objects, such as %s) would be deleted; if that is meant, set the annotation %s/%s: \"true\" on %s",
-		count, first, in.Name, vocabulary.AnnotationAllowEmpty, in.Owner.Ref.Title())
+		len(lost), plan.KeyOf(lost[0]), in.Name, vocabulary.AnnotationAllowEmpty, in.Owner.Ref.Title())
 }

@@ -61,21 +61,19 @@ func contentOf(obj client.Object, scheme *runtime.Scheme, left *byteBudget) (con
 	if value := reflect.ValueOf(obj); obj == nil || value.Kind() == reflect.Pointer && value.IsNil() {
 		return nil, errors.New("is nil")
 	}
-	switch o := obj.(type) {
-	case runtime.Unstructured:
+	if o, ok := obj.(runtime.Unstructured); ok {
 		return cloneMap(o.UnstructuredContent(), left)
-	default:
-		if size := jsonsize.Of(obj, maxBytes); size > int(*left) {
-			return nil, errAmount
-		} else {
-			*left -= byteBudget(size)
-		}
-		converted, err := untyped.Of(obj, scheme)
-		if err != nil {
-			return nil, fmt.Errorf("%T cannot be converted: %w", obj, err)
-		}
-		return converted.Object, nil
 	}
+	size := jsonsize.Of(obj, maxBytes)
+	if size > int(*left) {
+		return nil, errAmount
+	}
+	*left -= byteBudget(size)
+	converted, err := untyped.Of(obj, scheme)
+	if err != nil {
+		return nil, fmt.Errorf("%T cannot be converted: %w", obj, err)
+	}
+	return converted.Object, nil
 }
 
 // flatten appends the item or, if it is a list, its elements.
