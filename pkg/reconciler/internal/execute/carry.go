@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/internal/cluster"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/owned"
 )
 
@@ -22,43 +23,33 @@ import (
 // the content of objects; live is not changed.
 type carry func(body, live map[string]any)
 
-// carrier is a kind on which a PUT of the very manifest that it was created from would be refused,
-// or would reset fields that the server or a controller has set.
-type carrier struct {
-	// needed reports, from the manifest alone, whether the object must be read.
-	// Nil means always.
-	needed func(manifest map[string]any) bool
-	carry  carry
+// carriers are the kinds of the server itself on which a PUT of the very manifest that an object was
+// created from would be refused, or would reset fields that the server or a controller has set. Kinds
+// that are not here are written without a read; a test sends each to the server twice.
+var carriers = map[schema.GroupKind]carry{
+	{Group: "batch", Kind: "Job"}:   carryJob,
+	{Kind: "Pod"}:                   carryPod,
+	{Kind: "PersistentVolumeClaim"}: carryClaim,
+	{Kind: "PersistentVolume"}:      carryVolume,
+	{Kind: "Node"}:                  carryNode,
+	{Kind: "Secret"}:                carryToken,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               carryBundles,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           carryBundles,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   carryBundles,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: carryBundles,
 }
-
-// carriers are the kinds of the server itself. Kinds that are not here are
-// written without a read; a test sends each to the server twice.
-var carriers = map[schema.GroupKind]carrier{
-	{Group: "batch", Kind: "Job"}:   {carry: carryJob},
-	{Kind: "Pod"}:                   {carry: carryPod},
-	{Kind: "PersistentVolumeClaim"}: {carry: carryClaim},
-	{Kind: "PersistentVolume"}:      {carry: carryVolume},
-	{Kind: "Node"}:                  {carry: carryNode},
-	{Kind: "Secret"}:                {needed: isToken, carry: carryToken},
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               bundled,
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           bundled,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   bundled,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: bundled,
-}
-
-var bundled = carrier{needed: hasEmptyBundle, carry: carryBundles}
 
 // carrierOf returns the function that copies fields from the live object, besides the fields that
 // have an owner by design; nil if there is nothing to copy.
 func carrierOf(resource cluster.Resource, manifest map[string]any) carry {
-	if cluster.IsBuiltIn(resource.GVR.Group) {
-		known, listed := carriers[resource.GVK().GroupKind()]
-		if !listed || known.needed != nil && !known.needed(manifest) {
-			return nil
-		}
-		return known.carry
-	}
-	if !resource.Has("status") && !owned.IsSet(manifest, "status") {
+	kind := resource.GVK().GroupKind()
+	_, hasBundles := bundlePaths[kind]
+	switch {
+	case confidential.IsSecret(kind) && manifest["type"] != tokenType, hasBundles && !hasEmptyBundle(manifest):
+		return nil // nothing is left to a controller
+	case cluster.IsBuiltIn(kind.Group):
+		return carriers[kind]
+	case !resource.Has("status") && !owned.IsSet(manifest, "status"):
 		// The status is part of the object like everything else, so a PUT
 		// without it would delete it.
 		return func(body, live map[string]any) { keepMissing(body, live, "status") }
@@ -356,9 +347,6 @@ func carryVolumeAnnotations(body, live map[string]any) {
 }
 
 const tokenType = "kubernetes.io/service-account-token"
-
-// isToken reports whether a controller fills the Secret with a token.
-func isToken(manifest map[string]any) bool { return manifest["type"] == tokenType }
 
 // carryToken carries the token: without it the controller would issue another
 // one, and the first would not be valid any more for the clients that use it.
