@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -200,7 +199,8 @@ func ManifestDigest(objects []plan.Desired) string {
 
 // item is one object on its way through the door.
 type item struct {
-	place position
+	// place is where the object was found, in a form that people count by, such as "object 3, item 2".
+	place string
 	// content is our own copy.
 	content map[string]any
 	// broken items lack data that the next steps need; their mistakes are noted.
@@ -222,21 +222,6 @@ type item struct {
 	mistakes []error
 }
 
-type position struct {
-	// index counts the objects that the generator returned, from 0.
-	index int
-	// within leads through lists, such as ", item 2".
-	within string
-}
-
-// String returns a form that people count by, such as "object 3, item 2".
-func (p position) String() string { return "object " + strconv.Itoa(p.index+1) + p.within }
-
-// element returns the position of an element of the list at p, counted from 0.
-func (p position) element(index int) position {
-	return position{index: p.index, within: p.within + ", item " + strconv.Itoa(index+1)}
-}
-
 func (i *item) mistake(format string, args ...any) {
 	i.mistakes = append(i.mistakes, fmt.Errorf(format, args...))
 }
@@ -254,11 +239,11 @@ func (i *item) title() string {
 	case i.key.Kind != "" && i.key.Name != "":
 		return i.key.String()
 	case i.key.Kind != "":
-		return i.place.String() + " (" + i.key.Kind + i.file() + ")"
+		return i.place + " (" + i.key.Kind + i.file() + ")"
 	case i.file() != "":
-		return i.place.String() + " (" + i.file()[2:] + ")"
+		return i.place + " (" + i.file()[2:] + ")"
 	default:
-		return i.place.String()
+		return i.place
 	}
 }
 

@@ -35,7 +35,7 @@ func read(objects []client.Object, scheme *runtime.Scheme) ([]*item, error) {
 	items := make([]*item, 0, len(objects))
 	left := byteBudget(maxBytes)
 	for index, obj := range objects {
-		place := position{index: index}
+		place := "object " + strconv.Itoa(index+1)
 		content, err := contentOf(obj, scheme, &left)
 		if errors.Is(err, errAmount) {
 			return nil, err
@@ -97,7 +97,7 @@ func flatten(items []*item, candidate *item, depth int) []*item {
 		return append(items, candidate)
 	}
 	for index, element := range elements {
-		child := &item{place: candidate.place.element(index)}
+		child := &item{place: candidate.place + ", item " + strconv.Itoa(index+1)}
 		content, isMap := element.(map[string]any)
 		if !isMap {
 			child.fail("is not an object but %s", describe(element))

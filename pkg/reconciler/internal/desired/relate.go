@@ -24,11 +24,11 @@ func relate(items []*item, managed []v1alpha1.TypeInfo) {
 		items:  make(map[plan.Key]*item, len(items)),
 		types:  map[schema.GroupKind]*item{},
 		groups: map[string]*item{},
-		broken: map[kindAndName]bool{},
+		broken: map[plan.Key]bool{},
 	}
 	for _, item := range items {
 		if item.broken || item.excluded {
-			known.broken[kindAndName{item.key.Kind, item.key.Name}] = true
+			known.broken[plan.Key{Kind: item.key.Kind, Name: item.key.Name}] = true
 		} else {
 			known.add(item)
 		}
@@ -50,11 +50,9 @@ type index struct {
 	types map[schema.GroupKind]*item
 	// groups holds the items that bring every kind of a group.
 	groups map[string]*item
-	broken map[kindAndName]bool
+	// broken are the kinds and names of items that have mistakes.
+	broken map[plan.Key]bool
 }
-
-// kindAndName identifies an item that has mistakes, as far as it is known.
-type kindAndName struct{ kind, name string }
 
 func (x index) add(added *item) {
 	if first, exists := x.items[added.key]; exists {
@@ -122,7 +120,7 @@ func (x index) resolveDependencies(dependent *item) {
 		other := x.find(reference, dependent.key.Namespace)
 		if other == nil {
 			// The reference may mean an object that has mistakes itself.
-			if !x.broken[kindAndName{reference.Kind, reference.Name}] {
+			if !x.broken[plan.Key{Kind: reference.Kind, Name: reference.Name}] {
 				dependent.mistake("depends on %q, which is not among the objects of this component", reference)
 			}
 			continue
