@@ -83,7 +83,7 @@ type previewing struct {
 	assumed map[plan.Key]plan.Observation
 	// refused are the changes of shared types that the server refuses, or that break objects.
 	refused []report.PlannedChange
-	// created are the namespaces that the forecast creates, and defined the types.
+	// created are the objects that the forecast creates.
 	created map[plan.Key]bool
 }
 

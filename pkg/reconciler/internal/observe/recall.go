@@ -124,16 +124,15 @@ func (o *Observer) isEnough(ctx context.Context, resource cluster.Resource, requ
 // needsRead reports whether the live values at the paths of the manifest matter: the object may
 // have drifted, or its present state is to be recorded.
 func needsRead(request Request, observation plan.Observation) bool {
-	item := request.Recorded
 	if request.Desired == nil {
 		return false
 	}
-	if item == nil || item.Digest == "" || item.UID != observation.UID {
+	if !isDriftCheck(request, observation) {
 		// It is written in any case, unless it is applied only once.
 		repeats := request.Desired.Policies.Reconcile
 		return repeats != v1alpha1.ReconcilePolicyOnObjectChange && repeats != v1alpha1.ReconcilePolicyOnObjectOrComponentChange
 	}
-	return item.ObservedHash != observation.ObservedHash
+	return request.Recorded.ObservedHash != observation.ObservedHash
 }
 
 // isDriftCheck reports whether the object has to be read only to find out whether it has
