@@ -46,7 +46,6 @@ func TestAFailingObjectHoldsBackOnlyWhatComesAfterIt(t *testing.T) {
 
 func TestNoOutcomeOfACallWithAnErrorIsDone(t *testing.T) {
 	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1", "update-policy", "recreate"))
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -79,7 +78,7 @@ func TestNoOutcomeOfACallWithAnErrorIsDone(t *testing.T) {
 	}
 	// A recreation that is cut short has deleted the object and has nothing left to wait for.
 	ctx, cut := context.WithCancel(t.Context())
-	happened := between.before("POST /api/v1/namespaces/"+b.namespace+"/configmaps", cut)
+	happened := b.traffic.before("POST /api/v1/namespaces/"+b.namespace+"/configmaps", cut)
 	if outcome, err := b.engine.Apply(ctx, b.request(config("a", "2", "update-policy", "recreate"))); err == nil || outcome.Done() || !happened() {
 		t.Errorf("a cancelled recreation: %v, done: %t, waiting for %v", err, outcome.Done(), outcome.Waiting)
 	}
@@ -105,8 +104,7 @@ func TestWhatANewerVersionRecordedSurvivesApply(t *testing.T) {
 // The namespace was looked at before, and was fine.
 func TestACreateThatMeetsATerminatingNamespaceWaitsForIt(t *testing.T) {
 	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
-	happened := between.before("POST /api/v1/namespaces/"+b.namespace+"/configmaps", func() {
+	happened := b.traffic.before("POST /api/v1/namespaces/"+b.namespace+"/configmaps", func() {
 		if err := b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}); err != nil {
 			t.Error(err)
 		}
@@ -122,24 +120,23 @@ func TestACreateThatMeetsATerminatingNamespaceWaitsForIt(t *testing.T) {
 
 func TestAComponentDoesNotListTheObjectsOfAWholeFleetAtItsEnd(t *testing.T) {
 	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"), config("b", "1"), config("c", "1"))
 	for i := range 100 {
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprint("other-", i)}}
 		check(t, b.Create(t.Context(), other))
 	}
-	between.requests("")
+	b.traffic.requests("")
 	b.mustDelete()
 	path := "/api/v1/namespaces/" + b.namespace + "/configmaps"
 	// Each is read once at the start and once at the end, and one page shows that there are many.
-	if gets := between.requests("GET " + path); len(gets) != 7 {
+	if gets := b.traffic.requests("GET " + path); len(gets) != 7 {
 		t.Errorf("%d reads: %v", len(gets), gets)
 	}
 }
 
 func TestAllDigestsInAnInventoryDependOnTheDigestKey(t *testing.T) {
 	b := newBench(t)
-	b.engine = newEngine(t, reconciler.ReconcilerOptions{DigestKey: []byte{}})
+	b.interpose(t, reconciler.ReconcilerOptions{DigestKey: []byte{}})
 	b.mustApply(config("a", "1"))
 	plain := b.inventory.Items[0]
 	if plain.Seal != "" {
@@ -148,7 +145,7 @@ func TestAllDigestsInAnInventoryDependOnTheDigestKey(t *testing.T) {
 	if plain.Digest == "" || plain.ObservedHash == "" || plain.AppliedHash == "" {
 		t.Fatalf("a digest is missing: %+v", plain)
 	}
-	b.engine = newEngine(t, reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef")})
+	b.interpose(t, reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef")})
 	outcome := b.mustApply(config("a", "1"))
 	keyed := b.inventory.Items[0]
 	if keyed.Digest == plain.Digest || keyed.ObservedHash == plain.ObservedHash || keyed.AppliedHash == plain.AppliedHash {
@@ -176,9 +173,9 @@ func TestAnUrgentCallDoesNotWaitForTheListsOfItsTypes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.mustApply(configs(test.objects, "1")...)
-			counted := b.interpose(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
+			b.interpose(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
 			ended := make(chan struct{})
-			counted.before("GET /api/v1/configmaps", func() { <-ended })
+			b.traffic.before("GET /api/v1/configmaps", func() { <-ended })
 			defer close(ended)
 			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
 			defer cancel()
@@ -189,7 +186,7 @@ func TestAnUrgentCallDoesNotWaitForTheListsOfItsTypes(t *testing.T) {
 				t.Errorf("apply: %v, waiting for %v", err, outcome.Waiting)
 			}
 			sent := map[string]int{}
-			for _, request := range counted.requests("") {
+			for _, request := range b.traffic.requests("") {
 				method, path, _ := strings.Cut(request, " ")
 				if strings.Contains(path, "/configmaps") && path != "/api/v1/configmaps" {
 					sent[method]++
@@ -222,11 +219,10 @@ func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			between := b.interpose(t, reconciler.ReconcilerOptions{})
 			b.mustApply(config("shared", "1"), config("mine", "1"))
 			b.letOtherWait()
 			durable := b.inventory
-			between.before(crash.at+" /api/v1/namespaces/"+b.namespace+"/configmaps/shared", func() { between.dead.Store(true) })
+			b.traffic.before(crash.at+" /api/v1/namespaces/"+b.namespace+"/configmaps/shared", func() { b.traffic.dead.Store(true) })
 			request := b.request(config("mine", "1"))
 			request.Record = func(_ context.Context, inventory v1alpha1.Inventory) error {
 				if crash.at == "" {
@@ -236,7 +232,8 @@ func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
 				return nil
 			}
 			_, _ = b.engine.Apply(t.Context(), request)
-			b.engine, b.inventory = newEngine(t, reconciler.ReconcilerOptions{}), durable
+			b.interpose(t, reconciler.ReconcilerOptions{})
+			b.inventory = durable
 			for {
 				outcome, err := b.delete()
 				check(t, err)

@@ -24,7 +24,8 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 		"cogs": reconciler.UpdatePolicyReplace, "gears": v1alpha1.UpdatePolicySsaMerge, "racks": v1alpha1.UpdatePolicySsaOverride,
 	} {
 		t.Run(string(policy), func(t *testing.T) {
-			b, counted := newPlanBench(t, reconciler.ReconcilerOptions{UpdatePolicy: &policy})
+			b := newBench(t)
+			b.interpose(t, reconciler.ReconcilerOptions{UpdatePolicy: &policy})
 			kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]
 			withFields := func(fields map[string]any, annotations map[string]string) *unstructured.Unstructured {
 				crd := definition(plural, kind)
@@ -38,10 +39,10 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			text, number := map[string]any{"type": "string"}, map[string]any{"type": "integer"}
 			first := withFields(map[string]any{"size": number}, nil)
 			b.installed(first)
-			counted.requests("")
+			b.traffic.requests("")
 			b.mustApply(withFields(map[string]any{"size": number, "name": text}, nil))
 			others := func(request string) bool { return !strings.HasSuffix(request, "/"+first.GetName()) }
-			if reads := slices.DeleteFunc(counted.requests("GET "), others); len(reads) > 2 {
+			if reads := slices.DeleteFunc(b.traffic.requests("GET "), others); len(reads) > 2 {
 				t.Errorf("%d reads of the definition for one harmless change", len(reads))
 			}
 
@@ -55,7 +56,7 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			before := version()
 			breaking := withFields(map[string]any{"size": text}, nil)
 			const want = "version v1: .spec.name: the field is removed (FieldRemoved); version v1: .spec.size: the type changes from integer to string (TypeChanged)"
-			plan := b.foresee(counted, b.request(breaking))
+			plan := b.foresee(b.request(breaking))
 			if len(plan.Changes) != 1 || plan.Changes[0].Class != report.ChangeRefused || !strings.Contains(plan.Changes[0].Message, want) {
 				t.Errorf("got the plan\n%s", plan)
 			}

@@ -45,9 +45,8 @@ func warnings(outcome reconciler.Outcome) (texts []string) {
 
 func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReported(t *testing.T) {
 	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	b.installed(definition("losses", "Loss"), config("a", "1"))
-	happened := between.before("DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/", func() { b.create(b.in(instance("Loss", "theirs"))) })
+	happened := b.traffic.before("DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/", func() { b.create(b.in(instance("Loss", "theirs"))) })
 	outcome, err := b.apply(config("a", "1"))
 	if err != nil || !happened() {
 		t.Fatalf("got %v, the type was deleted: %v", err, happened())
@@ -60,10 +59,9 @@ func TestAnInstanceCreatedBetweenTheCheckAndTheDeletionOfItsTypeIsReported(t *te
 
 func TestContentCreatedBetweenTheCheckAndTheDeletionOfItsNamespaceIsReported(t *testing.T) {
 	b := newBench(t)
-	between := b.interpose(t, reconciler.ReconcilerOptions{})
 	name := b.namespace + "-content"
 	b.installed(namespaceOf(name))
-	happened := between.before("DELETE /api/v1/namespaces/"+name, func() { b.create(configIn("theirs", name)) })
+	happened := b.traffic.before("DELETE /api/v1/namespaces/"+name, func() { b.create(configIn("theirs", name)) })
 	outcome, err := b.delete()
 	if err != nil || !happened() {
 		t.Fatalf("got %v, the namespace was deleted: %v", err, happened())

@@ -51,13 +51,14 @@ type bench struct {
 	client.Client
 	t         *testing.T
 	engine    *reconciler.Reconciler
+	traffic   *traffic // of the engine; nil if the requests go to a recorder
 	namespace string
 	name      string // of the owner; empty means main
 	inventory v1alpha1.Inventory
-	// confidential, storedSet and managed are those of the requests.
-	confidential, storedSet bool
-	managed                 []v1alpha1.TypeInfo
-	records                 int // how often the record was made durable
+	// confidential, stored and managed are those of the requests.
+	confidential, stored bool
+	managed              []v1alpha1.TypeInfo
+	records              int // how often the record was made durable
 }
 
 func newTarget(t *testing.T) cluster.Target {
@@ -66,13 +67,6 @@ func newTarget(t *testing.T) cluster.Target {
 	check(t, err)
 	t.Cleanup(target.Close)
 	return target
-}
-
-func newEngine(t *testing.T, options reconciler.ReconcilerOptions) *reconciler.Reconciler {
-	t.Helper()
-	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: newTarget(t)}, keyed(options))
-	check(t, err)
-	return engine
 }
 
 // keyed are the options with a key for digests and seals, unless they say which.
@@ -85,7 +79,8 @@ func keyed(options reconciler.ReconcilerOptions) reconciler.ReconcilerOptions {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{Client: newTarget(t).Client(), t: t, engine: newEngine(t, reconciler.ReconcilerOptions{})}
+	b := &bench{Client: newTarget(t).Client(), t: t}
+	b.interpose(t, reconciler.ReconcilerOptions{})
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "engine-"}}
 	check(t, b.Create(t.Context(), namespace))
 	b.namespace = namespace.Name
@@ -105,7 +100,7 @@ func (b *bench) record(_ context.Context, inventory v1alpha1.Inventory) error {
 func (b *bench) request(objects ...client.Object) reconciler.ApplyRequest {
 	return reconciler.ApplyRequest{
 		Owner: b.owner(), Namespace: b.namespace, Objects: objects, Inventory: b.inventory, Record: b.record,
-		Confidential: b.confidential, Stored: b.storedSet, ManagedTypes: b.managed,
+		Confidential: b.confidential, Stored: b.stored, ManagedTypes: b.managed,
 	}
 }
 
@@ -267,20 +262,19 @@ func (c *traffic) requests(prefix string) (matching []string) {
 	return matching
 }
 
-// interpose gives the bench an engine with the options, which sends its requests by the traffic.
-func (b *bench) interpose(t *testing.T, options reconciler.ReconcilerOptions, change ...func(*rest.Config)) *traffic {
+// interpose gives the bench an engine with the options, which sends its requests by a new traffic.
+func (b *bench) interpose(t *testing.T, options reconciler.ReconcilerOptions, change ...func(*rest.Config)) {
 	t.Helper()
-	counted := &traffic{}
+	b.traffic = &traffic{}
 	config := rest.CopyConfig(env.Shared(t).Config())
 	for _, change := range change {
 		change(config)
 	}
-	config.Wrap(counted.wrap)
+	config.Wrap(b.traffic.wrap)
 	target, err := cluster.New(config, cluster.Options{})
 	check(t, err)
 	t.Cleanup(target.Close)
 	b.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(options))
 	check(t, err)
 	t.Cleanup(b.engine.Close)
-	return counted
 }

@@ -50,9 +50,9 @@ func writesOf(p report.Plan) (batches [][]string) {
 
 // follow calls the engine until it is done, with a cluster that does what a plan assumes, and
 // expects the writes of the plan. The writes of one batch may have any order.
-func (b *bench) follow(counted *traffic, p report.Plan, call func() (reconciler.Outcome, error)) {
+func (b *bench) follow(p report.Plan, call func() (reconciler.Outcome, error)) {
 	b.t.Helper()
-	counted.requests("")
+	b.traffic.requests("")
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		outcome, err := call()
@@ -66,7 +66,7 @@ func (b *bench) follow(counted *traffic, p report.Plan, call func() (reconciler.
 		}
 		b.finishWork()
 	}
-	done := counted.writes()
+	done := b.traffic.writes()
 	var got [][]string
 	for _, batch := range writesOf(p) {
 		n := min(len(batch), len(done))
@@ -147,7 +147,7 @@ func plannedJob(name string, annotations ...string) *unstructured.Unstructured {
 
 // What a plan says is what Apply and Delete do.
 func TestAPlanIsWhatHappens(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b := newBench(t)
 	inside := config("inside", "1")
 	inside.SetNamespace(b.namespace + "-new")
 	crd, instance := fooDefinition(b), fooInstance(b)
@@ -172,15 +172,15 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			b.t = t
 			request := b.request(versions[version]...)
-			p := b.foresee(counted, request)
+			p := b.foresee(request)
 			if version == "1 install" {
 				checkInstallation(t, p, crd.GetName(), instance.GetKind())
 			}
-			b.follow(counted, p, func() (reconciler.Outcome, error) {
+			b.follow(p, func() (reconciler.Outcome, error) {
 				request.Inventory = b.inventory
 				return b.engine.Apply(t.Context(), request)
 			})
-			if rest := b.foresee(counted, request); len(rest.Changes)+len(rest.Waiting) > 0 {
+			if rest := b.foresee(request); len(rest.Changes)+len(rest.Waiting) > 0 {
 				t.Errorf("done, but the plan is\n%s", rest)
 			}
 		})
@@ -188,8 +188,8 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 	t.Run("3 deletion", func(t *testing.T) {
 		b.t = t
 		request := reconciler.DeleteRequest{Owner: b.owner(), Objects: hooks, Namespace: b.namespace, Record: b.record}
-		p := b.foreseeDeletion(counted, request)
-		b.follow(counted, p, func() (reconciler.Outcome, error) {
+		p := b.foreseeDeletion(request)
+		b.follow(p, func() (reconciler.Outcome, error) {
 			request.Inventory = b.inventory
 			return b.engine.Delete(t.Context(), request)
 		})
@@ -223,18 +223,18 @@ func checkInstallation(t *testing.T, p report.Plan, definition, kind string) {
 // Instances and objects of others block the deletion of a type and a namespace; those that
 // the plan removes itself do not.
 func TestAPlanOfADeletionNamesWhatBlocksIt(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b := newBench(t)
 	crd, instance := fooDefinition(b), fooInstance(b)
 	namespace := namespaceOf(b.namespace + "-own")
 	inside := config("inside", "1")
 	inside.SetNamespace(namespace.GetName())
 	request := b.request(crd, instance, namespace, inside)
-	b.follow(counted, b.foresee(counted, request), func() (reconciler.Outcome, error) {
+	b.follow(b.foresee(request), func() (reconciler.Outcome, error) {
 		request.Inventory = b.inventory
 		return b.engine.Apply(t.Context(), request)
 	})
 	deletion := reconciler.DeleteRequest{Owner: b.owner()}
-	expectChanges(t, b.foreseeDeletion(counted, deletion),
+	expectChanges(t, b.foreseeDeletion(deletion),
 		"1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside",
 		"3 Delete delete CustomResourceDefinition "+crd.GetName(), "4 Delete delete Namespace "+namespace.GetName())
 
@@ -244,13 +244,13 @@ func TestAPlanOfADeletionNamesWhatBlocksIt(t *testing.T) {
 	for _, object := range []client.Object{foreign, theirs} {
 		check(t, b.Create(t.Context(), object))
 	}
-	got := b.foreseeDeletion(counted, deletion)
+	got := b.foreseeDeletion(deletion)
 	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside", "3 Blocked delete CustomResourceDefinition "+crd.GetName())
 	if text := got.String(); !strings.Contains(text, "1 foreign instance: "+instance.GetKind()+" "+b.namespace+"/foreign") {
 		t.Errorf("got\n%s", text)
 	}
 	check(t, b.Delete(t.Context(), foreign))
-	got = b.foreseeDeletion(counted, deletion)
+	got = b.foreseeDeletion(deletion)
 	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside",
 		"3 Delete delete CustomResourceDefinition "+crd.GetName(), "4 Blocked delete Namespace "+namespace.GetName())
 }

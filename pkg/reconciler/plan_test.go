@@ -26,35 +26,28 @@ import (
 	"github.com/corbel-run/corbel/test/wire"
 )
 
-// newPlanBench returns a bench with an engine of which the requests are counted.
-func newPlanBench(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *traffic) {
-	t.Helper()
-	b := newBench(t)
-	return b, b.interpose(t, options)
-}
-
 // foresee plans, and fails if anything was stored.
-func (b *bench) foresee(counted *traffic, request reconciler.ApplyRequest) report.Plan {
+func (b *bench) foresee(request reconciler.ApplyRequest) report.Plan {
 	b.t.Helper()
-	counted.requests("")
+	b.traffic.requests("")
 	request.Inventory = b.inventory
 	plan, err := b.engine.Plan(b.t.Context(), request)
-	return b.checked(counted, plan, err)
+	return b.checked(plan, err)
 }
 
-func (b *bench) foreseeDeletion(counted *traffic, request reconciler.DeleteRequest) report.Plan {
+func (b *bench) foreseeDeletion(request reconciler.DeleteRequest) report.Plan {
 	b.t.Helper()
-	counted.requests("")
+	b.traffic.requests("")
 	request.Inventory = b.inventory
 	plan, err := b.engine.PlanDeletion(b.t.Context(), request)
-	return b.checked(counted, plan, err)
+	return b.checked(plan, err)
 }
 
-func (b *bench) checked(counted *traffic, plan report.Plan, err error) report.Plan {
+func (b *bench) checked(plan report.Plan, err error) report.Plan {
 	b.t.Helper()
 	check(b.t, err)
-	if len(counted.stored) > 0 {
-		b.t.Errorf("the plan was executed: %v", counted.stored)
+	if len(b.traffic.stored) > 0 {
+		b.t.Errorf("the plan was executed: %v", b.traffic.stored)
 	}
 	return plan
 }
@@ -95,7 +88,7 @@ func plannedDeployment(name, image string, annotations ...string) *unstructured.
 }
 
 func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b := newBench(t)
 	service := func(port int64) *unstructured.Unstructured {
 		object := config("svc", "", "update-policy", "recreate")
 		delete(object.Object, "data")
@@ -112,7 +105,7 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 	check(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}, Data: map[string]string{"value": "0"}}))
 	helm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "helm", Annotations: map[string]string{"meta.helm.sh/release-name": "x"}}}
 	check(t, b.Create(t.Context(), helm))
-	got := b.foresee(counted, b.request(scaled, replicas, config("a", "2"), config("new", "1"), config("there", "1"), service(81)))
+	got := b.foresee(b.request(scaled, replicas, config("a", "2"), config("new", "1"), config("there", "1"), service(81)))
 	expectChanges(t, got,
 		"1 Update replace ConfigMap a data.value: 1 -> 2",
 		"1 Create create ConfigMap new",
@@ -126,7 +119,7 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 	if total := got.Total(report.ChangeRecreate); total != 1 {
 		t.Errorf("%d objects are recreated, want 1", total)
 	}
-	got = b.foresee(counted, b.request(scaled, replicas, config("a", "1"), config("helm", "1"), service(80)))
+	got = b.foresee(b.request(scaled, replicas, config("a", "1"), config("helm", "1"), service(80)))
 	if blocked := got.Changes[len(got.Changes)-1]; blocked.Class != report.ChangeBlocked || blocked.Key.Name != "helm" || !strings.Contains(blocked.Message, "belongs to Helm release") {
 		t.Errorf("got\n%s", got)
 	}
@@ -134,7 +127,7 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 
 // The server can be asked about the apply only, and not about the fields of a one-off manager that go after it.
 func TestAPlanWarnsOfPodsThatAreReplacedUnderServerSideApplyAndOfReplicasThatFall(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b := newBench(t)
 	web := func(replicas int64, value string) *unstructured.Unstructured {
 		object := plannedDeployment("web", "a:1", "update-policy", "ssa-override", "apply-order", value)
 		object.Object["spec"].(map[string]any)["replicas"] = replicas
@@ -147,7 +140,7 @@ func TestAPlanWarnsOfPodsThatAreReplacedUnderServerSideApplyAndOfReplicasThatFal
 	live.SetNamespace(b.namespace)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"example.com/by-hand":"1"}}}}}`))
 	check(t, b.Patch(t.Context(), live, patch, client.FieldOwner("kubectl-edit")))
-	got := b.foresee(counted, b.request(web(1, "1")))
+	got := b.foresee(b.request(web(1, "1")))
 	if len(got.Changes) != 1 || got.Changes[0].Class != report.ChangeRestartsPods || !strings.Contains(got.Changes[0].DependsOnCluster, "a later one removes .spec.template.metadata.annotations.example.com/by-hand") {
 		t.Errorf("got\n%s", got)
 	}
@@ -194,17 +187,17 @@ func TestAPlanHandsAnObjectOverToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) 
 }
 
 func TestAPlanNotesOrphans(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b := newBench(t)
 	b.mustApply(config("a", "1"))
 	b.inventory = v1alpha1.Inventory{}
-	if got := b.foresee(counted, b.request(config("a", "1"))); !strings.Contains(got.String(), "found: it has the ownership label and annotation of this component") {
+	if got := b.foresee(b.request(config("a", "1"))); !strings.Contains(got.String(), "found: it has the ownership label and annotation of this component") {
 		t.Errorf("got\n%s", got)
 	}
 }
 
 // No value of a Secret is in a plan, nor that of another object if a Secret was read for the manifests.
 func TestAPlanHoldsNoSecrets(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b := newBench(t)
 	const before, after = "correct-horse-battery-staple", "wrong-horse-battery-staple"
 	b.confidential = true
 	secret := func(value string) *unstructured.Unstructured {
@@ -220,7 +213,7 @@ func TestAPlanHoldsNoSecrets(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	got := b.foresee(counted, b.request(secret(after), config("copied", after), config("a", before), config("helm", "1")))
+	got := b.foresee(b.request(secret(after), config("copied", after), config("a", before), config("helm", "1")))
 	encoded, err := json.Marshal(got)
 	check(t, err)
 	for _, text := range []string{string(encoded), got.String(), fmt.Sprintf("%+v", got)} {
@@ -318,12 +311,12 @@ func TestWhatAPlanCosts(t *testing.T) {
 
 // A plan is the same as long as nothing changes, and JSON keeps it.
 func TestAPlanIsStable(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{})
+	b := newBench(t)
 	b.mustApply(config("a", "1"), config("b", "1"), config("c", "1"))
 	request := b.request(config("c", "2"), config("a", "2"), config("d", "1", "apply-order", "1"))
-	first := b.foresee(counted, request)
+	first := b.foresee(request)
 	slices.Reverse(request.Objects)
-	second := b.foresee(counted, request)
+	second := b.foresee(request)
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Error(diff)
 	}
@@ -339,15 +332,16 @@ func TestAPlanIsStable(t *testing.T) {
 }
 
 func TestAPlanStartsNoWatch(t *testing.T) {
-	b, counted := newPlanBench(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
+	b := newBench(t)
+	b.interpose(t, reconciler.ReconcilerOptions{Changed: func(reconciler.Owner, reconciler.Change) {}})
 	b.mustApply(config("a", "1"))
 	b.engine.StopWatching(b.owner())
-	expectChanges(t, b.foresee(counted, b.request(config("a", "2"))), "1 Update replace ConfigMap a data.value: 1 -> 2")
+	expectChanges(t, b.foresee(b.request(config("a", "2"))), "1 Update replace ConfigMap a data.value: 1 -> 2")
 	if b.engine.IsWatching() {
 		t.Error("the plan has started a watch")
 	}
 	if got := b.mustApply(config("a", "2")); got.Steps["replace"] != 1 {
 		t.Errorf("after the plan Apply did %v", got.Steps)
 	}
-	expectChanges(t, b.foresee(counted, b.request(config("a", "2"))))
+	expectChanges(t, b.foresee(b.request(config("a", "2"))))
 }

@@ -47,10 +47,9 @@ func TestASharedNamespaceGoesWithItsLastUser(t *testing.T) {
 // The last user leaves after the creator has seen the namespace in use, and before it gives the namespace up.
 func TestANamespaceGoesWhoseUsersLeaveTogether(t *testing.T) {
 	b := newBench(t)
-	between := b.interpose(t, keyed(reconciler.ReconcilerOptions{}))
 	shared := b.namespace + "-together"
 	creator, second := b.tenant("creator", shared), b.tenant("second", shared)
-	happened := between.before("PATCH /api/v1/namespaces/"+shared, second.leave)
+	happened := b.traffic.before("PATCH /api/v1/namespaces/"+shared, second.leave)
 	creator.leave()
 	if stays := b.stands(namespaceOf(shared)); stays || !happened() {
 		t.Errorf("happened %t; the namespace stays: %t", happened(), stays)

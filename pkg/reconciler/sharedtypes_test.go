@@ -30,7 +30,6 @@ import (
 // sharing is an engine with a shared type. It records the requests and the notifications of the engine.
 type sharing struct {
 	*bench
-	*traffic
 	crd *unstructured.Unstructured
 
 	lock    sync.Mutex
@@ -41,7 +40,7 @@ type sharing struct {
 func (b *bench) share(crd *unstructured.Unstructured, version string, change ...func(*rest.Config)) *sharing {
 	b.t.Helper()
 	s := &sharing{bench: &bench{Client: b.Client, t: b.t, namespace: b.namespace, name: b.name}, crd: crd}
-	s.traffic = s.interpose(b.t, reconciler.ReconcilerOptions{
+	s.interpose(b.t, reconciler.ReconcilerOptions{
 		SharedTypes: []types.SharedType{{Name: crd.GetName(), Version: version, Definition: crd}},
 		Changed: func(owner reconciler.Owner, change reconciler.Change) {
 			s.lock.Lock()
@@ -58,7 +57,7 @@ func (b *bench) share(crd *unstructured.Unstructured, version string, change ...
 func (s *sharing) as(name string) *sharing {
 	other := *s.bench
 	other.name, other.inventory = name, v1alpha1.Inventory{}
-	return &sharing{bench: &other, traffic: s.traffic, crd: s.crd}
+	return &sharing{bench: &other, crd: s.crd}
 }
 
 // awaitChanged waits until an owner is notified.
@@ -84,12 +83,12 @@ func (s *sharing) requests() []string {
 	s.traffic.lock.Lock()
 	defer s.traffic.lock.Unlock()
 	var found []string
-	for _, request := range s.all {
+	for _, request := range s.traffic.all {
 		if method, path, _ := strings.Cut(request, " "); strings.HasSuffix(path, "/"+s.crd.GetName()) {
 			found = append(found, method)
 		}
 	}
-	s.all = nil
+	s.traffic.all = nil
 	return found
 }
 
@@ -198,7 +197,7 @@ func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
 	restarted := b.share(newer.crd, "1.10.0")
 	restarted.untilApplied(restarted.crd)
 	twin.awaitChanged()
-	if plan := twin.foresee(twin.traffic, twin.request(twin.crd)); strings.Contains(plan.String(), "is changed") {
+	if plan := twin.foresee(twin.request(twin.crd)); strings.Contains(plan.String(), "is changed") {
 		t.Errorf("a plan says that it is written again:\n%s", plan)
 	}
 	if outcome := twin.mustApply(twin.crd); twin.column() != "newer" || len(outcome.Notes) != 1 || !strings.Contains(outcome.Notes[0].Message, "another content of the same version") {
@@ -261,7 +260,7 @@ func TestAnOwnerChangesNoSharedType(t *testing.T) {
 	s := newBench(t).share(crd, "1.0.0")
 	s.untilApplied(crd)
 	// A stored set says only that the type is needed.
-	s.storedSet = true
+	s.stored = true
 	outcome, err := s.apply(withColumn(crd, "stored"))
 	if err != nil || !outcome.Done() || s.column() != "" {
 		t.Errorf("a stored set: %v, column %q", err, s.column())
@@ -271,7 +270,7 @@ func TestAnOwnerChangesNoSharedType(t *testing.T) {
 	mine := s.as("mine").share(kits, "1.0.0")
 	mine.untilApplied(withColumn(kits, "own"))
 	for _, stored := range []bool{true, false} {
-		mine.storedSet = stored
+		mine.stored = stored
 		outcome, err := mine.apply(withColumn(kits, "own"))
 		if err != nil || !outcome.Done() || mine.column() != "own" || mine.live().GetLabels()[engineName+"/owner-id"] == "" {
 			t.Errorf("stored %t: %v, column %q, labels %v", stored, err, mine.column(), mine.live().GetLabels())
@@ -298,7 +297,7 @@ func TestABreakingChangeOfASharedTypeIsRefused(t *testing.T) {
 
 	// Owners with a stored set go on, and do not hide the mistake from the next owner.
 	kept, again := next.as("kept"), next.as("again")
-	kept.storedSet = true
+	kept.stored = true
 	for range 2 {
 		kept.untilApplied(crd, instance("Hoist", "kept"))
 	}
@@ -389,7 +388,7 @@ func TestAPlanSaysWhatBecomesOfSharedTypes(t *testing.T) {
 	s := newBench(t).share(crd, "1.0.0")
 	foresee := func(s *sharing, crd *unstructured.Unstructured) report.Plan {
 		t.Helper()
-		return s.foresee(s.traffic, s.request(crd, instance("Jig", "one")))
+		return s.foresee(s.request(crd, instance("Jig", "one")))
 	}
 	got := foresee(s, crd)
 	if len(got.Changes) != 1 || got.Changes[0].Key.Kind != "Jig" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0].Message, "is created by the first component that is reconciled, without approval or turn") {
@@ -419,7 +418,7 @@ func TestACrashAtEachRequestLosesNoSharedType(t *testing.T) {
 	crd := func(name string) *unstructured.Unstructured { return definition(name+"s", "L"+name[1:]) }
 	whole := newBench(t).share(crd("lathe"), "1.0.0")
 	whole.untilApplied(whole.crd, instance("Lathe", "one"))
-	for i, request := range whole.all {
+	for i, request := range whole.traffic.all {
 		for _, after := range []bool{false, true} {
 			if after && strings.HasPrefix(request, http.MethodGet) {
 				continue // it is the same as before the next one
