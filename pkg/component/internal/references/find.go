@@ -80,17 +80,11 @@ type Finder struct {
 	holds sync.Map // reflect.Type to bool: whether values may hold references
 }
 
-// maxSpecDepth bounds how deep a spec is searched: a value can hold itself.
-//
-// Unit: levels
-// Limit: the depth to which a spec is searched for references.
-const maxSpecDepth = 100
-
 // Find returns the references and durations in the spec, in the order of their paths. Values
 // of a map cannot be changed in place, so call keep after the references were loaded.
 func (f *Finder) Find(spec any) (references []Found, keep func()) {
 	s := &search{Finder: f}
-	s.value(reflect.ValueOf(spec), "spec", "", 0)
+	s.value(reflect.ValueOf(spec), "spec", "")
 	slices.SortStableFunc(s.references, func(a, b Found) int { return cmp.Compare(a.Path, b.Path) })
 	return s.references, func() {
 		for _, put := range s.keep {
@@ -106,8 +100,8 @@ type search struct {
 	keep       []func()
 }
 
-func (s *search) value(v reflect.Value, path string, tag reflect.StructTag, depth int) {
-	if !v.IsValid() || depth > maxSpecDepth || !s.mayHold(v.Type()) {
+func (s *search) value(v reflect.Value, path string, tag reflect.StructTag) {
+	if !v.IsValid() || !s.mayHold(v.Type()) {
 		return
 	}
 	if v.CanAddr() && v.Addr().CanInterface() && s.isWanted(v.Type()) {
@@ -118,26 +112,23 @@ func (s *search) value(v reflect.Value, path string, tag reflect.StructTag, dept
 		s.references = append(s.references, reference)
 		return
 	}
-	depth++
 	switch v.Kind() {
 	case reflect.Pointer:
-		s.value(v.Elem(), path, tag, depth)
-	case reflect.Interface:
-		s.boxed(v, path, tag, depth)
+		s.value(v.Elem(), path, tag)
 	case reflect.Struct:
-		s.fields(v, path, depth)
+		s.fields(v, path)
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			s.value(v.Index(i), fmt.Sprintf("%s[%d]", path, i), tag, depth)
+			s.value(v.Index(i), fmt.Sprintf("%s[%d]", path, i), tag)
 		}
 	case reflect.Map:
-		s.entries(v, path, tag, depth)
+		s.entries(v, path, tag)
 	}
 }
 
 // fields searches a struct. Fields of an embedded struct belong to the outer one, as they do when
 // it is serialised.
-func (s *search) fields(v reflect.Value, path string, depth int) {
+func (s *search) fields(v reflect.Value, path string) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		name, serialised := jsonName(field)
@@ -148,44 +139,19 @@ func (s *search) fields(v reflect.Value, path string, depth int) {
 		if name != "" {
 			inner += "." + name
 		}
-		s.value(v.Field(i), inner, field.Tag, depth)
+		s.value(v.Field(i), inner, field.Tag)
 	}
 }
 
-// entries searches a map.
-func (s *search) entries(v reflect.Value, path string, tag reflect.StructTag, depth int) {
+// entries searches copies of the entries of a map. If one has references, keep puts the copy in its place.
+func (s *search) entries(v reflect.Value, path string, tag reflect.StructTag) {
 	for _, key := range v.MapKeys() {
-		entry := v.MapIndex(key)
-		inner := fmt.Sprintf("%s[%v]", path, key)
-		if entry.Kind() == reflect.Pointer {
-			s.value(entry, inner, tag, depth)
-			continue
+		before, entry := len(s.references), reflect.New(v.Type().Elem()).Elem()
+		entry.Set(v.MapIndex(key))
+		s.value(entry, fmt.Sprintf("%s[%v]", path, key), tag)
+		if len(s.references) > before {
+			s.keep = append(s.keep, func() { v.SetMapIndex(key, entry) })
 		}
-		s.copied(entry, inner, tag, depth, func(changed reflect.Value) { v.SetMapIndex(key, changed) })
-	}
-}
-
-// boxed searches the value in an interface.
-func (s *search) boxed(v reflect.Value, path string, tag reflect.StructTag, depth int) {
-	inside := v.Elem()
-	if !inside.IsValid() || inside.Kind() == reflect.Pointer || !s.mayHold(inside.Type()) {
-		s.value(inside, path, tag, depth)
-		return
-	}
-	s.copied(inside, path, tag, depth, func(changed reflect.Value) {
-		if v.CanSet() {
-			v.Set(changed)
-		}
-	})
-}
-
-// copied searches a copy of a value. If it has references, keep puts the copy in the place of the value.
-func (s *search) copied(v reflect.Value, path string, tag reflect.StructTag, depth int, put func(reflect.Value)) {
-	before, changeable := len(s.references), reflect.New(v.Type()).Elem()
-	changeable.Set(v)
-	s.value(changeable, path, tag, depth)
-	if len(s.references) > before {
-		s.keep = append(s.keep, func() { put(changeable) })
 	}
 }
 
@@ -229,7 +195,7 @@ func (f *Finder) mayHold(t reflect.Type) bool {
 	}
 	holds := false
 	f.visit(t, map[reflect.Type]bool{}, func(inner reflect.Type, _ *reflect.StructField) {
-		holds = holds || inner.Kind() == reflect.Interface || f.isWanted(inner)
+		holds = holds || f.isWanted(inner)
 	})
 	f.holds.Store(t, holds)
 	return holds
