@@ -33,18 +33,6 @@ func classOf(e *result.Error) result.Retry {
 	}
 }
 
-// outcomeOf is that of the error alone.
-func outcomeOf(e *result.Error) result.Outcome {
-	switch e.Severity {
-	case result.SeverityInfo:
-		return result.Waited
-	case result.SeverityError:
-		return result.Stalled
-	default:
-		return result.Failed
-	}
-}
-
 // urgentError returns the Error that says when an object is requeued, after a reconcile
 // with this outcome, or nil if none does. Of several errors that were joined, those
 // of the outcome count, and of these the one that asks for the shortest delay. The
@@ -53,15 +41,14 @@ func outcomeOf(e *result.Error) result.Outcome {
 func urgentError(err error, outcome result.Outcome, attempt func(result.Retry) time.Duration) *result.Error {
 	var chosen *result.Error
 	for _, part := range partsOf(err) {
-		own, classified := part.(*result.Error)
-		classified = classified && own != nil
-		if !classified && outcome == result.Failed && result.Compute(result.Empty, part, nil).Outcome == result.Failed {
-			return nil
-		}
-		if !classified || outcomeOf(own) != outcome {
+		if result.Compute(result.Empty, part, nil).Outcome != outcome {
 			continue
 		}
-		if chosen == nil || delayOfError(own, attempt) < delayOfError(chosen, attempt) {
+		own, classified := part.(*result.Error)
+		if !classified && outcome == result.Failed {
+			return nil
+		}
+		if classified && (chosen == nil || delayOfError(own, attempt) < delayOfError(chosen, attempt)) {
 			chosen = own
 		}
 	}
@@ -82,9 +69,7 @@ func partsOf(err error) []error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		switch c := e.(type) {
 		case *result.Error:
-			if c != nil {
-				return []error{c}
-			}
+			return []error{c}
 		case *result.Stalling, *result.Waiting, *result.Generic, types.RetriableError, *types.RetriableError:
 			return []error{err}
 		}
@@ -95,9 +80,6 @@ func partsOf(err error) []error {
 			}
 			return parts
 		}
-	}
-	if err == nil {
-		return nil
 	}
 	return []error{err}
 }

@@ -64,9 +64,6 @@ func (e *Error) Error() string { return e.contextual().Error() }
 func (e *Error) Unwrap() error { return e.contextual() }
 
 func (e *Error) contextual() error {
-	if e == nil {
-		return NewGeneric(nil, "")
-	}
 	switch e.Severity {
 	case SeverityInfo:
 		return NewWaiting(e.Err, e.Reason, e.After)

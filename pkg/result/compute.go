@@ -124,7 +124,7 @@ func waitingResult(err *Waiting, builder RuntimeResultBuilder) reconcile.Result 
 	if built := build(builder, Empty, err); !built.IsZero() {
 		return built
 	}
-	return after(firstPositive(err.RequeueAfter, interval(builder), fallbackDelay))
+	return after(cmp.Or(max(err.RequeueAfter, 0), fallbackDelay))
 }
 
 func build(builder RuntimeResultBuilder, result Result, err error) reconcile.Result {
@@ -139,7 +139,6 @@ type part struct {
 	outcome Outcome
 	reason  string
 	delay   time.Duration // Waited only; not positive: the builder's interval
-	err     error
 }
 
 // urgency orders outcomes by how soon the object has to be reconciled again.
@@ -170,7 +169,6 @@ func interval(builder RuntimeResultBuilder) time.Duration {
 func parts(err error) []part {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if p, ok := contextOf(e); ok {
-			p.err = err
 			return []part{p}
 		}
 		if branches := branchesOf(e); len(branches) > 0 {
@@ -183,22 +181,30 @@ func parts(err error) []part {
 	}
 	if errors.Is(err, reconcile.TerminalError(nil)) {
 		// The controller would never come back to it.
-		return []part{{outcome: Stalled, err: err}}
+		return []part{{outcome: Stalled}}
 	}
-	return []part{{outcome: Failed, err: err}}
+	return []part{{outcome: Failed}}
 }
 
 // contextOf looks at this very error. It does not look further down, where errors.As would find
 // context in one branch and overlook the other branches.
-func contextOf(err error) (part, bool) {
-	if c, ok := err.(interface{ context() part }); ok {
-		return c.context(), true
-	}
-	if r, ok := err.(types.RetriableError); ok {
-		return retriable(r), true
-	}
-	if r, ok := err.(*types.RetriableError); ok && r != nil {
-		return retriable(*r), true
+func contextOf(err error) (p part, ok bool) {
+	switch e := err.(type) {
+	case *Stalling:
+		return part{outcome: Stalled, reason: e.Reason}, true
+	case *Waiting:
+		return part{outcome: Waited, reason: e.Reason, delay: e.RequeueAfter}, true
+	case *Generic:
+		if e.Ignore {
+			return part{outcome: Ignored, reason: e.Reason}, true
+		}
+		return part{outcome: Failed, reason: e.Reason}, true
+	case *Event:
+		return part{outcome: Failed, reason: e.Reason}, true
+	case types.RetriableError:
+		return retriable(e), true
+	case *types.RetriableError:
+		return retriable(*e), true
 	}
 	return part{}, false
 }
@@ -211,50 +217,13 @@ func retriable(err types.RetriableError) part {
 	return p
 }
 
-func (e *Stalling) context() part {
-	if e == nil {
-		return part{outcome: Stalled}
-	}
-	return part{outcome: Stalled, reason: e.Reason}
-}
-
-func (e *Waiting) context() part {
-	if e == nil {
-		return part{outcome: Waited}
-	}
-	return part{outcome: Waited, reason: e.Reason, delay: e.RequeueAfter}
-}
-
-func (e *Generic) context() part {
-	switch {
-	case e == nil:
-		return part{outcome: Failed}
-	case e.Ignore:
-		return part{outcome: Ignored, reason: e.Reason}
-	}
-	return part{outcome: Failed, reason: e.Reason}
-}
-
-func (e *Event) context() part {
-	if e == nil {
-		return part{outcome: Failed}
-	}
-	return part{outcome: Failed, reason: e.Reason}
-}
-
 // branchesOf returns the errors that err joins, or nothing.
 func branchesOf(err error) []error {
-	var branches []error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		branches = joined.Unwrap()
-	} else if aggregate, ok := err.(interface{ Errors() []error }); ok {
-		branches = aggregate.Errors()
+		return joined.Unwrap()
 	}
-	present := make([]error, 0, len(branches))
-	for _, branch := range branches {
-		if branch != nil {
-			present = append(present, branch)
-		}
+	if aggregate, ok := err.(interface{ Errors() []error }); ok {
+		return aggregate.Errors()
 	}
-	return present
+	return nil
 }

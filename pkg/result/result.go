@@ -4,6 +4,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -74,7 +75,7 @@ func (b AlwaysRequeueResultBuilder) BuildRuntimeResult(result Result, err error)
 	if err != nil {
 		switch part := mostUrgent(err, b); part.outcome {
 		case Waited:
-			return after(firstPositive(part.delay, b.RequeueAfter))
+			return after(part.delay)
 		case Stalled, Ignored:
 			return after(b.RequeueAfter)
 		default:
@@ -112,7 +113,7 @@ func (b EventDrivenResultBuilder) BuildRuntimeResult(result Result, err error) r
 	}
 	switch part := mostUrgent(err, b); part.outcome {
 	case Waited:
-		return after(firstPositive(part.delay, b.RetryAfter, fallbackDelay))
+		return after(cmp.Or(max(part.delay, 0), max(b.RetryAfter, 0), fallbackDelay))
 	case Stalled:
 		return after(b.RetryAfter)
 	default:
@@ -121,12 +122,3 @@ func (b EventDrivenResultBuilder) BuildRuntimeResult(result Result, err error) r
 }
 
 func after(d time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: max(d, 0)} }
-
-func firstPositive(durations ...time.Duration) time.Duration {
-	for _, d := range durations {
-		if d > 0 {
-			return d
-		}
-	}
-	return 0
-}
