@@ -85,11 +85,6 @@ func IsFalse(obj Getter, conditionType string) bool {
 	return apimeta.IsStatusConditionFalse(obj.GetConditions(), conditionType)
 }
 
-// IsUnknown reports whether the condition is Unknown or absent.
-func IsUnknown(obj Getter, conditionType string) bool {
-	return !Has(obj, conditionType) || apimeta.IsStatusConditionPresentAndEqual(obj.GetConditions(), conditionType, metav1.ConditionUnknown)
-}
-
 // IsReady reports whether the object is Ready, and neither Reconciling nor Stalled.
 func IsReady(obj Getter) bool {
 	return IsTrue(obj, v1alpha1.ConditionReady) && !IsReconciling(obj) && !IsStalled(obj)
