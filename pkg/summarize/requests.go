@@ -5,10 +5,10 @@ package summarize
 
 import (
 	"context"
-	"reflect"
-	"strings"
+	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -39,35 +39,9 @@ func RecordReconcileReq(_ context.Context, _ Recorder, obj client.Object, _ resu
 		_ = unstructured.SetNestedField(u.Object, token, "status", handledField)
 		return
 	}
-	object := reflect.ValueOf(obj)
-	if object.Kind() != reflect.Pointer || object.IsNil() {
-		return
+	raw, err := json.Marshal(map[string]any{"status": map[string]any{handledField: token}})
+	if err == nil {
+		// The decoder changes nothing else of the object. An error means that the field has another type.
+		_ = utiljson.Unmarshal(raw, obj)
 	}
-	field := fieldNamed(fieldNamed(object.Elem(), "status"), handledField)
-	if field.IsValid() && field.CanSet() && field.Kind() == reflect.String {
-		field.SetString(token)
-	}
-}
-
-// fieldNamed finds the field that is serialised under the name, also in inlined structs.
-func fieldNamed(object reflect.Value, name string) reflect.Value {
-	if object.Kind() == reflect.Pointer {
-		object = object.Elem()
-	}
-	if object.Kind() != reflect.Struct {
-		return reflect.Value{}
-	}
-	for i := range object.NumField() {
-		definition := object.Type().Field(i)
-		tag, _, _ := strings.Cut(definition.Tag.Get("json"), ",")
-		if tag == name && definition.IsExported() {
-			return object.Field(i)
-		}
-		if definition.Anonymous && tag == "" {
-			if found := fieldNamed(object.Field(i), name); found.IsValid() {
-				return found
-			}
-		}
-	}
-	return reflect.Value{}
 }
