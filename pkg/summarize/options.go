@@ -34,40 +34,30 @@ type Conditions struct {
 // the object in memory. It cannot fail the reconcile.
 type ResultProcessor func(ctx context.Context, recorder Recorder, obj client.Object, res result.Result, err error)
 
-// helperOptions are the resolved options of SummarizeAndPatch.
+// helperOptions are the resolved options of SummarizeAndPatch. The functions that set them describe them.
 type helperOptions struct {
-	// Conditions are the summaries to set, in this order.
-	Conditions []Conditions
-	// Processors run first, in this order.
-	Processors []ResultProcessor
-	// ReconcileResult and ReconcileError are the results of the reconcile.
+	Conditions      []Conditions
+	Processors      []ResultProcessor
 	ReconcileResult result.Result
 	ReconcileError  error
-	// ResultBuilder gives them their meaning in time. Without one nothing is computed, and the
-	// caller ignores the result of SummarizeAndPatch.
+	// Without a ResultBuilder nothing is computed, and the caller ignores the result of SummarizeAndPatch.
 	ResultBuilder result.RuntimeResultBuilder
-	// Verdict, if it is not nil, replaces the verdict that would be computed from ReconcileResult
-	// and ReconcileError.
-	Verdict *result.Verdict
-	// IgnoreNotFound makes it no error that an object under deletion is gone.
-	IgnoreNotFound bool
-	// ObservedGenerationAlways sets status.observedGeneration whatever the outcome.
-	ObservedGenerationAlways bool
-	// TransitionEvents makes an event of every change of Ready's status or reason.
-	TransitionEvents bool
-	// BiPolarity are the conditions that are reported as good news and as bad news alike.
+	// Verdict is nil if it is to be computed.
+	Verdict    *result.Verdict
 	BiPolarity []string
+
+	IgnoreNotFound, ObservedGenerationAlways, TransitionEvents bool
 }
 
 // Option configures SummarizeAndPatch.
 type Option func(*helperOptions)
 
-// WithConditions adds summaries.
+// WithConditions adds summaries, which are set in this order.
 func WithConditions(conditions ...Conditions) Option {
 	return func(o *helperOptions) { o.Conditions = append(o.Conditions, conditions...) }
 }
 
-// WithProcessors adds processors.
+// WithProcessors adds processors, which run first, in this order.
 func WithProcessors(processors ...ResultProcessor) Option {
 	return func(o *helperOptions) { o.Processors = append(o.Processors, processors...) }
 }
