@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -178,9 +177,4 @@ func isEmpty(value any) bool {
 	default:
 		return false
 	}
-}
-
-func sortedUnique(paths []string) []string {
-	slices.Sort(paths)
-	return slices.Compact(paths)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
@@ -76,13 +77,8 @@ func NewHelper(obj client.Object, c client.Client, options ...HelperOption) (*He
 }
 
 // String names the object: kind, namespace and name.
-func (h *Helper) String() string { return fmt.Sprintf("%s %s", h.gvk.Kind, nameOf(h.key)) }
-
-func nameOf(key client.ObjectKey) string {
-	if key.Namespace == "" {
-		return key.Name
-	}
-	return key.String()
+func (h *Helper) String() string {
+	return report.Key{Kind: h.gvk.Kind, Namespace: h.key.Namespace, Name: h.key.Name}.String()
 }
 
 // Refused returns why the server refused the last write, as a validation of the type or a webhook does. It is nil if the server

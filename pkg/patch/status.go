@@ -247,7 +247,7 @@ func (h *Helper) acceptStatus(obj client.Object, sent map[string]any, answer *un
 	// metadata is always written before status.
 	acceptMetadata(obj, answer)
 	kept, _ := answer.Object["status"].(map[string]any)
-	fields := sortedUnique(missingPaths("status", sent, kept))
+	fields := slices.Compact(slices.Sorted(slices.Values(missingPaths("status", sent, kept))))
 	if err := acceptStatusContent(obj, kept); err != nil {
 		return fmt.Errorf("%s: decode the status of the answer: %w", h, err)
 	}
