@@ -38,10 +38,8 @@ const promoteAfter, promoteEvery = time.Minute, time.Second
 // NoteEdits lets all events pass, and notes those that are changes of a component by a user.
 func (q *Queue) NoteEdits() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		q.lock.Lock()
-		defer q.lock.Unlock()
-		if e.ObjectNew != nil && q.queue != nil { // another queue knows no priorities
-			q.edited[client.ObjectKeyFromObject(e.ObjectNew)] = true
+		if queue := q.queue.Load(); queue != nil { // another queue knows no priorities
+			queue.noteEdit(client.ObjectKeyFromObject(e.ObjectNew))
 		}
 		return true
 	}}
@@ -49,9 +47,7 @@ func (q *Queue) NoteEdits() predicate.Predicate {
 
 // IsUrgent reports whether a component is reconciled now because of an edit that came first.
 func (q *Queue) IsUrgent(key client.ObjectKey) bool {
-	q.lock.Lock()
-	queue := q.queue
-	q.lock.Unlock()
+	queue := q.queue.Load()
 	if queue == nil {
 		return false
 	}
@@ -60,36 +56,26 @@ func (q *Queue) IsUrgent(key client.ObjectKey) bool {
 	return queue.busy[ctrl.Request{NamespacedName: key}]
 }
 
-// takeEdit reports whether an edit was noted that comes first.
-func (q *Queue) takeEdit(key client.ObjectKey) bool {
-	q.lock.Lock()
-	defer q.lock.Unlock()
-	edited := q.edited[key]
-	delete(q.edited, key)
-	return edited
-}
-
 // Prioritized returns a queue for the controller that knows what the Queue notes.
 func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
 	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
 	queue := &prioritized{
-		PriorityQueue: inner, notes: q, limiter: limiter, now: time.Now,
-		held: map[ctrl.Request]int{}, ready: map[ctrl.Request]time.Time{}, busy: map[ctrl.Request]bool{},
+		PriorityQueue: inner, limiter: limiter, now: time.Now,
+		edited: map[ctrl.Request]bool{}, held: map[ctrl.Request]int{}, ready: map[ctrl.Request]time.Time{}, busy: map[ctrl.Request]bool{},
 	}
-	q.lock.Lock()
-	defer q.lock.Unlock()
-	q.queue = queue
+	q.queue.Store(queue)
 	return queue
 }
 
 // prioritized is the queue of the controller.
 type prioritized struct {
 	priorityqueue.PriorityQueue[ctrl.Request]
-	notes   *Queue
 	limiter workqueue.TypedRateLimiter[ctrl.Request]
 	now     func() time.Time
 
 	lock sync.Mutex
+	// edited are the requests about an edit that is about to be added.
+	edited map[ctrl.Request]bool
 	// held are the requests of a process that does not lead yet, with their priorities: in the queue below no priority can
 	// be lowered. It is nil from the first Get on.
 	held map[ctrl.Request]int
@@ -104,8 +90,9 @@ type prioritized struct {
 
 func (p *prioritized) Add(item ctrl.Request) { p.AddWithOpts(priorityqueue.AddOpts{}, item) }
 
+// AddAfter adds what the Queue requests. The controller adds a requeue with a priority.
 func (p *prioritized) AddAfter(item ctrl.Request, after time.Duration) {
-	p.AddWithOpts(priorityqueue.AddOpts{After: after}, item)
+	p.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(PriorityDefault)}, item)
 }
 
 func (p *prioritized) AddRateLimited(item ctrl.Request) {
@@ -116,18 +103,12 @@ func (p *prioritized) AddWithOpts(o priorityqueue.AddOpts, items ...ctrl.Request
 	for _, item := range items {
 		options := o
 		if options.RateLimited {
-			after := p.limiter.When(item)
-			if options.After == 0 || after < options.After {
-				options.After = after
-			}
-			options.RateLimited = false
+			options.After, options.RateLimited = p.limiter.When(item), false
 		}
-		if p.notes.takeEdit(item.NamespacedName) {
-			options.Priority = new(priorityEdited)
-		} else if options.Priority == nil {
+		if options.Priority == nil {
 			options.Priority = new(priorityCreated)
 		}
-		if !p.hold(item, *options.Priority, options.After) {
+		if !p.hold(item, &options) {
 			p.PriorityQueue.AddWithOpts(options, item)
 		}
 	}
@@ -139,9 +120,7 @@ func (p *prioritized) Get() (item ctrl.Request, shutdown bool) {
 }
 
 func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdown bool) {
-	if p.stands() {
-		p.lead()
-	}
+	p.lead()
 	if waiting := p.toPromote(); len(waiting) > 0 {
 		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityDefault)}, waiting...)
 	}
@@ -192,18 +171,14 @@ const editsAlone = 300 * time.Millisecond
 func (q *Queue) NoteLeader() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			if queue := q.standby(); queue != nil && onlyStatusChanged(e) {
+			if queue := q.queue.Load(); queue != nil && onlyStatusChanged(e) {
 				queue.setHandled(client.ObjectKeyFromObject(e.ObjectNew))
 			}
 			return true
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool {
-			queue := q.standby()
-			if queue == nil || e.Object == nil {
-				return true
-			}
-			queue.drop(client.ObjectKeyFromObject(e.Object))
-			return false
+			queue := q.queue.Load()
+			return queue == nil || !queue.dropHeld(client.ObjectKeyFromObject(e.Object))
 		},
 	}
 }
@@ -211,41 +186,35 @@ func (q *Queue) NoteLeader() predicate.Predicate {
 // onlyStatusChanged reports whether no user has changed anything, as far as metadata show it.
 func onlyStatusChanged(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld, e.ObjectNew
-	return before != nil && after != nil && before.GetGeneration() == after.GetGeneration() &&
+	return before.GetGeneration() == after.GetGeneration() &&
 		maps.Equal(before.GetAnnotations(), after.GetAnnotations()) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
 		slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }
 
-// standby returns the queue of a process that does not lead yet, or nil.
-func (q *Queue) standby() *prioritized {
-	q.lock.Lock()
-	defer q.lock.Unlock()
-	if q.queue == nil || !q.queue.stands() {
-		return nil
+// noteEdit notes that the next request for a component is about an edit.
+func (p *prioritized) noteEdit(key client.ObjectKey) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.edited[ctrl.Request{NamespacedName: key}] = true
+}
+
+// hold notes from when on a request waits, with the priority of an edit if it is about one. It keeps the request until this process leads.
+func (p *prioritized) hold(item ctrl.Request, options *priorityqueue.AddOpts) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.edited[item] {
+		delete(p.edited, item)
+		options.Priority = new(priorityEdited)
 	}
-	return q.queue
-}
-
-// stands reports whether this process does not lead yet.
-func (p *prioritized) stands() bool {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return p.held != nil
-}
-
-// hold notes from when on a request waits, and keeps it until this process leads.
-func (p *prioritized) hold(item ctrl.Request, priority int, after time.Duration) bool {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	at := p.now().Add(after)
+	at := p.now().Add(options.After)
 	if before, known := p.ready[item]; !known || at.Before(before) {
 		p.ready[item] = at
 	}
 	if p.held == nil {
 		return false
 	}
-	if before, known := p.held[item]; !known || priority > before {
-		p.held[item] = priority
+	if before, known := p.held[item]; !known || *options.Priority > before {
+		p.held[item] = *options.Priority
 	}
 	return true
 }
@@ -254,23 +223,31 @@ func (p *prioritized) hold(item ctrl.Request, priority int, after time.Duration)
 func (p *prioritized) setHandled(key client.ObjectKey) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if _, known := p.held[ctrl.Request{NamespacedName: key}]; known {
-		p.held[ctrl.Request{NamespacedName: key}] = PriorityDefault
+	item := ctrl.Request{NamespacedName: key}
+	if _, known := p.held[item]; known {
+		p.held[item] = PriorityDefault
 	}
 }
 
-// drop removes a component that is gone.
-func (p *prioritized) drop(key client.ObjectKey) {
+// dropHeld removes a component that is gone, and reports false if this process leads.
+func (p *prioritized) dropHeld(key client.ObjectKey) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
+	if p.held == nil {
+		return false
+	}
 	delete(p.held, ctrl.Request{NamespacedName: key})
 	delete(p.ready, ctrl.Request{NamespacedName: key})
+	return true
 }
 
-// lead hands over what was held. Only a controller that leads takes requests.
+// lead hands over what was held, once. Only a controller that leads takes requests.
 func (p *prioritized) lead() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
+	if p.held == nil {
+		return
+	}
 	now, rest := p.now(), time.Duration(0)
 	if slices.Contains(slices.Collect(maps.Values(p.held)), priorityEdited) {
 		rest = editsAlone

@@ -11,13 +11,12 @@ package trigger
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
@@ -45,10 +44,8 @@ type Queue struct {
 	causes map[client.ObjectKey]causes
 	// delayed are reconciles for dependents that are due later.
 	delayed map[client.ObjectKey]delayed
-	// edited are the components with an edit that is about to be added to the queue of the controller.
-	edited map[client.ObjectKey]bool
 	// queue is the queue of the controller, if it has priorities.
-	queue *prioritized
+	queue atomic.Pointer[prioritized]
 }
 
 // causes says for what a component is reconciled.
@@ -69,7 +66,7 @@ type delayed struct {
 func New() *Queue {
 	return &Queue{
 		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, causes: map[client.ObjectKey]causes{},
-		delayed: map[client.ObjectKey]delayed{}, edited: map[client.ObjectKey]bool{},
+		delayed: map[client.ObjectKey]delayed{},
 	}
 }
 
@@ -192,24 +189,13 @@ func (q *Queue) Source() source.Source {
 					return
 				case <-q.signal:
 					for key, after := range q.Drain() {
-						addTo(queue, key, after)
+						queue.AddAfter(ctrl.Request{NamespacedName: key}, after)
 					}
 				}
 			}
 		}()
 		return nil
 	})
-}
-
-// addTo adds a component to the queue of the controller, which may be one without priorities.
-func addTo(queue workqueue.TypedRateLimitingInterface[ctrl.Request], key client.ObjectKey, after time.Duration) {
-	request := reconcile.Request{NamespacedName: key}
-	prioritized, ok := queue.(priorityqueue.PriorityQueue[ctrl.Request])
-	if !ok {
-		queue.AddAfter(request, after)
-		return
-	}
-	prioritized.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(PriorityDefault)}, request)
 }
 
 // Drain removes the components that wait, and returns them with their delays.

@@ -42,7 +42,7 @@ type controllerQueue struct {
 func newControllerQueue(t *testing.T) *controllerQueue {
 	t.Helper()
 	queue := newStandbyQueue(t)
-	queue.notes.queue.lead()
+	queue.notes.queue.Load().lead()
 	return queue
 }
 
@@ -91,7 +91,7 @@ func (q *controllerQueue) edited(name string) {
 func (q *controllerQueue) dependentChanged(name string) {
 	q.notes.DependentChanged(reconciler.Owner{Namespace: "shop", Name: name}, reconciler.Change{What: reconciler.EventContent})
 	for key, after := range q.notes.Drain() {
-		addTo(q.PriorityQueue, key, after)
+		q.AddAfter(ctrl.Request{NamespacedName: key}, after)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestEditsOfUsersComeFirstAndRegularReconcilesLast(t *testing.T) {
 		q.dependentChanged("drifted")
 		q.notes.RequestFull(keyOf("triggered"))
 		for key, after := range q.notes.Drain() {
-			addTo(q.PriorityQueue, key, after)
+			q.AddAfter(ctrl.Request{NamespacedName: key}, after)
 		}
 		q.edited("edited")
 		var order []string
@@ -233,7 +233,7 @@ func TestWorkersThatGoThroughAFleetHandleEachComponentOnce(t *testing.T) {
 	for i := range fleet {
 		q.listed(fmt.Sprint("w", i))
 	}
-	q.notes.queue.lead()
+	q.notes.queue.Load().lead()
 	q.elapse(2 * promoteAfter)
 	var lock sync.Mutex
 	handled, twice := map[string]bool{}, 0
