@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -71,9 +70,6 @@ func (c *FailureReasons) Explain(ctx context.Context, now time.Time, waits []rep
 
 // askPods never fails: a message without a reason is better than none.
 func askPods(ctx context.Context, wait report.Wait, reader client.Reader) string {
-	if reader == nil {
-		return ""
-	}
 	text, err := podsReason(ctx, wait, reader)
 	if err != nil {
 		logf.FromContext(ctx).V(1).Info("cannot find out why a workload is not ready", "workload", wait.Key.String(), "error", err.Error())
@@ -114,17 +110,10 @@ func podsReason(ctx context.Context, wait report.Wait, reader client.Reader) (st
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: wait.Key.Namespace, Name: wait.Key.Name}, workload); err != nil {
 		return "", err
 	}
-	content, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
-	if err != nil || len(content) == 0 {
-		return "", fmt.Errorf("%s has no selector", wait.Key)
-	}
-	labelSelector := &metav1.LabelSelector{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, labelSelector); err != nil {
-		return "", err
-	}
-	selector, err := metav1.LabelSelectorAsSelector(labelSelector)
-	if err != nil {
-		return "", err
+	known, _ := readWorkload(workload)
+	selector, err := metav1.LabelSelectorAsSelector(known.Spec.Selector)
+	if err != nil || known.Spec.Selector == nil || selector.Empty() {
+		return "", fmt.Errorf("%s has no valid selector", wait.Key)
 	}
 	list := &corev1.PodList{}
 	err = reader.List(ctx, list, client.InNamespace(wait.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
