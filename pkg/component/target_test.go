@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
@@ -54,7 +55,7 @@ func TestTargetsThatCannotBeEntered(t *testing.T) {
 			obj := newWidget()
 			verdict := reconcileOnce(t, h, obj)
 			state, reason, message := obj.GetStatus().GetState()
-			if state != test.state || reason != test.reason || (verdict.Outcome == result.Stalled) != test.stalled || !strings.HasPrefix(message, test.message) {
+			if state != test.state || reason != test.reason || conditions.IsStalled(conditionsOf(obj)) != test.stalled || !strings.HasPrefix(message, test.message) {
 				t.Errorf("%s, %s: %s; %+v", state, reason, message, verdict)
 			}
 			if after := verdict.Result.RequeueAfter; verdict.Err != nil || !test.stalled && (after < unreachableDelay || after > 40*time.Second) {

@@ -109,19 +109,7 @@ type Verdict struct {
 
 // Result is the verdict as Reconcile returns it. The conditions are set already.
 func (v Verdict) Result() result.Verdict {
-	outcome := result.Waited
-	switch {
-	case v.Err != nil:
-		outcome = result.Failed
-	case v.Stalled:
-		outcome = result.Stalled
-	case v.Ready == metav1.ConditionTrue:
-		outcome = result.Succeeded
-	}
-	return result.Verdict{
-		Outcome: outcome, Reason: v.Reason, Message: v.Message,
-		Result: ctrl.Result{RequeueAfter: v.After}, Err: backoff.Retried(v.Err),
-	}
+	return result.Verdict{Reason: v.Reason, Result: ctrl.Result{RequeueAfter: v.After}, Err: backoff.Retried(v.Err)}
 }
 
 // SetConditions brings Ready, Reconciling and Stalled in line with the verdict.
