@@ -7,8 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -195,16 +193,11 @@ var participles = [][2]string{
 
 // summaryOf returns one line such as "created 57 objects, deleted 1 object"; it is empty if nothing was done.
 func summaryOf(steps map[string]int) string {
-	rest := maps.Clone(steps)
 	var parts []string
 	for _, verb := range participles {
-		if n := rest[verb[0]]; n > 0 {
+		if n := steps[verb[0]]; n > 0 {
 			parts = append(parts, verb[1]+" "+verdict.Count(n, "object"))
 		}
-		delete(rest, verb[0])
-	}
-	for _, verb := range slices.Sorted(maps.Keys(rest)) {
-		parts = append(parts, fmt.Sprintf("%s: %s", verb, verdict.Count(rest[verb], "object")))
 	}
 	return strings.Join(parts, ", ")
 }
