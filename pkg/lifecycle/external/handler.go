@@ -107,11 +107,10 @@ func (h *Handler[T]) create(ctx context.Context, obj T, commit lifecycle.Commit,
 	}
 	done, err := h.client.Create(limited, obj)
 	record = obj.GetExternal()
-	switch {
-	case isRefused(err) && alone:
-		*record = Record{}
-		return result.Empty, err
-	case err != nil:
+	if err != nil {
+		if _, refused := errors.AsType[*RefusedError](err); refused && alone {
+			*record = Record{}
+		}
 		return result.Empty, err
 	}
 	record.Phase, record.Name = PhaseCreated, cmp.Or(done.Name, record.Name)
