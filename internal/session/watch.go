@@ -55,9 +55,6 @@ func annotationChanged(annotation string) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			if e.ObjectOld == nil || e.ObjectNew == nil {
-				return false
-			}
 			before, had := e.ObjectOld.GetAnnotations()[annotation]
 			after, has := e.ObjectNew.GetAnnotations()[annotation]
 			return before != after || had != has
@@ -74,7 +71,7 @@ func annotationChanged(annotation string) predicate.Predicate {
 func Significant(finalizer string, ignored ...string) predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld != nil && e.ObjectNew != nil && changed(e.ObjectOld, e.ObjectNew, finalizer, ignored)
+			return changed(e.ObjectOld, e.ObjectNew, finalizer, ignored)
 		},
 	}
 }
