@@ -105,7 +105,7 @@ func (a *attempts) add(class result.Retry, generation int64) {
 // with the name of the object only. Errors without a class are held back for 200 ms,
 // doubling up to two minutes. It is safe for concurrent use.
 type RateLimiter struct {
-	ordinary *backoff.RateLimiter
+	*backoff.RateLimiter
 
 	mu sync.Mutex
 	// next is how long requests are held back the next time.
@@ -116,7 +116,7 @@ var _ workqueue.TypedRateLimiter[reconcile.Request] = (*RateLimiter)(nil)
 
 // NewRateLimiter returns a RateLimiter.
 func NewRateLimiter() *RateLimiter {
-	return &RateLimiter{ordinary: backoff.NewRateLimiter(), next: map[reconcile.Request]time.Duration{}}
+	return &RateLimiter{RateLimiter: backoff.NewRateLimiter(), next: map[reconcile.Request]time.Duration{}}
 }
 
 // setNext sets how long the request is held back the next time.
@@ -136,21 +136,8 @@ func (l *RateLimiter) When(request reconcile.Request) time.Duration {
 	delete(l.next, request)
 	l.mu.Unlock()
 	if set {
-		l.ordinary.Forget(request)
+		l.Forget(request)
 		return delay
 	}
-	return l.ordinary.When(request)
-}
-
-// Forget drops what is kept about the request.
-func (l *RateLimiter) Forget(request reconcile.Request) {
-	l.mu.Lock()
-	delete(l.next, request)
-	l.mu.Unlock()
-	l.ordinary.Forget(request)
-}
-
-// NumRequeues returns how often the request failed in a row without a class.
-func (l *RateLimiter) NumRequeues(request reconcile.Request) int {
-	return l.ordinary.NumRequeues(request)
+	return l.RateLimiter.When(request)
 }
