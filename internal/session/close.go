@@ -60,8 +60,8 @@ type Outcome struct {
 
 // Close ends a session: it writes the status, once, and returns when the object is
 // reconciled again. The function assess sets the conditions of the object and returns the verdict,
-// which counts as it is. Nil, and one that panics, means the standard conditions, and a verdict
-// that follows from result and error.
+// which counts as it is. Nil means the standard conditions, and a verdict that follows from result
+// and error.
 //
 // A session ends quietly, with nothing assessed and nothing written, if another process may
 // lead, or if the object changed or was deleted meanwhile.
@@ -112,8 +112,9 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	if options.ObservedGenerationAlways {
 		summary = append(summary, summarize.WithObservedGenerationAlways())
 	}
-	verdict, assessed := p.verdict(ctx, assess)
-	if assessed {
+	var verdict result.Verdict
+	if assess != nil {
+		verdict = assess(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err})
 		summary = append(summary, summarize.WithVerdict(verdict))
 	} else {
 		verdict = p.defaultVerdict()
@@ -127,12 +128,12 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 		p.known.claiming = ""
 	}
 	if refusal := p.patcher.Refused(); refusal != nil && !outdated(refusal) {
-		p.sessions.sendOnce(p.Object, corev1.EventTypeWarning, refusal.Error(), reasonWriteRefused, actionReconcile, shortNote(refusal))
+		p.sessions.sendOnce(p.Object, corev1.EventTypeWarning, reasonWriteRefused, actionReconcile, refusal.Error())
 	}
 	if outdated(err) && verdict.Err == nil {
 		return p.reportOutdated(ctx, err), nil
 	}
-	if assessed {
+	if assess != nil {
 		p.known.idle.Reset()
 	} else {
 		out = p.requeueAfter(out)
@@ -143,24 +144,6 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 		p.known.outdated.Reset()
 	}
 	return out, err
-}
-
-// verdict calls the function of the caller that assesses the outcome, if there is one. If it
-// panics, that is the outcome.
-func (p *Session[T]) verdict(ctx context.Context, assess func(Outcome) result.Verdict) (verdict result.Verdict, assessed bool) {
-	if assess == nil {
-		return verdict, false
-	}
-	err := contain(func() error {
-		verdict = assess(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err})
-		return nil
-	})
-	if err == nil {
-		return verdict, true
-	}
-	logPanic(ctx, err)
-	p.result, p.err = result.Empty, err
-	return verdict, false
 }
 
 func (p *Session[T]) builder() result.RuntimeResultBuilder {
@@ -217,18 +200,8 @@ func (p *Session[T]) reportOutdated(ctx context.Context, err error) reconcile.Re
 		return reconcile.Result{RequeueAfter: delay} // it is reported already
 	}
 	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
-	before := p.patcher.OriginalCondition(v1alpha1.ConditionStalled)
-	known := before != nil && before.Reason == vocabulary.ReasonCRDOutdated
-	if p.sessions.Options.Recorder != nil && !known {
-		p.sessions.Options.Recorder.Eventf(p.Object, nil, corev1.EventTypeWarning, vocabulary.ReasonCRDOutdated, "Reconcile", "%s", shortNote(err))
-	}
+	p.sessions.sendOnce(p.Object, corev1.EventTypeWarning, vocabulary.ReasonCRDOutdated, actionReconcile, err.Error())
 	return reconcile.Result{RequeueAfter: delay}
-}
-
-// shortNote keeps to the API server's limit for the note of an event.
-func shortNote(err error) string {
-	note := []rune(err.Error())
-	return string(note[:min(len(note), 250)]) // at most 4 bytes each
 }
 
 // outdated reports whether the CustomResourceDefinition does not keep our status.

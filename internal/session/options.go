@@ -13,11 +13,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/backoff"
+	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/pkg/conditions"
 )
 
@@ -26,40 +26,23 @@ const (
 	defaultJitter          = 0.1
 )
 
-// Options configure Sessions. The options of pkg/lifecycle say more about those of the same name.
+// Options configure Sessions. The options of pkg/lifecycle of the same names are their description, and say what the defaults are.
 type Options[T client.Object] struct {
-	// Name is the prefix of the annotations that are read; none are read without it.
-	Name string
-	// Client writes the objects. It is required.
-	Client client.Client
-	// Reader reads them. Default is the Client.
-	Reader client.Reader
-	// Finalizer is our finalizer. Default is "NAME/finalizer" with the Name.
-	Finalizer string
-	// ManagementPolicy applies to objects for which no annotation says something else. Default is manage.
-	ManagementPolicy v1alpha1.ManagementPolicy
-	// Namespaces reads the annotation of an object's namespace, if it is set.
-	Namespaces client.Reader
-	// OperatorNamespace, if it is set, is the namespace that the annotation <Name>/operator-namespace of our objects names.
+	Name              string
+	Client            client.Client
+	Reader            client.Reader
+	Finalizer         string
+	ManagementPolicy  v1alpha1.ManagementPolicy
+	Namespaces        client.Reader
 	OperatorNamespace string
-	// RateLimiter is that of the controller. It may be nil.
-	RateLimiter *RateLimiter
-	// FieldOwner is the name under which the server records our writes. Default is the finalizer.
-	FieldOwner string
-	// Recorder gets an event for every change of Ready's status or reason. It may be nil.
-	Recorder events.EventRecorder
-	// New returns an empty object to read into. Default is a new T.
-	New func() T
-	// Conditions gives access to the object's conditions. Default is the object itself.
-	Conditions func(obj T) conditions.Setter
-	// RequeueInterval is when an object is requeued at the latest. Default is 10 minutes.
-	RequeueInterval time.Duration
-	// Jitter is the greatest share by which an object is requeued early at random. Default is 0.1.
-	Jitter float64
-	// Leading returns an error if another process may act in place of this one by now. It is asked
-	// before each reconcile, each write of the object and its finalization; it should cost nothing.
-	// Its error ends the reconcile without a verdict: nothing is written, no event is sent, and the
-	// object is requeued after five seconds, or when a RequeueError says.
+	RateLimiter       *RateLimiter
+	FieldOwner        string
+	Recorder          events.Recorder
+	New               func() T
+	Conditions        func(obj T) conditions.Setter
+	RequeueInterval   time.Duration
+	Jitter            float64
+	// Leading should cost nothing. A RequeueError says when the object is requeued.
 	Leading func() error
 	// Elsewhere says that another operator has claimed an object, for a Warning event with the reason OwnerConflict; it is empty if
 	// none has. Nothing is written to such an object, but that a finalizer which this process has just put on it is removed.
@@ -67,10 +50,8 @@ type Options[T client.Object] struct {
 	// Former returns the finalizer of the operator from which this operator takes an object over; empty if there is none. The
 	// write that claims the object removes the finalizer. In a deletion the finalizer counts as ours.
 	Former func(obj T) string
-	// PersistSpec also writes changes of the spec.
-	PersistSpec bool
-	// ObservedGenerationAlways sets status.observedGeneration whatever the outcome.
-	ObservedGenerationAlways bool
+
+	PersistSpec, ObservedGenerationAlways bool
 }
 
 // complete checks the options and fills in the defaults. All mistakes are in the
@@ -90,6 +71,9 @@ func (o *Options[T]) complete() error {
 	errs = append(errs, o.completeType())
 	if o.Reader == nil {
 		o.Reader = o.Client
+	}
+	if o.Recorder != nil {
+		o.Recorder = events.Bounded(o.Recorder)
 	}
 	if o.Leading == nil {
 		o.Leading = func() error { return nil }

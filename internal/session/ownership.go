@@ -101,31 +101,27 @@ func (s *Sessions[T]) setOwner(obj T) {
 func (s *Sessions[T]) reportOwner(ctx context.Context, obj T) {
 	owner, claim := s.ownerOf(obj), s.Options.Elsewhere(obj)
 	if claim != "" {
-		s.sendOnce(obj, corev1.EventTypeWarning, claim, vocabulary.ReasonOwnerConflict, actionReconcile, claim)
+		s.sendOnce(obj, corev1.EventTypeWarning, vocabulary.ReasonOwnerConflict, actionReconcile, claim)
 		return
 	}
 	if !s.isElsewhere(obj) {
 		return
 	}
 	logf.FromContext(ctx).V(1).Info("the object belongs to another operator", "operatorNamespace", owner)
-	s.sendOnce(obj, corev1.EventTypeNormal, owner, reasonOwnedElsewhere, actionReconcile,
+	s.sendOnce(obj, corev1.EventTypeNormal, reasonOwnedElsewhere, actionReconcile,
 		"the annotation "+ownershipAnnotation(s.Options.Name)+" says that the object belongs to the operator in namespace "+owner+"; this one, in namespace "+s.Options.OperatorNamespace+", leaves it alone")
 }
 
 // sendOnce sends an event about the very object the first time that this process has this to
 // report.
-func (s *Sessions[T]) sendOnce(obj T, eventType, detail, reason, action, note string) {
+func (s *Sessions[T]) sendOnce(obj T, eventType, reason, action, note string) {
 	if s.Options.Recorder == nil {
 		return
 	}
-	known, said := s.memory.entryOf(client.ObjectKeyFromObject(obj)), string(obj.GetUID())+" "+reason+" "+detail
+	known, said := s.entryOf(client.ObjectKeyFromObject(obj)), string(obj.GetUID())+" "+reason+" "+note
 	if known.said == said {
 		return
 	}
 	known.said = said
 	s.Options.Recorder.Eventf(obj, nil, eventType, reason, action, "%s", note)
-}
-
-func (p *Session[T]) sendOnce(detail, reason, action, note string) {
-	p.sessions.sendOnce(p.Object, corev1.EventTypeNormal, detail, reason, action, note)
 }

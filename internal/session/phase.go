@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/result"
 )
@@ -99,15 +100,15 @@ func (s *Sessions[T]) policyOf(ctx context.Context, obj T) (v1alpha1.ManagementP
 	}
 	annotation := policyAnnotation(s.Options.Name)
 	if value, ok := obj.GetAnnotations()[annotation]; ok {
-		return s.parsePolicy(fmt.Sprintf("%s %s", s.Kind, nameOf(client.ObjectKeyFromObject(obj))), annotation, value)
+		return s.parsePolicy(s.titleOf(obj), annotation, value)
 	}
 	if s.Options.Namespaces == nil || obj.GetNamespace() == "" {
 		return s.Options.ManagementPolicy, nil
 	}
 	namespace := namespaceMetadata()
 	if err := s.Options.Namespaces.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
-		return "", fmt.Errorf("%s %s: find out the management policy of its namespace; the annotation %s on the object itself makes that unnecessary: %w",
-			s.Kind, nameOf(client.ObjectKeyFromObject(obj)), annotation, err)
+		return "", fmt.Errorf("%s: find out the management policy of its namespace; the annotation %s on the object itself makes that unnecessary: %w",
+			s.titleOf(obj), annotation, err)
 	}
 	if value, ok := namespace.GetAnnotations()[annotation]; ok {
 		return s.parsePolicy("Namespace "+obj.GetNamespace(), annotation, value)
@@ -132,20 +133,6 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return namespace
 }
 
-func nameOf(key client.ObjectKey) string {
-	if key.Namespace == "" {
-		return key.Name
-	}
-	return key.String()
-}
-
-type policyKey struct{}
-
-// PolicyFromContext returns the management policy under which a method of a handler
-// is called. It is manage in any other context.
-func PolicyFromContext(ctx context.Context) v1alpha1.ManagementPolicy {
-	if policy, ok := ctx.Value(policyKey{}).(v1alpha1.ManagementPolicy); ok && policy != "" {
-		return policy
-	}
-	return v1alpha1.ManagementPolicyManage
+func (s *Sessions[T]) titleOf(obj T) string {
+	return report.Key{Kind: s.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}.String()
 }

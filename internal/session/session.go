@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,7 +53,7 @@ type Sessions[T client.Object] struct {
 	Options Options[T]
 	// Kind is the kind of the objects.
 	Kind   string
-	memory memory
+	memory sync.Map // *remembered, by the key of the object
 }
 
 // Settings are what an object itself says about its reconcile, besides its management policy.
@@ -149,7 +150,7 @@ func (s *Sessions[T]) open(ctx context.Context, key client.ObjectKey, settingsOf
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", s.Kind, key, err)
 	}
-	session.known = s.memory.entryOf(key)
+	session.known = s.entryOf(key)
 	session.known.unserved.Reset()
 	return s.begin(ctx, session, obj, settingsOf)
 }
@@ -217,7 +218,7 @@ func (s *Sessions[T]) factsOf(ctx context.Context, obj T, settingsOf func(T) Set
 // must not end the reconciles of an object that exists; the latter must cost little, and less
 // and less often.
 func (s *Sessions[T]) unserved(ctx context.Context, key client.ObjectKey, err error) reconcile.Result {
-	after := s.memory.entryOf(key).unserved.Next(absenceBase, absenceLimit)
+	after := s.entryOf(key).unserved.Next(absenceBase, absenceLimit)
 	logf.FromContext(ctx).Info("the type of the object is not served; it is requeued", "error", err.Error(), "after", after)
 	return reconcile.Result{RequeueAfter: after}
 }
@@ -232,30 +233,29 @@ func (p *Session[T]) endWith(requeue reconcile.Result) *Session[T] {
 // reconciled again; then its events are not sent again.
 func (p *Session[T]) forgetObject(exists bool) {
 	p.Gone = true
-	memory := &p.sessions.memory
-	said := memory.entryOf(p.key).said
-	memory.deleteEntry(p.key)
+	said := p.sessions.entryOf(p.key).said
+	p.sessions.memory.Delete(p.key)
 	if exists && said != "" {
-		memory.entryOf(p.key).said = said
+		p.sessions.entryOf(p.key).said = said
 	}
 	if p.sessions.Options.RateLimiter != nil {
 		p.sessions.Options.RateLimiter.Forget(reconcile.Request{NamespacedName: p.key})
 	}
 }
 
-// Run calls f, which does what the phase asks for, with a context that holds the management
-// policy. It is not called if the session is over, or if there is an error already. In
-// deletion, Success means that nothing is left; then the phase becomes PhaseFinalize.
+// Run calls f, which does what the phase asks for. It is not called if the session is over, or
+// if there is an error already. In deletion, Success means that nothing is left; then the phase
+// becomes PhaseFinalize.
 func (p *Session[T]) Run(ctx context.Context, f func(context.Context) (result.Result, error)) {
 	if p.ended || p.err != nil || p.Phase == PhaseFinalize {
 		return
 	}
 	deleting := p.Phase == PhaseDelete
 	if deleting {
-		p.sendOnce("", reasonBeginDelete, actionDelete, "the deletion starts")
+		p.sessions.sendOnce(p.Object, corev1.EventTypeNormal, reasonBeginDelete, actionDelete, "the deletion starts")
 	}
 	p.err = contain(func() (err error) {
-		p.result, err = f(context.WithValue(ctx, policyKey{}, p.Policy))
+		p.result, err = f(ctx)
 		return err
 	})
 	switch {
@@ -334,7 +334,7 @@ func (p *Session[T]) Finalize(ctx context.Context, f func(ctx context.Context) e
 	}
 	orphaned := p.result != result.Success
 	// What came out before does not matter: nothing is left to be done.
-	p.result, p.err = result.Empty, p.finalize(context.WithValue(ctx, policyKey{}, p.Policy), orphaned, f)
+	p.result, p.err = result.Empty, p.finalize(ctx, orphaned, f)
 	if p.err == nil {
 		p.endWith(reconcile.Result{})
 	}
@@ -353,18 +353,12 @@ func (p *Session[T]) finalize(ctx context.Context, orphaned bool, f func(context
 		return err
 	}
 	if orphaned {
-		p.sendOnce("", reasonDetached, actionDelete, "what was made for the object is orphaned")
+		p.sessions.sendOnce(p.Object, corev1.EventTypeNormal, reasonDetached, actionDelete, "what was made for the object is orphaned")
 	}
 	if len(p.Object.GetFinalizers()) == 0 {
 		p.forgetObject(false)
 	}
 	return nil
-}
-
-// memory holds what this process remembers about objects from one reconcile to the next.
-type memory struct {
-	mu    sync.Mutex
-	byKey map[client.ObjectKey]*remembered
 }
 
 // remembered is what is remembered about one object. Reconciles of one object do not
@@ -385,24 +379,9 @@ type remembered struct {
 }
 
 // entryOf returns what is remembered about an object, which may be nothing yet.
-func (m *memory) entryOf(key client.ObjectKey) *remembered {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known, ok := m.byKey[key]
-	if !ok {
-		if m.byKey == nil {
-			m.byKey = map[client.ObjectKey]*remembered{}
-		}
-		known = &remembered{}
-		m.byKey[key] = known
-	}
-	return known
-}
-
-func (m *memory) deleteEntry(key client.ObjectKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.byKey, key)
+func (s *Sessions[T]) entryOf(key client.ObjectKey) *remembered {
+	known, _ := s.memory.LoadOrStore(key, &remembered{})
+	return known.(*remembered)
 }
 
 // contain calls f and makes a *types.PanicError of a panic: an ordinary error, which the condition

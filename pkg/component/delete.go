@@ -262,10 +262,10 @@ func (d *deleter) addDeleteHooks(ctx context.Context, revisions *revision.Source
 
 // finalize orphans the dependents that are kept, and removes the Secrets of the inventory and of the revisions: the
 // garbage collector may have taken their ownerReferences off. A refusal does not hold up the deletion.
-func (d *deleter) finalize(ctx context.Context, obj Component, commit session.Commit) error {
+func (d *deleter) finalize(ctx context.Context, obj Component, policy v1alpha1.ManagementPolicy, commit session.Commit) error {
 	if d.isAbandoned(obj) {
 		d.reportAbandoned(ctx, obj)
-	} else if err := d.orphanDependents(ctx, obj, commit); err != nil {
+	} else if err := d.orphanDependents(ctx, obj, policy, commit); err != nil {
 		return err
 	}
 	errs := []error{d.records.Erase(ctx, obj), d.records.EraseFormer(ctx, obj)}
@@ -335,8 +335,8 @@ func (d *deleter) abandonHint(obj Component) string {
 // orphanDependents removes our labels and annotations from everything that a component orphans
 // by its management policy, so that it does not look owned by a component that is gone.
 // Dependents of a component under the policy skip are not touched.
-func (d *deleter) orphanDependents(ctx context.Context, obj Component, commit session.Commit) error {
-	if session.PolicyFromContext(ctx) != v1alpha1.ManagementPolicyDetachOnDelete || isEmpty(obj) {
+func (d *deleter) orphanDependents(ctx context.Context, obj Component, policy v1alpha1.ManagementPolicy, commit session.Commit) error {
+	if policy != v1alpha1.ManagementPolicyDetachOnDelete || isEmpty(obj) {
 		return nil
 	}
 	absent := d.loadReferences(ctx, obj)

@@ -284,7 +284,7 @@ func TestAbandon(t *testing.T) {
 				t.Errorf("detached: %t", h.isAbandoned(obj))
 			}
 			if test.done {
-				if err := h.deletion.finalize(t.Context(), obj, noCommit); err != nil {
+				if err := h.deletion.finalize(t.Context(), obj, "", noCommit); err != nil {
 					t.Error(err)
 				}
 			} else if res, err := h.deletion.delete(t.Context(), obj, noCommit); res == result.Success && err == nil {
@@ -322,7 +322,7 @@ func TestARefusalToEraseTheSecretsHoldsNoDeletionUp(t *testing.T) {
 			h.revisions.Renderer.Revisions = revisions.NewStore(revisions.Options{Client: refusing, Name: h.self.Name})
 			obj := deletedWidget(v1alpha1.Inventory{})
 			obj.Status.Revision = 1
-			if err := h.deletion.finalize(t.Context(), obj, noCommit); (err != nil) != test.held {
+			if err := h.deletion.finalize(t.Context(), obj, "", noCommit); (err != nil) != test.held {
 				t.Errorf("error %v", err)
 			}
 			said := len(log.lines) == 1 && strings.HasPrefix(log.lines[0], "Warning|SecretsLeft|Delete|")

@@ -58,7 +58,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	s.Run(ctx, func(ctx context.Context) (result.Result, error) { return h.runPhase(ctx, s, &sent) })
 	s.Finalize(ctx, func(ctx context.Context) error {
 		h.noteLost(s.Object, false)
-		return h.deletion.finalize(ctx, s.Object, s.Commit)
+		return h.deletion.finalize(ctx, s.Object, s.Policy, s.Commit)
 	})
 	if s.Gone {
 		h.forgetGone(ctx, key, s.Phase, sent)

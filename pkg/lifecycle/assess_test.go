@@ -132,12 +132,3 @@ func TestAssessGetsPanics(t *testing.T) {
 	}
 	b.wantReady(no, "Panicked", "")
 }
-
-func TestAfterAPanicInAssessTheStandardConditionsAreSet(t *testing.T) {
-	b, j := newAssessing(t, &handler{}, claimed)
-	j.assess = func(*widget.Widget, session.Outcome) (result.Result, error) { panic("unjust") }
-	if _, err := b.reconcile(); err == nil {
-		t.Error("the error is lost")
-	}
-	b.wantReady(no, "Error", "the handler panicked: unjust")
-}
