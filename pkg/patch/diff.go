@@ -31,7 +31,8 @@ func contentOf(obj client.Object) (content, error) {
 	if err := utiljson.Unmarshal(raw, &c); err != nil {
 		return nil, fmt.Errorf("decode the object: %w", err)
 	}
-	return withoutNulls(c), nil
+	dropNulls(c)
+	return c, nil
 }
 
 func (c content) status() map[string]any {
@@ -61,26 +62,17 @@ func (c content) main(withoutSpec bool) map[string]any {
 	return main
 }
 
-// withoutNulls drops null members: a merge patch cannot express them, and they
-// mean the same as absence.
-func withoutNulls(object map[string]any) map[string]any {
-	for key, value := range object {
-		if value == nil {
-			delete(object, key)
-			continue
-		}
-		cleanNested(value)
-	}
-	return object
-}
-
-func cleanNested(value any) {
+// dropNulls drops null members: a merge patch cannot express them, and they mean the same as absence.
+func dropNulls(value any) {
 	switch v := value.(type) {
 	case map[string]any:
-		withoutNulls(v)
+		maps.DeleteFunc(v, func(_ string, member any) bool { return member == nil })
+		for _, member := range v {
+			dropNulls(member)
+		}
 	case []any:
 		for _, element := range v {
-			cleanNested(element)
+			dropNulls(element)
 		}
 	}
 }

@@ -140,11 +140,8 @@ func sameOwned(base, theirs []metav1.Condition, owned []string) bool {
 
 func withoutConditions(status map[string]any) map[string]any {
 	rest := map[string]any{}
-	for key, value := range status {
-		if key != "conditions" {
-			rest[key] = value
-		}
-	}
+	maps.Copy(rest, status)
+	delete(rest, "conditions")
 	return rest
 }
 
@@ -277,10 +274,10 @@ func acceptMetadata(obj client.Object, answer *unstructured.Unstructured) {
 func acceptStatusContent(obj client.Object, status map[string]any) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		if status == nil {
-			unstructured.RemoveNestedField(u.Object, "status")
-			return nil
+			delete(u.Object, "status")
+		} else {
+			u.Object["status"] = status
 		}
-		u.Object["status"] = status
 		return nil
 	}
 	field := statusField(reflect.ValueOf(obj).Elem())
