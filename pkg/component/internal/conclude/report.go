@@ -90,7 +90,7 @@ func (c *Concluder) factsOf(obj identity.Component, outcome session.Outcome, fou
 	}
 	_, _, f.PreviousMessage = obj.GetStatus().GetState()
 	f.Deleting = !obj.GetDeletionTimestamp().IsZero()
-	f.Intervals, f.Random = c.Author.Intervals(obj), backoff.Random
+	f.Intervals, f.Random = c.Author.Intervals(obj), backoff.Random()
 	f.Intervals.Requeue = found.requeue(f.Intervals.Requeue, now)
 	switch {
 	case isUnfinished && f.Err == nil:

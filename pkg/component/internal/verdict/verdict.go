@@ -82,9 +82,9 @@ type Facts struct {
 	// requeued by it, too, if it is set.
 	Fallback  time.Duration
 	Intervals Intervals
-	// Random spreads the regular reconciles of many components a little, so that they do not
-	// stay in step forever after a restart. Nil means not at all.
-	Random func() float64
+	// Random, in [0, 1), spreads the regular reconciles of many components a little, so that they do not
+	// stay in step forever after a restart.
+	Random float64
 	// PreviousMessage is the message of condition Ready before the reconcile.
 	PreviousMessage string
 }
@@ -132,10 +132,7 @@ const Jitter = 0.1
 
 // RegularRequeue returns when the next regular reconcile is due.
 func (f Facts) RegularRequeue() time.Duration {
-	if f.Random == nil {
-		return f.Intervals.Requeue
-	}
-	return f.Intervals.Requeue - time.Duration(float64(f.Intervals.Requeue)*Jitter*f.Random())
+	return backoff.Jitter(f.Intervals.Requeue, -Jitter, f.Random)
 }
 
 // Evaluate returns the verdict about the facts. It is pure: the same facts give the same

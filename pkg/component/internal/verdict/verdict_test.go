@@ -182,7 +182,7 @@ func evaluate(t *testing.T, f Facts) outcome {
 
 func TestARegularReconcileIsEarlyNotLate(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 1} {
-		f := Facts{Intervals: Intervals{Requeue: testRequeue}, Random: func() float64 { return random }}
+		f := Facts{Intervals: Intervals{Requeue: testRequeue}, Random: random}
 		if got := Evaluate(f).After; got > testRequeue || got < testRequeue*9/10 {
 			t.Errorf("random %v: comes after %s", random, got)
 		}
