@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -105,4 +107,17 @@ func without(annotations map[string]string, ignored []string) map[string]string 
 		delete(annotations, key)
 	}
 	return annotations
+}
+
+// defaultConcurrency is how many objects are reconciled at the same time, unless the options or the
+// manager set another number.
+const defaultConcurrency = 5
+
+// ConcurrencyOf returns how many objects a controller reconciles at the same time, as its options and those of its manager say; 0 leaves
+// it to the manager.
+func ConcurrencyOf(chosen int, managers config.Controller) int {
+	if managers.MaxConcurrentReconciles == 0 && len(managers.GroupKindConcurrency) == 0 {
+		return cmp.Or(chosen, defaultConcurrency)
+	}
+	return chosen
 }

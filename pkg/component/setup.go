@@ -200,10 +200,6 @@ func unthrottled(config *rest.Config) *rest.Config {
 	return config
 }
 
-// defaultConcurrency is how many components are reconciled at the same time,
-// unless the options or the manager say something else.
-const defaultConcurrency = 5
-
 // resolveSetup resolves the options that concern the setup.
 func (s *settings) resolveSetup(options ReconcilerOptions) error {
 	var errs []error
@@ -234,13 +230,10 @@ func (s *settings) resolveSetup(options ReconcilerOptions) error {
 
 // controllerOptions are the options of the controller.
 func (s *settings) controllerOptions(mgr ctrl.Manager) controller.Options {
-	options := controller.Options{RateLimiter: s.rateLimiter, MaxConcurrentReconciles: s.concurrency}
 	configured := mgr.GetControllerOptions()
+	options := controller.Options{RateLimiter: s.rateLimiter, MaxConcurrentReconciles: session.ConcurrencyOf(s.concurrency, configured)}
 	if configured.EnableWarmup == nil {
 		options.EnableWarmup = new(true) // a standby knows the components when it begins to lead
-	}
-	if s.concurrency == 0 && configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
-		options.MaxConcurrentReconciles = defaultConcurrency
 	}
 	return options
 }

@@ -4,7 +4,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,10 +17,6 @@ import (
 	"github.com/corbel-run/corbel/internal/events"
 	"github.com/corbel-run/corbel/internal/session"
 )
-
-// defaultConcurrency is how many objects are reconciled at the same time, unless the options or the
-// manager set another number.
-const defaultConcurrency = 5
 
 // SetupWithManager runs a Reconciler for the handler in a controller of the manager. The scheme
 // of the manager must have the type T. The controller watches the objects and, unless
@@ -39,7 +34,10 @@ func SetupWithManager[T client.Object](mgr ctrl.Manager, handler Handler[T], opt
 	if options.RateLimiter == nil {
 		options.RateLimiter = NewRateLimiter()
 	}
-	return SetupWithManagerAndBuilder(mgr, ctrl.NewControllerManagedBy(mgr).WithOptions(options.controllerOptions(mgr)), handler, options)
+	blder := ctrl.NewControllerManagedBy(mgr).WithOptions(controller.Options{
+		RateLimiter: options.RateLimiter, MaxConcurrentReconciles: session.ConcurrencyOf(options.MaxConcurrentReconciles, mgr.GetControllerOptions()),
+	})
+	return SetupWithManagerAndBuilder(mgr, blder, handler, options)
 }
 
 // SetupWithManagerAndBuilder is SetupWithManager for a controller that has options and
@@ -85,13 +83,4 @@ func (o *Options[T]) takeFrom(mgr ctrl.Manager) {
 	if o.Recorder == nil {
 		o.Recorder = events.NewRecorder(mgr, o.Name)
 	}
-}
-
-func (o *Options[T]) controllerOptions(mgr ctrl.Manager) controller.Options {
-	chosen := controller.Options{RateLimiter: o.RateLimiter, MaxConcurrentReconciles: o.MaxConcurrentReconciles}
-	configured := mgr.GetControllerOptions()
-	if configured.MaxConcurrentReconciles == 0 && len(configured.GroupKindConcurrency) == 0 {
-		chosen.MaxConcurrentReconciles = cmp.Or(chosen.MaxConcurrentReconciles, defaultConcurrency)
-	}
-	return chosen
 }
