@@ -38,7 +38,6 @@ type FailureReasons map[string]failureReason
 
 // failureReason holds the known facts about one unready workload.
 type failureReason struct {
-	since time.Time // it is unready, as far as we saw
 	asked time.Time
 	text  string
 }
@@ -53,10 +52,10 @@ func (c *FailureReasons) Explain(ctx context.Context, now time.Time, waits []rep
 		}
 		id := waitID(wait)
 		entry, ok := (*c)[id]
-		if !ok {
-			entry.since = now
+		if !ok { // it is due after reasonPatience
+			entry.asked = now.Add(reasonPatience - reasonInterval)
 		}
-		if i < MaxNamed && now.Sub(entry.since) >= reasonPatience && now.Sub(entry.asked) >= reasonInterval {
+		if i < MaxNamed && now.Sub(entry.asked) >= reasonInterval {
 			entry.asked, entry.text = now, askPods(ctx, wait, reader)
 		}
 		known[id] = entry
