@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const root = "../.."
@@ -50,9 +52,7 @@ func TestRepository(t *testing.T) {
 // rule could be broken.
 func TestRepositoryIsSeen(t *testing.T) {
 	tree := loadRepository(t)
-	if want := "github.com/corbel-run/corbel"; tree.Module != want {
-		t.Errorf("module is %q, want %q", tree.Module, want)
-	}
+	check.SameNamed(t, "module", "github.com/corbel-run/corbel", tree.Module)
 	for _, folder := range []string{"api/v1alpha1", "pkg/types", "pkg/reconciler/internal/plan", "test/architecture"} {
 		at := slices.IndexFunc(tree.Packages, func(p *Package) bool { return p.Path == folder })
 		if at < 0 {
@@ -73,14 +73,9 @@ func TestRepositoryIsSeen(t *testing.T) {
 func loadRepository(t *testing.T) *Tree {
 	t.Helper()
 	if *rewrite {
-		if err := rewriteFloors(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, rewriteFloors())
 	}
-	tree, err := Load(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := check.Must(Load(os.DirFS(root)))(t)
 	return tree
 }
 

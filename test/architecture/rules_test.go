@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // house are rooms for small trees that break one rule each.
@@ -33,10 +33,7 @@ func tree(t *testing.T, files map[string]string) *Tree {
 	for name, content := range files {
 		root[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(content, "$", "example.com/house"))}
 	}
-	loaded, err := Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := check.Must(Load(root))(t)
 	return loaded
 }
 
@@ -48,21 +45,19 @@ type rule struct {
 	want  []string
 }
 
-func runRules(t *testing.T, check func(*Tree) []Violation, rules []rule) {
+func runRules(t *testing.T, find func(*Tree) []Violation, rules []rule) {
 	t.Helper()
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			var got []string
-			for i, v := range check(tree(t, r.files)) {
+			for i, v := range find(tree(t, r.files)) {
 				line := v.String()
 				if i < len(r.want) && strings.HasPrefix(line, r.want[i]) {
 					line = r.want[i]
 				}
 				got = append(got, line)
 			}
-			if diff := cmp.Diff(r.want, got); diff != "" {
-				t.Errorf("violations (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "violations", r.want, got)
 		})
 	}
 }

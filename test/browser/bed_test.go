@@ -24,6 +24,7 @@ import (
 
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/cmd/corbel/ui"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -143,29 +144,19 @@ func (b *bed) startBrowser(ctx context.Context, program string) {
 // untilReady waits until the Shop is Ready, with conditions that do not contradict each other.
 func (b *bed) untilReady(t testing.TB) {
 	t.Helper()
-	if _, err := shops.AwaitReady(t.Context(), b.client, "corner"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(shops.AwaitReady(t.Context(), b.client, "corner"))(t)
 }
 
 // patch changes a Shop as its user does, or another object as another client does.
 func (b *bed) patch(t testing.TB, object client.Object, manager string, patch client.Patch) {
 	t.Helper()
-	check(t, b.client.Patch(t.Context(), object, patch, client.FieldOwner(cmp.Or(manager, "kubectl-edit"))))
+	check.NoError(t, b.client.Patch(t.Context(), object, patch, client.FieldOwner(cmp.Or(manager, "kubectl-edit"))))
 }
 
 // serve starts the server of the page, and returns its address with the token.
 func (b *bed) serve(t testing.TB, options ui.Options) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	listener := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	base, _ := b.serveOn(t, listener, options)
 	return base
 }
@@ -174,8 +165,7 @@ func (b *bed) serve(t testing.TB, options ui.Options) string {
 func (b *bed) serveOn(t testing.TB, listener net.Listener, options ui.Options) (base string, stop func()) {
 	t.Helper()
 	options.Address, options.Token, options.Context = listener.Addr().String(), cmp.Or(options.Token, token), "demo"
-	handler, err := ui.New(b.env.Config(), options)
-	check(t, err)
+	handler := check.Must(ui.New(b.env.Config(), options))(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	server := &http.Server{Handler: handler, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan error, 1)

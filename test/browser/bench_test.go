@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/ui"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams {
@@ -103,12 +104,8 @@ func BenchmarkATreeOf1000IsOpened(b *testing.B) {
 			}})
 		})
 	}
-	if err := running.Wait(); err != nil {
-		b.Fatal(err)
-	}
-	if err := bed.createBranch(b.Context(), "team-0", large, status); err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, running.Wait())
+	check.NoError(b, bed.createBranch(b.Context(), "team-0", large, status))
 	p := bed.visit(b, bed.serve(b, ui.Options{}), "")
 	p.until(`document.querySelectorAll('.row').length > 9`)
 	var took []time.Duration

@@ -23,6 +23,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // A Branch is like a Shop, and no operator reconciles it: its status is what a test writes.
@@ -36,7 +37,7 @@ const (
 // needs it.
 func (b *bed) createFleet(t testing.TB) {
 	t.Helper()
-	check(t, b.fleet())
+	check.NoError(t, b.fleet())
 }
 
 func (b *bed) createBranches() error {

@@ -21,6 +21,8 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var encodedToken = url.QueryEscape(token)
@@ -53,15 +55,13 @@ const opened = `document.querySelector('#live') && location.search === ''`
 func (b *bed) tab(t testing.TB, base string) *page {
 	t.Helper()
 	// The first context of the browser is the browser itself, and stays.
-	check(t, chromedp.Run(b.browser))
+	check.NoError(t, chromedp.Run(b.browser))
 	ctx, cancel := chromedp.NewContext(b.browser)
 	ctx, cancelTimeout := context.WithTimeout(ctx, 2*patience)
 	p := &page{TB: t, ctx: ctx, base: base}
 	t.Cleanup(func() {
 		// What is no text was put where text is shown.
-		if wrong := regexp.MustCompile(`.*(\[object |undefined|\bNaN\b).*`).FindString(p.text(`document.body.innerText`)); wrong != "" {
-			t.Errorf("the page says %q", wrong)
-		}
+		check.SameNamed(t, "the page says", "", regexp.MustCompile(`.*(\[object |undefined|\bNaN\b).*`).FindString(p.text(`document.body.innerText`)))
 		cancelTimeout()
 		cancel()
 	})
@@ -104,9 +104,7 @@ func (p *page) expect(text string) {
 
 func (p *page) run(actions ...chromedp.Action) {
 	p.Helper()
-	if err := chromedp.Run(p.ctx, actions...); err != nil {
-		p.Fatal(err)
-	}
+	check.NoError(p, chromedp.Run(p.ctx, actions...))
 }
 
 func (p *page) size(width, height int64) chromedp.Action {

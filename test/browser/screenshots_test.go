@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/cmd/corbel/ui"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // largest is how large a screenshot may be, in bytes.
@@ -38,12 +39,12 @@ func TestScreenshots(t *testing.T) {
 		"branch-0214": "Deployment team-4/branch-0214-web: 1 of 2 replicas ready", "branch-0555": "spec.patches[0]: matches no object of the component",
 	} {
 		branch := branchOf(teamOf(int(name[len(name)-1]-'0')), name)
-		check(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch))
+		check.NoError(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch))
 		state := v1alpha1.StateError
 		if name == "branch-0214" {
 			state = v1alpha1.StateProcessing
 		}
-		check(t, b.setStatus(t.Context(), branch, branchStatus(state, message)))
+		check.NoError(t, b.setStatus(t.Context(), branch, branchStatus(state, message)))
 	}
 	b.annotate(t, deployment("corner-cache"), "kubectl-edit", "restarted by hand")
 	p := b.visit(t, b.serve(t, ui.Options{Write: true}), "")
@@ -74,7 +75,7 @@ func TestScreenshots(t *testing.T) {
 		if len(picture) > largest {
 			t.Errorf("%s has %d bytes, want at most %d", shot.name, len(picture), largest)
 		}
-		check(t, os.WriteFile(filepath.Join(*screenshots, shot.name+".png"), picture, 0o644))
+		check.NoError(t, os.WriteFile(filepath.Join(*screenshots, shot.name+".png"), picture, 0o644))
 	}
 	b.patch(t, deployment("corner-cache"), "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
 }
@@ -82,8 +83,7 @@ func TestScreenshots(t *testing.T) {
 // small writes a picture with the 256 colours that it has most, which is half the size and looks the same.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
-	decoded, err := png.Decode(bytes.NewReader(picture))
-	check(t, err)
+	decoded := check.Must(png.Decode(bytes.NewReader(picture)))(t)
 	bounds, counts := decoded.Bounds(), map[color.RGBA]int{}
 	each := func(visit func(x, y int, c color.RGBA)) {
 		for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -108,6 +108,6 @@ func small(t *testing.T, picture []byte) []byte {
 	each(func(x, y int, c color.RGBA) { paletted.SetColorIndex(x, y, nearest[c]) })
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	check(t, encoder.Encode(&out, paletted))
+	check.NoError(t, encoder.Encode(&out, paletted))
 	return out.Bytes()
 }

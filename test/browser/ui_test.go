@@ -26,6 +26,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
 	"github.com/corbel-run/corbel/cmd/corbel/ui"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -114,9 +115,7 @@ func TestAnEditIsPlanned(t *testing.T) {
 	p.until(`document.querySelector('#panel-plan .error').textContent.length > 0`)
 	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Hello"}}`)))
 	p.shows("#panel-plan .note", "The spec has changed since")
-	if p.text(`document.querySelector('#spec').value`) != "replicas: many" {
-		t.Error("what was typed is lost")
-	}
+	check.SameNamed(t, "what was typed is lost", "replicas: many", p.text(`document.querySelector('#spec').value`))
 	p.click("button", "Undo my edits")
 	p.until(`document.querySelector('#spec').value.includes('greeting: Hello') && document.querySelector('#panel-plan .note').hidden`)
 	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"greeting":"Welcome"}}`)))
@@ -187,8 +186,8 @@ func TestAFleetIsSearched(t *testing.T) {
 		t.Errorf("%v rows are in the page, want those in sight", rows)
 	}
 	branch := branchOf("team-7", "branch-0777")
-	check(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch))
-	check(t, b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateError, "the quota is used up")))
+	check.NoError(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(branch), branch))
+	check.NoError(t, b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateError, "the quota is used up")))
 	p.click("#search", "")
 	p.press("QUOTA used")
 	p.until(fmt.Sprintf(`document.querySelector('#count').textContent === '1 of %d components'`, fleetSize+1))
@@ -202,12 +201,12 @@ func TestAFleetIsSearched(t *testing.T) {
 	p.script(`document.querySelector('#list').scrollTop = 1e9`)
 	p.shows(".row:last-child", "branch-0993")
 	p.until(`document.querySelector('.row:last-child').ariaPosInSet === '100' && document.querySelector('.row').ariaSetSize === '100'`)
-	check(t, b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
+	check.NoError(t, b.setStatus(t.Context(), branch, branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
 	// One that is open and goes.
-	check(t, b.createBranch(t.Context(), "team-3", "short", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
+	check.NoError(t, b.createBranch(t.Context(), "team-3", "short", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
 	p.click(".row", "short")
 	p.shows(".status", "Ready")
-	check(t, b.client.Delete(t.Context(), branchOf("team-3", "short")))
+	check.NoError(t, b.client.Delete(t.Context(), branchOf("team-3", "short")))
 	p.shows(".component .about", "The component does not exist any more.")
 	p.until(`![...document.querySelectorAll('.row')].some((r) => r.textContent.includes('short'))`)
 }
@@ -273,11 +272,11 @@ func TestARollbackIsConfirmedByTheKeyboard(t *testing.T) {
 	}
 	create := func() {
 		t.Helper()
-		check(t, b.createBranch(t.Context(), "team-0", "keys", status))
+		check.NoError(t, b.createBranch(t.Context(), "team-0", "keys", status))
 	}
 	remove := func() {
 		t.Helper()
-		check(t, b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "keys")))
+		check.NoError(t, b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "keys")))
 	}
 	create()
 	t.Cleanup(remove)
@@ -323,7 +322,7 @@ func TestAFileLeadsToThePage(t *testing.T) {
 	b := open(t)
 	base := b.serve(t, ui.Options{})
 	file := filepath.Join(t.TempDir(), "open.html")
-	check(t, os.WriteFile(file, []byte(`<!doctype html><meta http-equiv="refresh" content="0; url=`+base+"?token="+encodedToken+`">`), 0o600))
+	check.NoError(t, os.WriteFile(file, []byte(`<!doctype html><meta http-equiv="refresh" content="0; url=`+base+"?token="+encodedToken+`">`), 0o600))
 	p := b.tab(t, base)
 	p.run(chromedp.Navigate("file://" + file))
 	p.until(opened + ` && document.querySelector('#live').textContent === 'Live'`)
@@ -338,22 +337,20 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 	ctx := t.Context()
 	// The inventory of one branch names another one. The message and the manager of that one are hostile.
 	status := branchStatus(v1alpha1.StateError, hostile)
-	check(t, b.createBranch(ctx, "team-0", "zz-dependent", status))
+	check.NoError(t, b.createBranch(ctx, "team-0", "zz-dependent", status))
 	dependent := branchOf("team-0", "zz-dependent")
-	check(t, b.client.Get(ctx, client.ObjectKeyFromObject(dependent), dependent))
+	check.NoError(t, b.client.Get(ctx, client.ObjectKeyFromObject(dependent), dependent))
 	b.annotate(t, dependent, "branch.example.com", "ours") // the operator's own, so that others can be told apart
 	b.patch(t, dependent, `<img src=x onerror=alert(4)>`, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/other":`+quote(hostile)+`}}}`)))
 	status.Inventory.Items = v1alpha1.InventoryItems{{Group: "branch.example.com", Version: "v1alpha1", Kind: "Branch", Namespace: "team-0", Name: "zz-dependent", UID: dependent.GetUID()}}
-	check(t, b.createBranch(ctx, "team-0", "zz-hostile", status))
+	check.NoError(t, b.createBranch(ctx, "team-0", "zz-hostile", status))
 	owner := branchOf("team-0", "zz-hostile")
-	check(t, b.client.Get(ctx, client.ObjectKeyFromObject(owner), owner))
-	if err := b.client.Create(ctx, &corev1.Event{
+	check.NoError(t, b.client.Get(ctx, client.ObjectKeyFromObject(owner), owner))
+	check.NoError(t, b.client.Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "team-0", Name: "hostile"},
 		InvolvedObject: corev1.ObjectReference{APIVersion: branchAPI, Kind: "Branch", Namespace: "team-0", Name: "zz-hostile", UID: owner.GetUID()},
 		Type:           corev1.EventTypeWarning, Reason: "Hostile", Message: hostile, LastTimestamp: metav1.Now(), Count: 1,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	t.Cleanup(func() {
 		for _, branch := range []client.Object{owner, dependent} {
 			if err := b.client.Delete(context.WithoutCancel(ctx), branch); err != nil {
@@ -394,11 +391,11 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}
 	ready := row("ConfigMap", "corner-settings") + `.innerText.includes('Ready')`
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	check.NoError(t, err)
 	base, stop := b.serveOn(t, listener, ui.Options{})
 	b.createFleet(t)
 	short := branchOf("team-3", "away")
-	check(t, b.createBranch(t.Context(), "team-3", "away", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
+	check.NoError(t, b.createBranch(t.Context(), "team-3", "away", branchStatus(v1alpha1.StateReady, "3 of 3 dependent objects are ready")))
 	other := b.visit(t, base, hashOf(branchType, "team-3", "away", "tree"))
 	other.shows(".status", "Ready")
 	other.expect("Failed to load")
@@ -406,11 +403,11 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	p.until(ready + ` && document.querySelector('#live').textContent === 'Live'`)
 
 	p.expect("502")
-	check(t, b.env.KillAPIServer())
+	check.NoError(t, b.env.KillAPIServer())
 	p.shows("#banner", "The API server does not answer")
 	p.until(`document.querySelector('#live').textContent === 'Not live'`)
 	p.until(ready) // what was there stays
-	check(t, b.env.RestartAPIServer(t.Context()))
+	check.NoError(t, b.env.RestartAPIServer(t.Context()))
 	p.until(`document.querySelector('#banner').textContent === '' && document.querySelector('#live').textContent === 'Live'`)
 	b.annotate(t, settings, "after-the-restart", "1")
 	p.until(row("ConfigMap", "corner-settings") + `.innerText.includes('set by after-the-restart')`)
@@ -420,7 +417,7 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	p.shows("#banner", "The server of this page does not answer")
 	p.until(ready)
 	b.annotate(t, settings, "while-away", "2")
-	check(t, b.client.Delete(t.Context(), short))
+	check.NoError(t, b.client.Delete(t.Context(), short))
 	// One with another token does not know the page.
 	if listener, err = net.Listen("tcp", listener.Addr().String()); err != nil {
 		t.Fatal(err)
@@ -500,7 +497,7 @@ const wide = `(() => {
 func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 	b := open(t)
 	b.createFleet(t)
-	check(t, b.createBranch(t.Context(), "team-0", "ill", branchStatus(v1alpha1.StateError, "Deployment team-0/"+strings.Repeat("long", 60)+": 0 of 3 replicas ready")))
+	check.NoError(t, b.createBranch(t.Context(), "team-0", "ill", branchStatus(v1alpha1.StateError, "Deployment team-0/"+strings.Repeat("long", 60)+": 0 of 3 replicas ready")))
 	t.Cleanup(func() {
 		if err := b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "ill")); err != nil {
 			t.Error(err)
@@ -543,9 +540,7 @@ func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 		if found := p.nameless(); len(found) > 0 {
 			t.Errorf("the help: %v", found)
 		}
-		if found := p.text(faint); found != "" {
-			t.Errorf("the help is faint: %s", found)
-		}
+		check.SameNamed(t, "the help is faint", "", p.text(faint))
 		p.script(`document.querySelector('#help').close()`)
 	}
 	// The way back on a small screen.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // usual is what the charts are rendered for.
@@ -30,10 +31,10 @@ func chartOf(b *testing.B, n int) string {
 	folder := copyOf(b, "testdata/charts/large")
 	file := filepath.Join(folder, "templates", "all.yaml")
 	template, err := os.ReadFile(file)
-	check(b, errors.Join(err, os.Remove(file)))
+	check.NoError(b, errors.Join(err, os.Remove(file)))
 	for i := range n {
 		text := strings.ReplaceAll(string(template), "%s-0", fmt.Sprintf("%%s-%d", i))
-		check(b, os.WriteFile(filepath.Join(folder, "templates", fmt.Sprintf("%d.yaml", i)), []byte(text), 0o600))
+		check.NoError(b, os.WriteFile(filepath.Join(folder, "templates", fmt.Sprintf("%d.yaml", i)), []byte(text), 0o600))
 	}
 	return folder
 }
@@ -42,15 +43,8 @@ func chartOf(b *testing.B, n int) string {
 func copyOf(b *testing.B, path string) string {
 	b.Helper()
 	folder := filepath.Join(b.TempDir(), filepath.Base(path))
-	check(b, os.CopyFS(folder, os.DirFS(path)))
+	check.NoError(b, os.CopyFS(folder, os.DirFS(path)))
 	return folder
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // BenchmarkRender renders charts of different size for one release after the other:
@@ -100,8 +94,7 @@ func BenchmarkRender(b *testing.B) {
 			}
 			return countedByHelm(renderByHelm(loaded, named(i), map[string]any{}, usual))
 		})
-		loaded, err := loadByHelm(path)
-		check(b, err)
+		loaded := check.Must(loadByHelm(path))(b)
 		run("helm-warm", func(i int) (int, error) {
 			return countedByHelm(renderByHelm(loaded, named(i), map[string]any{}, usual))
 		})
@@ -125,8 +118,7 @@ func BenchmarkRender(b *testing.B) {
 			}
 			return counted(g, named(i))
 		})
-		g, err := generatorOf(path, usual)
-		check(b, err)
+		g := check.Must(generatorOf(path, usual))(b)
 		run("ours-warm", func(i int) (int, error) { seen++; return counted(g, named(seen)) })
 		run("ours-again", func(int) (int, error) { return counted(g, releaseName) })
 	}
@@ -136,7 +128,7 @@ func BenchmarkRender(b *testing.B) {
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	check.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 

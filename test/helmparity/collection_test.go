@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // TestACollectionIsRenderedAsByHelm renders every chart in the folder that CORBEL_HELM_CHARTS
@@ -117,7 +119,7 @@ func collectionIn(t *testing.T, root string) collection {
 		}
 		return filepath.SkipDir
 	})
-	check(t, err)
+	check.NoError(t, err)
 	return c
 }
 

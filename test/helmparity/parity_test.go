@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // verdict says how the two renderings of a chart compare.
@@ -64,8 +66,7 @@ func texts(objects []object) []string {
 }
 
 func TestChartsAreRenderedAsByHelm(t *testing.T) {
-	charts, err := os.ReadDir("testdata/charts")
-	check(t, err)
+	charts := check.Must(os.ReadDir("testdata/charts"))(t)
 	if len(charts) < 40 {
 		t.Errorf("there are %d charts, want at least 40", len(charts))
 	}
@@ -96,10 +97,8 @@ func TestChartsAreRenderedAsByHelm(t *testing.T) {
 // The comparison would show little if it treated texts as numbers, or rounded them.
 func TestValuesOfOtherTypesAreDifferent(t *testing.T) {
 	for value, other := range map[string]string{`"1"`: "1", "true": `"true"`, "9007199254740993": "9007199254740992", "[]": "null"} {
-		want, err := split("kind: A\nvalue: " + value + "\n")
-		check(t, err)
-		got, err := split("kind: A\nvalue: " + other + "\n")
-		check(t, err)
+		want := check.Must(split("kind: A\nvalue: " + value + "\n"))(t)
+		got := check.Must(split("kind: A\nvalue: " + other + "\n"))(t)
 		if cmp.Equal(want, got) {
 			t.Errorf("%s is the same as %s", value, other)
 		}
@@ -112,16 +111,13 @@ func valuesOf(t *testing.T, path string) map[string]map[string]any {
 	t.Helper()
 	sets := map[string]map[string]any{"defaults": {}}
 	for _, pattern := range []string{"*values*.y*ml", "ci/*.y*ml", "values/*.y*ml", "examples/*values*.y*ml", "examples/*/*values*.y*ml"} {
-		files, err := filepath.Glob(filepath.Join(path, pattern))
-		check(t, err)
+		files := check.Must(filepath.Glob(filepath.Join(path, pattern)))(t)
 		for _, file := range files {
-			name, err := filepath.Rel(path, file)
-			check(t, err)
+			name := check.Must(filepath.Rel(path, file))(t)
 			if name == "values.yaml" {
 				continue // the defaults
 			}
-			data, err := os.ReadFile(file)
-			check(t, err)
+			data := check.Must(os.ReadFile(file))(t)
 			values, err := loader.LoadValues(bytes.NewReader(data))
 			if err != nil {
 				t.Logf("%s holds no values: %v", file, err)

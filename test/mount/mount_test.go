@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -28,38 +29,32 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
 func TestAMountedPageAuthenticatesRequests(t *testing.T) {
 	e, ctx := env.Shared(t), context.WithoutCancel(t.Context())
-	c, err := client.New(e.Config(), client.Options{})
-	check(t, err)
+	c := check.Must(client.New(e.Config(), client.Options{}))(t)
 	for _, name := range []string{"viewer", "stranger", "page"} {
-		check(t, c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
+		check.NoError(t, c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "corbel-ui"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/corbel/*"}, Verbs: []string{"get"}}}}
-	check(t, c.Create(ctx, role))
-	check(t, c.Create(ctx, &rbacv1.ClusterRoleBinding{
+	check.NoError(t, c.Create(ctx, role))
+	check.NoError(t, c.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "corbel-ui"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "viewer"}},
 	}))
-	manager, err := ctrl.NewManager(e.Config(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
-	check(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	check(t, AddPage(manager, listener, "default:page"))
+	manager := check.Must(ctrl.NewManager(e.Config(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}))(t)
+	listener := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	check.NoError(t, AddPage(manager, listener, "default:page"))
 	managerCtx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(managerCtx) }()
 
 	ask := func(method, path, token string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(ctx, method, "http://"+listener.Addr().String()+path, strings.NewReader("{}"))
-		check(t, err)
+		r := check.Must(http.NewRequestWithContext(ctx, method, "http://"+listener.Addr().String()+path, strings.NewReader("{}")))(t)
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
-		response, err := http.DefaultClient.Do(r)
-		check(t, err)
+		response := check.Must(http.DefaultClient.Do(r))(t)
 		defer func() { _ = response.Body.Close() }()
-		text, err := io.ReadAll(response.Body)
-		check(t, err)
+		text := check.Must(io.ReadAll(response.Body))(t)
 		return response.StatusCode, string(text)
 	}
 	viewer, stranger := tokenOf(t, c, "viewer"), tokenOf(t, c, "stranger")
@@ -83,11 +78,9 @@ func TestAMountedPageAuthenticatesRequests(t *testing.T) {
 	}
 
 	// A stream does not hold the end of the manager up.
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+"/corbel/api/stream", nil)
-	check(t, err)
+	r := check.Must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+"/corbel/api/stream", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+viewer)
-	stream, err := http.DefaultClient.Do(r)
-	check(t, err)
+	stream := check.Must(http.DefaultClient.Do(r))(t)
 	defer func() { _ = stream.Body.Close() }()
 	if stream.StatusCode != http.StatusOK {
 		t.Error(stream.Status)
@@ -95,7 +88,7 @@ func TestAMountedPageAuthenticatesRequests(t *testing.T) {
 	cancel()
 	select {
 	case err := <-ended:
-		check(t, err)
+		check.NoError(t, err)
 	case <-time.After(20 * time.Second): // the manager itself gives up after 30
 		t.Error("the manager waits for the stream")
 	}
@@ -105,13 +98,6 @@ func TestAMountedPageAuthenticatesRequests(t *testing.T) {
 func tokenOf(t *testing.T, c client.Client, name string) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	check(t, c.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}, request))
+	check.NoError(t, c.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}, request))
 	return request.Status.Token
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"text/template"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // root is the root of the repository.
@@ -22,21 +24,12 @@ var shop = project{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com
 // controller is the value of the label of metrics.
 const controller = "shop.shop.example.com"
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // rendered returns a file as corbel init writes it for the project.
 func rendered(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "cmd/corbel/internal/scaffold/templates/ops", name+".tmpl"))
-	check(t, err)
-	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
-	check(t, err)
+	text := check.Must(os.ReadFile(filepath.Join(root, "cmd/corbel/internal/scaffold/templates/ops", name+".tmpl")))(t)
+	parsed := check.Must(template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(string(text)))(t)
 	var out bytes.Buffer
-	check(t, parsed.Execute(&out, shop))
+	check.NoError(t, parsed.Execute(&out, shop))
 	return out.Bytes()
 }

@@ -15,6 +15,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // recordedStatus is a status that pkg/component/internal/verdict has recorded; the generation is 3.
@@ -25,9 +27,8 @@ type recordedStatus struct {
 
 func recordedStatuses(t *testing.T) (statuses []recordedStatus) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "pkg/component/internal/verdict/testdata/statuses.yaml"))
-	check(t, err)
-	check(t, yaml.Unmarshal(text, &statuses))
+	text := check.Must(os.ReadFile(filepath.Join(root, "pkg/component/internal/verdict/testdata/statuses.yaml")))(t)
+	check.NoError(t, yaml.Unmarshal(text, &statuses))
 	return statuses
 }
 
@@ -79,10 +80,10 @@ func healthOf(t *testing.T, script []byte, object *unstructured.Unstructured) (h
 		name string
 		open lua.LGFunction
 	}{{lua.LoadLibName, lua.OpenPackage}, {lua.BaseLibName, lua.OpenBase}, {lua.TabLibName, lua.OpenTable}, {lua.StringLibName, lua.OpenString}} {
-		check(t, machine.CallByParam(lua.P{Fn: machine.NewFunction(library.open), Protect: true}, lua.LString(library.name)))
+		check.NoError(t, machine.CallByParam(lua.P{Fn: machine.NewFunction(library.open), Protect: true}, lua.LString(library.name)))
 	}
 	machine.SetGlobal("obj", luaValue(machine, object.Object))
-	check(t, machine.DoString(string(script)))
+	check.NoError(t, machine.DoString(string(script)))
 	result, ok := machine.Get(-1).(*lua.LTable)
 	if !ok {
 		t.Fatalf("the script returns %s", machine.Get(-1).Type())
@@ -147,8 +148,7 @@ func TestArgoCDFluxAndKubectlAgree(t *testing.T) {
 	seen := map[string]int{}
 	for _, s := range states(t) {
 		t.Run(s.name, func(t *testing.T) {
-			computed, err := status.Compute(s.object)
-			check(t, err)
+			computed := check.Must(status.Compute(s.object))(t)
 			health, message := healthOf(t, script, s.object)
 			seen[health]++
 			agrees := false
@@ -178,8 +178,7 @@ func TestArgoCDFluxAndKubectlAgree(t *testing.T) {
 
 // TestTheGuideShowsTheHealthCheck compares the script with the one in the guide.
 func TestTheGuideShowsTheHealthCheck(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join(root, "docs/howto-argocd.md"))
-	check(t, err)
+	guide := check.Must(os.ReadFile(filepath.Join(root, "docs/howto-argocd.md")))(t)
 	if !strings.Contains(string(guide), "```lua\n"+string(rendered(t, "argocd-health.lua"))+"```\n") {
 		t.Error("docs/howto-argocd.md does not show cmd/corbel/internal/scaffold/templates/ops/argocd-health.lua.tmpl as it is")
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // stateMetrics is the configuration of kube-state-metrics for custom resources, as far as it is used.
@@ -46,9 +48,8 @@ type stateMetrics struct {
 // TestKubeStateMetricsReadsFieldsThatExist looks up each path in the definition of a component.
 func TestKubeStateMetricsReadsFieldsThatExist(t *testing.T) {
 	var config stateMetrics
-	check(t, yaml.UnmarshalStrict(rendered(t, "kube-state-metrics.yaml"), &config))
-	text, err := os.ReadFile(filepath.Join(root, "examples/shop/config/crd/shop.example.com_shops.yaml"))
-	check(t, err)
+	check.NoError(t, yaml.UnmarshalStrict(rendered(t, "kube-state-metrics.yaml"), &config))
+	text := check.Must(os.ReadFile(filepath.Join(root, "examples/shop/config/crd/shop.example.com_shops.yaml")))(t)
 	var definition struct {
 		Spec struct {
 			Versions []struct {
@@ -58,9 +59,9 @@ func TestKubeStateMetricsReadsFieldsThatExist(t *testing.T) {
 			} `json:"versions"`
 		} `json:"spec"`
 	}
-	check(t, yaml.Unmarshal(text, &definition))
+	check.NoError(t, yaml.Unmarshal(text, &definition))
 	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
-	check := func(path []string, wantNumber bool) {
+	checkPath := func(path []string, wantNumber bool) {
 		t.Helper()
 		if path[0] == "metadata" {
 			if !slices.Contains([]string{"name", "namespace", "generation"}, path[1]) || len(path) != 2 {
@@ -82,7 +83,7 @@ func TestKubeStateMetricsReadsFieldsThatExist(t *testing.T) {
 			t.Errorf("it is about %+v", gvk)
 		}
 		for _, path := range resource.LabelsFromPath {
-			check(path, false)
+			checkPath(path, false)
 		}
 		for _, metric := range resource.Metrics {
 			if !regexp.MustCompile(`^[a-z_]+$`).MatchString(metric.Name) || metric.Help == "" {
@@ -91,10 +92,10 @@ func TestKubeStateMetricsReadsFieldsThatExist(t *testing.T) {
 			switch {
 			case metric.Each.Type == "Info" && metric.Each.Info != nil:
 				for _, path := range metric.Each.Info.LabelsFromPath {
-					check(path, false)
+					checkPath(path, false)
 				}
 			case metric.Each.Type == "Gauge" && metric.Each.Gauge != nil:
-				check(metric.Each.Gauge.Path, true)
+				checkPath(metric.Each.Gauge.Path, true)
 			default:
 				t.Errorf("metric %s is of type %q", metric.Name, metric.Each.Type)
 			}

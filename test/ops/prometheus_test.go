@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -33,6 +32,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var language = parser.NewParser(parser.Options{})
@@ -44,12 +44,11 @@ func alerts(t *testing.T) []rulefmt.Rule {
 		APIVersion, Kind string
 		Spec             map[string]any
 	}
-	check(t, yaml.Unmarshal(rendered(t, "alerts.yaml"), &object))
+	check.NoError(t, yaml.Unmarshal(rendered(t, "alerts.yaml"), &object))
 	if object.APIVersion != "monitoring.coreos.com/v1" || object.Kind != "PrometheusRule" {
 		t.Fatalf("it is a %s of %s", object.Kind, object.APIVersion)
 	}
-	file, err := yaml.Marshal(object.Spec)
-	check(t, err)
+	file := check.Must(yaml.Marshal(object.Spec))(t)
 	groups, errs := rulefmt.Parse(file, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -77,7 +76,7 @@ type dashboard struct {
 
 func readDashboard(t *testing.T) (d dashboard) {
 	t.Helper()
-	check(t, json.Unmarshal(rendered(t, "dashboard.json"), &d))
+	check.NoError(t, json.Unmarshal(rendered(t, "dashboard.json"), &d))
 	return d
 }
 
@@ -114,11 +113,9 @@ func registered(t *testing.T) map[string][]string {
 // valuesOf returns the documented values of a label of a metric; nil if all are possible.
 func valuesOf(t *testing.T, metric, label string) []string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs/reference/metrics.md"))
-	check(t, err)
+	page := check.Must(os.ReadFile(filepath.Join(root, "docs/reference/metrics.md")))(t)
 	if metric == "corbel_components" && label == "reason" {
-		conditions, err := os.ReadFile(filepath.Join(root, "docs/reference/conditions.md"))
-		check(t, err)
+		conditions := check.Must(os.ReadFile(filepath.Join(root, "docs/reference/conditions.md")))(t)
 		var reasons []string
 		for _, heading := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(string(conditions), -1) {
 			reasons = append(reasons, heading[1])
@@ -310,10 +307,8 @@ func firing(t *testing.T, engine *promql.Engine, data storage.Queryable, rule ru
 	since := map[string]time.Duration{}
 	var texts []string
 	for now := time.Duration(0); now <= at; now += time.Minute {
-		query, err := engine.NewInstantQuery(t.Context(), data, nil, rule.Expr, time.Unix(0, 0).Add(now))
-		check(t, err)
-		vector, err := query.Exec(t.Context()).Vector()
-		check(t, err)
+		query := check.Must(engine.NewInstantQuery(t.Context(), data, nil, rule.Expr, time.Unix(0, 0).Add(now)))(t)
+		vector := check.Must(query.Exec(t.Context()).Vector())(t)
 		active := map[string]time.Duration{}
 		texts = nil
 		for _, element := range vector {
@@ -330,7 +325,7 @@ func firing(t *testing.T, engine *promql.Engine, data storage.Queryable, rule ru
 				text := "{{$labels := .Labels}}{{$value := .Value}}" + rule.Annotations[name]
 				expanded, err := template.NewTemplateExpander(t.Context(), text, rule.Alert, data, model.Time(now.Milliseconds()),
 					func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }, nil, nil).Expand()
-				check(t, err)
+				check.NoError(t, err)
 				texts = append(texts, name+": "+expanded)
 			}
 		}
@@ -408,13 +403,10 @@ func TestAlerts(t *testing.T) {
 			} else {
 				quiet[test.alert] = true
 			}
-			if diff := cmp.Diff(test.want, firing(t, engine, database(t, test.series), rules[index], test.at)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Equal(t, test.want, firing(t, engine, database(t, test.series), rules[index], test.at))
 		})
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs/runbook.md"))
-	check(t, err)
+	page := check.Must(os.ReadFile(filepath.Join(root, "docs/runbook.md")))(t)
 	for _, rule := range rules {
 		if !fired[rule.Alert] || !quiet[rule.Alert] {
 			t.Errorf("the alert %s lacks a test in which it fires, or one in which it does not", rule.Alert)

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAStormRepeatsItsFaultsAndEndsThem(t *testing.T) {
@@ -19,10 +21,7 @@ func TestAStormRepeatsItsFaultsAndEndsThem(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", 1000))), ContentLength: 1000}, nil
 		}))
 		for range 500 {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://server.invalid/", strings.NewReader("body"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			request := check.Must(http.NewRequestWithContext(t.Context(), http.MethodPut, "http://server.invalid/", strings.NewReader("body")))(t)
 			if chosen, _ := NewStorm(seed).choose(request); chosen != none {
 				t.Errorf("a storm starts with %q", chosen)
 			}
@@ -59,10 +58,7 @@ func TestARequestThatIsSentTwiceArrivesWholeBothTimes(t *testing.T) {
 		bodies = append(bodies, string(body))
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 	})
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server.invalid/", strings.NewReader("body"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := check.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server.invalid/", strings.NewReader("body")))(t)
 	if _, err := twice(server, request); err != nil || len(bodies) != 2 || bodies[0] != "body" || bodies[1] != "body" {
 		t.Errorf("%v, the server got %q", err, bodies)
 	}

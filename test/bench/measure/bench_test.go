@@ -10,16 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/corbel-run/corbel/test/bench/report"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestMain(m *testing.M) {
 	ServeSubject()
-	ctrl.SetLogger(logr.Discard())
 	os.Exit(env.Main(m, env.Options{}))
 }
 
@@ -29,9 +26,7 @@ func TestEveryScenarioIsMeasured(t *testing.T) {
 	size, err := Run(t.Context(), env.Shared(t), Options{
 		Objects: 20, Components: 1, Rounds: 1, Rest: 100 * time.Millisecond, Repairs: 1, Patience: 500 * time.Millisecond, Logf: t.Logf,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, scenario := range []report.Scenario{
 		report.Install, report.ChangeOne, report.Unchanged, report.ChangeAll, report.Rest, report.Restart, report.Drift, report.Deletion, report.Delete,
 	} {
@@ -60,10 +55,7 @@ func TestEveryPlanIsMeasured(t *testing.T) {
 		t.Skip("kubectl diff needs the command diff")
 	}
 	e := env.New(t, env.Options{AuditLog: true, AuditBodies: true})
-	size, err := Plans(t.Context(), e, Options{Objects: 20, Components: 1, Rounds: 1, Logf: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
+	size := check.Must(Plans(t.Context(), e, Options{Objects: 20, Components: 1, Rounds: 1, Logf: t.Logf}))(t)
 	for _, scenario := range []report.Scenario{
 		report.PlanInstall, report.PlanUnchanged, report.PlanOne, report.PlanAll, report.PlanDelete, report.ChangeAll, report.Rollback,
 	} {
