@@ -58,6 +58,8 @@ type fakeEngine struct {
 	planned []reconciler.ApplyRequest
 	deleted []reconciler.DeleteRequest
 	asked   []reconciler.DeleteRequest // what blocks the deletion
+
+	foreseen []reconciler.DeleteRequest // by plans
 }
 
 func (e *fakeEngine) Apply(ctx context.Context, request reconciler.ApplyRequest) (reconciler.Outcome, error) {
@@ -95,7 +97,8 @@ func (e *fakeEngine) Plan(_ context.Context, request reconciler.ApplyRequest) (r
 	return e.plan, e.err
 }
 
-func (e *fakeEngine) PlanDeletion(context.Context, reconciler.DeleteRequest) (report.Plan, error) {
+func (e *fakeEngine) PlanDeletion(_ context.Context, request reconciler.DeleteRequest) (report.Plan, error) {
+	e.foreseen = append(e.foreseen, request)
 	return e.plan, e.err
 }
 

@@ -15,7 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
@@ -113,6 +115,92 @@ func TestAPlanWaitsForABusyTarget(t *testing.T) {
 					t.Errorf("it took %s", took)
 				}
 			})
+		})
+	}
+}
+
+// A plan asks the engine for what the reconcile after it asks for. That the engine does what it plans is in TestAPlanIsWhatHappens.
+func TestAPlanAsksForWhatTheReconcileAsksFor(t *testing.T) {
+	edit := func(o *operated) { o.obj.Generation, o.obj.Spec.Size = 3, 7 }
+	annotate := func(annotation, value string) func(*operated) {
+		return func(o *operated) { o.obj.Annotations = map[string]string{"test.corbel.run/" + annotation: value} }
+	}
+	one, blind := version{digest: "1"}, version{digest: "1", blind: true} // an annotation changes no object of the latter
+	for name, test := range map[string]struct {
+		change   func(*operated)
+		next     version
+		revision int64 // 2 before
+		to       int64 // the revision of a rollback
+		remote   bool
+	}{
+		"at rest": {change: func(*operated) {}, next: one, revision: 2},
+		"an edit": {change: edit, next: one, revision: 3},
+		"another place, and other policies": {next: one, revision: 2, change: func(o *operated) {
+			o.obj.Generation, o.obj.Spec.Namespace, o.obj.Spec.DeletePolicy = 3, "other", v1alpha1.DeletePolicyOrphan
+			o.obj.Spec.AdditionalManagedTypes = []reconciler.TypeInfo{{Group: "batch", Kind: "CronJob"}}
+			annotate(vocabulary.AnnotationAllowEmpty, "true")(o)
+		}},
+		"another cluster": {next: one, revision: 2, remote: true, change: func(o *operated) {
+			o.local = fake.NewFakeClient(secretObject("far", map[string][]byte{"value": []byte("kubeconfig")}))
+			o.obj.Generation, o.obj.Spec.KubeConfig, o.obj.Spec.ServiceAccountName = 3, &KubeConfigSpec{SecretKeyReference{Name: "far"}}, "deployer"
+		}},
+		"another generator that renders the same": {change: func(*operated) {}, next: version{digest: "2"}, revision: 2},
+		"another generator":                       {change: func(*operated) {}, next: version{digest: "2", text: "other"}, revision: 3},
+		"another generator, and a hook": {next: version{digest: "2"}, revision: 3, change: func(o *operated) {
+			o.code.hooks[preReconcile] = hooksOf(PreviewSafe(noteHook("hook")))
+		}},
+		"a rollback": {change: annotate(vocabulary.AnnotationRollbackTo, "1"), next: one, revision: 3, to: 1},
+		"the end of a rollback": {next: one, revision: 4, change: func(o *operated) {
+			annotate(vocabulary.AnnotationRollbackTo, "1")(o)
+			_, err := o.reconcile(one)
+			check(t, err)
+			o.obj.Annotations = nil
+		}},
+		"an approval": {next: blind, revision: 3, change: func(o *operated) {
+			edit(o)
+			o.settings.requireApproval = true
+			if _, err := o.reconcile(blind); o.obj.Status.Approval == nil {
+				t.Fatalf("no approval is asked for: %v", err)
+			}
+			annotate(vocabulary.AnnotationApprove, o.obj.Status.Approval.Hash)(o)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, targets := operate(t, ReconcilerOptions{}), &fakeTargets{}
+			targets.target.Engine, o.targets = o.engine, targets
+			o.engine.outcome = reconciler.Outcome{Total: 1, Settled: 1, Inventory: v1alpha1.Inventory{Format: 1, Items: []v1alpha1.InventoryItem{
+				{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}, {Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"},
+			}}}
+			o.upTo(2)
+			test.change(o)
+			o.engine.planned, targets.asked = nil, nil
+			planned, plan := o.obj.DeepCopyObject().(*widget), &Plan{}
+			check(t, o.planner.planApply(t.Context(), planned, test.next, plan))
+			asked := o.engine.planned[0]
+			request, err := o.reconcile(test.next)
+			check(t, err)
+			request.Record, request.Confirm = nil, nil
+			if diff := cmp.Diff(request, asked); diff != "" {
+				t.Errorf("the request (-applied +planned):\n%s", diff)
+			}
+			if diff := cmp.Diff(targets.asked[1:], targets.asked[:1]); diff != "" || plan.Remote != test.remote {
+				t.Errorf("the target, which is remote: %t (-applied +planned):\n%s", plan.Remote, diff)
+			}
+			if plan.Revision != test.revision || o.obj.Status.Revision != test.revision || plan.RollbackTo != test.to || len(asked.Retain) != int(test.to) {
+				t.Errorf("planned is revision %d, rolled back to %d, retained are %v; applied is %d", plan.Revision, plan.RollbackTo, asked.Retain, o.obj.Status.Revision)
+			}
+
+			o.obj.Status.Inventory.DeleteHooks = true
+			obj := deletedWidget(o.obj.Status.Inventory)
+			obj.Spec = o.obj.Spec
+			check(t, o.planner.planDeletion(t.Context(), obj, &Plan{}))
+			_, err = o.deletion.delete(t.Context(), obj, noCommit)
+			check(t, err)
+			deletion := o.engine.deleted[0]
+			deletion.Record, deletion.Confirm = nil, nil
+			if diff := cmp.Diff(deletion, o.engine.foreseen[0]); diff != "" || len(deletion.Objects) == 0 {
+				t.Errorf("%d objects; the request for the deletion (-deleted +planned):\n%s", len(deletion.Objects), diff)
+			}
 		})
 	}
 }

@@ -79,13 +79,8 @@ func (c change) to(f *fixture, bundle *Bundle) error {
 // await waits until the change of component main is applied.
 func (c change) await(t testing.TB, f *fixture) {
 	t.Helper()
-	eventually(t, "the change to be applied", func(ctx context.Context) error { return c.applied(ctx, f) })
-}
-
-// applied returns an error as long as the change of component main is not applied.
-func (c change) applied(ctx context.Context, f *fixture) error {
 	s := &scenario{desired: map[string][]string{"main": nil}, ends: map[string]string{"main": c.reason}, history: c.history}
-	return s.finished(ctx, f)
+	eventually(t, "the change to be applied", func(ctx context.Context) error { return s.finished(ctx, f) })
 }
 
 // historyOf returns each revision with its result and, for a rollback, the earlier revision.
