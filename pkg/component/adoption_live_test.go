@@ -4,12 +4,9 @@
 package component_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // store is a chart with what makes a take-over hard: random passwords and certificates, one that is looked up, checksums and dates in pod
@@ -298,54 +296,26 @@ func takeOver(t *testing.T, at int, after bool) (requests int, crashed bool) {
 	if diff := cmp.Diff(before, b.contents(objects)); diff != "" {
 		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
 	}
-	counts := map[string]int{}
-	for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
-		// Whatever was under way at the crash may be sent again.
-		counts[write]++
-		tooOften := counts[write] > 2 || counts[write] == 2 && !gate.HasCrashed()
-		if tooOften || strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") {
-			t.Errorf("it did %s, %d times", write, counts[write])
-		}
-	}
-	if len(counts) != len(objects) {
+	if counts := b.takenOverBy(gate, ""); len(counts) != len(objects) {
 		t.Errorf("writes of %d objects: %v", len(objects), counts)
 	}
 	return len(gate.Requests()), gate.HasCrashed()
 }
 
-// registry is a chart with what charts of registries have: random passwords, a certificate
-// authority, a date, and workloads with checksums of the Secrets. PodTemplates stand for the
-// workloads, because nothing has to run for them to be ready.
-func registry(t *testing.T) manifests.Generator {
-	t.Helper()
-	const secret = `apiVersion: v1
-kind: Secret
-metadata: {name: core}
-stringData:
-  password: {{ randAlphaNum 20 | quote }}
-  id: {{ uuidv4 }}
-  ca: {{ (genCA "registry" 365).Cert | b64enc }}
-  color: {{ .Values.values.color }}
-`
-	const workload = `apiVersion: v1
-kind: PodTemplate
-metadata: {name: %}
-template:
-  metadata:
-    annotations:
-      checksum/secret: {{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}
-      date: {{ now | date "2006-01-02T15:04:05" | quote }}
-  spec: {containers: [{name: main, image: "registry.example.com/%:1"}]}
-`
-	files := fstest.MapFS{
-		"Chart.yaml":            {Data: []byte("apiVersion: v2\nname: registry\nversion: 1.0.0\n")},
-		"values.yaml":           {Data: []byte("values: {color: none}\n")},
-		"templates/secret.yaml": {Data: []byte(secret)},
+// takenOverBy returns the writes of a take-over, and how often each was sent. It creates nothing, and deletes one object, if any.
+func (b *bed) takenOverBy(gate *wire.Gate, dropped string) map[string]int {
+	b.Helper()
+	counts := map[string]int{}
+	for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
+		// Whatever was under way at the crash may be sent again.
+		counts[write]++
+		tooOften := counts[write] > 2 || counts[write] == 2 && !gate.HasCrashed()
+		deletes := strings.HasPrefix(write, "delete") && (dropped == "" || !strings.HasSuffix(write, " "+dropped))
+		if tooOften || deletes || strings.HasPrefix(write, "create") {
+			b.Errorf("it did %s, %d times", write, counts[write])
+		}
 	}
-	for _, name := range []string{"core", "jobs", "web"} {
-		files["templates/"+name+".yaml"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(workload, "%", name))}
-	}
-	return must(helm.New(files, ".", helm.Options{}))(t)
+	return counts
 }
 
 // password returns the random password that is applied.
@@ -354,78 +324,6 @@ func (b *bed) password() string {
 	secret := &corev1.Secret{}
 	b.check(b.client.Get(b.Context(), b.key("core"), secret))
 	return string(secret.Data["password"])
-}
-
-// TestATenantNeitherReadsNorChangesRandomValues is about a user who may write Secrets and the status in the
-// namespace of a component.
-func TestATenantNeitherReadsNorChangesRandomValues(t *testing.T) {
-	chart := registry(t)
-	b := newReady(t, chart, widget.Spec{Values: map[string]string{"color": "red"}}, component.ReconcilerOptions{})
-	first, status, password := b.kept().Data, b.get().Status, b.password()
-	for _, sealed := range first {
-		if readable(sealed, password) {
-			t.Error("the password can be read")
-		}
-	}
-	b.update(func(w *widget.Widget) { w.Spec.Values["color"] = "blue" })
-	b.until(v1alpha1.StateReady)
-
-	tests := []struct {
-		name   string
-		forge  func(secret *corev1.Secret)
-		status func(s *component.Status)
-		event  string
-	}{
-		{name: "a changed byte", event: "revision 2 are made anew", forge: func(secret *corev1.Secret) { secret.Data["r2"][50] ^= 1 }},
-		{name: "the values of another revision", event: "revision 2 are made anew", forge: func(secret *corev1.Secret) { secret.Data["r2"] = first["r1"] }},
-		{
-			name: "another revision with its values", event: "revision 1 are made anew", forge: func(secret *corev1.Secret) { secret.Data = maps.Clone(first) },
-			status: func(s *component.Status) {
-				s.Revision, s.ProcessingDigest = status.Revision, b.get().Status.ProcessingDigest
-			},
-		},
-		{
-			name: "another revision with its values and its digest", forge: func(secret *corev1.Secret) { secret.Data = maps.Clone(first) },
-			status: func(s *component.Status) { s.Revision, s.ProcessingDigest = status.Revision, status.ProcessingDigest },
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			secret := b.kept()
-			test.forge(secret)
-			b.check(b.client.Update(t.Context(), secret))
-			if test.status != nil {
-				w := b.get()
-				test.status(&w.Status.Status)
-				b.check(b.client.Status().Update(t.Context(), w))
-			}
-			b.restart(chart)
-			b.forward += 11 * time.Minute
-			b.until(v1alpha1.StateReady)
-			if got := b.password(); len(got) != 20 || got == password {
-				t.Errorf("the password %q is that of the first revision, or none of the chart", got)
-			}
-			if test.event != "" {
-				b.wantEvent("RandomValuesLost", test.event)
-			}
-			b.restart(chart)
-			b.resetRequests()
-			b.reconcile()
-			if diff := cmp.Diff([]string(nil), without(b.writes(), "widgets", "digest-key")); diff != "" {
-				t.Errorf("writes of the next process (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// readable reports whether a text is in the data, or in what it unpacks to.
-func readable(data []byte, text string) bool {
-	if reader, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
-		if unpacked, err := io.ReadAll(reader); err == nil {
-			data = append(data, unpacked...)
-		}
-	}
-	return bytes.Contains(data, []byte(text))
 }
 
 // passwords is a chart as many are: a Secret keeps its password by a lookup, and a workload has the checksum of
@@ -477,5 +375,60 @@ func TestWhatWasRandomStaysAlthoughItIsLookedUpLater(t *testing.T) {
 	b.setValues(map[string]string{"color": "blue"})
 	if b.password() != password {
 		t.Error("an upgrade has changed the password, which the chart looks up")
+	}
+}
+
+// TestACrashMakesNoRandomValueAnew kills the operator at every request of an installation and of an upgrade of a chart with two objects, in
+// two waves, that have the same random value. The next operator applies the value that the first one may have applied.
+func TestACrashMakesNoRandomValueAnew(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {test.corbel.run/apply-order: %q}}\n" +
+		"data: {random: {{ $random }}, value: {{ .Values.values.value }}}\n---\n"
+	chart := must(helm.New(fstest.MapFS{
+		"Chart.yaml":         {Data: []byte("apiVersion: v2\nname: random\nversion: 1.0.0\n")},
+		"templates/all.yaml": {Data: fmt.Appendf(nil, "{{- $random := randAlphaNum 10 | quote }}\n"+object+object, "a", "0", "b", "1")},
+	}, ".", helm.Options{}))(t)
+	next := map[string]string{"value": "new"}
+	for name, upgrade := range map[string]bool{"install": false, "upgrade": true} {
+		t.Run(name, func(t *testing.T) {
+			crashAtEachRequest(t, func(t *testing.T, at int, after bool) (requests int, crashed bool) {
+				b := newBed(t, chart, component.ReconcilerOptions{})
+				random := func() map[string]string {
+					list, values := &corev1.ConfigMapList{}, map[string]string{}
+					b.check(b.client.List(t.Context(), list, client.InNamespace(b.namespace)))
+					for _, object := range list.Items {
+						if object.Data["value"] == "new" {
+							values[object.Name] = object.Data["random"]
+						}
+					}
+					return values
+				}
+				if upgrade {
+					b.create(widget.Spec{Values: map[string]string{"value": "old"}})
+					b.until(v1alpha1.StateReady)
+					b.update(func(w *widget.Widget) { w.Spec.Values = next })
+				} else {
+					b.create(widget.Spec{Values: next})
+				}
+				gate, until := b.crashing(chart, component.ReconcilerOptions{}, at, after)
+				var applied map[string]string // at the crash
+				until("the component is ready", func() bool {
+					if gate.HasCrashed() && applied == nil {
+						applied = random()
+					}
+					w := b.get()
+					return w.Status.IsReady() && w.Status.AppliedGeneration == w.Generation
+				})
+				values := random()
+				if values["a"] == "" || values["a"] != values["b"] {
+					t.Errorf("the objects have different values: %v", values)
+				}
+				for name, value := range applied {
+					if value != values[name] {
+						t.Errorf("%s had the value %s, and has %s", name, value, values[name])
+					}
+				}
+				return len(gate.Requests()), gate.HasCrashed()
+			})
+		})
 	}
 }

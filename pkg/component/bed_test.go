@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -207,6 +208,15 @@ func (b *bed) get() *widget.Widget {
 	w := &widget.Widget{}
 	b.check(b.client.Get(b.Context(), b.key("main"), w))
 	return w
+}
+
+// raw returns the component as the server has it.
+func (b *bed) raw() *unstructured.Unstructured {
+	b.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
+	b.check(b.client.Get(b.Context(), b.key("main"), object))
+	return object
 }
 
 func (b *bed) key(name string) client.ObjectKey {

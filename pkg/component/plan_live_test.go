@@ -6,7 +6,9 @@ package component_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +29,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // plan returns a plan, and fails if anything was written for it.
@@ -140,9 +143,7 @@ const previewOf = operatorName + "/preview"
 // question returns a question about the component of the test.
 func (b *bed) question() preview.Question {
 	b.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
-	b.check(b.client.Get(b.Context(), b.key("main"), object))
+	object := b.raw()
 	b.check(unstructured.SetNestedField(object.Object, operatorName, "status", "reconciler"))
 	return preview.Question{Component: object, FieldOwner: "asker"}
 }
@@ -360,4 +361,63 @@ func TestAPreviewCostsFourRequestsAndIsRemoved(t *testing.T) {
 		t.Errorf("the revisions differ in %+v", differences)
 	}
 	b.comesTo(gone)
+}
+
+// TestARequestForAPreviewIsAnsweredAfterACrash kills the operator at every request of an answer. Another operator then answers: once, and
+// with the same plan.
+func TestARequestForAPreviewIsAnsweredAfterACrash(t *testing.T) {
+	for name, edited := range map[string]bool{"as it is stored": false, "edited": true} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			crashAtEachRequest(t, func(t *testing.T, at int, after bool) (requests int, crashed bool) {
+				gate := &wire.Gate{Counts: func(r *http.Request) bool { return isNoEvent(r) && !r.URL.Query().Has("watch") }}
+				b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}, via(gate.Wrap))
+				b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+				stop := b.start(b.manager)
+				b.comesToBeReady()
+				revision, question := b.get().Status.Revision, b.question()
+				if edited {
+					question = b.edited("a", "2")
+				}
+				gate.Aim(at, after, nil)
+				type result struct {
+					answer preview.Answer
+					err    error
+				}
+				answered := make(chan result, 1)
+				go func() {
+					answer, err := preview.Ask(t.Context(), b.client, question)
+					answered <- result{answer, err}
+				}()
+				b.eventually("an answer or a crash", func() error {
+					if len(answered) == 0 && !gate.HasCrashed() {
+						return errors.New("there is none")
+					}
+					return nil
+				})
+				if gate.HasCrashed() {
+					stop()
+					b.restart(manifests.GeneratorFunc(configMaps))
+					b.start(b.manager)
+				}
+				got := <-answered // Ask ends by itself
+				b.check(got.err)
+				var plan component.Plan
+				b.check(json.Unmarshal(got.answer.Plan, &plan))
+				if at == 0 {
+					want = changes(plan)
+				}
+				if diff := cmp.Diff(want, changes(plan)); diff != "" || len(want) > 0 != edited {
+					t.Errorf("the plan (-want +got):\n%s", diff)
+				}
+				if secrets, _ := b.answers(); len(secrets) != 1 {
+					t.Errorf("the Secrets of previews are %v, want one", secrets)
+				}
+				if b.comesToBeReady(); b.get().Status.Revision != revision {
+					t.Errorf("the revision is %d, want %d", b.get().Status.Revision, revision)
+				}
+				return len(gate.Requests()), gate.HasCrashed()
+			})
+		})
+	}
 }

@@ -7,17 +7,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
+	"github.com/corbel-run/corbel/test/wire"
 )
 
 // TestCrash kills the operator at every request of every scenario: before the
@@ -94,30 +99,6 @@ func pointsOf(requests []string) []point {
 		}
 	}
 	return points
-}
-
-// crashAtEachRequest runs a case without a crash of its operator, and then with one at each request. A slice of the cases is run.
-func crashAtEachRequest(t *testing.T, run func(t *testing.T, g *crasher)) {
-	t.Helper()
-	whole := newCrasher(0, false)
-	t.Run("without a crash", func(t *testing.T) { run(t, whole) })
-	cases, points, ran, crashed := slice.FromEnvironment(t), pointsOf(whole.requests()), 0, 0
-	for i, p := range points {
-		if !cases.Has(i) {
-			continue
-		}
-		ran++
-		t.Run(p.String(), func(t *testing.T) {
-			g := newCrasher(p.at, p.after)
-			if run(t, g); g.HasCrashed() {
-				crashed++
-			}
-		})
-	}
-	t.Logf("%d points, %d of them run, %d crashed", len(points), ran, crashed)
-	if len(points) < 3 {
-		t.Errorf("there are only the points %v", points)
-	}
 }
 
 // ending is how a run of a scenario ended.
@@ -282,4 +263,96 @@ func read[V any](t testing.TB, from func(ctx context.Context) (V, error)) (value
 		return err
 	})
 	return value
+}
+
+// crasher counts the requests of an operator and kills it at one of them:
+// from then on no request leaves and no answer arrives.
+type crasher struct {
+	*wire.Gate
+	jobs jobs
+	// armed is set when the requests start to count: what a process does to start is not part of the scenario.
+	armed atomic.Bool
+}
+
+// newCrasher kills the operator at a request, counted from 1; 0 means never. With after, only the answer is lost.
+func newCrasher(at int, after bool) *crasher {
+	c := &crasher{}
+	c.Gate = &wire.Gate{At: at, After: after, Counts: func(r *http.Request) bool { return c.armed.Load() && !isBackground(r) }}
+	return c
+}
+
+// wrap puts the crasher between the operator and the server.
+func (c *crasher) wrap(next http.RoundTripper) http.RoundTripper { return c.Wrap(c.count(next)) }
+
+// count only watches the requests of an operator that does not crash.
+func (c *crasher) count(next http.RoundTripper) http.RoundTripper { return c.jobs.watch(next) }
+
+func (c *crasher) arm() { c.armed.Store(true) }
+
+// requests are the methods of the requests that were counted.
+func (c *crasher) requests() []string {
+	methods := c.Requests()
+	for i, request := range methods {
+		methods[i], _, _ = strings.Cut(request, " ")
+	}
+	return methods
+}
+
+// isBackground reports whether a request is not sent by a reconcile: watches, what informers and
+// watches list, events, and what a client asks about the types of the server.
+func isBackground(r *http.Request) bool {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	discovery := len(parts) <= 2 || parts[0] == "apis" && len(parts) == 3 || parts[0] == "openapi"
+	return discovery || isWatch(r) || isInformer(r) || isOfDependents(r) || isEvent(r)
+}
+
+// isInformer reports whether a request is the manager's list of all Bundles, or the
+// look for Secrets without a component, both of the start.
+func isInformer(r *http.Request) bool {
+	return r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/widgets") || r.URL.Path == "/api/v1/secrets")
+}
+
+// isEvent reports whether a request is an event, which is sent in the background.
+func isEvent(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/events") }
+
+// TestAnOutageOfTheAPIServerIsOvercome kills the API server in the middle of an
+// installation, of an upgrade and of a deletion, starts it again, and expects the
+// same operator to come to the end without help: every object there that is
+// desired, none twice, none left over.
+func TestAnOutageOfTheAPIServerIsOvercome(t *testing.T) {
+	t.Parallel()
+	e := env.New(t, env.Options{})
+	f := &fixture{Client: installBundles(t, e), env: e}
+	f.target = f.Client
+	f.namespace = f.newNamespace(t)
+	cast := newCast(t, f, f.objects(t, append(append([]string{}, lifeOne...), lifeTwo...)))
+	gate := &wire.Gate{Counts: func(r *http.Request) bool { return !isBackground(r) }}
+	f.startWith(t, bundleManifests, gate.Wrap)
+	for _, step := range []struct {
+		name string
+		want []string
+	}{{"install", lifeOne}, {"upgrade", lifeTwo}, {"delete", nil}} {
+		killed := make(chan error, 1)
+		gate.Aim(6, false, func() error { killed <- e.KillAPIServer(); return nil })
+		f.ask(t, succession{}, change{content: step.want})
+		if err := <-killed; err != nil {
+			t.Error(err)
+		}
+		if err := e.RestartAPIServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.settled(t, change{content: step.want})
+		s := &scenario{desired: map[string][]string{"main": step.want}}
+		for _, object := range f.objects(t, step.want) {
+			s.owned = append(s.owned, nameOf(object))
+		}
+		if step.want == nil {
+			s.desired = nil
+		}
+		s.check(t, f, cast, nil)
+		s.checkContent(t, f)
+	}
+	if err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "main"}, &Bundle{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the component: %v", err)
+	}
 }
