@@ -563,6 +563,7 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		text       string
 		annotation string
 		edited     bool
+		unlimited  bool // without the option
 		hooks      []HookFunc[*widget]
 		ready      bool
 		held       bool
@@ -574,6 +575,8 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		"other objects, failed before": {text: "other", held: true, want: fleet.Waiting},
 		"a hook waits":                 {hooks: []HookFunc[*widget]{noteHook("hook")}, ready: true, held: true, want: fleet.Waiting},
 		"other objects are pinned":     {text: "other", annotation: "pin", ready: true, held: true, want: fleet.Pinned},
+		"pinned without the option":    {text: "other", annotation: "pin", unlimited: true, ready: true, held: true, want: fleet.Pinned},
+		"an edit of a pinned one":      {text: "other", annotation: "pin", unlimited: true, edited: true, ready: true},
 		"other objects are promoted":   {text: "other", annotation: "promote", ready: true},
 		"an edit":                      {text: "other", edited: true, ready: true},
 	} {
@@ -591,6 +594,10 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 			o.obj.Annotations = map[string]string{"test.corbel.run/rollout": test.annotation}
 		}
 		o.rollOut(version{digest: "2"})
+		if test.unlimited {
+			o.settings.rollout = nil
+			o.fleet = newFleet(o.steps, o.local, nil)
+		}
 		other := newWidget()
 		other.Name, other.Status.Revision, other.Status.AppliedGeneration = "other", 2, 1
 		other.Status.History = []v1alpha1.RevisionStatus{
@@ -600,10 +607,17 @@ func TestARolloutTakesNoNoticeOfAComponentThatStaysTheSame(t *testing.T) {
 		if _, err := o.reconcile(version{digest: "2", text: test.text}); (err == nil) != test.ready {
 			t.Fatal(name, err)
 		}
-		if held := o.fleet.Turn(client.ObjectKeyFromObject(o.obj)) != ""; held != test.held || o.obj.Status.Revision == 2 != (test.want != "") {
+		turn := o.fleet.Turn(client.ObjectKeyFromObject(o.obj))
+		if held := turn != ""; held != test.held || o.obj.Status.Revision == 2 != (test.want != "") {
 			t.Errorf("%s: held %t, revision %d", name, held, o.obj.Status.Revision)
 		}
-		if got := o.fleet.Member(o.obj, revision.GeneratorID("2"), false); test.want != "" && got.State != test.want {
+		if pinned := turn == "the next version is not applied, because the annotation test.corbel.run/rollout is pin"; pinned != (test.want == fleet.Pinned) {
+			t.Errorf("%s: the turn is %q", name, turn)
+		}
+		if test.want == "" || test.unlimited {
+			continue
+		}
+		if got := o.fleet.Member(o.obj, revision.GeneratorID("2"), false); got.State != test.want {
 			t.Errorf("%s: %s, want %s", name, got.State, test.want)
 		}
 	}

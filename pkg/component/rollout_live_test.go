@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/conditions/conditionstest"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -48,9 +51,8 @@ func (v version) Generate(_ context.Context, _, name string, p types.Unstructura
 
 // The versions of the operators. The second one becomes ready when a user says so.
 var (
-	versionOne    = version{number: "1", ready: "true"}
-	versionTwo    = version{number: "2", ready: "has(self.data.ready)"}
-	versionBroken = version{number: "broken", ready: "false"}
+	versionOne = version{number: "1", ready: "true"}
+	versionTwo = version{number: "2", ready: "has(self.data.ready)"}
 )
 
 // atMost is the option with a maximum.
@@ -294,112 +296,6 @@ func TestAnUpgradeGoesThroughAFleetStepByStep(t *testing.T) {
 	f.checkAllConditions()
 }
 
-func TestABrokenVersionTouchesAsFewComponentsAsAllowed(t *testing.T) {
-	f := newUpgradedFleet(t, 12, widget.Spec{TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: time.Second}}})
-	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(2)}}
-	f.resetRequests()
-	f.run(versionBroken, options)
-	stopped := func(name string) string {
-		condition := conditions.Get(conditions.For(f.widget(name), &f.widget(name).Status.Conditions), v1alpha1.ConditionRolloutStopped)
-		if condition == nil {
-			return ""
-		}
-		return condition.Message
-	}
-	f.eventually("both have the condition", func() bool { return stopped("c00") != "" && stopped("c01") != "" })
-	f.wantWith("broken", "c00", "c01")
-	for _, write := range f.writes() {
-		if strings.HasPrefix(write, "update configmaps") && !strings.HasSuffix(write, " c00") && !strings.HasSuffix(write, " c01") {
-			t.Errorf("write %s", write)
-		}
-	}
-	for _, part := range []string{
-		"the roll-out of the new version has stopped, and 10 components are not updated: 2 components failed, and at most 2 may be unavailable",
-		f.namespace + "/c00: not ready after 1s", f.namespace + "/c01: ", operatorName + "/rollout: ignore",
-	} {
-		if !strings.Contains(stopped("c01"), part) {
-			t.Errorf("the condition lacks %q: %s", part, stopped("c01"))
-		}
-	}
-	f.checkAllConditions()
-	wantOneEvent := func() {
-		t.Helper()
-		if got := f.eventsOf("RolloutStopped"); len(got) != 1 {
-			t.Errorf("events: %q", got)
-		}
-	}
-	f.eventually("an event", func() bool { return len(f.eventsOf("RolloutStopped")) > 0 })
-	wantOneEvent()
-	f.run(versionBroken, options)
-	f.wantWith("broken", "c00", "c01")
-	wantOneEvent()
-
-	// What is ignored gives its place to the next one.
-	f.set("c00", vocabulary.AnnotationRollout, "ignore")
-	f.wantWith("broken", "c00", "c01", "c02")
-	f.eventually("the condition moves on", func() bool { return stopped("c00") == "" && stopped("c01") != "" && stopped("c02") != "" })
-
-	// The version before is rolled out again; those that failed are not ready, and do not block.
-	f.run(versionOne, options)
-	f.eventually("all are ready with version 1", func() bool { return f.count("1", v1alpha1.StateReady) == 12 })
-	if stopped("c01") != "" || stopped("c02") != "" {
-		t.Errorf("the condition stays: %s", stopped("c01"))
-	}
-	if got := results(f.widget("c05")); !slices.Equal(got, []string{"1 Ready"}) {
-		t.Errorf("the history of one that waited is %q", got)
-	}
-	f.checkAllConditions()
-}
-
-func TestCanariesArePinnedPromotedAndRolledOutFirst(t *testing.T) {
-	f := newUpgradedFleet(t, 8, widget.Spec{})
-	for _, name := range []string{"c03", "c06"} {
-		w := &widget.Widget{ObjectMeta: f.object(name)}
-		f.check(f.client.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"canary"}}}`))))
-	}
-	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(3)}}
-	options.Revisions.Rollout.Canaries = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}
-	f.set("c00", vocabulary.AnnotationRollout, "pin")
-	f.set("c07", vocabulary.AnnotationRollout, "promote")
-	f.run(versionTwo, options)
-	f.wantWith("2", "c03", "c06", "c07")
-	if w := f.widget("c00"); !w.Status.IsReady() || !strings.HasSuffix(messageOf(w), "the next version is not applied, because the annotation "+operatorName+"/rollout is pin") {
-		t.Errorf("%q", messageOf(w))
-	}
-	f.becomeReady("c03", "c07")
-	f.wantWith("2", "c03", "c06", "c07")
-	f.becomeReady("c06")
-	f.wantWith("2", "c01", "c02", "c03", "c04", "c06", "c07")
-	f.becomeReady("c01", "c02", "c04")
-	f.wantWith("2", "c01", "c02", "c03", "c04", "c05", "c06", "c07")
-
-	// A pin also counts without the option, until the spec changes.
-	f.run(versionTwo, component.ReconcilerOptions{})
-	f.wantWith("1", "c00")
-	f.set("c00", vocabulary.AnnotationRollout, "never")
-	f.eventually("the mistake is reported", func() bool {
-		return strings.Contains(messageOf(f.widget("c00")), `annotation `+operatorName+`/rollout: "never" must be "pin", "promote" or "ignore"`)
-	})
-	f.set("c00", vocabulary.AnnotationRollout, "pin")
-	f.wantWith("1", "c00")
-	f.edit("c00", "edited")
-	f.wantWith("2", f.names...)
-	f.checkAllConditions()
-}
-
-// eventsOf returns the events of a reason in the namespace.
-func (f *upgradedFleet) eventsOf(reason string) (texts []string) {
-	f.Helper()
-	list := &eventsv1.EventList{}
-	f.check(f.client.List(f.Context(), list, client.InNamespace(f.namespace)))
-	for _, event := range list.Items {
-		if event.Reason == reason {
-			texts = append(texts, event.Regarding.Name+": "+event.Note)
-		}
-	}
-	return texts
-}
-
 func TestMistakesInTheOptionRolloutAreReportedTogether(t *testing.T) {
 	none := 0
 	r := component.NewReconciler[*widget.Widget](operatorName, versionOne, component.ReconcilerOptions{
@@ -423,5 +319,142 @@ func TestMistakesInTheOptionRolloutAreReportedTogether(t *testing.T) {
 	r = component.NewReconciler[*widget.Widget](operatorName, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{Revisions: component.RevisionOptions{Rollout: atMost(1)}})
 	if err := r.SetupWithManager(nil); err == nil || !strings.Contains(err.Error(), "manifests.WithDigest") {
 		t.Errorf("a generator without a digest: %v", err)
+	}
+}
+
+// chartWithCRDs is a chart with a definition in the folder crds, and an instance of it. The definition has a column with the version.
+func chartWithCRDs(t *testing.T, plural, version string) manifests.Generator {
+	t.Helper()
+	kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]
+	files := map[string]string{
+		"Chart.yaml": fmt.Sprintf("apiVersion: v2\nname: parts\nversion: %s\n", version),
+		"crds/parts.yaml": fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s.shared.corbel.run}
+spec:
+  group: shared.corbel.run
+  scope: Namespaced
+  names: {plural: %[1]s, singular: %[2]s, kind: %[3]s, listKind: %[3]sList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns: [{name: v%[4]s, type: string, jsonPath: .metadata.name}]
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, plural, strings.ToLower(kind), kind, version),
+		"templates/part.yaml": fmt.Sprintf("apiVersion: shared.corbel.run/v1\nkind: %s\nmetadata: {name: '{{ .Release.Name }}'}\nspec: {version: %q}\n", kind, version),
+	}
+	fsys := fstest.MapFS{}
+	for name, content := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return must(helm.New(fsys, ".", helm.Options{}))(t)
+}
+
+// sharedFleet are components of such a chart.
+type sharedFleet struct {
+	*upgradedFleet
+	plural string
+}
+
+// newSharedFleet makes components, each with its name as the label name, and starts their operator.
+func newSharedFleet(t *testing.T, plural string, options component.ReconcilerOptions, names ...string) *sharedFleet {
+	t.Helper()
+	f := &sharedFleet{&upgradedFleet{bed: newBed(t, chartWithCRDs(t, plural, "1.0.0"), options), names: names}, plural}
+	for _, name := range names {
+		f.check(f.client.Create(t.Context(), &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"name": name}}}))
+	}
+	f.run(chartWithCRDs(t, plural, "1.0.0"), options)
+	return f
+}
+
+func (f *sharedFleet) isReady(name string) bool {
+	w := f.widget(name)
+	return w.Status.IsReady() && w.Status.AppliedGeneration == w.Generation
+}
+
+func (f *sharedFleet) allReady() bool {
+	return !slices.ContainsFunc(f.names, func(name string) bool { return !f.isReady(name) })
+}
+
+// definition reads the shared definition; nil if there is none.
+func (f *sharedFleet) definition() *unstructured.Unstructured {
+	return f.read(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, client.ObjectKey{Name: f.plural + ".shared.corbel.run"})
+}
+
+// part reads the instance of a component; nil if there is none.
+func (f *sharedFleet) part(name string) *unstructured.Unstructured {
+	kind := strings.ToUpper(f.plural[:1]) + f.plural[1:len(f.plural)-1]
+	return f.read(schema.GroupVersionKind{Group: "shared.corbel.run", Version: "v1", Kind: kind}, f.key(name))
+}
+
+func (f *sharedFleet) read(gvk schema.GroupVersionKind, key client.ObjectKey) *unstructured.Unstructured {
+	f.Helper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(gvk)
+	if err := f.client.Get(f.Context(), key, live); err != nil {
+		return nil
+	}
+	return live
+}
+
+// version returns the version of the instance of a component; empty if there is none.
+func (f *sharedFleet) version(name string) string {
+	part := f.part(name)
+	if part == nil {
+		return ""
+	}
+	version, _, _ := unstructured.NestedString(part.Object, "spec", "version")
+	return version
+}
+
+// column returns the version that the definition is of.
+func (f *sharedFleet) column() string {
+	if f.definition() == nil {
+		return ""
+	}
+	versions, _, _ := unstructured.NestedSlice(f.definition().Object, "spec", "versions")
+	columns, _ := versions[0].(map[string]any)["additionalPrinterColumns"].([]any)
+	return columns[0].(map[string]any)["name"].(string)
+}
+
+// writesOfTheDefinition returns the verbs of the writes that the operator has sent about it.
+func (f *sharedFleet) writesOfTheDefinition() (verbs []string) {
+	for _, write := range f.writes() {
+		if verb, name, _ := strings.Cut(write, " "); name == "customresourcedefinitions "+f.plural+".shared.corbel.run" {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
+}
+
+// TestASharedTypeIsUpgradedWithoutApproval upgrades the operator of a component that waits for an approval: what it keeps is stored, but
+// not the definition. After that the component goes back to its first revision, which downgrades no definition.
+func TestASharedTypeIsUpgradedWithoutApproval(t *testing.T) {
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}}
+	f := newSharedFleet(t, "rivets", options, "main")
+	approve := func() {
+		t.Helper()
+		f.eventually("a plan waits", func() bool { return f.widget("main").Status.Approval != nil })
+		f.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationApprove: f.widget("main").Status.Approval.Hash})
+	}
+	if !f.isReady("main") {
+		f.eventually("it is ready, or waits", func() bool { return f.isReady("main") || f.widget("main").Status.Approval != nil })
+	}
+	if f.widget("main").Status.Approval != nil {
+		approve()
+	}
+	f.eventually("it is ready", f.allReady)
+	version := func() string { return f.version("main") }
+	f.run(chartWithCRDs(t, "rivets", "1.1.0"), options)
+	f.eventually("the definition is upgraded, and the component waits", func() bool {
+		return f.column() == "v1.1.0" && f.widget("main").Status.Approval != nil && version() == "1.0.0"
+	})
+	approve()
+	f.eventually("the component has the next version", func() bool { return f.allReady() && version() == "1.1.0" })
+	f.annotate(map[string]string{operatorName + "/" + vocabulary.AnnotationRollbackTo: "1"})
+	f.eventually("the component has the first version again", func() bool { return version() == "1.0.0" })
+	if got := f.writesOfTheDefinition(); !slices.Equal(got, []string{"create", "update"}) || f.column() != "v1.1.0" {
+		t.Errorf("writes %v, column %s", got, f.column())
 	}
 }

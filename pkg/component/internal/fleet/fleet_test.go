@@ -27,6 +27,8 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
+	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -313,6 +315,10 @@ func storedWidget(namespace, name, history string) unstructured.Unstructured {
 	w.Namespace, w.Name = namespace, name
 	w.Status.History, w.Status.AppliedGeneration = historyFrom(history), 1
 	w.Status.Revision = w.Status.History[0].Revision
+	return stored(w)
+}
+
+func stored(w *widget) unstructured.Unstructured {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w)
 	if err != nil {
 		panic(err)
@@ -347,6 +353,65 @@ func TestTheFleetIsListedWhereTheOperatorMayListIt(t *testing.T) {
 		if !test.fails && !maps.Equal(states, want) {
 			t.Errorf("%s: %v", name, states)
 		}
+	}
+}
+
+// warnings are the events of a roll-out.
+type warnings []string
+
+func (w *warnings) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	*w = append(*w, reason+": "+fmt.Sprintf(note, args...))
+}
+
+// The next process sees in the conditions that the event was sent.
+func TestARolloutThatHasStoppedIsAConditionOfEachFailureAndOneEvent(t *testing.T) {
+	const want = "the roll-out of the new version has stopped, and 2 components are not updated: 2 components failed, and at most 2 may be unavailable: " +
+		"shop/a: it is down; shop/b: it is down; correct the cause, or set the annotation test.corbel.run/rollout: ignore on those that are not to count"
+	var events warnings
+	var requested []string
+	a, b := newWidget(), newWidget()
+	for name, w := range map[string]*widget{"a": a, "b": b} {
+		w.Name, w.Status.AppliedGeneration, w.Status.Revision, w.Status.History = name, 1, 2, historyFrom("2 new Failed, 1 old Ready")
+		w.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Error", Message: "it is down"}}
+	}
+	start := func() *Fleet {
+		l := &lists{items: []unstructured.Unstructured{stored(a), stored(b), storedWidget("shop", "c", "1 old Ready"), storedWidget("shop", "d", "1 old Ready")}}
+		f := newFleet(Lister{Server: l, Cache: l, New: func() identity.Component { return &widget{} }})
+		f.Limits.MaxUnavailable, f.Telemetry = intstr.FromInt32(2), telemetry.New(telemetry.Options{Recorder: &events})
+		f.rollout.request = func(key client.ObjectKey) { requested = append(requested, key.Name) }
+		return f
+	}
+	said := func(w *widget) string {
+		if condition := conditions.Get(identity.Conditions(w), v1alpha1.ConditionRolloutStopped); condition != nil {
+			return condition.Message
+		}
+		return ""
+	}
+	f := start()
+	if err := f.rollout.load(t.Context(), "new"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for _, w := range []*widget{a, b} {
+			f.Report(t.Context(), w, false)
+			if got := said(w); got != want {
+				t.Errorf("the condition of %s is %q", w.Name, got)
+			}
+		}
+		f = start()
+	}
+	if !slices.Equal([]string(events), []string{"RolloutStopped: " + want}) {
+		t.Errorf("events %q", events)
+	}
+
+	// What is ignored gives its place to the next one.
+	f.Report(t.Context(), b, false)
+	requested, a.Annotations = nil, map[string]string{"test.corbel.run/rollout": "ignore"}
+	f.Report(t.Context(), a, false)
+	f.Written(key("a"))
+	f.Report(t.Context(), b, false)
+	if said(a) != "" || said(b) != "" || !slices.Equal(requested, []string{"c", "b"}) {
+		t.Errorf("conditions %q and %q; requested are %v", said(a), said(b), requested)
 	}
 }
 
