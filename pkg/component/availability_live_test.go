@@ -42,7 +42,13 @@ func unprobed(_ context.Context, _, _ string, parameters types.Unstructurable) (
 func (b *bed) rollOut() (w *widget.Widget, after time.Duration) {
 	b.Helper()
 	b.until(v1alpha1.StateProcessing)
-	b.check(b.becomeAvailable())
+	live := &appsv1.Deployment{}
+	b.check(b.client.Get(b.Context(), b.key("api"), live))
+	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		}}
+	b.check(b.client.Status().Update(b.Context(), live))
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		w, result, err := b.reconcile()
 		state, _, message := w.Status.GetState()
@@ -53,19 +59,6 @@ func (b *bed) rollOut() (w *widget.Widget, after time.Duration) {
 			b.Fatalf("%s: %s; %v", state, message, err)
 		}
 	}
-}
-
-// becomeAvailable lets the Deployment be as if all of its pods were ready.
-func (b *bed) becomeAvailable() error {
-	live := &appsv1.Deployment{}
-	if err := b.client.Get(b.Context(), b.key("api"), live); err != nil {
-		return err
-	}
-	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-		}}
-	return b.client.Status().Update(b.Context(), live)
 }
 
 // run lets the only pod of the Deployment have a container in the state.
@@ -92,84 +85,49 @@ func (b *bed) started(restarts int32) corev1.ContainerStatus {
 	return s
 }
 
-// podLists counts the lists of pods since the last resetRequests.
-func (b *bed) podLists() (n int) {
-	b.Helper()
-	for _, e := range b.events()[b.since:] {
-		if e.User == b.user && e.Resource == "pods" && e.Verb == "list" {
-			n++
-		}
-	}
-	return n
-}
-
-func TestAComponentIsReadyOnceItsContainersHaveRunForSomeTime(t *testing.T) {
+func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
 	var hooks int
-	b := newBed(t, manifests.GeneratorFunc(unprobed), component.ReconcilerOptions{}, func(b *bed) {
+	options := component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true, MinReadySeconds: new(20)}}
+	b := newBed(t, manifests.GeneratorFunc(unprobed), options, func(b *bed) {
 		b.reconciler.WithPostReconcileHook(func(context.Context, client.Client, *widget.Widget) error { hooks++; return nil })
 	})
-	// The timeout does not count for a container that has never ended.
-	b.create(widget.Spec{Values: map[string]string{"image": "1"}, TimeoutSpec: component.TimeoutSpec{Timeout: &types.Duration{Duration: 5 * time.Second}}})
-	b.run(b.started(0))
-	b.resetRequests()
-	w, after := b.rollOut()
-	_, reason, message := w.Status.GetState()
-	if want := "Deployment " + b.namespace + "/api: containers without a readiness probe have to run for 10s; pod api-1-x: container api was started less than 10s ago"; message != want || reason != vocabulary.ReasonProcessing {
-		t.Errorf("%s: %s", reason, message)
+	message := func(prefix, what string) string {
+		return prefix + "Deployment " + b.namespace + "/api: containers without a readiness probe have to run for 20s; pod api-1-x: container api was " + what
 	}
-	if after < 8*time.Second || after > 10*time.Second {
+	b.create(widget.Spec{Values: map[string]string{"image": "1"}})
+	b.run(b.started(0))
+	w, after := b.rollOut()
+	if state, _, got := w.Status.GetState(); state != v1alpha1.StateProcessing || got != message("", "started less than 20s ago") {
+		t.Errorf("%s: %s", state, got)
+	}
+	if after < 10*time.Second || after > 20*time.Second {
 		t.Errorf("it is requeued after %s", after)
 	}
 	if diff := cmp.Diff([]string{"1 Processing"}, results(w)); diff != "" || hooks > 0 || w.Status.AppliedGeneration != 0 {
 		t.Errorf("%d hooks, generation %d, history (-want +got):\n%s", hooks, w.Status.AppliedGeneration, diff)
 	}
-	b.forward += 7 * time.Second
-	w, _, err := b.reconcile()
-	if state, _, message := w.Status.GetState(); err != nil || state != v1alpha1.StateProcessing {
-		t.Errorf("after the timeout: %s: %s; %v", state, message, err)
-	}
-	b.forward += 4 * time.Second
-	w, _, err = b.reconcile()
-	if state, _, message := w.Status.GetState(); err != nil || state != v1alpha1.StateReady || hooks != 1 {
-		t.Errorf("%s: %s; %d hooks; %v", state, message, hooks, err)
-	}
-	if n := b.podLists(); n != 3 {
-		t.Errorf("the pods were listed %d times", n)
+	b.forward += 21 * time.Second
+	if w, _, _ = b.reconcile(); !w.Status.IsReady() || hooks != 1 {
+		t.Fatalf("%d hooks; %v", hooks, w.Status.Conditions)
 	}
 
-	// At rest, and of a revision that was ready, nothing is read.
-	b.resetRequests()
-	crash := corev1.ContainerStatus{RestartCount: 1, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
-	b.run(crash)
-	for range 3 {
-		b.forward += 11 * time.Minute
-		w, _, _ = b.reconcile()
-	}
-	if n := b.podLists(); n > 0 || !w.Status.IsReady() {
-		t.Errorf("at rest: %d lists of pods, %s", n, w.Status.State)
-	}
-}
-
-func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(unprobed), component.ReconcilerOptions{Revisions: component.RevisionOptions{RollbackOnFailure: true, MinReadySeconds: new(20)}})
-	b.create(widget.Spec{Values: map[string]string{"image": "1"}})
-	old := b.started(0)
-	old.State.Running.StartedAt = metav1.NewTime(time.Now().Add(-time.Hour))
-	b.run(old)
-	if w, _ := b.rollOut(); !w.Status.IsReady() { // at once
-		t.Fatal(w.Status.Conditions)
-	}
-	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "2" })
-	b.run(b.started(3))
-	w, _ := b.rollOut()
-	message := func(prefix string) string {
-		return prefix + "Deployment " + b.namespace + "/api: containers without a readiness probe have to run for 20s; pod api-1-x: container api was restarted less than 20s ago, after it ended with exit code 1"
-	}
-	if state, _, got := w.Status.GetState(); state != v1alpha1.StateProcessing || got != message("") {
-		t.Errorf("%s: %s", state, got)
-	}
+	// At rest, and of a revision that was ready, no pod is read.
 	crash := b.started(4)
 	crash.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	b.run(crash)
+	b.resetRequests()
+	b.forward += 11 * time.Minute
+	if w, _, _ = b.reconcile(); len(b.sent("pods")) > 0 || !w.Status.IsReady() {
+		t.Errorf("at rest: %v, %s", b.sent("pods"), w.Status.State)
+	}
+
+	b.update(func(w *widget.Widget) { w.Spec.Values["image"] = "2" })
+	b.run(b.started(3))
+	w, _ = b.rollOut()
+	const restarted = "restarted less than 20s ago, after it ended with exit code 1"
+	if state, _, got := w.Status.GetState(); state != v1alpha1.StateProcessing || got != message("", restarted) {
+		t.Errorf("%s: %s", state, got)
+	}
 	b.run(crash)
 	b.forward += time.Minute
 	w, _, _ = b.reconcile()
@@ -179,13 +137,14 @@ func TestACrashLoopIsRolledBackAfterTheTimeout(t *testing.T) {
 	b.forward += 10 * time.Minute
 	b.run(b.started(5))
 	w, _, _ = b.reconcile()
-	if state, reason, got := w.Status.GetState(); state != v1alpha1.StateError || reason != vocabulary.ReasonTimeout || got != message("not ready after 10m0s: ")+"; rolls back to revision 1" {
+	if state, reason, got := w.Status.GetState(); state != v1alpha1.StateError || reason != vocabulary.ReasonTimeout || got != message("not ready after 10m0s: ", restarted)+"; rolls back to revision 1" {
 		t.Errorf("%s, %s: %s", state, reason, got)
 	}
+	old := b.started(0)
 	old.State.Running.StartedAt = metav1.NewTime(time.Now())
 	b.run(old)
-	b.reconcile() // applies the earlier revision
-	w, _ = b.rollOut()
+	b.reconcile()      // applies the earlier revision
+	w, _ = b.rollOut() // ready at once
 	if _, reason, got := w.Status.GetState(); reason != vocabulary.ReasonRolledBack {
 		t.Errorf("%s: %s", reason, got)
 	}
@@ -206,55 +165,6 @@ func deployment() *appsv1.Deployment {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "api", Image: "nowhere.example.com/api:1"}}},
 			},
 		},
-	}
-}
-
-func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(unprobed), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"image": "nowhere.example.com/api:1"}})
-	w := b.until(v1alpha1.StateProcessing)
-	if _, _, message := w.Status.GetState(); !strings.HasPrefix(message, "Deployment "+b.namespace+"/api: ") || strings.Contains(message, "pod") {
-		t.Errorf("message: %s", message)
-	}
-
-	// There are no controllers here; so the test plays them.
-	b.run(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "secret"}}})
-	b.forward = 4 * time.Second
-	b.resetRequests()
-	for range 2 { // the pods are listed again after ten seconds
-		w, _, err := b.reconcile()
-		b.check(err)
-		_, _, message := w.Status.GetState()
-		if !strings.HasSuffix(message, "; pod api-1-x: ImagePullBackOff: image nowhere.example.com/api:1") || b.podLists() != 1 {
-			t.Errorf("message after %d lists of pods: %s", b.podLists(), message)
-		}
-	}
-	b.forward = time.Hour
-	w, _, _ = b.reconcile()
-	if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonTimeout || !strings.Contains(message, "; pod api-1-x: ImagePullBackOff: ") {
-		t.Errorf("after the timeout: %s: %s", reason, message)
-	}
-	b.forward = 4 * time.Second
-
-	live := &appsv1.Deployment{}
-	b.check(b.client.Get(t.Context(), b.key("api"), live))
-	live.Status = appsv1.DeploymentStatus{ObservedGeneration: live.Generation, Replicas: 1, UpdatedReplicas: 1, UnavailableReplicas: 1,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it does not go on"},
-		}}
-	b.check(b.client.Status().Update(t.Context(), live))
-	w = b.until(v1alpha1.StateError) // after the event of the watch
-	if state, reason, message := w.Status.GetState(); reason != vocabulary.ReasonObjectFailed ||
-		!strings.HasPrefix(message, "Deployment "+b.namespace+"/api: the progress deadline is exceeded, ") {
-		t.Errorf("%s, %s: %s", state, reason, message)
-	}
-
-	running := b.started(0)
-	running.State.Running.StartedAt = metav1.NewTime(time.Now().Add(-time.Hour))
-	b.run(running)
-	b.check(b.becomeAvailable())
-	if w = b.until(v1alpha1.StateReady); w.Status.ProcessingSince != nil {
-		t.Error("the timeout goes on while the component is ready")
 	}
 }
 

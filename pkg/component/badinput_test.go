@@ -26,9 +26,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -60,11 +58,6 @@ func annotated(name, annotation, value string) *corev1.ConfigMap {
 	return configMap(name, func(c *corev1.ConfigMap) { c.Annotations = map[string]string{operatorName + "/" + annotation: value} })
 }
 
-// manifest is a row about an object that is no legal dependent; beside it there is a good one.
-func manifest(name string, object client.Object, says ...string) badInput {
-	return badInput{name: name, generator: rendering(configMap("good", nil), object), state: v1alpha1.StateError, reason: vocabulary.ReasonInvalid, says: says}
-}
-
 // read makes an object of text, as generators do that read files.
 func read(text string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
@@ -76,10 +69,8 @@ func read(text string) *unstructured.Unstructured {
 
 func TestBadInputIsOneClearErrorAndNothingIsWritten(t *testing.T) {
 	tests := []badInput{
-		manifest("a policy that does not exist", annotated("a", "update-policy", "sometimes"), "/a: ", "sometimes"),
-		manifest("the definition of the component itself", read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.test.corbel.run}, "+
-			"spec: {group: test.corbel.run, scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true}]}}"),
-			"CustomResourceDefinition widgets.test.corbel.run: ", "cannot manage it itself"),
+		{name: "a policy that does not exist", state: v1alpha1.StateError, reason: vocabulary.ReasonInvalid, says: []string{"/a: ", "sometimes"},
+			generator: rendering(configMap("good", nil), annotated("a", "update-policy", "sometimes"))},
 		{name: "a generator with an error of many lines", state: v1alpha1.StateError, reason: vocabulary.ReasonError, says: []string{"generator: line 1"},
 			generator: manifests.GeneratorFunc(func(context.Context, string, string, types.Unstructurable) ([]client.Object, error) {
 				return nil, errors.New("line 1\n\tline 2\n" + strings.Repeat("x\n", 5000))
@@ -317,11 +308,9 @@ func (b *bed) startLoose() {
 	b.start(manager)
 }
 
-func looseWidget(namespace, name string, spec map[string]any) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+func (b *bed) looseWidget(name string, spec map[string]any) *unstructured.Unstructured {
+	object := b.widgetOf(name, spec)
 	object.SetGroupVersionKind(loose.WithKind("Widget"))
-	object.SetNamespace(namespace)
-	object.SetName(name)
 	return object
 }
 
@@ -343,11 +332,11 @@ func TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong(t *testi
 		{"undecodable", map[string]any{"values": "no map"}, "SpecInvalid", "Widget " + b.namespace + "/undecodable: what is stored does not fit the type of the operator"},
 	}
 	for _, test := range tests {
-		b.check(b.client.Create(t.Context(), looseWidget(b.namespace, test.name, test.spec)))
+		b.check(b.client.Create(t.Context(), b.looseWidget(test.name, test.spec)))
 	}
 	for _, test := range tests {
 		b.comesTo(func() (string, bool) {
-			object := looseWidget(b.namespace, test.name, nil)
+			object := b.looseWidget(test.name, nil)
 			b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 			status := struct {
 				Status widget.Status `json:"status"`
@@ -358,7 +347,7 @@ func TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong(t *testi
 		})
 	}
 	// Once it fits, it works; and at rest nothing is written.
-	object := looseWidget(b.namespace, "undecodable", nil)
+	object := b.looseWidget("undecodable", nil)
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	object.Object["spec"] = map[string]any{"values": values("mended")}
 	b.check(b.client.Update(t.Context(), object))
@@ -372,9 +361,7 @@ func TestAStoredObjectThatCannotBeDecodedStopsNoOtherAndSaysWhatIsWrong(t *testi
 // setStored replaces the status in etcd, past all checks of the server.
 func (b *bed) setStored(change func(status map[string]any)) *unstructured.Unstructured {
 	b.Helper()
-	stored := &unstructured.Unstructured{}
-	stored.SetGroupVersionKind(widget.GroupVersion.WithKind("Widget"))
-	b.check(b.client.Get(b.Context(), b.key("main"), stored))
+	stored := b.raw()
 	status, _, _ := unstructured.NestedMap(stored.Object, "status")
 	change(status)
 	stored.Object["status"] = status
@@ -464,52 +451,6 @@ func (b *bed) comesToState(state v1alpha1.State) {
 	})
 }
 
-func TestAServerThatRefusesToStoreTheStatusIsReportedByAnEvent(t *testing.T) {
-	b := newBed(t, rendering(), component.ReconcilerOptions{})
-	b.startLoose()
-	object := looseWidget(b.namespace, "refused", map[string]any{"values": map[string]any{"a": "1"}})
-	b.check(b.client.Create(t.Context(), object))
-	state := func() (string, bool) {
-		b.check(client.IgnoreNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object)))
-		state, _, _ := unstructured.NestedString(object.Object, "status", "state")
-		return state, state == "Ready"
-	}
-	b.comesTo(state)
-
-	crd := &unstructured.Unstructured{}
-	crd.SetAPIVersion("apiextensions.k8s.io/v1")
-	crd.SetKind("CustomResourceDefinition")
-	crd.SetName("widgets." + loose.Group)
-	setRule := func(rules string) {
-		t.Helper()
-		patch := `[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations", "value": ` + rules + `}]`
-		b.check(b.client.Patch(t.Context(), crd, client.RawPatch("application/json-patch+json", []byte(patch))))
-	}
-	setRule(`[{"rule": "self.metadata.name != 'refused'", "message": "that name is not allowed"}]`)
-	b.comesTo(func() (string, bool) { // until the server knows the rule
-		err := b.client.Create(t.Context(), looseWidget(b.namespace, "refused", nil), client.DryRunAll)
-		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "not allowed")
-	})
-	b.check(b.client.Delete(t.Context(), object))
-	b.wantEvent("WriteRefused", "that name is not allowed")
-	setRule("[]")
-	b.comesTo(func() (string, bool) {
-		err := b.client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
-		return fmt.Sprint(err), apierrors.IsNotFound(err)
-	})
-}
-
-func TestAnUnknownAnnotationOfAComponentIsReportedByAnEvent(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
-	b.annotate(map[string]string{operatorName + "/drift-policy": "repair", "example.com/other": "x"})
-	b.until(v1alpha1.StateReady)
-	b.wantNoEvent("UnknownAnnotation")
-	b.annotate(map[string]string{operatorName + "/aprove": "1", operatorName + "/apply-order": "1"})
-	b.reconcile()
-	b.wantEvent("UnknownAnnotation", operatorName+"/apply-order, "+operatorName+"/aprove; known are abandon, ")
-}
-
 // installVariant installs the type in another group, with a definition that was
 // changed, and returns a scheme in which Widget belongs to that group.
 func installVariant(b *bed, group string, change func(*apiextensionsv1.CustomResourceDefinition)) *runtime.Scheme {
@@ -552,11 +493,8 @@ func TestOutdatedDefinitions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBed(t, rendering(configMap("a", nil)), component.ReconcilerOptions{})
 			scheme := installVariant(b, test.group, test.change)
-			mgr := must(ctrl.NewManager(must(b.env.ConfigFor(b.user, "system:masters"))(t), ctrl.Options{
-				Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-			}))(t)
 			r := component.NewReconciler[*widget.Widget](operatorName, rendering(configMap("a", nil)), component.ReconcilerOptions{})
-			b.check(r.SetupWithManager(mgr))
+			b.check(r.SetupWithManager(b.confined(must(b.env.ConfigFor(b.user, "system:masters"))(t), scheme)))
 			user := must(client.New(b.env.Config(), client.Options{Scheme: scheme}))(t)
 			w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "main"}}
 			b.check(user.Create(t.Context(), w))

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +30,7 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -188,13 +191,55 @@ func TestProgressShortensTheDelayAfterAnError(t *testing.T) {
 	}
 }
 
-func TestANamespaceIsTerminatingOnceItIsBeingDeletedOrGone(t *testing.T) {
-	h, _ := testHandler(t, &fakeEngine{}) // its cluster has the namespace shop
-	if h.deletion.terminating(t.Context(), "shop") != nil {
-		t.Error("a namespace that is not being deleted is terminating")
-	}
-	if gone := h.deletion.terminating(t.Context(), "gone"); gone == nil || gone.Name != "gone" {
-		t.Errorf("a namespace that is gone: %v", gone)
+// TestTheNamespaceOfATenantCanBeDeleted: the namespace controller has removed the rights of the account, and perhaps the account, before
+// the component is gone.
+func TestTheNamespaceOfATenantCanBeDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		elsewhere, account, stays, gone bool
+		released                        bool
+		event                           string
+	}{
+		"all in it":                       {released: true},
+		"all in it, the account is there": {account: true, released: true},
+		"all in it, and it is gone":       {gone: true, released: true},
+		"something elsewhere": {elsewhere: true, released: true, event: "Warning|IdentityGone|Delete|Widget shop/main: orphaned 1 object: ConfigMap far/b; " +
+			"ServiceAccount shop/deployer, which is impersonated, does not exist, and its namespace is being deleted"},
+		"something elsewhere, the account is there":   {elsewhere: true, account: true},
+		"the namespace is not deleted":                {stays: true},
+		"the namespace is not deleted, and elsewhere": {elsewhere: true, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine := &fakeEngine{err: &reconciler.ForbiddenError{Object: "ConfigMap shop/a", Message: "no"}}
+			h, log := testHandler(t, engine, ReconcilerOptions{DefaultServiceAccount: new("deployer")})
+			home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+			if !test.stays {
+				home.Finalizers, home.DeletionTimestamp = []string{"kubernetes"}, new(metav1.Now())
+			}
+			objects := []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "far"}}}
+			if !test.gone {
+				objects = append(objects, home)
+			}
+			if test.account {
+				objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "deployer"}})
+			}
+			h.local = fake.NewFakeClient(objects...)
+			inventory := v1alpha1.Inventory{Format: 1, Items: []v1alpha1.InventoryItem{{Kind: "ConfigMap", Version: "v1", Namespace: "shop", Name: "a"}}}
+			if test.elsewhere {
+				inventory.Items = append(inventory.Items, v1alpha1.InventoryItem{Kind: "ConfigMap", Version: "v1", Namespace: "far", Name: "b"})
+			}
+			engine.outcome.Inventory = inventory
+			obj := deletedWidget(inventory)
+			res, err := h.deletion.delete(t.Context(), obj, noCommit)
+			if (res == result.Success) != test.released || (err == nil) != test.released || isEmpty(obj) != test.released || err != nil && !verdict.IsForbidden(err) {
+				t.Errorf("result %v, error %v, %d objects on record", res, err, obj.Status.Inventory.Count())
+			}
+			if events := strings.Join(log.lines, "\n"); events != test.event {
+				t.Errorf("events %q, want %q", events, test.event)
+			}
+			if about, _ := log.about.(*metav1.PartialObjectMetadata); test.event != "" && (about == nil || about.Kind != "Namespace" || about.Name != "shop") {
+				t.Errorf("the event is about %v", log.about) // none can be made in the namespace
+			}
+		})
 	}
 }
 

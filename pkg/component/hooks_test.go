@@ -7,15 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -150,6 +153,7 @@ type looped struct {
 	client  client.Client
 	handler *handler
 	refused error // the answer to writes of metadata
+	dropped error // the answer to writes of the status
 }
 
 func newLooped(t *testing.T, h *handler, obj *widget) *looped {
@@ -166,12 +170,18 @@ func newLooped(t *testing.T, h *handler, obj *widget) *looped {
 			}
 			return c.Patch(ctx, obj, patch, options...)
 		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			if l.dropped != nil {
+				return l.dropped
+			}
+			return c.SubResource(name).Patch(ctx, obj, patch, options...)
+		},
 	})
 	h.local, l.client = c, c
 	var err error
 	h.sessions, err = session.New(session.Options[Component]{
 		Client: c, Name: h.self.Name, Finalizer: h.self.Finalizer, New: h.author.new, Conditions: conditionsOf,
-		ObservedGenerationAlways: true,
+		ObservedGenerationAlways: true, Recorder: h.telemetry.Recorder,
 	})
 	check(t, err)
 	return l
@@ -187,6 +197,38 @@ func (l *looped) reconcile() (*widget, ctrl.Result, error) {
 	}
 	conditionstest.Check(l, conditionsOf(after))
 	return after, result, err
+}
+
+func TestAServerThatRefusesToStoreTheStatusIsReportedByAnEvent(t *testing.T) {
+	h, log := testHandler(t, &fakeEngine{})
+	l := newLooped(t, h, newWidget())
+	l.dropped = apierrors.NewInvalid(widgetKind, "main", field.ErrorList{field.Invalid(field.NewPath("metadata"), "main", "that name is not allowed")})
+	for range 2 {
+		if _, err := h.reconcile(t.Context(), client.ObjectKeyFromObject(newWidget())); err == nil {
+			t.Error("a status that is not stored is no error")
+		}
+	}
+	refusals := slices.DeleteFunc(slices.Clone(log.lines), func(line string) bool { return !strings.Contains(line, "WriteRefused") })
+	if len(refusals) != 1 || !strings.HasPrefix(refusals[0], "Warning|WriteRefused|") || !strings.Contains(refusals[0], "that name is not allowed") {
+		t.Errorf("events %q", log.lines)
+	}
+}
+
+func TestAnUnknownAnnotationOfAComponentIsReportedByAnEvent(t *testing.T) {
+	h, log := testHandler(t, &fakeEngine{outcome: reconciler.Outcome{Settled: 1, Total: 1}})
+	obj := newWidget()
+	obj.Annotations = map[string]string{"test.corbel.run/drift-policy": "repair", "example.com/other": "x"}
+	l := newLooped(t, h, obj)
+	for i, want := range []string{"", "test.corbel.run/apply-order, test.corbel.run/aprove; known are abandon, "} {
+		obj, _, err := l.reconcile()
+		check(t, err)
+		unknown := slices.DeleteFunc(slices.Clone(log.lines), func(line string) bool { return !strings.HasPrefix(line, "Warning|UnknownAnnotation|") })
+		if len(unknown) != i || !strings.Contains(strings.Join(unknown, "\n"), want) {
+			t.Errorf("events %q, want %q", unknown, want)
+		}
+		obj.Annotations["test.corbel.run/aprove"], obj.Annotations["test.corbel.run/apply-order"] = "1", "1"
+		check(t, l.client.Update(t.Context(), obj))
+	}
 }
 
 // failedState is the state of a component with an error.
@@ -364,6 +406,29 @@ func TestAReconcileThatPlansNothingDoesNotRollBack(t *testing.T) {
 		}
 		if after.Status.Rollback != nil {
 			t.Errorf("it is rolled back: %+v", after.Status.Rollback)
+		}
+	}
+}
+
+func TestAComponentThatIsSuspendedBetweenTwoWavesStopsThereAndGoesOnLater(t *testing.T) {
+	engine := &fakeEngine{outcome: reconciler.Outcome{Total: 2, Settled: 1, Inventory: someInventory, Waiting: []report.Wait{waitFor("/ConfigMap shop/b", "Order", "")}}}
+	h, _ := testHandler(t, engine)
+	l := newLooped(t, h, newWidget())
+	for i, step := range []struct {
+		suspend bool
+		state   v1alpha1.State
+		applied int
+	}{{false, v1alpha1.StateProcessing, 1}, {true, v1alpha1.StateSuspended, 1}, {true, v1alpha1.StateSuspended, 1}, {false, v1alpha1.StateReady, 2}} {
+		obj := &widget{}
+		check(t, l.client.Get(t.Context(), client.ObjectKeyFromObject(newWidget()), obj))
+		obj.Spec.Suspend = step.suspend
+		check(t, l.client.Update(t.Context(), obj))
+		if i == 3 {
+			engine.outcome.Settled, engine.outcome.Waiting = 2, nil
+		}
+		after, _, err := l.reconcile()
+		if err != nil || after.Status.State != step.state || len(engine.applied) != step.applied || len(after.Status.Inventory.Items) != 1 {
+			t.Errorf("step %d: %v, %s; the engine was called %d times", i, err, after.Status.State, len(engine.applied))
 		}
 	}
 }

@@ -174,10 +174,13 @@ func TestTheDeletionOfASuspendedComponentIsNoResume(t *testing.T) {
 }
 
 // eventLog is a recorder that keeps its events.
-type eventLog struct{ lines []string }
+type eventLog struct {
+	lines []string
+	about runtime.Object // the last event
+}
 
-func (l *eventLog) Eventf(_, _ runtime.Object, eventType, reason, action, note string, args ...any) {
-	l.lines = append(l.lines, strings.Join([]string{eventType, reason, action, fmt.Sprintf(note, args...)}, "|"))
+func (l *eventLog) Eventf(about, _ runtime.Object, eventType, reason, action, note string, args ...any) {
+	l.about, l.lines = about, append(l.lines, strings.Join([]string{eventType, reason, action, fmt.Sprintf(note, args...)}, "|"))
 }
 
 func noteAbout(name string) report.Note {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,8 +54,11 @@ func (b *bed) searches() (count int) {
 	return count
 }
 
-// withAccount adds a ServiceAccount if a value asks for it.
+// withAccount adds a ServiceAccount, or fails, if a value asks for it.
 func withAccount(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+	if parameters.(*widget.Spec).Values["fails"] != "" {
+		return nil, errors.New("it is broken")
+	}
 	objects, err := configMaps(ctx, namespace, name, parameters)
 	for i, object := range objects {
 		if object.GetName() == "account" {
@@ -71,10 +72,12 @@ func TestAComponentThatLostItsStatusFindsItsObjectsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		loss   string
 		values int
+		fails  bool // to render, after the loss
 	}{
-		"an empty status":               {statusEmptied, 3},
-		"an inventory that was dropped": {inventoryDropped, 3},
-		"an inventory in Secrets":       {statusEmptied, 30},
+		"an empty status":               {loss: statusEmptied, values: 3},
+		"while nothing can be rendered": {loss: statusEmptied, values: 3, fails: true},
+		"an inventory that was dropped": {loss: inventoryDropped, values: 3},
+		"an inventory in Secrets":       {loss: statusEmptied, values: 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, manifests.GeneratorFunc(withAccount), component.ReconcilerOptions{}, smallStatus)
@@ -97,6 +100,11 @@ func TestAComponentThatLostItsStatusFindsItsObjectsAgain(t *testing.T) {
 				delete(w.Spec.Values, "config-00")
 				delete(w.Spec.Values, "account") // of this type, nothing is rendered any more
 			})
+			if test.fails {
+				b.update(func(w *widget.Widget) { w.Spec.Values["fails"] = "1" })
+				b.until(v1alpha1.StateError)
+				b.update(func(w *widget.Widget) { delete(w.Spec.Values, "fails") })
+			}
 			b.anew()
 			b.resetRequests()
 			w := b.until(v1alpha1.StateReady)
@@ -124,26 +132,6 @@ func TestAComponentThatLostItsStatusFindsItsObjectsAgain(t *testing.T) {
 			}
 		})
 	}
-}
-
-// As long as nothing could be rendered, it is not forgotten that the status was lost.
-func TestALostStatusIsNotForgottenWhileNothingCanBeRendered(t *testing.T) {
-	var broken atomic.Bool
-	b := newBed(t, manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-		if broken.Load() {
-			return nil, errors.New("it is broken")
-		}
-		return configMaps(ctx, namespace, name, parameters)
-	}), component.ReconcilerOptions{})
-	b.create(widget.Spec{Values: many(0, 2)})
-	b.until(v1alpha1.StateReady)
-	b.patchStatus(statusEmptied)
-	b.update(func(w *widget.Widget) { delete(w.Spec.Values, "config-00") })
-	broken.Store(true)
-	b.until(v1alpha1.StateError)
-	broken.Store(false)
-	b.until(v1alpha1.StateReady)
-	b.wantNone("config-00")
 }
 
 func TestAComponentThatLostItsStatusIsDeletedWithItsObjects(t *testing.T) {
@@ -258,104 +246,6 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 			}
 			if left := b.left(); len(left) > 0 {
 				t.Errorf("left: %v", left)
-			}
-		})
-	}
-}
-
-// scattered renders a ConfigMap for each value, in the namespace that is the value.
-func scattered(_ context.Context, namespace, _ string, p types.Unstructurable) (objects []client.Object, err error) {
-	values := p.(*widget.Spec).Values
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		object := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: values[name], Name: name}}
-		objects = append(objects, object)
-	}
-	return objects, nil
-}
-
-// account makes a service account and lets it write ConfigMaps in namespaces; the RoleBindings are returned.
-func (b *bed) account(name string, namespaces ...string) (account client.Object, bindings []client.Object) {
-	b.Helper()
-	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
-	b.check(b.client.Create(b.Context(), account))
-	for _, namespace := range namespaces {
-		meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-		binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: b.namespace, Name: name}}}
-		b.check(b.client.Create(b.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule("", "configmaps", "*")}}))
-		b.check(b.client.Create(b.Context(), binding))
-		bindings = append(bindings, binding)
-	}
-	return account, bindings
-}
-
-// TestTheNamespaceOfATenantCanBeDeleted: the namespace controller has removed the rights of the account, and perhaps the
-// account, before the component is gone. Here no controller removes anything.
-func TestTheNamespaceOfATenantCanBeDeleted(t *testing.T) {
-	for name, test := range map[string]struct {
-		elsewhere, keepsAccount, keepsNamespace bool
-		released                                bool
-		event                                   string
-	}{
-		"all in it":                                   {released: true},
-		"all in it, the account is there":             {keepsAccount: true, released: true},
-		"something elsewhere":                         {elsewhere: true, released: true, event: "orphaned 1 object: ConfigMap NAMESPACE/far; ServiceAccount "},
-		"something elsewhere, the account is there":   {elsewhere: true, keepsAccount: true},
-		"the namespace is not deleted":                {keepsNamespace: true},
-		"the namespace is not deleted, and elsewhere": {elsewhere: true, keepsNamespace: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t, manifests.GeneratorFunc(scattered), component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
-			b.auditOptions.IdentityGone = test.event != ""
-			other := b.newNamespace()
-			account, bindings := b.account("deployer", b.namespace, other)
-			values := map[string]string{"near": b.namespace}
-			if test.elsewhere {
-				values["far"] = other
-			}
-			b.create(widget.Spec{Values: values})
-			b.until(v1alpha1.StateReady)
-			for _, binding := range bindings {
-				b.check(b.client.Delete(t.Context(), binding))
-			}
-			if !test.keepsAccount {
-				b.check(b.client.Delete(t.Context(), account))
-			}
-			if !test.keepsNamespace {
-				b.check(b.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}))
-			}
-			b.check(b.client.Delete(t.Context(), b.get()))
-			if !test.released {
-				b.eventually("the deletion is forbidden", func() error {
-					w, _, _ := b.reconcile()
-					if _, reason, message := w.Status.GetState(); reason != vocabulary.ReasonForbidden {
-						return fmt.Errorf("%s: %s", reason, message)
-					}
-					return nil
-				})
-				b.update(func(w *widget.Widget) { w.Annotations = map[string]string{operatorName + "/abandon": "true"} })
-			}
-			b.untilGone()
-			// The event is about the namespace, in which none can be made any more.
-			said := func() error {
-				list := &eventsv1.EventList{}
-				b.check(b.client.List(t.Context(), list, client.InNamespace("default")))
-				for _, event := range list.Items {
-					if event.Reason == "IdentityGone" && event.Regarding.Name == b.namespace && strings.Contains(event.Note, strings.ReplaceAll(test.event, "NAMESPACE", other)) {
-						return nil
-					}
-				}
-				return errors.New("it is not there")
-			}
-			if test.event != "" {
-				b.eventually("event IdentityGone", said)
-			} else if said() == nil {
-				t.Error("event IdentityGone, and nothing is orphaned")
-			}
-			for name, namespace := range values {
-				if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}); err != nil {
-					t.Errorf("the operator deleted what it may not: %v", err)
-				}
 			}
 		})
 	}

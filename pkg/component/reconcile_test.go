@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,6 +143,38 @@ func TestTimeoutCountsFromTheLastChange(t *testing.T) {
 	engine.outcome.Waiting, engine.outcome.Settled = waiting, 0
 	expect(400*time.Second, v1alpha1.StateProcessing, vocabulary.ReasonProcessing)
 	expect(460*time.Second, v1alpha1.StateError, vocabulary.ReasonTimeout)
+}
+
+func TestThePodExplainsTheTimeoutAndWhatFailsIsAnError(t *testing.T) {
+	engine := &fakeEngine{outcome: reconciler.Outcome{Total: 1}}
+	h, _ := testHandler(t, engine)
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "api", Labels: map[string]string{"app": "api"}}
+	pull := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "secret"}}
+	h.targets.(*fakeTargets).target.Client = fake.NewFakeClient(
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: meta.Labels}}},
+		&corev1.Pod{ObjectMeta: meta, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "api", State: pull}}}},
+	)
+	start, obj := h.now(), newWidget()
+	for _, step := range []struct {
+		at              time.Duration
+		wait            report.WaitReason
+		reason, message string
+	}{
+		{0, report.WaitReady, vocabulary.ReasonProcessing, "Deployment shop/api: 0 of 1"},
+		{4 * time.Second, report.WaitReady, vocabulary.ReasonProcessing, "Deployment shop/api: 0 of 1; pod api: ImagePullBackOff"},
+		{time.Hour, report.WaitReady, vocabulary.ReasonTimeout, "not ready after 10m0s: Deployment shop/api: 0 of 1; pod api: ImagePullBackOff"},
+		{2 * time.Hour, report.WaitFailed, vocabulary.ReasonObjectFailed, "Deployment shop/api: 0 of 1"},
+	} {
+		h.now = func() time.Time { return start.Add(step.at) }
+		if step.wait == report.WaitFailed {
+			obj.Generation++ // the timeout starts again
+		}
+		engine.outcome.Waiting = []report.Wait{waitFor("apps/Deployment shop/api", string(step.wait), "0 of 1")}
+		reconcileOnce(t, h, obj)
+		if _, reason, message := obj.GetStatus().GetState(); reason != step.reason || message != step.message {
+			t.Errorf("after %s: %s: %s", step.at, reason, message)
+		}
+	}
 }
 
 // The timeout does not count for a container that has never ended.
