@@ -214,9 +214,7 @@ func TestAComponentThatChangesItsShardLosesNothingOfAnInventoryInSecrets(t *test
 					b.reconciler = operator
 					b.resetRequests()
 					b.reconcile()
-					if writes := b.writes(); len(writes) > 0 {
-						t.Errorf("of shard %s, the operator of shard %s writes %v", step.shard, shard, writes)
-					}
+					b.wantNoWrites(fmt.Sprintf("of shard %s, the operator of shard %s writes", step.shard, shard))
 				}
 				b.reconciler = operators[step.shard]
 				if b.reconciler == nil {

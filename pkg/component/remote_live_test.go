@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -227,19 +226,16 @@ func (b *remoteBed) writesThere() []string {
 }
 
 // expect reconciles until the component says this.
-func (b *remoteBed) expect(reason, message string) *widget.Widget {
+func (b *remoteBed) expect(reason, message string) (w *widget.Widget) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		w, result, err := b.reconcile()
-		_, got, text := w.Status.GetState()
-		if got == reason && strings.Contains(text, message) {
-			return w
+	b.eventually(reason+": "+message, func() (err error) {
+		w, _, err = b.reconcile()
+		if _, got, text := w.Status.GetState(); got != reason || !strings.Contains(text, message) {
+			return fmt.Errorf("%s: %s; %v", got, text, err)
 		}
-		if time.Now().After(deadline) {
-			b.Fatalf("%s: %s; %+v, %v; want %s: %s", got, text, result, err, reason, message)
-		}
-		time.Sleep(min(max(result.RequeueAfter, 10*time.Millisecond), 200*time.Millisecond))
-	}
+		return nil
+	})
+	return w
 }
 
 func TestBadKubeconfigsTouchNothing(t *testing.T) {

@@ -296,24 +296,22 @@ func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 }
 
 func TestADelayedReconcileIsOnTheFastPathOnlyWhenItIsDue(t *testing.T) {
-	key := client.ObjectKey{Namespace: "shop", Name: "main"}
-	q := New()
-	q.RequestFast(key, time.Hour)
-	q.RequestFast(key, 200*time.Millisecond) // sooner counts
-	q.RequestFast(key, time.Hour)
-	if q.StartReconcile(key); q.IsFast(key) || len(q.Drain()) > 0 {
-		t.Error("a reconcile before it is due is on the fast path")
-	}
-	deadline := time.Now().Add(2 * time.Minute)
-	for len(q.Drain()) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("it is not due")
+	synctest.Test(t, func(t *testing.T) {
+		key := client.ObjectKey{Namespace: "shop", Name: "main"}
+		q := New()
+		q.RequestFast(key, time.Hour)
+		q.RequestFast(key, 200*time.Millisecond) // sooner counts
+		q.RequestFast(key, time.Hour)
+		if q.StartReconcile(key); q.IsFast(key) || len(q.Drain()) > 0 {
+			t.Error("a reconcile before it is due is on the fast path")
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if q.StartReconcile(key); !q.IsFast(key) || len(q.delayed) > 0 {
-		t.Error("the reconcile that is due is not on the fast path, or something is left")
-	}
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		due := len(q.Drain()) > 0
+		if q.StartReconcile(key); !due || !q.IsFast(key) || len(q.delayed) > 0 {
+			t.Error("the reconcile that is due is not on the fast path, or something is left")
+		}
+	})
 }
 
 func TestWithWatchesOfTheBuilderEveryReconcileIsFull(t *testing.T) {
