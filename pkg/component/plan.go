@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -118,11 +117,10 @@ func (r *Reconciler[T]) Plan(ctx context.Context, request PlanRequest[T]) (Plan,
 	}
 	asked := planRequest{PlanRequest: PlanRequest[Component]{Key: request.Key, Manifest: request.Manifest, Delete: request.Delete, Generator: request.Generator}}
 	if request.Manifest == nil && !renders.IsNil(request.Edited) {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(request.Edited)
-		if err != nil {
+		asked.Manifest, asked.replacesMetadata = &unstructured.Unstructured{}, true
+		if err := convert(request.Edited, &asked.Manifest.Object); err != nil {
 			return Plan{}, fmt.Errorf("the edited %s %s: %w", running.handler.self.Kind.Kind, request.Key, err)
 		}
-		asked.Manifest, asked.replacesMetadata = &unstructured.Unstructured{Object: content}, true
 		asked.Manifest.SetGroupVersionKind(running.handler.self.Kind)
 	}
 	return running.handler.planner.plan(ctx, asked)
@@ -279,7 +277,7 @@ func (pl *planner) planned(ctx context.Context, request planRequest) (obj Compon
 	}
 	obj = pl.author.new()
 	unstructured.RemoveNestedField(asked.Object, "status")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asked.Object, obj); err != nil {
+	if err := convert(asked.Object, obj); err != nil {
 		return stored, "", fmt.Errorf("the edited %s %s: %w", pl.self.Kind.Kind, request.Key, err)
 	}
 	*obj.GetStatus() = *stored.GetStatus().DeepCopy()
@@ -292,6 +290,15 @@ func (pl *planner) planned(ctx context.Context, request planRequest) (obj Compon
 		obj.SetDeletionTimestamp(stored.GetDeletionTimestamp())
 	}
 	return obj, incomplete, nil
+}
+
+// convert converts a value as a client of the API server does: the converter of apimachinery panics on some types of authors.
+func convert(from, into any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return utiljson.Unmarshal(text, into)
 }
 
 // planApply plans like createOrUpdate.
