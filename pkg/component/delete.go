@@ -8,13 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -387,12 +387,8 @@ func (d *deleter) detachOrphans(ctx context.Context, obj Component, commit sessi
 	if !orphan {
 		return nil
 	}
-	annotations := maps.Clone(obj.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[d.self.Annotation(v1alpha1.AnnotationManagementPolicy)] = "detach-on-delete"
-	obj.SetAnnotations(annotations)
+	detach := map[string]string{d.self.Annotation(v1alpha1.AnnotationManagementPolicy): "detach-on-delete"}
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), detach))
 	if err := commit(ctx); err != nil {
 		return err
 	}

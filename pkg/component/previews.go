@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -330,7 +329,7 @@ func (p *previews) finish(key client.ObjectKey, of *previewsOf, deleted bool, no
 
 // removeAnnotation removes the annotation of a component if it is still the last one that was seen.
 func (p *previews) removeAnnotation(ctx context.Context, key client.ObjectKey, of *previewsOf) error {
-	path := "/metadata/annotations/" + strings.ReplaceAll(p.self.Name, "~", "~0") + "~1" + vocabulary.AnnotationPreview
+	path := "/metadata/annotations/" + p.self.Name + "~1" + vocabulary.AnnotationPreview
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": of.owner.UID},
 		{"op": "test", "path": path, "value": of.asked},
