@@ -15,8 +15,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -203,12 +205,7 @@ const reconcileAt = "reconcile.fluxcd.io/requestedAt"
 
 // requestReconcile makes the component ask for a reconcile.
 func (i *Installed[T]) requestReconcile() {
-	annotations := i.Component.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[reconcileAt] = time.Now().Format(time.RFC3339Nano)
-	i.Component.SetAnnotations(annotations)
+	i.Component.SetAnnotations(labels.Merge(i.Component.GetAnnotations(), map[string]string{reconcileAt: time.Now().Format(time.RFC3339Nano)}))
 }
 
 // read reads the component.
@@ -310,27 +307,23 @@ func (i *Installed[T]) poll(t testing.TB, what string, check func(ctx context.Co
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	var last error
-	for {
+	var last, broken error
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
 		if err == nil {
-			return
+			return true, nil
 		}
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}
-		if broken := i.broken(); broken != nil {
-			t.Fatalf("while waiting for %s: %v; before: %v", what, broken, last)
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited %s for %s: %v", timeout, what, last)
-		case <-ticker.C:
-		}
+		broken = i.broken()
+		return false, broken
+	})
+	switch {
+	case broken != nil:
+		t.Fatalf("while waiting for %s: %v; before: %v", what, broken, last)
+	case err != nil:
+		t.Fatalf("waited %s for %s: %v", timeout, what, last)
 	}
 }
 
