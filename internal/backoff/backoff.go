@@ -162,7 +162,6 @@ func Retried(err error) error {
 // retried has no Unwrap, because errors.As would find the hidden error.
 type retried struct{ err error }
 
-// Error implements error.
 func (r retried) Error() string { return r.err.Error() }
 
 // Is finds everything but a terminal error.

@@ -54,7 +54,6 @@ func Bounded(inner Recorder) Recorder { return bounded{inner} }
 
 type bounded struct{ inner Recorder }
 
-// Eventf implements Recorder.
 func (b bounded) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	b.inner.Eventf(regarding, related, eventType,
 		cut(reason, maxReason), cut(cmp.Or(action, reason), maxAction), "%s", cut(confidential.Filter(fmt.Sprintf(note, args...)), maxNote))

@@ -33,7 +33,6 @@ const (
 // metadataSource reads the resourceVersions of objects.
 type metadataSource struct{ client metadata.ResourceInterface }
 
-// List implements Source.
 func (s metadataSource) List(ctx context.Context, options metav1.ListOptions) (map[types.NamespacedName]string, metav1.ListMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
@@ -48,12 +47,10 @@ func (s metadataSource) List(ctx context.Context, options metav1.ListOptions) (m
 	return versions, page.ListMeta, nil
 }
 
-// Watch implements Source.
 func (s metadataSource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	return s.client.Watch(ctx, options)
 }
 
-// Convert implements Source.
 func (s metadataSource) Convert(object runtime.Object) (string, bool) {
 	found, err := meta.Accessor(object)
 	if err != nil {
@@ -147,12 +144,10 @@ func (i *informer) Replace(versions map[types.NamespacedName]string, progress st
 	i.compareAll()
 }
 
-// Set implements Handler.
 func (i *informer) Set(object types.NamespacedName, _, version string) {
 	i.set(object, version, version)
 }
 
-// Delete implements Handler.
 func (i *informer) Delete(object types.NamespacedName, _, version string) {
 	i.set(object, "", version)
 }
@@ -174,7 +169,6 @@ func (i *informer) set(object types.NamespacedName, version, progress string) {
 	i.notify(object, version)
 }
 
-// Progress implements Handler.
 func (i *informer) Progress(progress string) {
 	i.manager.mu.Lock()
 	defer i.manager.mu.Unlock()

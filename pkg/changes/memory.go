@@ -284,20 +284,17 @@ type listener struct {
 
 var _ handler.EventHandler = (*listener)(nil)
 
-// Create implements handler.EventHandler.
 func (l *listener) Create(ctx context.Context, e event.CreateEvent, q queue) {
 	l.memory.appeared(e.Object)
 	l.next.Create(ctx, e, q)
 }
 
-// Update implements handler.EventHandler.
 func (l *listener) Update(ctx context.Context, e event.UpdateEvent, q queue) {
 	if l.memory.replaced(e.ObjectOld, e.ObjectNew) {
 		l.next.Update(ctx, e, q)
 	}
 }
 
-// Delete implements handler.EventHandler.
 func (l *listener) Delete(ctx context.Context, e event.DeleteEvent, q queue) {
 	l.memory.disappeared(e.Object)
 	l.next.Delete(ctx, e, q)

@@ -89,7 +89,6 @@ func (l *limiter) When(request reconcile.Request) time.Duration {
 	return max(delay, time.Millisecond)
 }
 
-// Forget implements workqueue.TypedRateLimiter.
 func (l *limiter) Forget(request reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

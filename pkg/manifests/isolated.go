@@ -100,7 +100,6 @@ type isolated struct {
 	err         error // a mistake in its making
 }
 
-// Generate implements Generator.
 func (i *isolated) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if subprocess.IsChild() {
 		// An isolated generator inside of another one.

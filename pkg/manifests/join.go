@@ -40,7 +40,6 @@ func (j joined) Generate(ctx context.Context, namespace, name string, parameters
 	return all, nil
 }
 
-// AddToScheme implements types.SchemeBuilder.
 func (j joined) AddToScheme(scheme *runtime.Scheme) error {
 	return j.each(func(g Generator) error { return renders.AddToScheme(g, scheme) })
 }

@@ -64,7 +64,6 @@ func (t *transformed) transformObjects(ctx context.Context, namespace, name stri
 	return objects, err // nil after an error
 }
 
-// AddToScheme implements types.SchemeBuilder.
 func (t *transformed) AddToScheme(scheme *runtime.Scheme) error {
 	return renders.AddToScheme(t.generator, scheme)
 }

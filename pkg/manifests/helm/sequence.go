@@ -370,7 +370,6 @@ func starts(names []string, needs map[string][]string, height map[string]int) (m
 // separated by commas.
 type nameList []string
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (l *nameList) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err == nil {

@@ -139,7 +139,6 @@ type counted struct {
 	inspection *inspection
 }
 
-// Read implements io.Reader.
 func (c *counted) Read(buffer []byte) (int, error) {
 	if c.inspection.left < 0 {
 		return 0, errTooLarge

@@ -145,13 +145,10 @@ const mask = "<hidden>"
 
 func hide(state fmt.State) { _, _ = io.WriteString(state, mask) }
 
-// Format implements fmt.Formatter.
 func (maskedText) Format(state fmt.State, _ rune) { hide(state) }
 
-// Format implements fmt.Formatter.
 func (maskedNumber) Format(state fmt.State, _ rune) { hide(state) }
 
-// Format implements fmt.Formatter.
 func (maskedList) Format(state fmt.State, _ rune) { hide(state) }
 
 // masked returns a copy of the table with values that do not print.

@@ -46,7 +46,6 @@ func NewGenerator(f Function) (manifests.Generator, error) {
 // Source names the kind of the generator.
 func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "krm"} }
 
-// Generate implements manifests.Generator.
 func (g *generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err

@@ -125,7 +125,6 @@ func (in input) checked(t *tree, folder string, limits Limits) (*checkedBuild, e
 // Source names the kind of the generator.
 func (g *generator) Source() v1alpha1.Source { return v1alpha1.Source{Generator: "kustomize"} }
 
-// Generate implements manifests.Generator.
 func (g *generator) Generate(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
 	if g.err != nil {
 		return nil, g.err

@@ -114,7 +114,6 @@ func parsePatch(position string, given v1alpha1.Patch) (parsed patch, err error)
 	return parsed, nil
 }
 
-// TransformObjects implements manifests.ObjectTransformer.
 func (p *patcher) TransformObjects(namespace, name string, objects []client.Object) ([]client.Object, error) {
 	return p.TransformObjectsContext(context.Background(), namespace, name, objects)
 }

@@ -165,7 +165,6 @@ type stderr struct {
 	line  []byte
 }
 
-// Write implements io.Writer.
 func (s *stderr) Write(p []byte) (int, error) {
 	for _, b := range p {
 		if b == '\n' {
