@@ -34,37 +34,6 @@ func Jitter(delay time.Duration, fraction, random float64) time.Duration {
 // Random returns a number in [0, 1). It needs no seed and is safe for concurrent use.
 func Random() float64 { return rand.Float64() }
 
-// Activity gives every key delays that grow while nothing happens. It is the fallback
-// below event-driven waiting: delays are short as long as there is progress, and a key
-// that waits for hours costs next to nothing. It is safe for concurrent use.
-type Activity[K comparable] struct {
-	mu          sync.Mutex
-	attempts    map[K]int
-	base, limit time.Duration
-}
-
-// NewActivity returns an Activity with delays that double from base to limit.
-func NewActivity[K comparable](base, limit time.Duration) *Activity[K] {
-	return &Activity[K]{attempts: map[K]int{}, base: base, limit: limit}
-}
-
-// Next returns the next delay of the key.
-func (a *Activity[K]) Next(key K) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	attempt := a.attempts[key]
-	a.attempts[key]++
-	return Delay(attempt, a.base, a.limit)
-}
-
-// Reset drops the state of the key: it made progress, so that its next delay is the shortest again,
-// or it does not exist any more.
-func (a *Activity[K]) Reset(key K) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.attempts, key)
-}
-
 // Streak counts attempts in a row that came to nothing. The zero value has none. It is
 // safe for concurrent use.
 type Streak struct{ attempts atomic.Int32 }

@@ -96,22 +96,6 @@ func TestRateLimiterJitterIsAtMostATenth(t *testing.T) {
 	}
 }
 
-func TestActivity(t *testing.T) {
-	a := NewActivity[string](50*ms, 10*time.Second)
-	var got []time.Duration
-	for range 10 {
-		got = append(got, a.Next("x"))
-	}
-	want := []time.Duration{50 * ms, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 10 * time.Second, 10 * time.Second}
-	check.Equal(t, want, got)
-	check.SameNamed(t, "keys are not counted apart", 50*ms, a.Next("y"))
-	a.Reset("x")
-	check.SameNamed(t, "progress does not make the delay short again", 50*ms, a.Next("x"))
-	a.Reset("x")
-	a.Reset("y")
-	check.SameNamed(t, "something is kept about a key that was reset", 0, len(a.attempts))
-}
-
 func TestAStreakGetsSlowerUntilItEnds(t *testing.T) {
 	var s Streak
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second} {

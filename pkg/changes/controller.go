@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,16 +101,16 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finali
 		return err
 	}
 	r := &runner{
-		reconciler: c.reconciler,
-		policy:     options.RetryPolicy,
-		interval:   options.ResyncInterval,
-		finalizers: &finalizerWriter{ownFinalizers: finalizers, client: mgr.GetClient(), reader: mgr.GetAPIReader(), kind: gvk.GroupKind(), owner: c.name},
-		memory:     newMemory(options.Changed, finalizers),
-		limiter:    newLimiter(),
-		activity:   backoff.NewActivity[client.ObjectKey](writeRetryInitial, defaultRetryMax),
-		gaveUp:     gaveUp(c.name, events.NewRecorder(mgr, c.name)),
-		now:        time.Now,
-		random:     backoff.Random,
+		reconciler:  c.reconciler,
+		policy:      options.RetryPolicy,
+		interval:    options.ResyncInterval,
+		finalizers:  &finalizerWriter{ownFinalizers: finalizers, client: mgr.GetClient(), reader: mgr.GetAPIReader(), kind: gvk.GroupKind(), owner: c.name},
+		memory:      newMemory(options.Changed, finalizers),
+		limiter:     newLimiter(),
+		writeDelays: workqueue.NewTypedItemExponentialFailureRateLimiter[client.ObjectKey](writeRetryInitial, defaultRetryMax),
+		gaveUp:      gaveUp(c.name, events.NewRecorder(mgr, c.name)),
+		now:         time.Now,
+		random:      backoff.Random,
 	}
 	settings := options.Controller
 	settings.Reconciler, settings.RateLimiter = r, r.limiter

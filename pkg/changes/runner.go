@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,10 +31,11 @@ type runner struct {
 	finalizers *finalizerWriter
 	memory     *memory
 	limiter    *limiter
-	activity   *backoff.Activity[client.ObjectKey]
-	gaveUp     func(obj client.Object, action ReconcileAction) // informs users
-	now        func() time.Time
-	random     func() float64
+	// writeDelays are the delays after our own writes that were refused.
+	writeDelays workqueue.TypedRateLimiter[client.ObjectKey]
+	gaveUp      func(obj client.Object, action ReconcileAction) // informs users
+	now         func() time.Time
+	random      func() float64
 }
 
 var _ reconcile.Reconciler = (*runner)(nil)
@@ -45,7 +47,7 @@ func (r *runner) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	for {
 		s, ok := r.memory.next(key, r.now())
 		if !ok {
-			r.activity.Reset(key)
+			r.writeDelays.Forget(key)
 			return reconcile.Result{}, nil
 		}
 		result, done, err := r.reconcileOne(ctx, key, s)
@@ -84,7 +86,7 @@ func (r *runner) reconcileOne(ctx context.Context, key client.ObjectKey, s subje
 		result, err = r.writeFailed(ctx, key, err)
 		return result, false, err
 	}
-	r.activity.Reset(key)
+	r.writeDelays.Forget(key)
 	return reconcile.Result{}, true, nil
 }
 
@@ -179,7 +181,7 @@ func (r *runner) failed(key client.ObjectKey, s subject, action ReconcileAction,
 
 // writeFailed requeues the object after one of our own writes was refused.
 func (r *runner) writeFailed(ctx context.Context, key client.ObjectKey, err error) (reconcile.Result, error) {
-	delay := r.activity.Next(key)
+	delay := r.writeDelays.When(key)
 	// Invalid is also the answer if another client moved our finalizers in the list. Then it does
 	// not last.
 	moved := apierrors.IsInvalid(err) && delay < time.Second

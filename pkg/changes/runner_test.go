@@ -112,7 +112,7 @@ func TestNothingIsCalledBeforeTheFinalizersAreOnTheServer(t *testing.T) {
 	if err := s.finalizers.client.Get(t.Context(), testKey, stored); err != nil || !slices.Equal(stored.Finalizers, []string{"other.example.com/x", testFinalizer}) {
 		t.Errorf("finalizers %v, %v", stored.Finalizers, err)
 	}
-	check.SameNamed(t, "after success the next conflict would wait for", writeRetryInitial, s.activity.Next(testKey))
+	check.SameNamed(t, "after success the next conflict would wait for", writeRetryInitial, s.writeDelays.When(testKey))
 	// The cache does not know yet.
 	s.version = ""
 	withFinalizers := configMap(string(stored.UID), "1", "b", "other.example.com/x", testFinalizer, testFinalizer+pendingSuffix)

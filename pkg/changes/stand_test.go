@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apitypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/test/check"
 )
 
@@ -59,10 +59,10 @@ func newStand(t *testing.T, opinionated bool) *stand {
 	}
 	s.runner = &runner{
 		policy: FixedRetryPolicy(time.Second), memory: newMemory(changed, finalizers), limiter: newLimiter(),
-		finalizers: &finalizerWriter{ownFinalizers: finalizers, client: server, reader: server, kind: schema.GroupKind{Kind: "ConfigMap"}, owner: "test"},
-		activity:   backoff.NewActivity[client.ObjectKey](writeRetryInitial, defaultRetryMax),
-		gaveUp:     func(_ client.Object, action ReconcileAction) { s.gaveUp = append(s.gaveUp, action) },
-		now:        func() time.Time { return s.clock }, random: func() float64 { return 0 },
+		finalizers:  &finalizerWriter{ownFinalizers: finalizers, client: server, reader: server, kind: schema.GroupKind{Kind: "ConfigMap"}, owner: "test"},
+		writeDelays: workqueue.NewTypedItemExponentialFailureRateLimiter[client.ObjectKey](writeRetryInitial, defaultRetryMax),
+		gaveUp:      func(_ client.Object, action ReconcileAction) { s.gaveUp = append(s.gaveUp, action) },
+		now:         func() time.Time { return s.clock }, random: func() float64 { return 0 },
 	}
 	s.runner.reconciler = reconcilerFunc(func(_ context.Context, req ReconcileRequest) (ReconcileResult, error) {
 		s.calls = append(s.calls, req)
