@@ -34,8 +34,6 @@ type TimeoutError struct {
 	// Busy, if it is not empty, names the code that has exceeded its time in an earlier call
 	// and is still running; then this call was not made.
 	Busy string
-	// Since is when the call that is still running was made, if Busy is not empty.
-	Since time.Time
 }
 
 // Error describes the timeout as the end of a sentence.
@@ -137,7 +135,7 @@ func New(grace time.Duration) *Guard { return &Guard{grace: grace, late: map[*ru
 func Run[T any](ctx context.Context, g *Guard, key any, what string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if earlier := g.busy(key); earlier != nil {
-		return none, &TimeoutError{Busy: earlier.what, After: time.Since(earlier.start), Since: earlier.start}
+		return none, &TimeoutError{Busy: earlier.what, After: time.Since(earlier.start)}
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {
