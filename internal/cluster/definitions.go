@@ -186,7 +186,7 @@ func (t *Types) isAggregated(ctx context.Context, group string) (bool, error) {
 
 // eachNamed visits the objects of a cluster-scoped type that have a name with the suffix.
 func (t *Types) eachNamed(ctx context.Context, r Resource, suffix string, visit func(metav1.PartialObjectMetadata) error) error {
-	options := ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		list, err := t.objects.ListMetadata(ctx, r, "", options)
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -195,34 +194,20 @@ func named(r Resource, name string) error {
 // that cannot cut them down.
 const acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// ListOptions select the objects of ListMetadata.
-type ListOptions struct {
-	// Selector is a label selector; empty means all objects.
-	Selector string
-	// Limit is the size of a page; 0 means no pages.
-	Limit int64
-	// Continue is the token of the page before.
-	Continue string
-	// At is a resourceVersion: the answer shows the objects as they were then,
-	// if the server still knows. Empty means now.
-	At string
-}
-
 // ListMetadata returns the metadata of the objects of a type, in one namespace
-// or, with an empty one, in all. A quorum of the server's storage agrees with
-// the (first page of the) answer.
-func (o *Objects) ListMetadata(ctx context.Context, r Resource, namespace string, options ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	params := map[string]string{}
-	if options.Selector != "" {
-		params["labelSelector"] = options.Selector
+// or, with an empty one, in all. The options are the options of the API. A quorum of the server's
+// storage agrees with the (first page of the) answer, unless the options have a resourceVersion: then
+// it shows the objects as they were then, if the server still knows.
+func (o *Objects) ListMetadata(ctx context.Context, r Resource, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	switch {
+	case options.Continue != "":
+		options.ResourceVersion = "" // the token has it
+	case options.ResourceVersion != "":
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 	}
-	if options.Limit > 0 {
-		params["limit"] = strconv.FormatInt(options.Limit, 10)
-	}
-	if options.Continue != "" {
-		params["continue"] = options.Continue
-	} else if options.At != "" {
-		params["resourceVersion"], params["resourceVersionMatch"] = options.At, string(metav1.ResourceVersionMatchExact)
+	params, err := paramsOf(options)
+	if err != nil {
+		return nil, err
 	}
 	body, err := o.send(ctx, call{
 		verb: http.MethodGet, resource: r, namespace: namespace, params: params, accept: acceptMetadata,

@@ -161,7 +161,7 @@ func (s *search) listNamespace(ctx context.Context, resource cluster.Resource, v
 
 // listNamed adds the objects with the label of one reconciler.
 func (s *search) listNamed(ctx context.Context, reconciler string, resource cluster.Resource, version, namespace string) error {
-	options := cluster.ListOptions{Limit: pageSize, Selector: reconciler + "/" + vocabulary.LabelOwnerID + "=" + s.owner.ID}
+	options := metav1.ListOptions{Limit: pageSize, LabelSelector: reconciler + "/" + vocabulary.LabelOwnerID + "=" + s.owner.ID}
 	for {
 		list, err := s.target.Objects().ListMetadata(ctx, resource, namespace, options)
 		if err != nil {
@@ -308,7 +308,7 @@ func (r *Reconciler) mayExist(ctx context.Context, owner plan.Owner, at listPlac
 	}
 	found := map[string]bool{}
 	enough := int64(listedPerRead * len(keys))
-	for page := (cluster.ListOptions{Limit: min(pageSize, enough)}); err == nil; {
+	for page := (metav1.ListOptions{Limit: min(pageSize, enough)}); err == nil; {
 		list, failed := r.target.Objects().ListMetadata(ctx, resource, at.namespace, page)
 		if err = failed; err != nil {
 			break

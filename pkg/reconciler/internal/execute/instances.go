@@ -198,7 +198,7 @@ type instanceCount struct {
 // At is a resourceVersion, if the instances of an earlier moment are meant.
 func (c *instanceCount) addType(ctx context.Context, objects *cluster.Objects, resource cluster.Resource, at string) error {
 	c.counted = &resource
-	options := cluster.ListOptions{Limit: 2, At: at}
+	options := metav1.ListOptions{Limit: 2, ResourceVersion: at}
 	for page := 0; ; page++ {
 		list, err := objects.ListMetadata(ctx, resource, "", options)
 		if err != nil {
@@ -214,7 +214,6 @@ func (c *instanceCount) addType(ctx context.Context, objects *cluster.Objects, r
 		if options.Continue = list.Continue; options.Continue == "" {
 			return nil
 		}
-		options.At = "" // the token knows
 		if page == maxPages {
 			c.truncated = true
 			return nil

@@ -74,7 +74,7 @@ type typeListing struct {
 // that the namespace is in use.
 func (e *Executor) list(ctx context.Context, resource cluster.Resource, namespace, at string) (typeListing, error) {
 	var all typeListing
-	options := cluster.ListOptions{Limit: pageSize, At: at}
+	options := metav1.ListOptions{Limit: pageSize, ResourceVersion: at}
 	for {
 		page, err := e.objects.ListMetadata(ctx, resource, namespace, options)
 		if err != nil {
