@@ -18,38 +18,20 @@ import (
 // Create creates an object that must not exist and returns it as the server
 // keeps it.
 func (o *Objects) Create(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) (*unstructured.Unstructured, error) {
-	if err := o.dryRun.beforeWrite(); err != nil {
+	body, err := encode(object.Object)
+	if err != nil {
 		return nil, err
 	}
-	return o.dryRun.answered(o.post(ctx, r, object, o.dryRun.params(writeParams(fieldManager))))
+	return o.write(ctx, objectID{resource: r, namespace: object.GetNamespace(), name: object.GetName()}, call{
+		verb: http.MethodPost, params: writeParams(fieldManager), contentType: runtime.ContentTypeJSON, body: body,
+	})
 }
 
 // Try is Create up to the point where the object would be stored: it finds out whether validation
 // and admission accept it.
 func (o *Objects) Try(ctx context.Context, r Resource, object *unstructured.Unstructured, fieldManager string) error {
-	params := writeParams(fieldManager)
-	params["dryRun"] = metav1.DryRunAll
-	_, err := o.post(ctx, r, object, params)
+	_, err := o.DryRun(DryRun{}).Create(ctx, r, object, fieldManager)
 	return err
-}
-
-func (o *Objects) post(ctx context.Context, r Resource, object *unstructured.Unstructured, params map[string]string) (*unstructured.Unstructured, error) {
-	if err := named(r, object.GetName()); err != nil {
-		return nil, err
-	}
-	body, err := encode(object.Object)
-	if err != nil {
-		return nil, err
-	}
-	namespace, name := object.GetNamespace(), object.GetName()
-	answer, err := o.send(ctx, call{
-		verb: http.MethodPost, resource: r, namespace: namespace, name: name,
-		params: params, contentType: runtime.ContentTypeJSON, body: body,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return decodeObject(answer, objectID{resource: r, namespace: namespace, name: name})
 }
 
 // Update replaces an object and returns it as the server keeps it. The uid and
