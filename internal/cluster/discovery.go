@@ -350,7 +350,7 @@ func (t *Types) Matching(ctx context.Context, pattern v1alpha1.TypeInfo) (matchi
 // matchingGroups returns the versions of the groups that match.
 func (t *Types) matchingGroups(ctx context.Context, pattern string) (map[string][]string, error) {
 	if !strings.Contains(pattern, "*") {
-		versions, err := t.versions(ctx, pattern)
+		versions, err := t.Versions(ctx, pattern)
 		return map[string][]string{pattern: versions}, err
 	}
 	groups, err := t.fetchGroups(ctx, false)

@@ -63,19 +63,9 @@ func (e *UnservedPathError) Error() string {
 // Unwrap returns the server's answer.
 func (e *UnservedPathError) Unwrap() error { return e.Err }
 
-// ProtocolError means that the server does not behave like the API server of a cluster: it
+// protocolError means that the server does not behave like the API server of a cluster: it
 // redirects, answers without an end, or with something else than it was asked for.
-type ProtocolError struct {
-	// Text is the message.
-	Text string
-}
-
-// Error describes the answer.
-func (e *ProtocolError) Error() string { return e.Text }
-
-func protocolError(format string, arguments ...any) error {
-	return &ProtocolError{Text: fmt.Sprintf(format, arguments...)}
-}
+func protocolError(format string, arguments ...any) error { return fmt.Errorf(format, arguments...) }
 
 // IsNotFound reports whether the error proves that the named object of this type does not
 // exist, by the proof of [types.IsGone].

@@ -35,7 +35,6 @@ type Objects struct {
 	rest           rest.Interface
 	metadata       clientmetadata.Interface
 	requestTimeout time.Duration
-	listTimeout    time.Duration
 	unserved       func(Resource) // called when a path proves not to be served
 	dryRun         *DryRun        // nil: writes are stored
 }
@@ -60,7 +59,6 @@ func newObjects(config *rest.Config, httpClient *http.Client, options Options) (
 		rest:           client,
 		metadata:       partial,
 		requestTimeout: options.RequestTimeout,
-		listTimeout:    options.ListTimeout,
 		unserved:       func(Resource) {},
 	}, nil
 }
@@ -107,7 +105,7 @@ func (o *Objects) send(ctx context.Context, c call) ([]byte, error) {
 	}
 	timeout := o.requestTimeout
 	if c.verb == http.MethodGet && c.name == "" {
-		timeout = o.listTimeout
+		timeout = listTimeout
 	}
 	body, err := do(ctx, request, timeout)
 	return body, o.classify(c.resource, err)

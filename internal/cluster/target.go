@@ -49,18 +49,10 @@ type Options struct {
 	//
 	// Default: the scheme of client-go
 	Scheme *runtime.Scheme
-	// UserAgent names the program to the server.
-	//
-	// Default: the user agent of the configuration, else "corbel"
-	UserAgent string
 	// RequestTimeout bounds each request, retries included, except lists.
 	//
 	// Default: 30 seconds
 	RequestTimeout time.Duration
-	// ListTimeout bounds each list.
-	//
-	// Default: 60 seconds
-	ListTimeout time.Duration
 	// MaxResponseBytes bounds the size of each answer.
 	//
 	// Unit: bytes
@@ -78,17 +70,15 @@ type Options struct {
 	DialPolicy DialPolicy
 }
 
-func (o Options) withDefaults(config *rest.Config) (Options, error) {
-	if o.RequestTimeout < 0 || o.ListTimeout < 0 || o.MaxResponseBytes < 0 {
-		return o, errors.New("timeouts and the size of answers must not be negative")
-	}
+func (o Options) withDefaults() Options {
 	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
-	o.UserAgent = cmp.Or(o.UserAgent, config.UserAgent, "corbel")
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
-	o.ListTimeout = cmp.Or(o.ListTimeout, 60*time.Second)
 	o.MaxResponseBytes = cmp.Or(o.MaxResponseBytes, 64<<20)
-	return o, nil
+	return o
 }
+
+// listTimeout bounds each list, and each request of the ordinary client.
+const listTimeout = 60 * time.Second
 
 type target struct {
 	config  *rest.Config
@@ -110,10 +100,7 @@ func New(config *rest.Config, options Options) (Target, error) {
 	if config == nil {
 		return nil, errors.New("a target needs a client configuration")
 	}
-	options, err := options.withDefaults(config)
-	if err != nil {
-		return nil, err
-	}
+	options = options.withDefaults()
 	config = rest.CopyConfig(config)
 	if options.DialPolicy != nil {
 		if err := confine(config, options.DialPolicy); err != nil {
@@ -123,7 +110,7 @@ func New(config *rest.Config, options Options) (Target, error) {
 	original := rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = -1, -1, nil
 	config.Timeout = 0 // bounded per request, because a watch must not be
-	config.UserAgent = options.UserAgent
+	config.UserAgent = cmp.Or(config.UserAgent, "corbel")
 	config.WarningHandler, config.WarningHandlerWithContext = nil, warnings{}
 
 	httpClient, err := boundedClient(config, options.MaxResponseBytes)
@@ -142,7 +129,7 @@ func New(config *rest.Config, options Options) (Target, error) {
 	t.types = newTypes(t.objects, options.RequestTimeout)
 	t.objects.unserved = t.types.forgetResource
 
-	bounded := &http.Client{Transport: httpClient.Transport, Timeout: options.ListTimeout}
+	bounded := &http.Client{Transport: httpClient.Transport, Timeout: listTimeout}
 	t.client, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: options.Scheme})
 	if err != nil {
 		return nil, fmt.Errorf("client configuration: %w", err)

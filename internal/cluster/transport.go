@@ -37,11 +37,7 @@ type boundedTransport struct {
 }
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	next := t.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	response, err := next.RoundTrip(request)
+	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return response, err
 	}
@@ -63,11 +59,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 }
 
 // CloseIdleConnections lets http.Client find the transport below.
-func (t *boundedTransport) CloseIdleConnections() {
-	if t.next != nil {
-		utilnet.CloseIdleConnectionsFor(t.next)
-	}
-}
+func (t *boundedTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
 // WrappedRoundTripper returns the transport below.
 func (t *boundedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }

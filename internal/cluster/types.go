@@ -45,7 +45,7 @@ func newTypes(objects *Objects, timeout time.Duration) *Types {
 // means that the type is provably not served at this moment; any other error
 // means that it is not known.
 func (t *Types) Resolve(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error) {
-	if resource, ok := t.remembered(gvk); ok {
+	if resource, ok := t.Known(gvk); ok {
 		return resource, nil
 	}
 	list, err := t.version(ctx, gvk.GroupVersion())
@@ -70,7 +70,7 @@ func (t *Types) ResolveAny(ctx context.Context, gk schema.GroupKind, preferred s
 			return resource, err
 		}
 	}
-	versions, err := t.versions(ctx, gk.Group)
+	versions, err := t.Versions(ctx, gk.Group)
 	if err != nil {
 		return Resource{}, err
 	}
@@ -100,7 +100,10 @@ func (t *Types) Kinds(ctx context.Context, gv schema.GroupVersion) (map[string]R
 // Versions returns the versions of a group, the preferred one first, as the
 // server lists them at this moment. A group that is provably not served has none.
 func (t *Types) Versions(ctx context.Context, group string) ([]string, error) {
-	return t.versions(ctx, group)
+	return shared(ctx, t, "versions "+group, func(ctx context.Context) ([]string, error) {
+		groups, err := t.fetchGroups(ctx, group == "")
+		return groups[group], err
+	})
 }
 
 // Forget drops the cached answer about a type, after it proved to be wrong.
@@ -114,9 +117,7 @@ func (t *Types) Forget(gvk schema.GroupVersionKind) {
 func (t *Types) forgetResource(r Resource) { t.Forget(r.GVK()) }
 
 // Known returns how objects of the type are addressed if that is remembered. It sends no request.
-func (t *Types) Known(gvk schema.GroupVersionKind) (Resource, bool) { return t.remembered(gvk) }
-
-func (t *Types) remembered(gvk schema.GroupVersionKind) (Resource, bool) {
+func (t *Types) Known(gvk schema.GroupVersionKind) (Resource, bool) {
 	t.lock.RLock()
 	defer t.lock.RUnlock()
 	resource, ok := t.served[gvk]
@@ -137,13 +138,6 @@ func (t *Types) version(ctx context.Context, gv schema.GroupVersion) (map[string
 			t.served[gv.WithKind(kind)] = resource
 		}
 		return list, nil
-	})
-}
-
-func (t *Types) versions(ctx context.Context, group string) ([]string, error) {
-	return shared(ctx, t, "versions "+group, func(ctx context.Context) ([]string, error) {
-		groups, err := t.fetchGroups(ctx, group == "")
-		return groups[group], err
 	})
 }
 
