@@ -7,14 +7,23 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// limits decide when many watches become one.
+// limits decide how many watches there are, and when many become one.
 type limits struct {
+	// perNamespace is how many objects of one type in one namespace are watched one by one, and
+	// perType how many watches of one type there are, before there is one for the whole cluster.
 	perNamespace, perType int
+	// total is the greatest number of watches. Objects beyond it notify no owner.
+	total int
+	// linger is how long a watch goes on that no owner needs any more.
+	linger time.Duration
 }
+
+var defaultLimits = limits{perNamespace: 200, perType: 250, total: 500, linger: 30 * time.Second}
 
 // watchState is how far the watch of a scope is.
 type watchState struct{ running, synced bool }

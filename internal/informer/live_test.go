@@ -85,7 +85,7 @@ func newStage(t *testing.T) *stage {
 		})
 	})
 	target := check.Must(cluster.New(config, cluster.Options{}))(s)
-	s.manager = newManager(Options{Notify: func(owner types.NamespacedName) { s.notified <- owner }}, runner(target.Objects(), 100*time.Millisecond))
+	s.manager = newManager(func(owner types.NamespacedName) { s.notified <- owner }, runner(target.Objects(), 100*time.Millisecond))
 	t.Cleanup(s.manager.Close)
 	return s
 }

@@ -4,7 +4,6 @@
 package informer
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -17,33 +16,10 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 )
 
-// Options tune a Manager.
-type Options struct {
-	// Notify is called with an owner when something that it depends on has changed. It must
-	// not block.
-	Notify func(owner types.NamespacedName)
-	// PerNamespace is how many objects of one type in one namespace are watched one
-	// by one. Defaults to 200.
-	PerNamespace int
-	// PerType is how many watches of one type there are, before there is one for the
-	// whole cluster. Defaults to 250.
-	PerType int
-	// Total is the greatest number of watches. Objects beyond it notify no owner. Defaults to 500.
-	Total int
-	// Linger is how long a watch goes on that no owner needs any more. Defaults to 30 seconds.
-	Linger time.Duration
-}
-
-func (o Options) withDefaults() Options {
-	o.PerNamespace, o.PerType = cmp.Or(o.PerNamespace, 200), cmp.Or(o.PerType, 250)
-	o.Total, o.Linger = cmp.Or(o.Total, 500), cmp.Or(o.Linger, 30*time.Second)
-	return o
-}
-
 // Manager watches the objects that owners refer to in one cluster, as one user. It is safe for
 // concurrent use.
 type Manager struct {
-	options  Options
+	limits   limits
 	notifier *notifier
 	// run keeps an informer up to date until the context ends.
 	run   func(context.Context, *informer)
@@ -58,14 +34,15 @@ type Manager struct {
 	waiting map[schema.GroupVersionResource]bool
 }
 
-// NewManager returns a Manager that watches nothing yet; close it after use.
-func NewManager(target cluster.Target, options Options) *Manager {
-	return newManager(options, runner(target.Objects(), refusedDelay))
+// NewManager returns a Manager that watches nothing yet; close it after use. Notify is called with
+// an owner when something that it depends on has changed. It must not block.
+func NewManager(target cluster.Target, notify func(owner types.NamespacedName)) *Manager {
+	return newManager(notify, runner(target.Objects(), refusedDelay))
 }
 
-func newManager(options Options, run func(context.Context, *informer)) *Manager {
+func newManager(notify func(owner types.NamespacedName), run func(context.Context, *informer)) *Manager {
 	return &Manager{
-		options: options.withDefaults(), notifier: newNotifier(options.Notify), run: run,
+		limits: defaultLimits, notifier: newNotifier(notify), run: run,
 		owners:        map[types.NamespacedName]map[scope]*subscription{},
 		subscriptions: map[schema.GroupVersionResource]map[scope]map[types.NamespacedName]*subscription{},
 		informers:     map[scope]*informer{},
@@ -181,11 +158,11 @@ func (m *Manager) arrange(gvr schema.GroupVersionResource) {
 		i := m.informers[at]
 		return watchState{running: i != nil, synced: i != nil && i.synced}
 	}
-	for _, at := range arrange(gvr, subscribed, limits{m.options.PerNamespace, m.options.PerType}, state) {
+	for _, at := range arrange(gvr, subscribed, m.limits, state) {
 		needed[at] = true
 		if i := m.informers[at]; i != nil {
 			i.stopIdleTimer()
-		} else if len(m.informers) < m.options.Total || m.endIdle() {
+		} else if len(m.informers) < m.limits.total || m.endIdle() {
 			m.start(at)
 		} else {
 			m.waiting[gvr] = true
@@ -194,7 +171,7 @@ func (m *Manager) arrange(gvr schema.GroupVersionResource) {
 	for at, i := range m.informers {
 		if at.gvr == gvr && !needed[at] && i.idle == nil {
 			var timer *time.Timer
-			timer = time.AfterFunc(m.options.Linger, func() { m.expire(i, &timer) })
+			timer = time.AfterFunc(m.limits.linger, func() { m.expire(i, &timer) })
 			i.idle = timer
 		}
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 func TestAnOwnerIsNotifiedOnceOfEachChangeAndNotOfWhatItSaw(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
+	inBubble(t, defaultLimits, func(w *fakeServer) {
 		observed := w.change("a/1", "")
 		w.set("me", reference("a/1", observed), reference("a/2", ""))
 		w.list("a/1")
@@ -46,7 +46,7 @@ func TestAnOwnerIsNotifiedOnceOfEachChangeAndNotOfWhatItSaw(t *testing.T) {
 }
 
 func TestAWatchThatLagsBehindDoesNotNotifyOverAndOver(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
+	inBubble(t, defaultLimits, func(w *fakeServer) {
 		old := w.change("a/1", "")
 		w.set("me", reference("a/1", old))
 		w.list("a/1")
@@ -66,7 +66,7 @@ func TestAWatchThatLagsBehindDoesNotNotifyOverAndOver(t *testing.T) {
 }
 
 func TestAnOwnerWithoutReferencesIsNotNotifiedAndItsWatchesEndAfterAWhile(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
+	inBubble(t, defaultLimits, func(w *fakeServer) {
 		w.set("me", reference("a/1", ""))
 		w.list("a/1")
 		w.change("a/1", "a/1")
@@ -90,7 +90,7 @@ func TestAnOwnerWithoutReferencesIsNotNotifiedAndItsWatchesEndAfterAWhile(t *tes
 }
 
 func TestAnOwnerThatRefersToAllOfATypeIsNotifiedWhenTheWatchStartsAndOfEveryChange(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
+	inBubble(t, defaultLimits, func(w *fakeServer) {
 		all, gone := reference("*/*", ""), reference("*/*", "")
 		gone.DeletionOnly = true
 		w.change("a/1", "")
@@ -114,7 +114,7 @@ func TestAnOwnerThatRefersToAllOfATypeIsNotifiedWhenTheWatchStartsAndOfEveryChan
 }
 
 func TestAnObjectThatChangesAllTheTimeDoesNotKeepItsOwnerBusy(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
+	inBubble(t, defaultLimits, func(w *fakeServer) {
 		w.set("me", reference("a/1", ""))
 		w.list("a/1")
 		for range 6000 {
@@ -135,7 +135,7 @@ func TestAnObjectThatChangesAllTheTimeDoesNotKeepItsOwnerBusy(t *testing.T) {
 }
 
 func TestAWideWatchThatIsRefusedDoesNotEndTheNarrowOnes(t *testing.T) {
-	inBubble(t, Options{PerNamespace: 2}, func(w *fakeServer) {
+	inBubble(t, limits{perNamespace: 2, perType: 250, total: 500, linger: 30 * time.Second}, func(w *fakeServer) {
 		w.set("me", reference("a/1", ""), reference("a/2", ""), reference("a/3", ""))
 		w.informer("a/*").unsync()
 		check.SameNamed(t, "never allowed", "a/* a/1 a/2", w.watches())
@@ -148,7 +148,7 @@ func TestAWideWatchThatIsRefusedDoesNotEndTheNarrowOnes(t *testing.T) {
 
 // A timer that fires while it is being stopped must not end a watch that is idle again.
 func TestATimerThatWasStoppedTooLateEndsNoWatch(t *testing.T) {
-	inBubble(t, Options{Linger: time.Minute}, func(w *fakeServer) {
+	inBubble(t, limits{perNamespace: 200, perType: 250, total: 500, linger: time.Minute}, func(w *fakeServer) {
 		w.set("x", reference("ns/a", ""))
 		i := w.informer("ns/a")
 		w.set("x")
@@ -170,7 +170,7 @@ func TestATimerThatWasStoppedTooLateEndsNoWatch(t *testing.T) {
 func TestInTheEndEachOwnerHasReadTheLatestState(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		inBubble(t, Options{PerNamespace: 3, PerType: 4, Total: 8, Linger: time.Second}, func(w *fakeServer) { w.live(random) })
+		inBubble(t, limits{perNamespace: 3, perType: 4, total: 8, linger: time.Second}, func(w *fakeServer) { w.live(random) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -322,7 +322,7 @@ func TestWhenAStorageWasRestoredEachOwnerIsNotifiedOnceAndOfWhatChangesThen(t *t
 		}, "*/*", "all gone me you", "all me you"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, Options{}, func(w *fakeServer) {
+			inBubble(t, defaultLimits, func(w *fakeServer) {
 				w.counter = 5000
 				observed := w.change("a/1", "")
 				w.set("me", reference("a/1", observed))
@@ -350,7 +350,7 @@ func TestWhenAStorageWasRestoredEachOwnerIsNotifiedOnceAndOfWhatChangesThen(t *t
 
 // What an owner has read since a list was asked for is newer than the list, in the same storage.
 func TestAReadThatOvertakesTheListDoesNotMakeItARestoredOne(t *testing.T) {
-	inBubble(t, Options{}, func(w *fakeServer) {
+	inBubble(t, defaultLimits, func(w *fakeServer) {
 		old := w.change("a/1", "")
 		w.set("me", reference("a/1", old))
 		w.set("you", reference("a/1", old), reference("a/2", ""))
@@ -376,14 +376,14 @@ type fakeServer struct {
 }
 
 // newFakeServer is to be used in a bubble.
-func newFakeServer(t *testing.T, options Options) *fakeServer {
+func newFakeServer(t *testing.T, limits limits) *fakeServer {
 	w := &fakeServer{T: t, versions: map[types.NamespacedName]string{}, counter: 10}
-	options.Notify = func(owner types.NamespacedName) {
+	w.Manager = newManager(func(owner types.NamespacedName) {
 		w.lock.Lock()
 		defer w.lock.Unlock()
 		w.pending = append(w.pending, owner.Name)
-	}
-	w.Manager = newManager(options, func(ctx context.Context, _ *informer) { <-ctx.Done() })
+	}, func(ctx context.Context, _ *informer) { <-ctx.Done() })
+	w.limits = limits
 	t.Cleanup(w.Close)
 	return w
 }
@@ -489,9 +489,9 @@ func (w *fakeServer) expect(notified string) {
 	}
 }
 
-func inBubble(t *testing.T, options Options, f func(w *fakeServer)) {
+func inBubble(t *testing.T, limits limits, f func(w *fakeServer)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(newFakeServer(t, options)) })
+	synctest.Test(t, func(t *testing.T) { f(newFakeServer(t, limits)) })
 }
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}

@@ -59,7 +59,7 @@ func NewWatches(config *rest.Config, requeue, resetIdle func(client.ObjectKey)) 
 		return nil, err
 	}
 	return &Watches{
-		references: informer.NewManager(local, informer.Options{Notify: requeue}), local: local,
+		references: informer.NewManager(local, requeue), local: local,
 		requeueAwaiting: func(key client.ObjectKey) { resetIdle(key); requeue(key) },
 		targets:         map[client.ObjectKey]cluster.Target{}, awaited: map[cluster.Target]*awaited{},
 	}, nil
@@ -106,7 +106,7 @@ func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, object
 		return
 	}
 	if w.awaited[target] == nil {
-		w.awaited[target] = &awaited{Manager: informer.NewManager(target, informer.Options{Notify: w.requeueAwaiting}), types: map[client.ObjectKey][]schema.GroupVersionKind{}}
+		w.awaited[target] = &awaited{Manager: informer.NewManager(target, w.requeueAwaiting), types: map[client.ObjectKey][]schema.GroupVersionKind{}}
 	}
 	if w.targets[key] == nil {
 		w.targets[key] = target
