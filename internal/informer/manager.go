@@ -61,7 +61,7 @@ func (m *Manager) Set(owner types.NamespacedName, references []Reference) {
 	before, after := m.owners[owner], make(map[scope]*subscription, len(references))
 	changed := map[schema.GroupVersionResource]bool{}
 	for _, reference := range references {
-		at := reference.scope()
+		at := scopeOf(reference)
 		s := before[at]
 		if s == nil {
 			s = &subscription{}

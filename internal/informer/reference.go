@@ -7,23 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/corbel-run/corbel/internal/report"
 )
 
-// Reference is an object, or all objects of a type, that an owner depends on.
-type Reference struct {
-	Type schema.GroupVersionResource
-	// Namespace is empty for objects that live in none.
-	Namespace string
-	// Name is empty for all objects of the type in the namespace or, if that is
-	// empty, too, everywhere. A new owner of such a reference is notified once when
-	// the watch has started, because earlier changes are unknown.
-	Name string
-	// ResourceVersion is the resourceVersion that the owner read; empty if the object did not
-	// exist. It has no meaning if there is no Name.
-	ResourceVersion string
-	// DeletionOnly restricts notifications to objects that are gone.
-	DeletionOnly bool
-}
+// Reference is an object, or all objects of a type, that an owner depends on. A new owner of all
+// objects of a type is notified once when the watch has started, because earlier changes are unknown.
+type Reference = report.AwaitedObject
 
 // scope is the scope of one watch: an object, the objects of a type in a namespace, or all objects
 // of a type.
@@ -32,7 +22,7 @@ type scope struct {
 	namespace, name string
 }
 
-func (r Reference) scope() scope { return scope{r.Type, r.Namespace, r.Name} }
+func scopeOf(r Reference) scope { return scope{r.Type, r.Namespace, r.Name} }
 
 func (s scope) object() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: s.name}

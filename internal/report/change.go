@@ -29,8 +29,8 @@ type AwaitedObject struct {
 	// Name is empty if all objects of the type are meant, in the namespace or, without
 	// one, everywhere.
 	Name string
-	// ResourceVersion is the resourceVersion of the object when it was read; empty if it is not
-	// known.
+	// ResourceVersion is the resourceVersion of the object when it was read; empty if it did not exist,
+	// or is not known. It has no meaning if there is no Name.
 	ResourceVersion string
 	// DeletionOnly: nothing but the deletion of an object makes a difference.
 	DeletionOnly bool

@@ -120,7 +120,7 @@ func (w *Watches) SetAwaited(key client.ObjectKey, target cluster.Target, object
 			inTarget.types[key] = append(inTarget.types[key], f.Type.GroupVersion().WithKind(f.Kind))
 			continue
 		}
-		references = append(references, informer.Reference{Type: f.Type, Namespace: f.Namespace, Name: f.Name, ResourceVersion: f.ResourceVersion, DeletionOnly: f.DeletionOnly})
+		references = append(references, f)
 	}
 	inTarget.Set(key, references)
 	if len(inTarget.types) > 0 && inTarget.endAsking == nil {
