@@ -44,8 +44,9 @@ func load(fsys fs.FS, root string) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
-	contents := make(map[string][]byte, len(files))
+	contents, size := make(map[string][]byte, len(files)), int64(0)
 	for i, file := range files {
+		size += int64(len(file.Name) + len(file.Data))
 		// Their order counts, and in an archive a name may come twice.
 		contents[fmt.Sprintf("%8d %s", i, file.Name)] = file.Data
 	}
@@ -62,7 +63,7 @@ func load(fsys fs.FS, root string) (loaded, error) {
 		return loaded{}, err
 	}
 	l := loaded{chart: c, sets: &sets{}, digest: digestOf(files), bare: bare}
-	charts.Put(key, l, cache.SizeOf(contents))
+	charts.Put(key, l, size)
 	return l, nil
 }
 
@@ -182,29 +183,6 @@ func clone(c *chart.Chart) *chart.Chart {
 		copied.AddDependency(clone(dependency))
 	}
 	return copied
-}
-
-// cloneValue returns a deep copy.
-func cloneValue(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(value))
-		for key, item := range value {
-			copied[key] = cloneValue(item)
-		}
-		return copied
-	case []any:
-		if value == nil {
-			return value
-		}
-		copied := make([]any, len(value))
-		for i, item := range value {
-			copied[i] = cloneValue(item)
-		}
-		return copied
-	default:
-		return value
-	}
 }
 
 // templatesOf returns the templates of a chart and its sub-charts by the path

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 )
@@ -28,68 +28,45 @@ const (
 // makeFloats makes all numbers of the values float64, in place, as Helm would have read
 // them from a file with values.
 func makeFloats(values map[string]any) error {
-	if _, kept := float(values); kept {
-		return nil
-	}
+	_, changed := float(values)
 	var errs []error
-	for path := range unkept(values, "") {
-		if len(errs) == maxNumbers {
-			errs = append(errs, errors.New("parameters: there are more such numbers"))
-			break
-		}
+	for _, path := range changed[:min(len(changed), maxNumbers)] {
 		errs = append(errs, fmt.Errorf("parameters: %s: Helm cannot keep a whole number of more than 53 bits; make it a string", strings.TrimPrefix(path, ".")))
+	}
+	if len(changed) > maxNumbers {
+		errs = append(errs, errors.New("parameters: there are more such numbers"))
 	}
 	return errors.Join(errs...)
 }
 
-// float returns the value with float64 in place of int64, and reports whether all numbers
-// stayed the same.
-func float(value any) (floats any, kept bool) {
-	kept = true
+// float returns the value with float64 in place of int64, and the paths of the first numbers that
+// would change by that.
+func float(value any) (floats any, changed []string) {
+	note := func(key string, below []string) {
+		for _, path := range below[:min(len(below), maxNumbers+1-len(changed))] {
+			changed = append(changed, key+path)
+		}
+	}
 	switch value := value.(type) {
 	case int64:
 		if value > maxWhole || value < -maxWhole {
-			return value, false
+			return value, []string{""}
 		}
-		return float64(value), true
+		return float64(value), nil
 	case map[string]any:
-		for key, item := range value {
-			item, same := float(item)
-			value[key], kept = item, kept && same
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			item, below := float(value[key])
+			value[key] = item
+			note("."+key, below)
 		}
 	case []any:
 		for i, item := range value {
-			item, same := float(item)
-			value[i], kept = item, kept && same
+			item, below := float(item)
+			value[i] = item
+			note(fmt.Sprintf("[%d]", i), below)
 		}
 	}
-	return value, kept
-}
-
-// unkept yields the paths of the numbers that float left.
-func unkept(value any, path string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		switch value := value.(type) {
-		case int64:
-			yield(path)
-		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(value)) {
-				for below := range unkept(value[key], path+"."+key) {
-					if !yield(below) {
-						return
-					}
-				}
-			}
-		case []any:
-			for i, item := range value {
-				for below := range unkept(item, fmt.Sprintf("%s[%d]", path, i)) {
-					if !yield(below) {
-						return
-					}
-				}
-			}
-		}
-	}
+	return value, changed
 }
 
 // chartValues are the values of a chart, or all data of a template, with the methods that they have
@@ -162,7 +139,7 @@ func masked(table map[string]any) map[string]any {
 		case map[string]any:
 			copied[key] = masked(value)
 		case []any:
-			copied[key] = maskedList(cloneValue(value).([]any))
+			copied[key] = maskedList(runtime.DeepCopyJSONValue(value).([]any))
 		case string:
 			copied[key] = maskedText(value)
 		case float64:

@@ -90,12 +90,3 @@ func (c *Cache[T]) drop(element *list.Element) {
 	delete(c.byKey, dropped.key)
 	c.size -= dropped.bytes
 }
-
-// SizeOf is the size of contents, in bytes.
-func SizeOf[T ~string | ~[]byte](contents map[string]T) int64 {
-	size := int64(0)
-	for name, content := range contents {
-		size += int64(len(name)) + int64(len(content))
-	}
-	return size
-}
