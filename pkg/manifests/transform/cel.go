@@ -97,7 +97,10 @@ func firstIssue(issues *cel.Issues) string {
 
 // TransformParameters implements manifests.ParameterTransformer.
 func (e *Expression) TransformParameters(namespace, name string, parameters types.Unstructurable) (types.Unstructurable, error) {
-	values := runtime.DeepCopyJSON(plain(valuesOf(parameters)).(map[string]any))
+	values, err := convert.Values(parameters)
+	if err != nil {
+		return nil, err
+	}
 	changed, err := e.change(namespace, name, values)
 	return types.UnstructurableMap(changed), err
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/jsonsize"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -259,26 +260,12 @@ func JSONPatch(patch string) (manifests.ParameterTransformer, error) {
 		return nil, errors.New("want a list of JSON patch operations")
 	}
 	return parameterFunc{digest.OfValues("operations", patch), func(_, _ string, parameters types.Unstructurable) (types.Unstructurable, error) {
-		encoded, err := json.Marshal(valuesOf(parameters)) // they may hold any type of Go
-		values := map[string]any{}
-		if err == nil {
-			err = utiljson.Unmarshal(encoded, &values)
-		}
+		values, err := convert.Values(parameters)
 		if err == nil {
 			err = list.operations.apply(values)
 		}
 		return types.UnstructurableMap(values), err
 	}}, nil
-}
-
-// valuesOf returns the parameters as a map, which must not be changed.
-func valuesOf(parameters types.Unstructurable) map[string]any {
-	if parameters != nil {
-		if values := parameters.ToUnstructured(); values != nil {
-			return values
-		}
-	}
-	return map[string]any{}
 }
 
 // target is a v1alpha1.PatchTarget that is known to be right.

@@ -76,29 +76,3 @@ func mapOf(value traits.Mapper, depth int) (any, error) {
 	}
 	return result, nil
 }
-
-// plain converts numbers of parameters to the types of a JSON decoder.
-func plain(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(value))
-		for key, child := range value {
-			copied[key] = plain(child)
-		}
-		return copied
-	case []any:
-		copied := make([]any, len(value))
-		for i, child := range value {
-			copied[i] = plain(child)
-		}
-		return copied
-	case int:
-		return int64(value)
-	case int32:
-		return int64(value)
-	case float32:
-		return float64(value)
-	default:
-		return value
-	}
-}
