@@ -78,3 +78,35 @@ func dropEmptyTimestamps(value any) {
 		}
 	}
 }
+
+// EachImage calls visit for each container and each image volume of an object, wherever they are, but not in
+// schemas: with the map that may hold an image, and the name of its field.
+func EachImage(object *unstructured.Unstructured, visit func(holder map[string]any, field string)) {
+	if object.GetKind() != "CustomResourceDefinition" {
+		eachImage(object.Object, visit)
+	}
+}
+
+func eachImage(value any, visit func(holder map[string]any, field string)) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, child := range value {
+			eachImage(child, visit)
+			list, _ := child.([]any)
+			for _, item := range list {
+				fields, _ := item.(map[string]any)
+				source, isSource := fields["image"].(map[string]any)
+				switch {
+				case (key == "containers" || key == "initContainers") && fields != nil:
+					visit(fields, "image")
+				case key == "volumes" && isSource:
+					visit(source, "reference")
+				}
+			}
+		}
+	case []any:
+		for _, child := range value {
+			eachImage(child, visit)
+		}
+	}
+}

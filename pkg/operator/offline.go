@@ -297,42 +297,15 @@ func printObjects(objects []*unstructured.Unstructured, out io.Writer) error {
 	return nil
 }
 
-// imagesOf returns the images of all containers and image volumes, wherever they are, but not in schemas.
+// imagesOf returns the images of all containers and image volumes.
 func imagesOf(objects []*unstructured.Unstructured) []string {
 	found := map[string]bool{}
-	note := func(holder any, field string) {
-		fields, _ := holder.(map[string]any)
-		if image, ok := fields[field].(string); ok && image != "" {
-			found[image] = true
-		}
-	}
-	var walk func(value any)
-	walk = func(value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for key, child := range value {
-				walk(child)
-				list, _ := child.([]any)
-				for _, item := range list {
-					switch key {
-					case "containers", "initContainers":
-						note(item, "image")
-					case "volumes":
-						fields, _ := item.(map[string]any)
-						note(fields["image"], "reference")
-					}
-				}
-			}
-		case []any:
-			for _, child := range value {
-				walk(child)
-			}
-		}
-	}
 	for _, object := range objects {
-		if object.GetKind() != "CustomResourceDefinition" {
-			walk(object.Object)
-		}
+		untyped.EachImage(object, func(holder map[string]any, field string) {
+			if image, ok := holder[field].(string); ok && image != "" {
+				found[image] = true
+			}
+		})
 	}
 	return slices.Sorted(maps.Keys(found))
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -16,42 +15,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// replaceImages replaces images in all lists of containers, wherever they are,
-// but not in the schema of a custom resource definition.
-func replaceImages(object *unstructured.Unstructured, images []v1alpha1.Image) {
-	if len(images) > 0 && object.GetKind() != "CustomResourceDefinition" {
-		walkImages(object.Object, images)
-	}
-}
-
-func walkImages(value any, images []v1alpha1.Image) {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, child := range value {
-			walkImages(child, images)
-			if list, ok := child.([]any); ok && (key == "containers" || key == "initContainers") {
-				for _, item := range list {
-					if container, ok := item.(map[string]any); ok {
-						replaceImage(container, "image", images)
-					}
-				}
-			}
-			if list, ok := child.([]any); ok && key == "volumes" {
-				for _, item := range list {
-					volume, _ := item.(map[string]any)
-					if source, ok := volume["image"].(map[string]any); ok {
-						replaceImage(source, "reference", images)
-					}
-				}
-			}
-		}
-	case []any:
-		for _, child := range value {
-			walkImages(child, images)
-		}
-	}
-}
-
+// replaceImage replaces the image in a field.
 func replaceImage(holder map[string]any, field string, images []v1alpha1.Image) {
 	for _, image := range images {
 		if current, ok := holder[field].(string); ok {

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
@@ -133,7 +134,7 @@ func (p *patcher) TransformObjectsContext(ctx context.Context, namespace, _ stri
 	}
 	if len(p.images) > 0 {
 		list, err = b.each(list, all, "images", maxObject, func(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			replaceImages(object, p.images)
+			untyped.EachImage(object, func(holder map[string]any, field string) { replaceImage(holder, field, p.images) })
 			return object, nil
 		})
 	}
