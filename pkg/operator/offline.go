@@ -14,7 +14,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -24,8 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/difference"
@@ -188,8 +185,8 @@ func (o Options[T]) rendered(ctx context.Context, files []string, in io.Reader, 
 
 // decode returns a component with the defaults of its definition, if that is known.
 func (o Options[T]) decode(scheme *runtime.Scheme, definitions []*unstructured.Unstructured, manifest *unstructured.Unstructured) (T, error) {
-	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	kind, err := apiutil.GVKForObject(obj, scheme)
+	obj := o.newComponent()
+	kind, err := o.kind(scheme)
 	if err != nil {
 		return obj, err
 	}
@@ -316,7 +313,7 @@ func (o Options[T]) printRights(objects []*unstructured.Unstructured, namespace,
 	if err != nil {
 		return err
 	}
-	kind, err := apiutil.GVKForObject(reflect.New(reflect.TypeFor[T]().Elem()).Interface().(client.Object), scheme)
+	kind, err := o.kind(scheme)
 	if err != nil {
 		return err
 	}

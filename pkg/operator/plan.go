@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -170,7 +169,7 @@ func (o Options[T]) plan(ctx context.Context, config *rest.Config, namespace str
 		}
 	} else if !f.all {
 		request.Key = client.ObjectKey{Namespace: namespace, Name: args[0]}
-		namespaced, err := c.IsObjectNamespaced(reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T))
+		namespaced, err := c.IsObjectNamespaced(o.newComponent())
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +216,7 @@ func (o Options[T]) plan(ctx context.Context, config *rest.Config, namespace str
 // stored returns the status of the component, or of all in its namespace.
 func (o Options[T]) stored(ctx context.Context, c client.Client, key client.ObjectKey, all bool) (map[client.ObjectKey]*component.Status, error) {
 	found := map[client.ObjectKey]*component.Status{}
-	kind, err := o.kind(c)
+	kind, err := o.kind(c.Scheme())
 	if err != nil {
 		return nil, err
 	}

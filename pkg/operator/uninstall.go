@@ -18,6 +18,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -71,7 +72,7 @@ const uninstallInterval = time.Second
 // uninstall deletes all components, and waits until they are gone. A type that is not served has no
 // components.
 func (o Options[T]) uninstall(ctx context.Context, c client.Client, namespaces []string, out io.Writer) error {
-	kind, err := o.kind(c)
+	kind, err := o.kind(c.Scheme())
 	if err != nil {
 		return err
 	}
@@ -154,8 +155,10 @@ func deleteUnused(ctx context.Context, c client.Client, crd *unstructured.Unstru
 	return client.IgnoreNotFound(c.Delete(ctx, crd, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
+// newComponent returns an empty component.
+func (o Options[T]) newComponent() T { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
+
 // kind returns the kind of the components.
-func (o Options[T]) kind(c client.Client) (schema.GroupVersionKind, error) {
-	component := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(client.Object)
-	return apiutil.GVKForObject(component, c.Scheme())
+func (o Options[T]) kind(scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(o.newComponent(), scheme)
 }
