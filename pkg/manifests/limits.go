@@ -3,6 +3,8 @@
 
 package manifests
 
+import "github.com/corbel-run/corbel/pkg/manifests/internal/files"
+
 // TemplateLimits keep the templates of one rendering, or the values that they are given, from
 // taking all memory or all stack. To exceed one is an error. A limit that is not greater than 0 has
 // its default.
@@ -57,17 +59,10 @@ const maxDepth = 1000
 // WithDefaults fills in the defaults.
 func (l TemplateLimits) WithDefaults() TemplateLimits {
 	return TemplateLimits{
-		Depth:       min(positiveOr(l.Depth, 512), maxDepth),
-		OutputBytes: positiveOr(l.OutputBytes, 32<<20),
-		StringBytes: positiveOr(l.StringBytes, 16<<20),
-		Items:       positiveOr(l.Items, 100_000),
-		WorkBytes:   positiveOr(l.WorkBytes, 512<<20),
+		Depth:       min(files.PositiveOr(l.Depth, 512), maxDepth),
+		OutputBytes: files.PositiveOr(l.OutputBytes, 32<<20),
+		StringBytes: files.PositiveOr(l.StringBytes, 16<<20),
+		Items:       files.PositiveOr(l.Items, 100_000),
+		WorkBytes:   files.PositiveOr(l.WorkBytes, 512<<20),
 	}
-}
-
-func positiveOr[T int | int64](value, fallback T) T {
-	if value > 0 {
-		return value
-	}
-	return fallback
 }

@@ -186,9 +186,7 @@ const defaultTimeout = 10 * time.Minute
 func (o Options) complete() (Options, error) {
 	o.LeftDelimiter = cmp.Or(o.LeftDelimiter, "{{")
 	o.RightDelimiter = cmp.Or(o.RightDelimiter, "}}")
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Timeout = files.PositiveOr(o.Timeout, defaultTimeout)
 	var errs []error
 	for _, delimiter := range []string{o.LeftDelimiter, o.RightDelimiter} {
 		if strings.ContainsAny(delimiter, " \t\r\n\"`") || strings.HasPrefix(delimiter, "-") {

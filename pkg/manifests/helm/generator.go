@@ -25,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/cache"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/lookup"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/templates"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/timeout"
@@ -222,9 +223,7 @@ const defaultTimeout = 10 * time.Minute
 // complete fills in the defaults, and checks the rest.
 func (o Options) complete() (Options, error) {
 	o.CRDs, o.ReleaseService = cmp.Or(o.CRDs, CRDsApply), cmp.Or(o.ReleaseService, "Helm")
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Timeout = files.PositiveOr(o.Timeout, defaultTimeout)
 	var errs []error
 	switch o.CRDs {
 	case CRDsApply, CRDsOnce, CRDsNever:

@@ -4,6 +4,7 @@
 package krm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
 )
 
 // generator is a function that makes objects. It may be used by several
@@ -180,15 +182,8 @@ func (f Function) complete() (Function, sum, error) {
 		name, _, _ := strings.Cut(variable, "=")
 		given.Environment = append(given.Environment, name)
 	}
-	if f.Timeout <= 0 {
-		f.Timeout = defaultTimeout
-	}
-	if f.OutputBytes <= 0 {
-		f.OutputBytes = defaultOutputBytes
-	}
-	if f.Directory == "" {
-		f.Directory = "/"
-	}
+	f.Timeout, f.OutputBytes = files.PositiveOr(f.Timeout, defaultTimeout), files.PositiveOr(f.OutputBytes, defaultOutputBytes)
+	f.Directory = cmp.Or(f.Directory, "/")
 	if f.Config == nil {
 		f.Config = defaultConfig
 	}

@@ -267,17 +267,10 @@ func (o Options) complete() Options {
 	if o.IgnoreFile == "" {
 		o.IgnoreFile = defaultIgnoreFile
 	}
-	o.Timeout = positiveOr(o.Timeout, defaultTimeout)
-	o.Limits.TotalBytes = positiveOr(o.Limits.TotalBytes, files.DefaultMaxTotalSize)
-	o.Limits.Kustomizations = positiveOr(o.Limits.Kustomizations, 1000)
-	o.Limits.Values = positiveOr(o.Limits.Values, 1_000_000)
-	o.Limits.OutputBytes = positiveOr(o.Limits.OutputBytes, 32<<20)
+	o.Timeout = files.PositiveOr(o.Timeout, defaultTimeout)
+	o.Limits.TotalBytes = files.PositiveOr(o.Limits.TotalBytes, files.DefaultMaxTotalSize)
+	o.Limits.Kustomizations = files.PositiveOr(o.Limits.Kustomizations, 1000)
+	o.Limits.Values = files.PositiveOr(o.Limits.Values, 1_000_000)
+	o.Limits.OutputBytes = files.PositiveOr(o.Limits.OutputBytes, 32<<20)
 	return o
-}
-
-func positiveOr[T int | int64 | time.Duration](value, fallback T) T {
-	if value > 0 {
-		return value
-	}
-	return fallback
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 )
 
 // File is a file that was read.
@@ -40,8 +41,8 @@ func Read(fsys fs.FS, root string, s Selection) ([]File, error) {
 		return nil, err
 	}
 	r := &reader{fsys: fsys, root: root, selection: s}
-	r.maxFile = orDefault(s.MaxFileSize, DefaultMaxFileSize)
-	r.left = orDefault(s.MaxTotalSize, DefaultMaxTotalSize)
+	r.maxFile = PositiveOr(s.MaxFileSize, DefaultMaxFileSize)
+	r.left = PositiveOr(s.MaxTotalSize, DefaultMaxTotalSize)
 	r.maxTotal = r.left
 	if err := fs.WalkDir(fsys, root, r.visit); err != nil {
 		r.errs = append(r.errs, err)
@@ -52,7 +53,8 @@ func Read(fsys fs.FS, root string, s Selection) ([]File, error) {
 	return r.files, errors.Join(r.errs...)
 }
 
-func orDefault(value, fallback int64) int64 {
+// PositiveOr returns the value of an option, or its default if the value is not greater than 0.
+func PositiveOr[T int | int64 | time.Duration](value, fallback T) T {
 	if value > 0 {
 		return value
 	}
