@@ -18,12 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
-	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/files"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // generator is a function that makes objects. It may be used by several
@@ -107,10 +108,10 @@ func (f Function) apply(ctx context.Context, namespace, name string, parameters 
 	}
 	given, err := parse(output)
 	if err != nil {
-		return nil, &outputError{Function: f.label(), Err: err}
+		return nil, confidential.At(f.label(), fmt.Errorf("its output: %w", err))
 	}
 	if failed := failures(given.results); len(failed) > 0 {
-		return nil, &resultError{Function: f.label(), Results: failed}
+		return nil, confidential.At(f.label(), errors.New(listed(failed)))
 	}
 	if f.Observe != nil && len(given.results) > 0 {
 		var texts []string

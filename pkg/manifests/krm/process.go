@@ -46,11 +46,11 @@ func (f Function) run(ctx context.Context, input []byte) (output []byte, err err
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", f.label(), ctx.Err())
 	case errors.As(err, &exit):
-		failed := &exitError{Function: f.label(), Code: exit.ExitCode(), Complaint: stderr.String()}
+		var results []result
 		if list, parseErr := parse(stdout.data.Bytes()); parseErr == nil {
-			failed.Results = list.results
+			results = list.results
 		}
-		return nil, failed
+		return nil, f.exitError(exit.ExitCode(), results, stderr.String())
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil, fmt.Errorf("%s: it ended, but left processes behind that keep its output open", f.label())
 	case err != nil:
@@ -92,60 +92,18 @@ func (t *tail) Write(data []byte) (int, error) {
 
 func (t *tail) String() string { return string(bytes.ToValidUTF8(t.data, []byte("?"))) }
 
-// exitError means that a function ended with another exit code than 0.
-type exitError struct {
-	// Function names the function.
-	Function string
-	// Code is the exit code, or -1 if a signal ended it.
-	Code int
-	// Complaint is the end of its standard error.
-	Complaint string
-	// Results are the results that it gave nevertheless.
-	Results []result
-}
-
-// Error returns the exit code and the standard error of the function.
-func (e *exitError) Error() string {
-	text := fmt.Sprintf("%s: it ended with exit code %d", e.Function, e.Code)
-	if e.Code < 0 {
-		text = e.Function + ": it was ended by a signal"
+// exitError describes the end of a function with another exit code than 0, or -1 if a signal ended it: by the
+// results that it gave nevertheless, and the end of its standard error.
+func (f Function) exitError(code int, results []result, complaint string) error {
+	text := fmt.Sprintf("%s: it ended with exit code %d", f.label(), code)
+	if code < 0 {
+		text = f.label() + ": it was ended by a signal"
 	}
-	if len(e.Results) > 0 {
-		text += ": " + listed(e.Results)
+	if len(results) > 0 {
+		text += ": " + listed(results)
 	}
-	if e.Complaint != "" {
-		text += ": " + strings.Join(strings.Fields(e.Complaint), " ")
+	if complaint != "" {
+		text += ": " + strings.Join(strings.Fields(complaint), " ")
 	}
-	return text
+	return errors.New(text)
 }
-
-// resultError means that a function gave results with the severity error.
-type resultError struct {
-	// Function names the function.
-	Function string
-	// Results are those with the severity error.
-	Results []result
-}
-
-// Error returns the results.
-func (e *resultError) Error() string { return e.Function + ": " + listed(e.Results) }
-
-// Place returns the function.
-func (e *resultError) Place() string { return e.Function }
-
-// outputError is the error for an output of a function that is no ResourceList.
-type outputError struct {
-	// Function names the function.
-	Function string
-	// Err is the mistake.
-	Err error
-}
-
-// Error names the function and the mistake.
-func (e *outputError) Error() string { return e.Function + ": its output: " + e.Err.Error() }
-
-// Place returns the function.
-func (e *outputError) Place() string { return e.Function }
-
-// Unwrap returns the mistake.
-func (e *outputError) Unwrap() error { return e.Err }
