@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -139,18 +141,21 @@ func (c *child) end() *os.ProcessState {
 
 // death returns the reason why a child ended.
 func (c *child) death(state *os.ProcessState) error {
-	message := c.stderr.first()
 	// The last two come from the race detector.
 	for _, sign := range []string{"out of memory", "cannot allocate memory", "errno=12", "address space collisions", "ThreadSanitizer"} {
 		if strings.Contains(c.stderr.all(), sign) {
 			return ErrMemory
 		}
 	}
+	text := fmt.Sprintf("its process ended without an answer (%s)", state)
 	status, _ := state.Sys().(syscall.WaitStatus)
-	if status.Signaled() && status.Signal() == syscall.SIGKILL {
-		message = "it was killed; perhaps the memory of the container was used up"
+	switch {
+	case status.Signaled() && status.Signal() == syscall.SIGKILL:
+		text += ": it was killed; perhaps the memory of the container was used up"
+	case len(c.stderr.lines) > 0:
+		text += ": " + c.stderr.lines[0]
 	}
-	return &DeathError{Status: state.String(), Message: message}
+	return errors.New(text)
 }
 
 const (
@@ -188,10 +193,3 @@ func (s *stderr) keep(line string) {
 }
 
 func (s *stderr) all() string { return strings.Join(s.lines, "\n") }
-
-func (s *stderr) first() string {
-	if len(s.lines) == 0 {
-		return ""
-	}
-	return s.lines[0]
-}

@@ -5,7 +5,6 @@ package subprocess
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 )
@@ -35,25 +34,6 @@ var (
 	ErrTime   = errors.New("it took more time than it may")
 	ErrOutput = errors.New("its answer is longer than it may be")
 )
-
-// ErrUnsupported means that there are no children on this operating system.
-var ErrUnsupported = errors.New("a child process with limits needs Linux")
-
-// DeathError means that a child ended without an answer.
-type DeathError struct {
-	// Status is how the process ended, such as "exit status 2".
-	Status string
-	// Message is the last word of the Go runtime, if it had any.
-	Message string
-}
-
-// Error describes the end of the child.
-func (e *DeathError) Error() string {
-	if e.Message == "" {
-		return fmt.Sprintf("its process ended without an answer (%s)", e.Status)
-	}
-	return fmt.Sprintf("its process ended without an answer (%s): %s", e.Status, e.Message)
-}
 
 // IsChild reports whether this process is a child.
 func IsChild() bool { return len(os.Args) > 0 && os.Args[0] == marker }
