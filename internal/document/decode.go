@@ -16,36 +16,37 @@ import (
 // maxDecodeErrors limits how many mistakes of one file are reported.
 const maxDecodeErrors = 50
 
-// DecodeError is one mistake in a file with manifests. An error may join
+// Error is one mistake in a stream, such as a file with manifests. An error of Decode may join
 // several of them; errors.As finds the first.
-type DecodeError struct {
-	// File is the name of the file.
+type Error struct {
+	// File is the name of the file, if the stream is one.
 	File string
-	// Document counts the documents of the file that hold something, from 1;
-	// it is 0 if the mistake concerns the whole file.
+	// Document counts the documents of the stream that hold something, from 1;
+	// it is 0 if the mistake concerns the whole stream.
 	Document int
-	// Line counts the lines of the file, from 1; it is 0 if it is not known.
+	// Line counts the lines of the stream, from 1; it is 0 if it is not known.
 	Line int
 	// Err is the mistake.
 	Err error
 }
 
 // Error returns the place and the mistake.
-func (e *DecodeError) Error() string {
+func (e *Error) Error() string {
+	place := fmt.Sprintf("document %d, line %d", e.Document, e.Line)
 	switch {
 	case e.Document == 0:
-		return fmt.Sprintf("%s: line %d: %v", e.File, e.Line, e.Err)
+		place = fmt.Sprintf("line %d", e.Line)
 	case e.Line == 0:
-		return fmt.Sprintf("%s: document %d: %v", e.File, e.Document, e.Err)
+		place = fmt.Sprintf("document %d", e.Document)
 	}
-	return fmt.Sprintf("%s: document %d, line %d: %v", e.File, e.Document, e.Line, e.Err)
+	return fmt.Sprintf("%s: %v", strings.TrimPrefix(e.File+": "+place, ": "), e.Err)
 }
 
 // Place returns the file and the line.
-func (e *DecodeError) Place() string { return fmt.Sprintf("%s:%d", e.File, e.Line) }
+func (e *Error) Place() string { return fmt.Sprintf("%s:%d", e.File, e.Line) }
 
 // Unwrap returns the mistake without its place.
-func (e *DecodeError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // Decode reads the objects in a file of YAML or JSON documents. The name is for errors only. Values
 // are converted as by clients of the API server.
@@ -54,7 +55,7 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // under "items". Refused are: text that does not parse or is not UTF-8, keys
 // that are set twice, documents that are no objects, objects without
 // apiVersion, kind or name, and labels and annotations that are no strings.
-// The error lists all mistakes of the file, each as a DecodeError, but only the
+// The error lists all mistakes of the file, each as an Error, but only the
 // first one of a document that is no valid YAML; there are no objects then.
 func Decode(name string, data []byte) ([]*unstructured.Unstructured, error) {
 	return Options{}.Decode(name, data)
@@ -131,7 +132,7 @@ type mistakes struct {
 
 func (m *mistakes) add(document, line int, err error) {
 	if m.total++; m.total <= maxDecodeErrors {
-		m.errs = append(m.errs, &DecodeError{File: m.file, Document: document, Line: line, Err: err})
+		m.errs = append(m.errs, &Error{File: m.file, Document: document, Line: line, Err: err})
 	}
 }
 

@@ -79,9 +79,9 @@ func TestDecodeNamesFileDocumentAndLine(t *testing.T) {
 				t.Fatalf("got %d objects, want an error", len(objects))
 			}
 			check.Equal(t, test.want, strings.Split(err.Error(), "\n"))
-			var one *DecodeError
+			var one *Error
 			if !errors.As(err, &one) || one.File != "a.yaml" {
-				t.Errorf("the error holds no DecodeError of the file: %#v", err)
+				t.Errorf("the error holds no Error of the file: %#v", err)
 			}
 		})
 	}
@@ -168,10 +168,10 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"a merge conflict", "a: 1\n<<<<<<< HEAD\nb: 2\n", []string{"document 1, line 2: could not find expected ':'"}},
 		{"a lone brace", "}\n", []string{"document 1, line 1: did not find expected node content"}},
 		{"template remains", "a: 1\nb: {{ x }}\nc: 1\n", []string{"document 1, line 2: the key of a map must be a string, not a map or a list"}},
-		{"bytes that are no text", "a: 1\nb: \xff\n", []string{"document 0, line 2: the text is not valid UTF-8"}},
-		{"a control character", "a: 1\nb: \x01\n", []string{"document 0, line 2: the character U+0001 is not allowed"}},
-		{"a zero", "a: \x00\n", []string{"document 0, line 1: the character U+0000 is not allowed"}},
-		{"UTF-16", "\xff\xfea\x00", []string{"document 0, line 1: the text is not valid UTF-8"}},
+		{"bytes that are no text", "a: 1\nb: \xff\n", []string{"line 2: the text is not valid UTF-8"}},
+		{"a control character", "a: 1\nb: \x01\n", []string{"line 2: the character U+0001 is not allowed"}},
+		{"a zero", "a: \x00\n", []string{"line 1: the character U+0000 is not allowed"}},
+		{"UTF-16", "\xff\xfea\x00", []string{"line 1: the text is not valid UTF-8"}},
 		{"two documents without separator", "{a: 1}\nb: 2\n", []string{"document 1, line 2: want \"---\" in a line of its own before the next document"}},
 		{
 			"mistakes in several documents", "a: 1\na: 2\n---\nb: 1\n---\nx: [\n---\nc: 1\nd: *y\n",

@@ -27,22 +27,6 @@ type Document struct {
 	offset int
 }
 
-// Error is a mistake in a stream.
-type Error struct {
-	// Document and Line are the place, see Document; Document is 0 if the mistake concerns the
-	// stream.
-	Document, Line int
-	Err            error
-}
-
-// Error returns the place and the mistake.
-func (e *Error) Error() string {
-	return fmt.Sprintf("document %d, line %d: %v", e.Document, e.Line, e.Err)
-}
-
-// Unwrap returns the mistake.
-func (e *Error) Unwrap() error { return e.Err }
-
 // Options are for texts that other programs read in another way.
 type Options struct {
 	// LastKeyWins accepts keys that are set twice.
