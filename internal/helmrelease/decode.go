@@ -5,12 +5,10 @@ package helmrelease
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/corbel-run/corbel/internal/document"
+	"github.com/corbel-run/corbel/internal/gzipped"
 )
 
 const (
@@ -157,16 +156,12 @@ func Unpack(text []byte) ([]byte, error) {
 	if !bytes.HasPrefix(packed, []byte{0x1f, 0x8b}) {
 		return packed, nil
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, errors.New("the record cannot be decompressed")
-	}
-	content, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	content, err := gzipped.Unpack(packed, maxUnpacked)
 	switch {
+	case errors.Is(err, gzipped.ErrTooLarge):
+		return nil, fmt.Errorf("the record has more than %d bytes when it is decompressed", maxUnpacked)
 	case err != nil:
 		return nil, errors.New("the record cannot be decompressed")
-	case len(content) > maxUnpacked:
-		return nil, fmt.Errorf("the record has more than %d bytes when it is decompressed", maxUnpacked)
 	}
 	return content, nil
 }

@@ -191,7 +191,8 @@ func TestAReadThatFailsSaysNothingAboutTheRelease(t *testing.T) {
 		}})
 		_, err := Read(t.Context(), c, Reference{"market", "corner", 7})
 		_, missing := errors.AsType[*NotFoundError](err)
-		if !apierrors.IsForbidden(err) || missing || isUnusable(err) {
+		_, unusable := errors.AsType[*UnusableError](err)
+		if !apierrors.IsForbidden(err) || missing || unusable {
 			t.Errorf("request %d: %v", failing+1, err)
 		}
 	}

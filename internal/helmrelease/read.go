@@ -5,7 +5,6 @@ package helmrelease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -99,19 +98,13 @@ func recordOf(ctx context.Context, c client.Reader, r Reference) (kind schema.Gr
 	if apierrors.IsNotFound(err) {
 		err = c.Get(ctx, key, settings)
 	}
-	if err == nil && settings.Labels["owner"] != "helm" {
-		err = &UnusableError{Reference: r, Err: fmt.Errorf("ConfigMap %s is not one of Helm", key)}
-	}
 	switch {
 	case apierrors.IsNotFound(err):
 		err = &NotFoundError{r}
-	case err != nil && !isUnusable(err):
+	case err != nil:
 		err = fmt.Errorf("read the record of %s: %w", r.Title(), err)
+	case settings.Labels["owner"] != "helm":
+		err = &UnusableError{Reference: r, Err: fmt.Errorf("ConfigMap %s is not one of Helm", key)}
 	}
 	return corev1.SchemeGroupVersion.WithKind("ConfigMap"), []byte(settings.Data[Entry]), err
-}
-
-func isUnusable(err error) bool {
-	_, unusable := errors.AsType[*UnusableError](err)
-	return unusable
 }

@@ -4,14 +4,11 @@
 package preview
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corbel-run/corbel/internal/gzipped"
 )
 
 // Version is the form of an Answer. It changes when readers of an older form would misunderstand it.
@@ -310,12 +309,11 @@ func SetAnswer(secret *corev1.Secret, answer Answer) error {
 }
 
 func pack(answer Answer) ([]byte, error) {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if err := errors.Join(json.NewEncoder(w).Encode(answer), w.Close()); err != nil {
+	text, err := json.Marshal(answer)
+	if err != nil {
 		return nil, fmt.Errorf("write the answer: %w", err)
 	}
-	return out.Bytes(), nil
+	return gzipped.Pack(text), nil
 }
 
 // AnswerIn reads the answer in a Secret.
@@ -323,12 +321,12 @@ func AnswerIn(secret *corev1.Secret) (Answer, error) {
 	about := func(err error) error {
 		return fmt.Errorf("the answer in Secret %s/%s cannot be read: %w", secret.Namespace, secret.Name, err)
 	}
-	r, err := gzip.NewReader(bytes.NewReader(secret.Data[entryAnswer]))
-	if err != nil {
-		return Answer{}, about(err)
-	}
+	text, err := gzipped.Unpack(secret.Data[entryAnswer], maxUnpacked)
 	var answer Answer
-	if err := json.NewDecoder(io.LimitReader(r, maxUnpacked)).Decode(&answer); err != nil {
+	if err == nil {
+		err = json.Unmarshal(text, &answer)
+	}
+	if err != nil {
 		return Answer{}, about(err)
 	}
 	if answer.Version != Version {
