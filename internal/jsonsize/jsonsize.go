@@ -4,7 +4,7 @@
 package jsonsize
 
 import (
-	"math"
+	"encoding/json"
 	"reflect"
 	"strconv"
 	"unicode/utf8"
@@ -51,7 +51,8 @@ func (c *counter) value(value any, depth int) bool {
 	case int64:
 		return c.add(digits(v))
 	case float64:
-		return c.add(float(v))
+		number, _ := json.Marshal(v) // there are few
+		return c.add(len(number))
 	case map[string]any:
 		c.add(2 + max(0, len(v)-1))
 		for key, element := range v {
@@ -151,19 +152,4 @@ func (c *counter) text(text string) bool {
 func digits(v int64) int {
 	var buffer [20]byte
 	return len(strconv.AppendInt(buffer[:0], v, 10))
-}
-
-// float is the length that encoding/json gives a number.
-func float(v float64) int {
-	var buffer [32]byte
-	format := byte('f')
-	if abs := math.Abs(v); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		format = 'e'
-	}
-	text := strconv.AppendFloat(buffer[:0], v, format, -1, 64)
-	// The encoder writes e-09 as e-9.
-	if n := len(text); format == 'e' && n >= 4 && text[n-4] == 'e' && text[n-3] == '-' && text[n-2] == '0' {
-		return n - 1
-	}
-	return len(text)
 }
