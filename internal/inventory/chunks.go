@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"slices"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -128,14 +130,11 @@ func distribute(items []encodedItem, chunks int) []content {
 // chunkOf returns the index of the chunk that an object belongs to. It must never change: it tells
 // which objects are missing when a chunk is lost.
 func chunkOf(item v1alpha1.InventoryItem, chunks int) int {
-	const offset, prime = 14695981039346656037, 1099511628211
-	hash := uint64(offset)
-	for _, part := range [...]string{item.Group, item.Kind, item.Namespace, item.Name} {
-		for i := range len(part) {
-			hash = (hash ^ uint64(part[i])) * prime
-		}
-		hash *= prime // as after a zero byte, which no part contains
+	parts := fnv.New64a()
+	for _, part := range []string{item.Group, item.Kind, item.Namespace, item.Name} {
+		_, _ = io.WriteString(parts, part+"\x00") // a byte that no part contains
 	}
+	hash := parts.Sum64()
 	// The lower bits of names that differ in their last letters are not mixed enough.
 	hash ^= hash >> 33
 	hash *= 0xff51afd7ed558ccd

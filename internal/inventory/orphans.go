@@ -5,6 +5,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -142,10 +143,10 @@ func (o *Orphans) CleanUp(ctx context.Context, kind Kind, stateOf StateFunc) err
 			failed = append(failed, err)
 		}
 	}
-	if err := join(forbidden); err != nil {
+	if err := errors.Join(forbidden...); err != nil {
 		logf.FromContext(ctx).Error(err, "Secrets of inventories may outlive their components: grant the operator the rights, and restart it")
 	}
-	return join(append(failed, listErr))
+	return errors.Join(append(failed, listErr)...)
 }
 
 // listSize bounds an answer with metadata.
