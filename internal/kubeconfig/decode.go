@@ -72,9 +72,6 @@ func (e *Error) Reason() string {
 			return reason
 		}
 	}
-	if len(e.Problems) == 0 {
-		return vocabulary.ReasonKubeconfigInvalid
-	}
 	return e.Problems[0].Reason
 }
 
