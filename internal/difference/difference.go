@@ -14,6 +14,8 @@ import (
 	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Place is one place where two renderings differ.
@@ -160,8 +162,5 @@ func identify(object client.Object) string {
 // describe is the name of an object in messages.
 func describe(object client.Object) string {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
-	if object.GetNamespace() == "" {
-		return kind + " " + object.GetName()
-	}
-	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+	return report.Key{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}.String()
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // Options configure a Store.
@@ -61,10 +62,7 @@ type Component struct {
 
 // String is how messages name it: "Kind namespace/name".
 func (c Component) String() string {
-	if c.Namespace == "" {
-		return c.Kind + " " + c.Name
-	}
-	return fmt.Sprintf("%s %s/%s", c.Kind, c.Namespace, c.Name)
+	return report.Key{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}.String()
 }
 
 func (c Component) key() client.ObjectKey {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/lease"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
@@ -87,10 +88,7 @@ func newAsking(c client.Client, q Question) (*asking, error) {
 	}
 	a := &asking{
 		client: c, component: object, started: time.Now(), lease: status("inventory", "operator", "lease"),
-		title: strings.TrimSuffix(object.GetKind()+" "+object.GetNamespace(), " ") + "/" + object.GetName(),
-	}
-	if object.GetNamespace() == "" {
-		a.title = object.GetKind() + " " + object.GetName()
+		title: report.Key{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}.String(),
 	}
 	switch _, found, _ := unstructured.NestedMap(object.Object, "status"); {
 	case status("reconciler") != "":

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,6 +27,7 @@ import (
 	"github.com/corbel-run/corbel/internal/difference"
 	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/internal/rbacrules"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component"
 )
@@ -162,7 +162,7 @@ func (o Options[T]) rendered(ctx context.Context, files []string, in io.Reader, 
 	}
 	var all []*unstructured.Unstructured
 	for _, manifest := range components {
-		title := manifest.GetKind() + " " + strings.TrimPrefix(manifest.GetNamespace()+"/"+manifest.GetName(), "/")
+		title := report.Key{Kind: manifest.GetKind(), Namespace: manifest.GetNamespace(), Name: manifest.GetName()}.String()
 		obj, err := o.decode(scheme, definitions, manifest)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", title, err)

@@ -19,6 +19,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/patch"
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -199,10 +200,7 @@ func (l *Lock) name() string {
 	if gvk, err := l.client.GroupVersionKindFor(l.obj); err == nil {
 		kind = gvk.Kind
 	}
-	if l.obj.GetNamespace() == "" {
-		return kind + " " + l.obj.GetName()
-	}
-	return fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(l.obj))
+	return report.Key{Kind: kind, Namespace: l.obj.GetNamespace(), Name: l.obj.GetName()}.String()
 }
 
 // idempotencyKey is the key of an attempt from the condition: the key of the attempt before if it

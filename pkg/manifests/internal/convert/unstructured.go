@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/untyped"
 )
 
@@ -28,8 +29,5 @@ func ToObjects(list []*unstructured.Unstructured) []client.Object {
 
 // Name returns how errors call an object.
 func Name(u *unstructured.Unstructured) string {
-	if u.GetNamespace() == "" {
-		return u.GetKind() + " " + u.GetName()
-	}
-	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+	return report.Key{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}.String()
 }
