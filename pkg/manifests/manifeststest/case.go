@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -17,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -78,33 +79,16 @@ func marshal(objects []*unstructured.Unstructured) (string, error) {
 	for _, object := range objects {
 		text, err := yaml.Marshal(object.Object)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", nameOf(object), err)
+			return "", fmt.Errorf("%s: %w", convert.Name(object), err)
 		}
 		texts = append(texts, string(text))
 	}
 	return strings.Join(texts, "---\n"), nil
 }
 
-// nameOf is how messages name an object.
-func nameOf(object *unstructured.Unstructured) string {
-	if object.GetNamespace() == "" {
-		return object.GetKind() + " " + object.GetName()
-	}
-	return fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
-}
-
-// asObjects returns the objects as client.Objects.
-func asObjects(objects []*unstructured.Unstructured) []client.Object {
-	result := make([]client.Object, len(objects))
-	for i, object := range objects {
-		result[i] = object
-	}
-	return result
-}
-
 // content is a copy of the content of the parameters; nil if there are none.
 func (c Case) content() map[string]any {
-	if value := reflect.ValueOf(c.Parameters); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
+	if renders.IsNil(c.Parameters) {
 		return nil
 	}
 	return c.Parameters.ToUnstructured()

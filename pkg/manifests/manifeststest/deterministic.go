@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
 const (
@@ -96,7 +97,7 @@ func (r repetition) render(ctx context.Context) ([]client.Object, error) {
 	if err != nil || got == r.want {
 		return rendered, err
 	}
-	found := difference.Between(asObjects(r.first), asObjects(objects), places)
+	found := difference.Between(convert.ToObjects(r.first), convert.ToObjects(objects), places)
 	if len(found) == 0 {
 		return nil, errors.New("two renderings of the same input have the same objects in another order")
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/document"
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
 // HelmOptions are options of EqualsHelmTemplate.
@@ -87,7 +89,9 @@ func compare(printed, rendered []*unstructured.Unstructured, normalize func(*uns
 		return err
 	}
 	var errs []error
-	for _, name := range sortedNames(want, got) {
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		w, inWant := want[name]
 		g, inGot := got[name]
 		switch {
@@ -100,17 +104,6 @@ func compare(printed, rendered []*unstructured.Unstructured, normalize func(*uns
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func sortedNames(sets ...map[string]string) []string {
-	var names []string
-	for _, set := range sets {
-		for name := range set {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // texts are the objects by their names. Equal names are counted.
@@ -127,14 +120,14 @@ func texts(objects []*unstructured.Unstructured, normalize func(*unstructured.Un
 		}
 		text, err := yaml.Marshal(object.Object)
 		if err != nil {
-			return fmt.Errorf("%s: %w", nameOf(object), err)
+			return fmt.Errorf("%s: %w", convert.Name(object), err)
 		}
-		name := object.GetAPIVersion() + " " + nameOf(object)
+		name := object.GetAPIVersion() + " " + convert.Name(object)
 		for n := 2; ; n++ {
 			if _, taken := result[name]; !taken {
 				break
 			}
-			name = fmt.Sprintf("%s %s (%d)", object.GetAPIVersion(), nameOf(object), n)
+			name = fmt.Sprintf("%s %s (%d)", object.GetAPIVersion(), convert.Name(object), n)
 		}
 		result[name] = string(text)
 		return nil

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
 // fallbackNamespace is used for objects in namespaces that do not exist yet.
@@ -43,7 +45,7 @@ func (c Case) Valid(t testing.TB, config *rest.Config) {
 	v := validation{server: server, namespace: c.Namespace, brought: brought(objects)}
 	for _, object := range objects {
 		if err := v.check(t.Context(), object.DeepCopy()); err != nil {
-			t.Errorf("%s: %v", nameOf(object), err)
+			t.Errorf("%s: %v", convert.Name(object), err)
 		}
 	}
 	for _, name := range v.skipped {
@@ -63,14 +65,14 @@ func (v *validation) check(ctx context.Context, object *unstructured.Unstructure
 		return object.EachListItem(func(item runtime.Object) error {
 			inner := item.(*unstructured.Unstructured)
 			if err := v.check(ctx, inner); err != nil {
-				return fmt.Errorf("%s: %w", nameOf(inner), err)
+				return fmt.Errorf("%s: %w", convert.Name(inner), err)
 			}
 			return nil
 		})
 	}
 	namespaced, err := v.server.IsObjectNamespaced(object)
 	if meta.IsNoMatchError(err) && v.brought[object.GroupVersionKind().GroupKind()] {
-		v.skipped = append(v.skipped, nameOf(object))
+		v.skipped = append(v.skipped, convert.Name(object))
 		return nil
 	}
 	if err != nil {
