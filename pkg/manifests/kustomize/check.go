@@ -68,10 +68,18 @@ func (p fieldRef) in(format string, args ...any) fieldRef {
 	return p
 }
 
+// fail notes a mistake. The value of the field is empty where it may be long or secret.
 func (c *checker) fail(at fieldRef, value string, err error) {
+	place := at.file
+	if at.field != "" {
+		place += ": " + at.field
+		if value != "" {
+			place += fmt.Sprintf(": %q", shorten(value))
+		}
+	}
 	switch {
 	case len(c.errs) < maxMistakes:
-		c.errs = append(c.errs, &referenceError{File: at.file, Field: at.field, Value: value, Err: err})
+		c.errs = append(c.errs, fmt.Errorf("%s: %w", place, err))
 	case len(c.errs) == maxMistakes:
 		c.errs = append(c.errs, errors.New("there are more mistakes"))
 	}
