@@ -5,7 +5,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -142,66 +141,4 @@ func (p *Plan) Sort() {
 
 func compareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
-}
-
-// String returns the plan as text: one line for each change, below it its fields.
-func (p Plan) String() string {
-	var b strings.Builder
-	batch := 0
-	until := func(at int) {
-		for _, wait := range p.Until {
-			if wait.Batch == at {
-				fmt.Fprintf(&b, "until %s: %s: %s\n", wait.Key, wait.Reason, wait.Message)
-			}
-		}
-	}
-	for _, c := range p.Changes {
-		for batch < c.Batch {
-			batch++
-			until(batch)
-			fmt.Fprintf(&b, "batch %d\n", batch)
-		}
-		b.WriteString("  " + c.String() + "\n")
-		for _, field := range c.Fields {
-			fmt.Fprintf(&b, "      %s: %q -> %q\n", field.Path, field.Old, field.New)
-		}
-		if c.MoreFields > 0 {
-			fmt.Fprintf(&b, "      and %d more fields\n", c.MoreFields)
-		}
-	}
-	until(batch + 1)
-	for _, wait := range p.Waiting {
-		fmt.Fprintf(&b, "waits %s: %s: %s\n", wait.Key, wait.Reason, wait.Message)
-	}
-	for _, deviation := range p.Drifted {
-		fmt.Fprintf(&b, "drifted %s: %s\n", deviation.Key, deviation.Drift)
-	}
-	for _, note := range p.Notes {
-		fmt.Fprintf(&b, "note %s: %s\n", note.Key, note.Message)
-	}
-	for _, sentence := range p.Incomplete {
-		fmt.Fprintf(&b, "not known: %s\n", sentence)
-	}
-	if b.Len() == 0 {
-		return "no changes\n"
-	}
-	return b.String()
-}
-
-// String returns the change in one line.
-func (c PlannedChange) String() string {
-	text := fmt.Sprintf("%-12s %s: %s", c.Class, c.Key, c.Reason)
-	if c.Class == ChangeRecreate || c.Class == ChangeRefused {
-		text += " (" + c.Verb + ")"
-	}
-	if c.Hook != "" {
-		text += ", " + c.Hook + " hook"
-	}
-	if c.Message != "" {
-		text += ": " + c.Message
-	}
-	if c.DependsOnCluster != "" {
-		text += " [depends on the cluster: " + c.DependsOnCluster + "]"
-	}
-	return text
 }

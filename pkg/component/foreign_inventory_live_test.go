@@ -284,7 +284,7 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 		"dropped": report.ChangeDelete, "kept": report.ChangeOrphan,
 	}
 	if diff := cmp.Diff(want, classes); diff != "" {
-		t.Errorf("planned (-want +got):\n%s\n%s", diff, plan)
+		t.Errorf("planned (-want +got):\n%s\n%+v", diff, plan)
 	}
 
 	// A suspension leaves the objects as they are.
@@ -295,7 +295,7 @@ func TestAComponentOfSAPsRuntimeIsTakenOverWithOneWriteForEachObject(t *testing.
 		t.Errorf("written while it is suspended: %v", got)
 	}
 	if again := b.plan(component.PlanRequest[*widget.Widget]{Key: b.key("main")}); !slices.Equal(changes(again), changes(plan)) {
-		t.Errorf("planned while it is suspended:\n%s", again)
+		t.Errorf("planned while it is suspended:\n%+v", again)
 	}
 	b.annotate(map[string]string{operatorName + "/suspend": "false"})
 

@@ -58,7 +58,7 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			const want = "version v1: .spec.name: the field is removed (FieldRemoved); version v1: .spec.size: the type changes from integer to string (TypeChanged)"
 			plan := b.foresee(b.request(breaking))
 			if len(plan.Changes) != 1 || plan.Changes[0].Class != report.ChangeRefused || !strings.Contains(plan.Changes[0].Message, want) {
-				t.Errorf("got the plan\n%s", plan)
+				t.Errorf("got the plan %+v", plan)
 			}
 			_, err := b.apply(breaking, instance(kind, "one"), config("beside", "1"))
 			refused, ok := errors.AsType[*reconciler.BreakingChangeError](err)

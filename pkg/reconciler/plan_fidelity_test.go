@@ -78,7 +78,7 @@ func (b *bench) follow(p report.Plan, call func() (reconciler.Outcome, error)) {
 		got = append(got, done)
 	}
 	if diff := cmp.Diff(writesOf(p), got); diff != "" {
-		b.t.Errorf("the plan is wrong (-said, +done):\n%s\n%s", diff, p)
+		b.t.Errorf("the plan is wrong (-said, +done):\n%s\n%+v", diff, p)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 				return b.engine.Apply(t.Context(), request)
 			})
 			if rest := b.foresee(request); len(rest.Changes)+len(rest.Waiting) > 0 {
-				t.Errorf("done, but the plan is\n%s", rest)
+				t.Errorf("done, but the plan is %+v", rest)
 			}
 		})
 	}
@@ -246,8 +246,8 @@ func TestAPlanOfADeletionNamesWhatBlocksIt(t *testing.T) {
 	}
 	got := b.foreseeDeletion(deletion)
 	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside", "3 Blocked delete CustomResourceDefinition "+crd.GetName())
-	if text := got.String(); !strings.Contains(text, "1 foreign instance: "+instance.GetKind()+" "+b.namespace+"/foreign") {
-		t.Errorf("got\n%s", text)
+	if text := fmt.Sprintf("%+v", got); !strings.Contains(text, "1 foreign instance: "+instance.GetKind()+" "+b.namespace+"/foreign") {
+		t.Errorf("got %s", text)
 	}
 	check(t, b.Delete(t.Context(), foreign))
 	got = b.foreseeDeletion(deletion)

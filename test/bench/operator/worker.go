@@ -190,7 +190,7 @@ func (w *Worker) plan(ctx context.Context, order subject.Order) error {
 		return err
 	}
 	if len(plan.Changes) != order.Changes || len(plan.Incomplete) > 0 {
-		return fmt.Errorf("the plan has %d changes, want %d: %s", len(plan.Changes), order.Changes, plan)
+		return fmt.Errorf("the plan has %d changes, want %d: %+v", len(plan.Changes), order.Changes, plan)
 	}
 	return nil
 }
