@@ -186,13 +186,7 @@ func (c *Conditions) RemoveConditionWith(conditionType ConditionType) (removed b
 		return false
 	}
 	// Not in place: the old array may be shared with a copy of the object.
-	rest := make(Conditions, 0, len(*c)-1)
-	for _, condition := range *c {
-		if condition.Type != conditionType {
-			rest = append(rest, condition)
-		}
-	}
-	*c = rest
+	*c = slices.DeleteFunc(slices.Clone(*c), func(condition Condition) bool { return condition.Type == conditionType })
 	return true
 }
 
