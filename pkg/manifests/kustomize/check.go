@@ -242,12 +242,7 @@ func isURL(p string) bool {
 		return true
 	}
 	lower := normalized(p)
-	for _, scheme := range schemes {
-		if strings.HasPrefix(lower, scheme) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(lower, scheme) })
 }
 
 // userPattern is how the library recognises a host that is reached with ssh.

@@ -89,12 +89,7 @@ func (c *checker) paths(at fieldRef, value any) {
 
 // isLoading compares as the JSON decoder does, which ignores the case.
 func isLoading(key string) bool {
-	for _, field := range loading {
-		if strings.EqualFold(field, key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(loading, func(field string) bool { return strings.EqualFold(field, key) })
 }
 
 // loaded looks at a value that a plugin may load. A value that is no file may be the path of a

@@ -179,14 +179,7 @@ func isManifest(below string) bool {
 	return (extension == ".yaml" || extension == ".yml") && !isHidden(below)
 }
 
-func isHidden(below string) bool {
-	for _, segment := range strings.Split(below, "/") {
-		if strings.HasPrefix(segment, ".") {
-			return true
-		}
-	}
-	return false
-}
+func isHidden(below string) bool { return strings.Contains("/"+below, "/.") }
 
 // holdsContent is false for files with nothing but blanks, comments and
 // separators, which templates often leave.
