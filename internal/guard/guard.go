@@ -68,7 +68,7 @@ func Call(f func() error) (err error) {
 }
 
 // CallNamed is Call with the name of the code, such as "the handler", before the error of a panic.
-// An error that the code has returned, also one that wraps a panic of other code, stays as it is.
+// An error that the code has returned, even if it wraps a panic of other code, stays as it is.
 func CallNamed(name string, f func() error) error {
 	err := Call(f)
 	_, panicked := err.(*types.PanicError)

@@ -26,12 +26,12 @@ const (
 	// Unit: bytes
 	// Limit: the record of a Helm release that is adopted, as it is stored.
 	maxRecord = 2 << 20
-	// maxUnpacked bounds what a record expands to, in bytes. It has the chart with all its files.
+	// maxUnpacked bounds an unpacked record, in bytes. It has the chart with all its files.
 	//
 	// Unit: bytes
 	// Limit: the record of a Helm release that is adopted, when it is decompressed.
 	maxUnpacked = 32 << 20
-	// maxManifests bounds the manifests in a record, with those of hooks, in bytes: decoded they take many times as much.
+	// maxManifests bounds the manifests in a record, hooks included, in bytes: decoded they take many times as much.
 	//
 	// Unit: bytes
 	// Limit: the manifests in the record of a Helm release that is adopted.

@@ -48,7 +48,7 @@ func (e *UnusableError) Error() string {
 func (e *UnusableError) Unwrap() error { return e.Err }
 
 // Read reads a revision that can be adopted: it is deployed, and there is no later one. The error is a NotFoundError,
-// an UnusableError, or that of a request. It sends two requests for a record in a Secret, and four for one in
+// an UnusableError, or the error of a request. It sends two requests for a record in a Secret, and four for one in
 // a ConfigMap.
 func Read(ctx context.Context, c client.Reader, r Reference) (*Release, error) {
 	kind, text, err := recordOf(ctx, c, r)

@@ -11,16 +11,16 @@
 //
 // # Order of writes
 //
-// A changed chunk gets a new entry beside the one that the head names; then the head is written;
+// A changed chunk gets a new entry beside the entry that the head names; then the head is written;
 // the next change removes superseded entries. A new set, which is needed when the number of chunks
 // changes or a Secret is lost, starts with a higher generation in the head, so that the status
 // names a set before its Secrets exist; then the Secrets are created, the head is written, and
 // the Secrets of the old set are removed. So every write of the head moves the inventory from one
 // state to the next, and a crash in between leaves the state before.
 //
-// The write of the head is the only one that decides between two processes: it has the
+// Only the write of the head decides between two processes: it has the
 // resourceVersion of the component as its precondition. The process that loses it cannot harm the
-// one that wins: entries that might still become part of a head are removed only after the head was
+// winner: entries that might still become part of a head are removed only after the head was
 // written once more.
 //
 // # Deletion

@@ -276,7 +276,7 @@ func (s *Snapshot) invalidateUncommitted(ctx context.Context, changes []change, 
 	return s.commit(ctx, withHead(s.stored, head), commit)
 }
 
-// putEntry adds an entry to a Secret, and removes all entries but the one that the head names.
+// putEntry adds an entry to a Secret, and removes all entries that the head does not name.
 func (s *Snapshot) putEntry(ctx context.Context, index int, revision int64, entry []byte) error {
 	to := &s.secrets[index]
 	data := map[string]any{}

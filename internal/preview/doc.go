@@ -18,7 +18,7 @@
 //     compressed by gzip.
 //
 // The operator sees the annotation through the watch of components that it has anyway. It plans,
-// creates the Secret, or adds the answer to that of the edited object, whose content it removes. Ten
+// creates the Secret, or adds the answer to the Secret of the edited object, whose content it removes. Ten
 // minutes later it deletes the Secret and, unless there is another request, the annotation. All Secrets
 // have the type <name>/preview, the label <name>/preview-of with the uid of the component, and an owner
 // reference to it, so that they do not outlive it. The operator touches no other Secret.
@@ -31,7 +31,7 @@
 //     the first, which the operator has seen by then or, if it was not running, never sees: its
 //     user asks again.
 //   - An answer is written once: a creation demands that there is none, an update that the Secret is
-//     as it was read. So an operator that was deposed, or one that starts again, does no harm.
+//     as it was read. So an operator that was deposed, or starts again, does no harm.
 //   - A request that is older than ten minutes is not answered. Its age is counted from the nonce
 //     only when the operator starts; a change that it sees is new, whatever the clock of its user.
 //   - After a crash the annotation leads to the remains: the operator lists the Secrets of a

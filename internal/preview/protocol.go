@@ -151,7 +151,7 @@ type Answer struct {
 	Hidden int `json:"hidden,omitempty"`
 	// Plan is a component.Plan.
 	Plan json.RawMessage `json:"plan,omitempty"`
-	// Changes are what differs between two revisions: a list of report.PlannedChange.
+	// Changes are the differences between two revisions: a list of report.PlannedChange.
 	Changes json.RawMessage `json:"changes,omitempty"`
 	// Manifests are the manifests that the plan applies, if they were asked for.
 	Manifests *Manifests `json:"manifests,omitempty"`

@@ -51,8 +51,8 @@ func (f GeneratorFunc) Generate(ctx context.Context, namespace, name string, par
 }
 
 const (
-	// maxObjects and maxObjectBytes limit what a generator may return: the number of
-	// objects and their size as JSON, all together. A value that is shared by many
+	// maxObjects and maxObjectBytes limit the objects that a generator returns: their number
+	// and their size as JSON, all together. A value that is shared by many
 	// objects takes little memory only until it is encoded.
 	//
 	// Unit: objects

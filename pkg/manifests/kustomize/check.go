@@ -232,7 +232,7 @@ func resolve(folder, p string) (string, error) {
 	return name, nil
 }
 
-// schemes are the schemes that the library fetches, and another one that people try.
+// schemes are the schemes that the library fetches, and git, which people try.
 var schemes = []string{"http://", "https://", "ssh://", "file://", "git://"}
 
 // isURL reports whether the library might fetch a file. Like isRepository, it
