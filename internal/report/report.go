@@ -34,7 +34,10 @@ func (k Key) GroupKind() schema.GroupKind { return schema.GroupKind{Group: k.Gro
 
 // Compare orders keys by group, kind, namespace and name.
 func (k Key) Compare(other Key) int {
-	return cmp.Or(cmp.Compare(k.Group, other.Group), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
+	return cmp.Or(
+		cmp.Compare(k.Group, other.Group), cmp.Compare(k.Kind, other.Kind),
+		cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name),
+	)
 }
 
 // Wait is an object that is not settled.

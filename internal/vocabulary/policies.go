@@ -25,6 +25,9 @@ type Adoption struct {
 	IgnoresOthers bool
 }
 
+// RefusesAll reports whether the component waits until the object is gone, whatever owner the object has.
+func (a Adoption) RefusesAll() bool { return a == Adoption{} }
+
 // Adoptions has the meaning of each adoption policy.
 var Adoptions = map[v1alpha1.AdoptionPolicy]Adoption{
 	v1alpha1.AdoptionPolicyIfUnowned: {Unowned: true, EarlierIncarnation: true},

@@ -358,7 +358,10 @@ func (d *deleter) orphanDependents(ctx context.Context, obj Component, policy v1
 	for i := range inventory.Items {
 		inventory.Items[i].DeletePolicy = v1alpha1.DeletePolicyOrphan
 	}
-	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{Owner: d.self.Owner(obj), Inventory: inventory, SkipHooks: true, Policies: reconciler.Policies{AdoptOperator: d.self.FormerName(obj)}})
+	outcome, err := t.Engine.Delete(ctx, reconciler.DeleteRequest{
+		Owner: d.self.Owner(obj), Inventory: inventory, SkipHooks: true, Policies: reconciler.Policies{AdoptOperator: d.self.FormerName(obj)},
+		Record: func(context.Context, v1alpha1.Inventory) error { return nil },
+	})
 	switch {
 	case err != nil:
 		return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
-	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
 )
 
 // Change is a change of an object by another client than the Reconciler.
@@ -30,11 +29,11 @@ type Event string
 // The kinds of changes.
 const (
 	// EventStatus: only the status of the object changed.
-	EventStatus = Event(watch.Readiness)
+	EventStatus Event = "Status"
 	// EventContent: the object was edited, recreated, or is being deleted.
-	EventContent = Event(watch.Content)
+	EventContent Event = "Content"
 	// EventVanished: the object is gone, or does not name its owner any more.
-	EventVanished = Event(watch.Vanished)
+	EventVanished Event = "Vanished"
 )
 
 // watchedOwners are the owners of watched objects, without regard to their UIDs.

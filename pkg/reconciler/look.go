@@ -88,7 +88,7 @@ func (r *Reconciler) look(ctx context.Context, in *plan.Input, keys []plan.Key, 
 func mayAssumeAbsent(in plan.Input) bool {
 	recorded := sync.OnceValue(func() map[plan.Key]*v1alpha1.InventoryItem { return itemsOf(in.Recorded) })
 	return in.Cause == plan.Applying && !slices.ContainsFunc(in.Desired, func(d plan.Desired) bool {
-		return d.Policies.Adopts() == vocabulary.Adoption{} && unconfirmed(recorded()[d.Key])
+		return d.Policies.Adopts().RefusesAll() && unconfirmed(recorded()[d.Key])
 	})
 }
 

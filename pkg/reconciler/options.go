@@ -115,7 +115,7 @@ type ReconcilerOptions struct {
 	Now func() time.Time
 }
 
-// settings are the options, resolved and valid.
+// settings are the options, complete and valid. The fields of the same names as options are their resolved form.
 type settings struct {
 	ReconcilerOptions
 	fieldOwner        string

@@ -136,8 +136,8 @@ type DeleteRequest struct {
 	Timeout time.Duration
 	// Protected are objects that are never deleted, as in ApplyRequest.
 	Protected []report.Key
-	// Record makes the inventory durable, as in ApplyRequest. Deletion needs
-	// it only rarely.
+	// Record makes the inventory durable, as in ApplyRequest. A deletion needs it only
+	// if an object appears again; then it fails without Record.
 	Record func(ctx context.Context, inventory v1alpha1.Inventory) error
 	// SoleWriter means that no request of another process, and none of this one that was not
 	// answered, can create any of the objects. Without it, removed objects are looked for once more

@@ -139,8 +139,11 @@ var bundlePaths = map[schema.GroupKind][]string{
 }
 
 // clientConfigs returns the configurations of clients in an object, by the name
-// of the list element that they are in.
+// of the list element that they are in. A kind without a path has none.
 func clientConfigs(object map[string]any, path []string) map[string]map[string]any {
+	if len(path) == 0 {
+		return nil
+	}
 	if len(path) == 2 && path[0] == "webhooks" {
 		configs := map[string]map[string]any{}
 		webhooks, _ := object["webhooks"].([]any)

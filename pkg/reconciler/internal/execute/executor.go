@@ -32,7 +32,7 @@ type Options struct {
 	// FieldOwner is the field manager of all writes.
 	FieldOwner string
 	// Parallelism is how many steps are under way at once, for all calls together,
-	// before it is known how much the server can do.
+	// before it is known how much the server can do; it is at least 1.
 	Parallelism int
 	// Tracer makes a span of every stage and every step; none by default.
 	Tracer trace.Tracer

@@ -281,3 +281,18 @@ func TestAPointerHasTheLiveValue(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyKindsWithABundleHaveAnEmptyBundle(t *testing.T) {
+	for manifest, want := range map[string]bool{
+		`{apiVersion: v1, kind: ConfigMap}`: false, `{apiVersion: example.com/v1, kind: Client, caBundle: ""}`: false,
+		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, spec: {caBundle: ""}}`: true,
+	} {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+			t.Fatal(err)
+		}
+		if got := hasEmptyBundle(object); got != want {
+			t.Errorf("%s: %t", manifest, got)
+		}
+	}
+}

@@ -39,9 +39,12 @@ func (o *Observer) ObservationOf(ctx context.Context, live *unstructured.Unstruc
 
 // reclaims reports whether a write of an object takes over the fields of one-off managers, and there are any.
 func reclaims(live *unstructured.Unstructured, desired *plan.Desired) bool {
+	if desired.Policies.Update != v1alpha1.UpdatePolicySsaOverride {
+		return false
+	}
 	for entry := range managed(live) {
 		if entry.subresource == "" && owned.IsOneOff(entry.manager) {
-			return desired.Policies.Update == v1alpha1.UpdatePolicySsaOverride
+			return true
 		}
 	}
 	return false

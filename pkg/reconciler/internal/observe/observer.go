@@ -41,14 +41,14 @@ type Options struct {
 	// ReadyWhen are the rules for objects that have no expression of their own;
 	// the first that matches counts. They are valid.
 	ReadyWhen []ReadyWhen
-	// Now is the clock.
+	// Now is the clock; it is required.
 	Now func() time.Time
 	// Changed is called with changes of objects that other clients made; see package
 	// watch. If it is nil, nothing is watched.
 	Changed func(watch.Change)
 	// WatchNamespaces watches objects in the namespaces that they are in only.
 	WatchNamespaces bool
-	// Parallelism bounds the requests under way at once for one call.
+	// Parallelism bounds the requests under way at once for one call; it is at least 1.
 	Parallelism int
 }
 

@@ -176,7 +176,10 @@ func (o *Observer) setByUs(live *unstructured.Unstructured, desired *plan.Desire
 // Owns reports whether a field manager owns the field with the path.
 func Owns(live *unstructured.Unstructured, manager string, path ...string) bool {
 	for entry := range managed(live) {
-		if _, found, _ := unstructured.NestedFieldNoCopy(entry.fields, path...); found && entry.manager == manager {
+		if entry.manager != manager {
+			continue
+		}
+		if _, found, _ := unstructured.NestedFieldNoCopy(entry.fields, path...); found {
 			return true
 		}
 	}

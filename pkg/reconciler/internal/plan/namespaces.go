@@ -25,13 +25,14 @@ const namespaceDigest = "namespace"
 // created, and in terminating ones nothing is.
 func Namespaces(desired []Desired, live map[Key]Observation) []Key {
 	var keys []Key
+	seen := map[Key]bool{}
 	for _, d := range desired {
 		if d.Key.Namespace == "" || live[d.Key].Existence == Present {
 			continue
 		}
 		key := namespaceKey(d.Key.Namespace)
-		if _, observed := live[key]; !observed && !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		if _, observed := live[key]; !observed && !seen[key] {
+			keys, seen[key] = append(keys, key), true
 		}
 	}
 	return keys

@@ -64,7 +64,7 @@ var others = map[string]bool{
 
 // Parse merges the annotations of an object into the defaults. The prefix is the name of the
 // reconciler; annotations with another prefix are ignored, unknown ones with this prefix are
-// mistakes. The error lists every mistake with the annotation, the value and the allowed values.
+// mistakes. The error joins the mistakes, each with the annotation, the value and the allowed values.
 func Parse(prefix string, annotations map[string]string, defaults Set) (Set, error) {
 	set := defaults.filled()
 	prefix += "/"
