@@ -63,7 +63,7 @@ func (e *UnservedPathError) Error() string {
 // Unwrap returns the server's answer.
 func (e *UnservedPathError) Unwrap() error { return e.Err }
 
-// protocolError means that the server does not behave like the API server of a cluster: it
+// protocolError says that the server does not behave like the API server of a cluster: it
 // redirects, answers without an end, or with something else than it was asked for.
 func protocolError(format string, arguments ...any) error { return fmt.Errorf(format, arguments...) }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -124,15 +125,48 @@ func (s *Store) Erase(ctx context.Context, c Component, stored v1alpha1.Inventor
 		return nil
 	})
 	s.dropCached(c)
-	return errors.Join(errs...)
+	return join(errs)
 }
+
+// maxNamed is how many errors of many are named.
+const maxNamed = 3
+
+// joinedErrors are as many errors as there are Secrets, with a text of bounded length.
+type joinedErrors []error
+
+// join joins errors; nil if there are none.
+func join(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return joinedErrors(errs)
+}
+
+// Error names the first of them.
+func (e joinedErrors) Error() string {
+	var texts []string
+	for _, err := range e[:min(len(e), maxNamed)] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(e) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more errors", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns all of them.
+func (e joinedErrors) Unwrap() []error { return e }
 
 // isForbidden reports whether nothing is wrong but that the operator lacks rights: of
 // joined errors, each has to be Forbidden.
 func isForbidden(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
+	joined, ok := errors.AsType[joinedErrors](err)
 	if !ok {
 		return apierrors.IsForbidden(err)
 	}
-	return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isForbidden(err) })
+	return !slices.ContainsFunc(joined, func(err error) bool { return !isForbidden(err) })
 }

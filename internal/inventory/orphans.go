@@ -5,7 +5,6 @@ package inventory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -143,10 +142,10 @@ func (o *Orphans) CleanUp(ctx context.Context, kind Kind, stateOf StateFunc) err
 			failed = append(failed, err)
 		}
 	}
-	if err := errors.Join(forbidden...); err != nil {
+	if err := join(forbidden); err != nil {
 		logf.FromContext(ctx).Error(err, "Secrets of inventories may outlive their components: grant the operator the rights, and restart it")
 	}
-	return errors.Join(append(failed, listErr)...)
+	return join(append(failed, listErr))
 }
 
 // listSize bounds an answer with metadata.

@@ -51,7 +51,7 @@ func (c *counter) value(value any, depth int) bool {
 	case int64:
 		return c.add(digits(v))
 	case float64:
-		number, _ := json.Marshal(v) // there are few
+		number, _ := json.Marshal(v)
 		return c.add(len(number))
 	case map[string]any:
 		c.add(2 + max(0, len(v)-1))

@@ -262,10 +262,23 @@ func JSONPatch(patch string) (manifests.ParameterTransformer, error) {
 	return parameterFunc{digest.OfValues("operations", patch), func(_, _ string, parameters types.Unstructurable) (types.Unstructurable, error) {
 		values, err := convert.Values(parameters)
 		if err == nil {
+			values, err = decoded(values)
+		}
+		if err == nil {
 			err = list.operations.apply(values)
 		}
 		return types.UnstructurableMap(values), err
 	}}, nil
+}
+
+// decoded returns values with the types that a JSON decoder of Kubernetes uses: templates compare whole numbers.
+func decoded(values map[string]any) (decoded map[string]any, err error) {
+	encoded, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	err = utiljson.Unmarshal(encoded, &decoded)
+	return decoded, err
 }
 
 // target is a v1alpha1.PatchTarget that is known to be right.

@@ -150,6 +150,12 @@ func TestParametersAreNotChangedInPlace(t *testing.T) {
 	}
 }
 
+func TestAPatchGivesWholeNumbersTheTypeThatTemplatesCompare(t *testing.T) {
+	operations := check.Must(transform.JSONPatch("[{op: add, path: /c, value: 3}]"))(t)
+	changed := check.Must(operations.TransformParameters("default", "app", types.UnstructurableMap{"a": float64(2), "b": 0.5}))(t)
+	check.Equal(t, map[string]any{"a": int64(2), "b": 0.5, "c": int64(3)}, changed.ToUnstructured())
+}
+
 func TestSubstitutionCannotChangeTheStructure(t *testing.T) {
 	transformer := check.Must(transform.Substitute(map[string]string{"A": "1\nb: 2", "N": "new"}, nil))(t)
 	given := decode(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${N}\", labels: {\"${N}\": \"${N}\"}}\ndata: {a: \"x ${A}\", other: \"${B} $N ${N:-x} $${N}\"}\n")
