@@ -6,13 +6,13 @@ package v1alpha1
 import (
 	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestTypeInfoMatches(t *testing.T) {
@@ -56,7 +56,7 @@ func TestTypeInfoMatches(t *testing.T) {
 
 func TestAnOrdinaryItemIsSmall(t *testing.T) {
 	item := InventoryItem{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings", UID: "u", Digest: "d", ObservedHash: "s", AppliedHash: "a"}
-	got := must(json.Marshal(item))(t)
+	got := check.Must(json.Marshal(item))(t)
 	want := `{"version":"v1","kind":"ConfigMap","namespace":"shop","name":"settings","uid":"u","digest":"d","seen":"s","accepted":"a"}`
 	if string(got) != want {
 		t.Errorf("what is as usual should not be written:\ngot  %s\nwant %s", got, want)
@@ -90,10 +90,8 @@ func TestWhatCannotBeReadOfAnItemLeavesItsName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var inventory Inventory
-			check(t, json.Unmarshal([]byte(`{"format":3,"objects":`+test.inventory+`}`), &inventory))
-			if diff := cmp.Diff(test.want, inventory.Items); diff != "" {
-				t.Errorf("items (-want +got):\n%s", diff)
-			}
+			check.NoError(t, json.Unmarshal([]byte(`{"format":3,"objects":`+test.inventory+`}`), &inventory))
+			check.EqualNamed(t, "items", test.want, inventory.Items)
 		})
 	}
 }
@@ -111,7 +109,7 @@ func listed(t *testing.T, fields map[string]any) string {
 			delete(item, name)
 		}
 	}
-	text := must(json.Marshal(item))(t)
+	text := check.Must(json.Marshal(item))(t)
 	return string(text)
 }
 
@@ -155,22 +153,18 @@ func TestAListOfItemsIsReadAsAnInventory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			list := "[" + listed(t, test.fields) + "]"
 			var inventory Inventory
-			check(t, json.Unmarshal([]byte(list), &inventory))
-			if diff := cmp.Diff(InventoryItems{test.want}, inventory.Items); diff != "" {
-				t.Errorf("-want, +got:\n%s", diff)
-			}
+			check.NoError(t, json.Unmarshal([]byte(list), &inventory))
+			check.Equal(t, InventoryItems{test.want}, inventory.Items)
 			if again, err := json.Marshal(inventory); err != nil || string(again) != list {
 				t.Errorf("before it is adopted, it is written as\n%s, %v, and was\n%s", again, err, list)
 			}
 			if !inventory.Adopt() || inventory.Adopt() || inventory.Format != InventoryFormat {
 				t.Errorf("after the adoption: %+v", inventory)
 			}
-			text := must(json.Marshal(inventory))(t)
+			text := check.Must(json.Marshal(inventory))(t)
 			again := Inventory{Foreign: json.RawMessage("[]")}
-			check(t, json.Unmarshal(text, &again))
-			if diff := cmp.Diff(inventory, again); diff != "" {
-				t.Errorf("%s is read as (-want, +got):\n%s", text, diff)
-			}
+			check.NoError(t, json.Unmarshal(text, &again))
+			check.EqualNamed(t, string(text)+" is read as", inventory, again)
 		})
 	}
 }
@@ -180,9 +174,7 @@ func TestAnEmptyListIsAnEmptyInventory(t *testing.T) {
 	if err := json.Unmarshal([]byte(" []"), &inventory); err != nil || !inventory.IsEmpty() || !inventory.Adopt() {
 		t.Errorf("%+v, %v", inventory, err)
 	}
-	if diff := cmp.Diff(Inventory{Format: InventoryFormat, Items: InventoryItems{}}, inventory); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, Inventory{Format: InventoryFormat, Items: InventoryItems{}}, inventory)
 }
 
 func TestAListWithAMistakeIsRefusedAsAWhole(t *testing.T) {
@@ -203,9 +195,7 @@ func TestAListWithAMistakeIsRefusedAsAWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var inventory Inventory
 			err := json.Unmarshal([]byte(test.list), &inventory)
-			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "status.inventory is a list, as SAP") {
-				t.Errorf("error %v, want %s", err, test.says)
-			}
+			check.Fails(t, err, test.says, "status.inventory is a list, as SAP")
 			if !inventory.IsEmpty() {
 				t.Errorf("it is read as %+v", inventory)
 			}
@@ -216,7 +206,7 @@ func TestAListWithAMistakeIsRefusedAsAWhole(t *testing.T) {
 // golden reads a record as a file of testdata holds it, indented for people.
 func golden(t testing.TB, name string) []byte {
 	t.Helper()
-	return must(os.ReadFile("testdata/" + name))(t)
+	return check.Must(os.ReadFile("testdata/" + name))(t)
 }
 
 // generic decodes JSON without knowing what it means.
@@ -233,15 +223,11 @@ func TestARecordIsGivenBackAsItWasFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := golden(t, name)
 			var inventory Inventory
-			check(t, json.Unmarshal(data, &inventory))
-			written := must(json.Marshal(inventory))(t)
-			if diff := cmp.Diff(generic(t, data), generic(t, written)); diff != "" {
-				t.Errorf("read and written again, the record has changed (-found, +written):\n%s", diff)
-			}
-			written = must(json.Marshal(inventory.DeepCopy()))(t)
-			if diff := cmp.Diff(generic(t, data), generic(t, written)); diff != "" {
-				t.Errorf("a copy of the record has changed (-found, +written):\n%s", diff)
-			}
+			check.NoError(t, json.Unmarshal(data, &inventory))
+			written := check.Must(json.Marshal(inventory))(t)
+			check.EqualNamed(t, "read and written again, the record has changed", generic(t, data), generic(t, written))
+			written = check.Must(json.Marshal(inventory.DeepCopy()))(t)
+			check.EqualNamed(t, "a copy of the record has changed", generic(t, data), generic(t, written))
 		})
 	}
 }
@@ -252,35 +238,29 @@ func TestUnknownFieldsPassThroughUntypedObjects(t *testing.T) {
 		Inventory Inventory `json:"inventory,omitzero"`
 	}
 	var before status
-	check(t, json.Unmarshal(golden(t, "inventory-newer.json"), &before.Inventory))
-	content := must(runtime.DefaultUnstructuredConverter.ToUnstructured(&before))(t)
+	check.NoError(t, json.Unmarshal(golden(t, "inventory-newer.json"), &before.Inventory))
+	content := check.Must(runtime.DefaultUnstructuredConverter.ToUnstructured(&before))(t)
 	var after status
-	check(t, runtime.DefaultUnstructuredConverter.FromUnstructured(content, &after))
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("there and back, the record has changed:\n%s", diff)
-	}
-	data := must(utiljson.Marshal(content))(t)
+	check.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(content, &after))
+	check.EqualNamed(t, "there and back, the record has changed", before, after)
+	data := check.Must(utiljson.Marshal(content))(t)
 	want := generic(t, golden(t, "inventory-newer.json"))
-	if diff := cmp.Diff(want, generic(t, data).(map[string]any)["inventory"]); diff != "" {
-		t.Errorf("the untyped record differs:\n%s", diff)
-	}
+	check.EqualNamed(t, "the untyped record differs", want, generic(t, data).(map[string]any)["inventory"])
 }
 
 func TestOnlyUnknownFieldsAreUnknown(t *testing.T) {
 	var item InventoryItem
 	text := `{"version":"v1","kind":"ConfigMap","name":"a","uid":"u","Name":"case matters", "rank": 9007199254740993, "notes": [ "a", {"b": null} ]}`
-	check(t, json.Unmarshal([]byte(text), &item))
+	check.NoError(t, json.Unmarshal([]byte(text), &item))
 	want := InventoryItem{Version: "v1", Kind: "ConfigMap", Name: "a", UID: types.UID("u"), Unknown: map[string]json.RawMessage{
 		"Name": json.RawMessage(`"case matters"`), "rank": json.RawMessage(`9007199254740993`), "notes": json.RawMessage(`["a",{"b":null}]`),
 	}}
-	if diff := cmp.Diff(want, item); diff != "" {
-		t.Errorf("read (-want, +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "read", want, item)
 }
 
 func TestADecodedItemKeepsNothingOfItsFormerContent(t *testing.T) {
 	item := InventoryItem{Unknown: map[string]json.RawMessage{"old": json.RawMessage("1")}}
-	check(t, json.Unmarshal([]byte(`{"version":"v1","kind":"ConfigMap","name":"a"}`), &item))
+	check.NoError(t, json.Unmarshal([]byte(`{"version":"v1","kind":"ConfigMap","name":"a"}`), &item))
 	if item.Unknown != nil {
 		t.Errorf("a record without unknown fields was read, and there are %v", item.Unknown)
 	}
@@ -292,21 +272,5 @@ func TestADamagedRecordIsAnError(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &inventory); err == nil {
 			t.Errorf("%s is read as %+v", text, inventory)
 		}
-	}
-}
-
-// must returns the value of a call, or fails the test.
-func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		check(t, err)
-		return value
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
