@@ -14,12 +14,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func storeOn(c client.Client, key string) *Store {
@@ -36,14 +37,14 @@ var component = Component{
 
 func saved(t *testing.T, s *Store, c Component, revision Revision, content string) *Record {
 	t.Helper()
-	record := must(s.Read(t.Context(), c))(t)
-	check(t, record.Save(t.Context(), Update{Revision: revision, Content: []byte(content)}))
+	record := check.Must(s.Read(t.Context(), c))(t)
+	check.NoError(t, record.Save(t.Context(), Update{Revision: revision, Content: []byte(content)}))
 	return record
 }
 
 func contentOf(t *testing.T, s *Store, c Component, revision Revision) (string, error) {
 	t.Helper()
-	record := must(s.Read(t.Context(), c))(t)
+	record := check.Must(s.Read(t.Context(), c))(t)
 	content, err := record.Content(t.Context(), revision)
 	return string(content), err
 }
@@ -51,7 +52,7 @@ func contentOf(t *testing.T, s *Store, c Component, revision Revision) (string, 
 func secretOf(t *testing.T, s *Store, c Component) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	check(t, s.options.Client.Get(t.Context(), s.keyOf(c), secret))
+	check.NoError(t, s.options.Client.Get(t.Context(), s.keyOf(c), secret))
 	return secret
 }
 
@@ -59,12 +60,10 @@ func TestContentIsReadAsItWasWritten(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	record := saved(t, s, component, Revision{1, "a"}, "first")
 	for _, revision := range []Revision{{2, "b"}, {3, "c"}, {3, "d"}} {
-		check(t, record.Save(t.Context(), Update{Revision: revision, Content: []byte("content of " + revision.Digest)}))
+		check.NoError(t, record.Save(t.Context(), Update{Revision: revision, Content: []byte("content of " + revision.Digest)}))
 	}
 	for _, revision := range []Revision{{2, "b"}, {3, "d"}} {
-		if content, err := contentOf(t, s, component, revision); content != "content of "+revision.Digest || err != nil {
-			t.Errorf("%q, %v", content, err)
-		}
+		check.Same(t, "content of "+revision.Digest, check.Must(contentOf(t, s, component, revision))(t))
 	}
 	secret := secretOf(t, s, component)
 	if owner := secret.OwnerReferences[0]; len(secret.Data) != 2 || secret.Namespace != "shop" || owner.UID != component.UID || owner.APIVersion != "test.corbel.run/v1" {
@@ -114,7 +113,7 @@ func TestContentOpensOnlyAsWhatItWasWrittenFor(t *testing.T) {
 				t.Error("the content can be read")
 			}
 			test.change(t, s, secret)
-			check(t, c.Update(t.Context(), secret))
+			check.NoError(t, c.Update(t.Context(), secret))
 			if test.key != "" {
 				s = storeOn(c, test.key)
 			}
@@ -129,7 +128,7 @@ func TestContentOpensOnlyAsWhatItWasWrittenFor(t *testing.T) {
 
 func TestAWriteThatAnotherClientCameBeforeFails(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
-	missing := must(s.Read(t.Context(), component))(t)
+	missing := check.Must(s.Read(t.Context(), component))(t)
 	ours := saved(t, s, component, Revision{1, "a"}, "ours")
 	saved(t, s, component, Revision{1, "a"}, "theirs")
 	if err := ours.Save(t.Context(), Update{Revision: Revision{1, "a"}, Content: []byte("ours again")}); !apierrors.IsConflict(err) {
@@ -138,14 +137,12 @@ func TestAWriteThatAnotherClientCameBeforeFails(t *testing.T) {
 	if err := missing.Save(t.Context(), Update{Revision: Revision{1, "a"}, Content: []byte("ours again")}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("over one that did not exist: %v", err)
 	}
-	if content, err := contentOf(t, s, component, Revision{1, "a"}); content != "theirs" || err != nil {
-		t.Errorf("%q, %v", content, err)
-	}
+	check.Same(t, "theirs", check.Must(contentOf(t, s, component, Revision{1, "a"}))(t))
 }
 
 func TestContentThatFitsNoSecretIsRefused(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
-	record := must(s.Read(t.Context(), component))(t)
+	record := check.Must(s.Read(t.Context(), component))(t)
 	random := make([]byte, 1<<20)
 	rand.Read(random)
 	for _, content := range [][]byte{random, make([]byte, maxOpened+1)} {
@@ -167,14 +164,14 @@ func setWith(revision int64, texts ...string) Set {
 
 func keepSet(t *testing.T, r *Record, set Set, retention Retention) {
 	t.Helper()
-	check(t, r.Save(t.Context(), Update{Revision: Revision{set.Revision, "a"}, Set: &set, Retention: retention}))
+	check.NoError(t, r.Save(t.Context(), Update{Revision: Revision{set.Revision, "a"}, Set: &set, Retention: retention}))
 }
 
 // numbers returns the revisions of the sets that are kept, as another process reads them.
 func numbers(t *testing.T, s *Store) string {
 	t.Helper()
-	record := must(s.Read(t.Context(), component))(t)
-	sets := must(record.Sets(t.Context()))(t)
+	record := check.Must(s.Read(t.Context(), component))(t)
+	sets := check.Must(record.Sets(t.Context()))(t)
 	var found []string
 	for _, set := range sets {
 		found = append(found, fmt.Sprint(set.Revision))
@@ -202,9 +199,7 @@ func TestTheHistoryHasTheLastSetsAndTheLastThatWasReady(t *testing.T) {
 			for _, revision := range test.revisions {
 				keepSet(t, record, setWith(revision, "common", many+fmt.Sprint(revision)), test.retention)
 			}
-			if got := numbers(t, s); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			check.Same(t, test.want, numbers(t, s))
 		})
 	}
 }
@@ -220,9 +215,7 @@ func TestAProcessThatWasDeposedRemovesNoSetOfAnother(t *testing.T) {
 		other.Digest = digest
 		keepSet(t, stale, other, Retention{Limit: 2})
 	}
-	if got := numbers(t, s); got != "1 1 2" {
-		t.Errorf("sets of %q", got)
-	}
+	check.SameNamed(t, "sets of", "1 1 2", numbers(t, s))
 }
 
 func TestSetsAreReadAsTheyWereWritten(t *testing.T) {
@@ -231,11 +224,9 @@ func TestSetsAreReadAsTheyWereWritten(t *testing.T) {
 	first, second := setWith(1, "b", "a", "only in the first"), setWith(2, "a", "b", "only in the second")
 	keepSet(t, record, first, Retention{Limit: 10})
 	keepSet(t, record, second, Retention{Limit: 10})
-	read := must(s.Read(t.Context(), component))(t)
-	sets, err := read.Sets(t.Context())
-	if diff := cmp.Diff([]Set{second, first}, sets); diff != "" || err != nil {
-		t.Errorf("%v; -want +got:\n%s", err, diff)
-	}
+	read := check.Must(s.Read(t.Context(), component))(t)
+	sets := check.Must(read.Sets(t.Context()))(t)
+	check.Equal(t, []Set{second, first}, sets)
 	encoded, err := encodeHistory(sets)
 	if err != nil || bytes.Count(encoded, []byte(`"text":"a"`)) != 1 {
 		t.Errorf("%v; an object of both sets is kept more than once: %s", err, encoded)
@@ -245,24 +236,18 @@ func TestSetsAreReadAsTheyWereWritten(t *testing.T) {
 func TestContentAndSetsDoNotHarmEachOther(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	saved(t, s, component, Revision{1, "a"}, "values")
-	record := must(s.Read(t.Context(), component))(t)
+	record := check.Must(s.Read(t.Context(), component))(t)
 	keepSet(t, record, setWith(1, "a"), Retention{Limit: 10})
-	if content, err := contentOf(t, s, component, Revision{1, "a"}); content != "values" || err != nil {
-		t.Errorf("%q, %v", content, err)
-	}
+	check.Same(t, "values", check.Must(contentOf(t, s, component, Revision{1, "a"}))(t))
 	saved(t, s, component, Revision{2, "b"}, "more values")
-	if got := numbers(t, s); got != "1" {
-		t.Errorf("sets of %q", got)
-	}
+	check.SameNamed(t, "sets of", "1", numbers(t, s))
 }
 
 func TestARecordThatAssumesNoSecretKeepsWhatIsThere(t *testing.T) {
 	s := storeOn(fake.NewClientBuilder().Build(), "key")
 	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
 	keepSet(t, s.Assume(component), setWith(2, "b"), Retention{Limit: 10})
-	if got := numbers(t, s); got != "2 1" {
-		t.Errorf("sets of %q", got)
-	}
+	check.SameNamed(t, "sets of", "2 1", numbers(t, s))
 }
 
 func TestALargeHistoryIsReadAgainBeforeItIsChanged(t *testing.T) {
@@ -273,9 +258,7 @@ func TestALargeHistoryIsReadAgainBeforeItIsChanged(t *testing.T) {
 		t.Fatalf("%d bytes stay in memory", len(record.history))
 	}
 	keepSet(t, record, setWith(2, "b"), Retention{Limit: 10})
-	if got := numbers(t, s); got != "2 1" {
-		t.Errorf("sets of %q", got)
-	}
+	check.SameNamed(t, "sets of", "2 1", numbers(t, s))
 	keepSet(t, s.Assume(component), setWith(3, "c"), Retention{Limit: 10})
 	set := setWith(4, "d")
 	err := record.Save(t.Context(), Update{Revision: Revision{4, "d"}, Set: &set, Retention: Retention{Limit: 10}})
@@ -302,7 +285,7 @@ func TestARecordOfAStorageThatWasRestoredIsReadAgain(t *testing.T) {
 			c := fake.NewClientBuilder().Build()
 			s := storeOn(c, "key")
 			record := saved(t, s, component, Revision{1, "a"}, "one")
-			check(t, restore(c))
+			check.NoError(t, restore(c))
 			set := setWith(2, "b")
 			err := record.Save(t.Context(), Update{Revision: Revision{2, "b"}, Content: []byte("two"), Set: &set, Retention: Retention{Limit: 10}})
 			content, readErr := contentOf(t, s, component, Revision{2, "b"})
@@ -330,8 +313,8 @@ func TestEarlierSetsGiveWayIfThereIsNoRoom(t *testing.T) {
 		room int
 		want string
 	}{{20_000, "5 4 3 2 1"}, {5000, "5 4 3 2"}, {3800, "5 4 2"}, {2600, "5 2"}, {1500, "5"}} {
-		sealed := must(Retention{Limit: 10, LastReady: 2}.sealSets(key, nil, sets, test.room))(t)
-		content := must(open(key, nil, sealed))(t)
+		sealed := check.Must(Retention{Limit: 10, LastReady: 2}.sealSets(key, nil, sets, test.room))(t)
+		content := check.Must(open(key, nil, sealed))(t)
 		kept, err := decodeHistory(content)
 		var found []string
 		for _, set := range kept {
@@ -355,12 +338,8 @@ func TestASetThatIsTooLargeHarmsNothingElse(t *testing.T) {
 	if !IsTooLarge(err) {
 		t.Errorf("a set that is too large: %v", err)
 	}
-	if content, err := contentOf(t, s, component, Revision{2, "a"}); content != "values" || err != nil {
-		t.Errorf("beside a set that is too large: %q, %v", content, err)
-	}
-	if got := numbers(t, s); got != "1" {
-		t.Errorf("sets of %q", got)
-	}
+	check.SameNamed(t, "beside a set that is too large", "values", check.Must(contentOf(t, s, component, Revision{2, "a"}))(t))
+	check.SameNamed(t, "sets of", "1", numbers(t, s))
 }
 
 func TestADamagedHistoryIsReportedAndStartsAgain(t *testing.T) {
@@ -374,19 +353,17 @@ func TestADamagedHistoryIsReportedAndStartsAgain(t *testing.T) {
 			s := storeOn(fake.NewClientBuilder().Build(), "key")
 			set := setWith(1, "a")
 			update := Update{Revision: Revision{1, "a"}, Content: []byte("values"), Set: &set, Retention: Retention{Limit: 10}}
-			check(t, s.Assume(component).Save(t.Context(), update))
+			check.NoError(t, s.Assume(component).Save(t.Context(), update))
 			secret := secretOf(t, s, component)
 			damage(secret.Data)
-			check(t, s.options.Client.Update(t.Context(), secret))
-			record := must(s.Read(t.Context(), component))(t)
+			check.NoError(t, s.options.Client.Update(t.Context(), secret))
+			record := check.Must(s.Read(t.Context(), component))(t)
 			_, err := record.Sets(t.Context())
 			if lost, ok := errors.AsType[*LostError](err); !ok || !lost.Changed || !strings.Contains(err.Error(), secret.Name) {
 				t.Errorf("%v", err)
 			}
 			keepSet(t, record, setWith(2, "b"), Retention{Limit: 10})
-			if got := numbers(t, s); got != "2" {
-				t.Errorf("sets of %q", got)
-			}
+			check.SameNamed(t, "sets of", "2", numbers(t, s))
 		})
 	}
 }
@@ -398,21 +375,5 @@ func TestASetThatIsKeptIsNotWrittenAgain(t *testing.T) {
 	keepSet(t, s.Assume(component), setWith(1, "a"), Retention{Limit: 10})
 	if after := secretOf(t, s, component).ResourceVersion; after != before {
 		t.Errorf("version %s, was %s", after, before)
-	}
-}
-
-// must returns the value of a call, or fails the test.
-func must[V any](value V, err error) func(testing.TB) V {
-	return func(t testing.TB) V {
-		t.Helper()
-		check(t, err)
-		return value
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
