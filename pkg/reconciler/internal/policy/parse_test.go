@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const prefix = "shop.example.com"
@@ -87,13 +88,8 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Parse(prefix, tt.annotations, Set{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			got := check.Must(Parse(prefix, tt.annotations, Set{}))(t)
+			check.Equal(t, tt.want, got)
 		})
 	}
 }
@@ -143,14 +139,7 @@ func TestParseExplainsEveryMistake(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Parse(prefix, annotate(tt.annotation, tt.value), Set{})
-			if err == nil {
-				t.Fatal("accepted")
-			}
-			for _, want := range []string{"annotation " + prefix + "/" + tt.annotation + ": ", tt.want} {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q lacks %q", err, want)
-				}
-			}
+			check.Fails(t, err, "annotation "+prefix+"/"+tt.annotation+": ", tt.want)
 		})
 	}
 }
@@ -165,9 +154,7 @@ func TestParseListsAllMistakesInOrder(t *testing.T) {
 		got = append(got, strings.TrimSuffix(strings.Fields(line)[1], ":"))
 	}
 	want := []string{prefix + "/adoption-policy", prefix + "/apply-order", prefix + "/bogus", prefix + "/update-policy"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 }
 
 func TestParseShortensLongValues(t *testing.T) {
@@ -179,10 +166,7 @@ func TestParseShortensLongValues(t *testing.T) {
 
 func TestTheDeprecatedValueDefaultIsNone(t *testing.T) {
 	defaults := Set{Adoption: v1alpha1.AdoptionPolicyAlways, Update: v1alpha1.UpdatePolicySsaMerge, Delete: v1alpha1.DeletePolicyOrphan}
-	want, err := Parse(prefix, nil, defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := check.Must(Parse(prefix, nil, defaults))(t)
 	got, err := Parse(prefix, annotate("adoption-policy", "default", "update-policy", "Default", "delete-policy", "default"), defaults)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

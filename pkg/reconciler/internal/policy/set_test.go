@@ -5,24 +5,20 @@ package policy
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestPrecedence(t *testing.T) {
 	component := Layer{Update: v1alpha1.UpdatePolicySsaMerge, Drift: "report", Reapply: time.Hour}
 	options := Layer{Update: v1alpha1.UpdatePolicyRecreate, Delete: v1alpha1.DeletePolicyOrphan, Adoption: "always", Drift: v1alpha1.DriftPolicyIgnore, Reapply: 2 * time.Hour}
 
-	defaults, err := Defaults(component, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	defaults := check.Must(Defaults(component, options))(t)
 	want := Set{
 		Adoption:  v1alpha1.AdoptionPolicyAlways,
 		Reconcile: v1alpha1.ReconcilePolicyOnObjectChange,
@@ -31,28 +27,16 @@ func TestPrecedence(t *testing.T) {
 		Drift:     v1alpha1.DriftPolicyReport,
 		Reapply:   time.Hour,
 	}
-	if diff := cmp.Diff(want, defaults); diff != "" {
-		t.Error("the component comes before the options:", diff)
-	}
+	check.EqualNamed(t, "the component comes before the options", want, defaults)
 
-	got, err := Parse(prefix, annotate("update-policy", "ssa-override", "drift-policy", "ignore", "reapply-interval", "5m"), defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := check.Must(Parse(prefix, annotate("update-policy", "ssa-override", "drift-policy", "ignore", "reapply-interval", "5m"), defaults))(t)
 	want.Update, want.Drift, want.Reapply = v1alpha1.UpdatePolicySsaOverride, v1alpha1.DriftPolicyIgnore, 5*time.Minute
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error("the annotation comes before both:", diff)
-	}
+	check.EqualNamed(t, "the annotation comes before both", want, got)
 }
 
 func TestDefaultsWithoutLayers(t *testing.T) {
-	got, err := Defaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(builtin(nil), got); diff != "" {
-		t.Error(diff)
-	}
+	got := check.Must(Defaults())(t)
+	check.Equal(t, builtin(nil), got)
 }
 
 func TestDefaultsListAllMistakes(t *testing.T) {
@@ -60,17 +44,10 @@ func TestDefaultsListAllMistakes(t *testing.T) {
 		Layer{Adoption: "x", Reapply: time.Second},
 		Layer{Reconcile: "y", Update: "z", Delete: "w", Drift: "v"},
 	)
-	if err == nil {
-		t.Fatal("accepted")
-	}
-	for _, want := range []string{
+	check.Fails(t, err,
 		`adoption policy: "x" is not one of`, `reconcile policy: "y"`, `update policy: "z"`, `delete policy: "w"`, `drift policy: "v" is not one of repair, report, ignore`,
 		"reapply interval 1s is shorter than 1m0s",
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q lacks %q", err, want)
-		}
-	}
+	)
 }
 
 func TestParseMissingNamespaces(t *testing.T) {
@@ -110,9 +87,7 @@ func TestReferencesComeBackFromTheirText(t *testing.T) {
 		if err != nil || got != tt.want {
 			t.Errorf("%s: got %#v, %v", tt.text, got, err)
 		}
-		if got.String() != tt.form {
-			t.Errorf("%s: printed as %s", tt.text, got)
-		}
+		check.SameNamed(t, tt.text+": printed as", tt.form, got.String())
 	}
 }
 
@@ -166,9 +141,7 @@ func TestAnnotationsOfOtherToolsOnlyAddProtection(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := Set{Delete: test.before}.WithKeep(nil, map[string]string{test.key: test.value})
-			if got.Delete != test.want {
-				t.Errorf("got %q, want %q", got.Delete, test.want)
-			}
+			check.Same(t, test.want, got.Delete)
 			own, err := Parse(prefix, annotate("delete-policy", "delete"), got)
 			if err != nil || own.Delete != deleted {
 				t.Errorf("the annotation of the reconciler gives %q (%v)", own.Delete, err)
@@ -188,15 +161,8 @@ func TestIgnoreRulesAndTheAnnotationAddUp(t *testing.T) {
 		{Type: v1alpha1.TypeInfo{Group: "batch", Kind: "*"}, Selector: everything, Fields: []string{"/spec/never"}},
 	}
 	defaults := Set{}.WithIgnoreRules(rules, "apps", "Deployment", map[string]string{"app": "api"})
-	got, err := Parse(prefix, annotate("ignore-fields", "/spec/c,/spec/a"), defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"/spec/a", "/spec/b", "/spec/c", "/spec/replicas"}, got.IgnoreFields); diff != "" {
-		t.Error(diff)
-	}
+	got := check.Must(Parse(prefix, annotate("ignore-fields", "/spec/c,/spec/a"), defaults))(t)
+	check.Equal(t, []string{"/spec/a", "/spec/b", "/spec/c", "/spec/replicas"}, got.IgnoreFields)
 	other := Set{}.WithIgnoreRules(rules, "apps", "Deployment", nil)
-	if diff := cmp.Diff([]string{"/spec/a", "/spec/replicas"}, other.IgnoreFields); diff != "" {
-		t.Errorf("without the label: %s", diff)
-	}
+	check.EqualNamed(t, "without the label", []string{"/spec/a", "/spec/replicas"}, other.IgnoreFields)
 }

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func texts[T ~string](values []T) []string {
@@ -33,10 +32,7 @@ var values = map[string][]string{
 
 func source(t *testing.T, file string) string {
 	t.Helper()
-	content, err := os.ReadFile("../../../../api/v1alpha1/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := check.Must(os.ReadFile("../../../../api/v1alpha1/" + file))(t)
 	return string(content)
 }
 
@@ -46,16 +42,12 @@ func TestMarkersConstantsAndAnnotationsHaveTheValuesOfTheList(t *testing.T) {
 	for _, match := range regexp.MustCompile(`validation:Enum=(\S+)\ntype (\w+) string`).FindAllStringSubmatch(policies, -1) {
 		markers[match[2]] = strings.Split(match[1], ";")
 	}
-	if diff := cmp.Diff(values, markers); diff != "" {
-		t.Errorf("markers (-list +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "markers", values, markers)
 	constants := map[string][]string{}
 	for _, match := range regexp.MustCompile(`\n\t\w+ (\w+) = "(\w+)"`).FindAllStringSubmatch(policies, -1) {
 		constants[match[1]] = append(constants[match[1]], match[2])
 	}
-	if diff := cmp.Diff(values, constants); diff != "" {
-		t.Errorf("constants (-list +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "constants", values, constants)
 	formats := map[string][]string{}
 	for _, match := range regexp.MustCompile(`// Format: one of (.*)\n(?:\t//.*\n)*\tAnnotation(\w+) =`).FindAllStringSubmatch(annotations, -1) {
 		if _, policy := values[match[2]]; policy {
@@ -70,9 +62,7 @@ func TestMarkersConstantsAndAnnotationsHaveTheValuesOfTheList(t *testing.T) {
 		if name == "MissingNamespacesPolicy" { // it has no annotation
 			written = nil
 		}
-		if diff := cmp.Diff(written, formats[name]); diff != "" {
-			t.Errorf("annotation of %s (-list +got):\n%s", name, diff)
-		}
+		check.EqualNamed(t, "annotation of "+name, written, formats[name])
 	}
 }
 
