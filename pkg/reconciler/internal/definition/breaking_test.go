@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // base is a definition as the server answers it.
@@ -77,9 +78,7 @@ func parsed(t *testing.T, edits ...string) map[string]any {
 		content = strings.ReplaceAll(content, edits[i], edits[i+1])
 	}
 	var object map[string]any
-	if err := yaml.Unmarshal([]byte(content), &object); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, yaml.Unmarshal([]byte(content), &object))
 	return object
 }
 
@@ -240,7 +239,5 @@ func TestAChangeIsASentence(t *testing.T) {
 	for _, change := range changes {
 		got = append(got, change.String())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, got)
 }
