@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // TestOfTwoVersionsOfASharedTypeTheHigherOneStays has each state that a shared definition may be found in.
@@ -82,7 +83,5 @@ func TestTheMarkOfASharedType(t *testing.T) {
 			t.Errorf("%q is %+v, and %+v is %q", text, got, mark, mark.String())
 		}
 	}
-	if got := compare("", ""); got != 0 {
-		t.Errorf("no version and no version: %d", got)
-	}
+	check.SameNamed(t, "no version and no version", 0, compare("", ""))
 }
