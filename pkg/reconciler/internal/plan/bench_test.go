@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // BenchmarkNext measures one plan for components of different sizes: when
@@ -69,10 +71,7 @@ func installed(b testing.TB, size int) *driver {
 	for range 30 {
 		d.world.progress()
 		d.world.now = d.world.now.Add(time.Minute)
-		p, err := d.reconcile()
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := check.Must(d.reconcile())(b)
 		if p.Done() {
 			return d
 		}

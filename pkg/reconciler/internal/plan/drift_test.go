@@ -6,12 +6,11 @@ package plan
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 var lastingKey = Key{Kind: "ConfigMap", Namespace: "shop", Name: "lease"}
@@ -22,17 +21,14 @@ func planLasting(t *testing.T, policies policy.Set, value string, live Observati
 	d := desiredObject(lastingKey, "1", policies)
 	live.Existence, live.UID, live.ResourceVersion = Present, "u1", "7"
 	live.Ownership, live.Status.Readiness = Ownership{OwnerID: theOwner.ID, Ref: theOwner.Ref}, Ready
-	p, err := Next(Input{
+	p := check.Must(Next(Input{
 		Name: reconcilerName, Owner: theOwner, Desired: []Desired{d}, Live: map[Key]Observation{lastingKey: live},
 		Recorded: []v1alpha1.InventoryItem{{
 			Version: d.Version, Kind: lastingKey.Kind, Namespace: lastingKey.Namespace, Name: lastingKey.Name, UID: "u1",
 			Digest: desiredObject(lastingKey, value, policies).Digest, ObservedHash: "seen", AppliedHash: "accepted",
 			Phase: vocabulary.PhaseApplied, Origin: vocabulary.OriginManifest,
 		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return p
 }
 
@@ -55,9 +51,7 @@ func TestWhatWasReportedOfAnObjectHoldsUntilItIsLookedAtAgain(t *testing.T) {
 		policies := defaultPolicies()
 		policies.Drift = tc.policy
 		p := planLasting(t, policies, "1", tc.live)
-		if diff := cmp.Diff(tc.want, p.Deviations); diff != "" {
-			t.Errorf("%s: reported (-want +got):\n%s", name, diff)
-		}
+		check.EqualNamed(t, name+": reported", tc.want, p.Deviations)
 		if len(p.Steps) > 0 || tc.live.Deferred && p.Inventory[0].ObservedHash != "seen" {
 			t.Errorf("%s: steps %v, recorded as seen is %q", name, p.Steps, p.Inventory[0].ObservedHash)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestRelate(t *testing.T) {
@@ -163,9 +164,7 @@ func TestAnObjectIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
 				live := Observation{Existence: Present, UID: "u1", Ownership: test.ownership}
 				u := &unit{desired: &Desired{Policies: policies}, live: live}
 				u.relation, u.owner = relate(theOwner, v1alpha1.InventoryItem{}, policies, live)
-				if got := u.mayAdopt(); got != test.want {
-					t.Errorf("may be adopted under %s: got %t, want %t", adoption, got, test.want)
-				}
+				check.SameNamed(t, "may be adopted under "+string(adoption), test.want, u.mayAdopt())
 			}
 		})
 	}
@@ -269,9 +268,7 @@ func TestAnOwnerBesideProvesNothingAlone(t *testing.T) {
 		if owners != "" {
 			ownership.OtherOwners = strings.Split(owners, ",")
 		}
-		if got := ownership.mayAdoptFromAll(policies); got != want {
-			t.Errorf("%q: %t, want %t", owners, got, want)
-		}
+		check.SameNamed(t, owners, want, ownership.mayAdoptFromAll(policies))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestFold(t *testing.T) {
@@ -132,16 +133,10 @@ func TestFold(t *testing.T) {
 			if test.want != nil {
 				want = []v1alpha1.InventoryItem{*test.want, other}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the record (-want, +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "the record", want, got)
 			wantLive := map[Key]Observation{key: test.result.Observation, KeyOf(other): {Existence: Present, UID: "u9"}}
-			if diff := cmp.Diff(wantLive, live); diff != "" {
-				t.Errorf("the observations (-want, +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(*recorded, inventory[0]); diff != "" {
-				t.Errorf("the old record was changed:\n%s", diff)
-			}
+			check.EqualNamed(t, "the observations", wantLive, live)
+			check.EqualNamed(t, "the old record was changed", *recorded, inventory[0])
 		})
 	}
 }
@@ -215,9 +210,7 @@ func TestAnUnknownManifestCountsAsTheSameButInAnotherRevision(t *testing.T) {
 	} {
 		u := &unit{recorded: true, item: v1alpha1.InventoryItem{Digest: tt.recorded}, live: Observation{Status: Status{Readiness: Failed}}}
 		u.setDesired(&Desired{Digest: tt.desired, Policies: policy.Set{DependsOn: []policy.Reference{{Kind: "ConfigMap", Name: "new"}}}})
-		if u.isSame() != tt.same {
-			t.Errorf("%s, then %s: same %t", tt.recorded, tt.desired, u.isSame())
-		}
+		check.SameNamed(t, tt.recorded+", then "+tt.desired+": same", tt.same, u.isSame())
 		if u.item.DependsOn != nil {
 			t.Errorf("%s, then %s: it depends on %v before it is written", tt.recorded, tt.desired, u.item.DependsOn)
 		}

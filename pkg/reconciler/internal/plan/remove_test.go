@@ -15,6 +15,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestATypeKeepsTheNewestOrphansAndTheInputStaysAsItIs(t *testing.T) {
@@ -62,10 +63,7 @@ func TestAnOrphanWithReferencesGoesFirst(t *testing.T) {
 				data: {Existence: Present, UID: "u-data", ResourceVersion: "2", Ownership: ownership, HasOwnerReferences: references},
 			},
 		}
-		p, err := Next(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := check.Must(Next(in))(t)
 		var steps []string
 		for _, s := range p.Steps {
 			steps = append(steps, fmt.Sprint(s.Verb, " ", s.Key.Name, " ", s.Removes))
@@ -144,17 +142,12 @@ func TestAnObjectThatIsReleasedByMistakeIsDeletedWithTheComponent(t *testing.T) 
 			if test.awaited {
 				in.AwaitedBy = map[Key]string{key: "Shop shop/other"}
 			}
-			p, err := Next(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := check.Must(Next(in))(t)
 			var got Verb
 			for _, step := range p.Steps {
 				got = step.Verb
 			}
-			if got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
+			check.Same(t, test.want, got)
 			if corrected := test.want == VerbDelete && item.UID == "u1"; p.MustRecord != corrected {
 				t.Errorf("the record is durable before the step: %t", p.MustRecord)
 			}
@@ -204,17 +197,14 @@ func TestAnObjectThatMovesToAnotherGroupIsNotDeleted(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			set := defaultPolicies()
 			set.Order.Apply = 1 // what is written later holds up no removal
-			p, err := Next(Input{
+			p := check.Must(Next(Input{
 				Name: reconcilerName, Owner: theOwner, Now: startOfTime,
 				Desired: []Desired{{Key: moved, Version: "v1", Policies: set, Digest: "1"}},
 				Recorded: []v1alpha1.InventoryItem{
 					{Version: "v1", Kind: old.Kind, Namespace: old.Namespace, Name: old.Name, UID: "u1", Digest: "1", DeletePolicy: test.policy},
 				},
 				Live: map[Key]Observation{old: test.live, moved: test.other, namespaceKey("shop"): {Existence: Present, UID: "n"}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			recorded, step, waits := false, "", false
 			for _, item := range p.Inventory {
 				recorded = recorded || KeyOf(item) == old
@@ -276,10 +266,7 @@ func TestASharedTypeIsNeitherWrittenNorRecorded(t *testing.T) {
 			if test.failed {
 				in.Failed[definition] = Failure{Message: "it breaks objects"}
 			}
-			p, err := Next(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := check.Must(Next(in))(t)
 			var got []string
 			for _, step := range p.Steps {
 				got = append(got, fmt.Sprint(step.Verb, " ", step.Key.Name))
