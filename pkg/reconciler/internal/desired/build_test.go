@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const name = "shop.example.com"
@@ -69,11 +69,7 @@ func input(objects ...client.Object) Input {
 // build builds objects that must be right.
 func build(t testing.TB, in Input) []plan.Desired {
 	t.Helper()
-	objects, err := Build(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
+	return check.Must(Build(t.Context(), in))(t)
 }
 
 func keys(objects []plan.Desired) []string {
@@ -101,9 +97,7 @@ func TestBuildMakesCompleteObjects(t *testing.T) {
 		},
 		"spec": map[string]any{"replicas": int64(2)},
 	}
-	if diff := cmp.Diff(want, normalize(t, got.Manifest.Object)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, normalize(t, got.Manifest.Object))
 	if got.Key != (plan.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "api"}) || got.Version != "v1" {
 		t.Errorf("got %#v in version %s", got.Key, got.Version)
 	}
@@ -115,18 +109,10 @@ func TestBuildMakesCompleteObjects(t *testing.T) {
 // normalize reads a manifest as a server would, so that numbers are int64.
 func normalize(t *testing.T, manifest map[string]any) map[string]any {
 	t.Helper()
-	copied, err := cloneMap(manifest, new(byteBudget(maxBytes)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := (&unstructured.Unstructured{Object: copied}).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	copied := check.Must(cloneMap(manifest, new(byteBudget(maxBytes))))(t)
+	data := check.Must((&unstructured.Unstructured{Object: copied}).MarshalJSON())(t)
 	read := &unstructured.Unstructured{}
-	if err := read.UnmarshalJSON(data); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, read.UnmarshalJSON(data))
 	return read.Object
 }
 
@@ -155,9 +141,7 @@ func TestBuildDoesNotChangeItsInput(t *testing.T) {
 	before := []any{objects[0].DeepCopyObject(), objects[1].DeepCopyObject()}
 	built := build(t, input(objects...))
 	built[0].Manifest.Object["data"] = "changed"
-	if diff := cmp.Diff(before, []any{objects[0], objects[1]}); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, before, []any{objects[0], objects[1]})
 }
 
 func TestBuildFlattensLists(t *testing.T) {
@@ -178,9 +162,7 @@ items:
 {apiVersion: v1, kind: SecretList, items: null}
 ---
 {apiVersion: example.com/v1, kind: AllowList, metadata: {name: a}, items: [x, y]}`)...)) // a kind of its own
-	if diff := cmp.Diff([]string{"ConfigMap shop/a", "ConfigMap shop/b", "Secret shop/c", "AllowList shop/a"}, keys(objects)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, []string{"ConfigMap shop/a", "ConfigMap shop/b", "Secret shop/c", "AllowList shop/a"}, keys(objects))
 }
 
 func TestBuildPlacesObjects(t *testing.T) {
@@ -189,15 +171,9 @@ func TestBuildPlacesObjects(t *testing.T) {
 {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: other}}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:a", namespace: ignored}}`)...))
-	if diff := cmp.Diff([]string{"ConfigMap other/a", "ConfigMap shop/a", "ClusterRole system:a"}, keys(objects)); diff != "" {
-		t.Error(diff)
-	}
-	if namespace := objects[2].Manifest.GetNamespace(); namespace != "" {
-		t.Errorf("the cluster role has the namespace %s", namespace)
-	}
-	if namespace := objects[1].Manifest.GetNamespace(); namespace != "shop" {
-		t.Errorf("the config map has the namespace %q", namespace)
-	}
+	check.Equal(t, []string{"ConfigMap other/a", "ConfigMap shop/a", "ClusterRole system:a"}, keys(objects))
+	check.SameNamed(t, "the cluster role has the namespace", "", objects[2].Manifest.GetNamespace())
+	check.SameNamed(t, "the config map has the namespace", "shop", objects[1].Manifest.GetNamespace())
 }
 
 func TestBuildAsksOncePerType(t *testing.T) {
@@ -213,9 +189,7 @@ func TestBuildAsksOncePerType(t *testing.T) {
 	}
 	build(t, in)
 	want := map[schema.GroupVersionKind]int{{Version: "v1", Kind: "ConfigMap"}: 1, {Version: "v1", Kind: "Secret"}: 1}
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, asked)
 }
 
 func TestAnAutoscalerNamesWhatItScales(t *testing.T) {
@@ -234,8 +208,6 @@ func TestAnAutoscalerNamesWhatItScales(t *testing.T) {
 	} {
 		in := input(parse(t, tc.object)...)
 		in.Resolve = func(context.Context, schema.GroupVersionKind) (bool, bool, error) { return true, true, nil }
-		if diff := cmp.Diff(tc.want, build(t, in)[0].ScaleTarget); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		check.EqualNamed(t, name, tc.want, build(t, in)[0].ScaleTarget)
 	}
 }

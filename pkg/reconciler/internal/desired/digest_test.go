@@ -14,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // digestOf builds one object and returns its digest.
@@ -36,9 +37,7 @@ func TestDigestsAreAboutWhatTheUserWants(t *testing.T) {
 		"another order of the fields":               `{data: {k: v}, metadata: {annotations: {x: one}, labels: {x: one}, name: a}, kind: ConfigMap, apiVersion: v1}`,
 	}
 	for name, object := range same {
-		if got := digestOf(t, object, nil); got != want {
-			t.Errorf("%s changes the digest", name)
-		}
+		check.SameNamed(t, name+" changes the digest", want, digestOf(t, object, nil))
 	}
 	different := map[string]string{
 		"a value":     `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: one}, annotations: {x: one}}, data: {k: w}}`,
@@ -55,9 +54,7 @@ func TestDigestsAreAboutWhatTheUserWants(t *testing.T) {
 		"the owner":     func(in *Input) { in.Owner.ID = "other" },
 		"the component": func(in *Input) { in.ComponentDigest = "other" },
 	} {
-		if got := digestOf(t, base, change); got != want {
-			t.Errorf("%s changes the digest", name)
-		}
+		check.SameNamed(t, name+" changes the digest", want, digestOf(t, base, change))
 	}
 	if got := digestOf(t, base, func(in *Input) { in.Hasher = digest.Hasher{Key: []byte("k")} }); got == want {
 		t.Error("the key does not change the digest")
@@ -87,9 +84,7 @@ func TestDigestsOfObjectsThatFollowTheComponent(t *testing.T) {
 	for _, component := range []string{"1", "2", ""} {
 		digests[digestOf(t, object, func(in *Input) { in.ComponentDigest = component })] = true
 	}
-	if len(digests) != 3 {
-		t.Errorf("got %d digests for 3 states of the component", len(digests))
-	}
+	check.SameNamed(t, "digests for 3 states of the component", 3, len(digests))
 }
 
 func TestIgnoreRulesThatChangeAreAReasonToWriteButNotToRunAgain(t *testing.T) {
@@ -120,19 +115,13 @@ func TestTheRevisionOfAnObjectIsApartFromItsManifest(t *testing.T) {
 		}
 	}
 	object := build(t, input(parse(t, cm("a", "revision=7"))...))[0]
-	if got := object.Manifest.GetAnnotations()["shop.example.com/revision"]; got != "7" {
-		t.Errorf("the manifest says the revision %q", got)
-	}
+	check.SameNamed(t, "the manifest says the revision", "7", object.Manifest.GetAnnotations()["shop.example.com/revision"])
 }
 
 func TestStringDataAndDataGiveTheSame(t *testing.T) {
 	plain := digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}}`, nil)
-	if plain != digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: dg==}}`, nil) {
-		t.Error("the digests differ")
-	}
-	if plain != digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: eA==}, stringData: {k: v}}`, nil) {
-		t.Error("plain values do not win")
-	}
+	check.SameNamed(t, "the digests differ", digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: dg==}}`, nil), plain)
+	check.SameNamed(t, "plain values do not win", digestOf(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: eA==}, stringData: {k: v}}`, nil), plain)
 	object := build(t, input(parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: null}`)...))[0]
 	if _, there := object.Manifest.Object["stringData"]; there {
 		t.Error("an empty stringData is left")
@@ -144,9 +133,7 @@ func TestManifestDigest(t *testing.T) {
 	want := ManifestDigest(objects)
 	reversed := slices.Clone(objects)
 	slices.Reverse(reversed)
-	if ManifestDigest(reversed) != want {
-		t.Error("the order counts")
-	}
+	check.SameNamed(t, "the order counts", want, ManifestDigest(reversed))
 	for name, other := range map[string][]plan.Desired{
 		"a missing object": objects[1:],
 		"another object":   build(t, input(parse(t, documents(cm("a"), cm("b"), cm("d")))...)),

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // expectMistake builds objects that must be refused, with a line that holds want.
@@ -334,10 +335,7 @@ func TestProcessedManifestsAreNotRefused(t *testing.T) {
 		"a field of that name":                `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, sops: {enabled: true}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			items, err := read(parse(t, object), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			items := check.Must(read(parse(t, object), nil))(t)
 			for _, i := range items {
 				i.identify()
 				i.checkUnprocessed("shop.example.com")

@@ -20,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/status"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // odd returns a new value that stands where something else is expected.
@@ -75,9 +76,7 @@ func TestNoShapeOfAnObjectPanics(t *testing.T) {
 	built, refused := 0, 0
 	for range 3000 {
 		var seeds []any
-		if err := utiljson.Unmarshal([]byte(objects), &seeds); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, utiljson.Unmarshal([]byte(objects), &seeds))
 		manifest := seeds[random.IntN(len(seeds))].(map[string]any)
 		live, _ := cloneMap(manifest, new(byteBudget(maxBytes)))
 		for range 1 + random.IntN(4) {

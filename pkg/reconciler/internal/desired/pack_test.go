@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestPackedObjectsAreTheSame(t *testing.T) {
@@ -30,10 +30,7 @@ func TestPackedObjectsAreTheSame(t *testing.T) {
 			"empty": map[string]any{}, "none": []any{}, "nothing": nil,
 		},
 	}}
-	objects, err := Build(t.Context(), input(append(parse(t, strings.Join(texts, "\n---\n")), deployment)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := check.Must(Build(t.Context(), input(append(parse(t, strings.Join(texts, "\n---\n")), deployment)...)))(t)
 	pack, ok := NewPack(objects)
 	if !ok {
 		t.Fatal("they cannot be packed")
@@ -49,9 +46,7 @@ func TestPackedObjectsAreTheSame(t *testing.T) {
 		unpacked[i] = *packed[i].Unpacked()
 		unpacked[i].Packed = nil
 	}
-	if diff := cmp.Diff(objects, unpacked); diff != "" {
-		t.Errorf("packed and unpacked, the objects have changed:\n%s", diff)
-	}
+	check.EqualNamed(t, "packed and unpacked, the objects have changed", objects, unpacked)
 	held := 0
 	for block := range blocks {
 		held += len(block.compressed)
@@ -63,20 +58,13 @@ func TestPackedObjectsAreTheSame(t *testing.T) {
 	if !ok || again.Size != pack.Size {
 		t.Fatalf("what is packed takes %d bytes if it is packed once more, and took %d", again.Size, pack.Size)
 	}
-	if diff := cmp.Diff(objects[7].Manifest, again.Objects()[7].Unpacked().Manifest); diff != "" {
-		t.Errorf("packed twice, an object has changed:\n%s", diff)
-	}
+	check.EqualNamed(t, "packed twice, an object has changed", objects[7].Manifest, again.Objects()[7].Unpacked().Manifest)
 }
 
 func TestAnUnpackedManifestIsACopy(t *testing.T) {
-	objects, err := Build(t.Context(), input(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {value: "1"}}`)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := check.Must(Build(t.Context(), input(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {value: "1"}}`)...)))(t)
 	pack, _ := NewPack(objects)
 	packed := pack.Objects()
 	packed[0].Unpacked().Manifest.Object["data"] = "spoilt"
-	if diff := cmp.Diff(objects[0].Manifest, packed[0].Unpacked().Manifest); diff != "" {
-		t.Errorf("a change of an unpacked manifest is in the next one:\n%s", diff)
-	}
+	check.EqualNamed(t, "a change of an unpacked manifest is in the next one", objects[0].Manifest, packed[0].Unpacked().Manifest)
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // with returns an object of a kind with annotations; kinds of the core have no group.
@@ -124,9 +123,7 @@ func TestDependenciesBecomeExact(t *testing.T) {
 		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "reader"},
 		{Kind: "Namespace", Name: "shop"},
 	}
-	if diff := cmp.Diff(want, objects[0].Policies.DependsOn); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, objects[0].Policies.DependsOn)
 }
 
 func TestADependencyWithMistakesIsNotMissing(t *testing.T) {

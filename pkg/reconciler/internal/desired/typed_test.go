@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // typed returns an input with a scheme.
@@ -26,9 +28,7 @@ func typed(t *testing.T, objects ...client.Object) Input {
 	in := input(objects...)
 	in.Scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, networkingv1.AddToScheme} {
-		if err := add(in.Scheme); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, add(in.Scheme))
 	}
 	return in
 }
@@ -97,9 +97,7 @@ func TestValuesThatGeneratorsPutIntoMaps(t *testing.T) {
 		[]any{"a"}, []any{map[string]any{"b": int64(1)}}, map[string]any{"c": int64(2)}, "80%", "p", "l",
 		nil, nil,
 	}
-	if diff := cmp.Diff(want, objects[0].Manifest.Object["values"]); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, objects[0].Manifest.Object["values"])
 	// A copy by Kubernetes panics on everything but the types of JSON.
 	objects[0].Manifest.DeepCopy()
 }

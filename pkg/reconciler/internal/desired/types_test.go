@@ -6,12 +6,12 @@ package desired
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // definition returns a CustomResourceDefinition of Foo, with annotations.
@@ -39,9 +39,7 @@ func TestTypesThatTheComponentBrings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(parse(t, tt.objects)...)
 			in.Managed = tt.managed
-			if diff := cmp.Diff(tt.want, keys(build(t, in))); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, tt.want, keys(build(t, in)))
 		})
 	}
 }
@@ -70,9 +68,7 @@ func TestRecreateIsNotForEverything(t *testing.T) {
 		"Namespace a": "Replace", "Namespace b": "Recreate", "PersistentVolumeClaim shop/a": "Replace", "PersistentVolume a": "Replace",
 		"APIService v1.metrics.example.com": "Replace", "CustomResourceDefinition foos.example.com": "Replace", "Job shop/a": "Recreate",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, want, got)
 }
 
 // TestADefinitionIsSharedIfItsContentIsThatOfTheGenerator builds definitions of a type that the generator shares.
@@ -111,9 +107,7 @@ func TestADefinitionIsSharedIfItsContentIsThatOfTheGenerator(t *testing.T) {
 	in := input(parse(t, definitionOf("Namespaced", "")+foo)...)
 	before := build(t, in)[0].Digest
 	in.Shared = map[string]*SharedType{"foos.example.com": NewSharedType(name, generator, digest.Hasher{})}
-	if diff := cmp.Diff(before, build(t, in)[0].Digest); diff != "" {
-		t.Errorf("the digest of a shared type is another one: %s", diff)
-	}
+	check.EqualNamed(t, "the digest of a shared type is another one", before, build(t, in)[0].Digest)
 	once := input(parse(t, definitionOf("Namespaced", name+"/reconcile-policy: once")+foo)...)
 	if once.Shared = in.Shared; ManifestDigest(build(t, once)) != ManifestDigest(build(t, in)) {
 		t.Error("a change of a shared type starts a revision")
